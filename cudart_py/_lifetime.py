@@ -1,0 +1,78 @@
+"""The life of a handle: made once, closed once, by hand, by `with` or by the garbage collector."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+from . import _driver
+
+__all__ = ["Handle"]
+
+_exiting = False
+# Threads may close one handle at once. Re-entrant, since collecting garbage in between closes others.
+_closing = threading.RLock()
+
+
+@atexit.register
+def _note_exit() -> None:
+    # The driver tears itself down at exit; calls into it from finalizers may then crash.
+    global _exiting
+    _exiting = True
+
+
+class Handle:
+    """Something of the driver's that must be given back exactly once.
+
+    A subclass sets `_value` to what it owns and says in `_release` how to give it back. A borrowed
+    handle sets `_owned` to False and is never destroyed.
+    """
+
+    __slots__ = ("__weakref__", "_owned", "_value")
+
+    _value: Any
+    _owned: bool
+
+    def _release(self, value: Any) -> None:
+        raise NotImplementedError
+
+    @property
+    def handle(self) -> int:
+        """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
+        if self._value is None:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return int(self._value)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+        return self._value is None
+
+    def close(self) -> None:
+        """Give the handle back; a second call does nothing."""
+        with _closing:
+            value, self._value = self._value, None
+        if value is not None and self._owned:
+            self._release(value)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self, _forked: Any = _driver.forked) -> None:
+        # _value is missing when the constructor failed before the driver made anything.
+        if _exiting is not False or getattr(self, "_value", None) is None or _forked():
+            return
+        # A finalizer has nobody to tell, and the context may be lost.
+        with contextlib.suppress(Exception):
+            self.close()

@@ -1,0 +1,119 @@
+"""Allocations of device memory: who gives the bytes back, and in which stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _driver, errors
+from ._driver import api
+from ._lifetime import Handle
+from .device import Device, activated, current_device
+from .stream import Stream, legacy_default
+
+__all__ = ["Allocation", "BorrowedAllocation", "PitchedAllocation", "PoolAllocation"]
+
+
+class Allocation(Handle):
+    """Bytes of device memory; arrays and their views share one."""
+
+    __slots__ = ("device", "nbytes", "stream")
+
+    device: Device
+    nbytes: int
+    stream: Stream
+
+    def check_access(self, device: Device, where: str) -> None:
+        """Raise ValueError, beginning with `where`, if kernels of another device cannot reach the bytes."""
+        if device is not self.device and not device.peer_enabled(self.device):
+            raise ValueError(
+                f"{where}: the array is on device {self.device.ordinal}, and device {device.ordinal} has no access; "
+                f"call Device({device.ordinal}).enable_peer(Device({self.device.ordinal})), or copy the array"
+            )
+
+
+class PoolAllocation(Allocation):
+    """Stream-ordered memory of the device's pool (cuMemAllocAsync, cuMemFreeAsync)."""
+
+    __slots__ = ()
+
+    def __init__(self, nbytes: int, stream: Stream) -> None:
+        self._value = None
+        self._owned = True
+        self.device = stream.device
+        self.nbytes = nbytes
+        self.stream = stream
+        if nbytes:
+            with activated(self.device):
+                result = _driver.raw.cuMemAllocAsync(nbytes, stream.handle)
+                if result[0]:
+                    # The pool may have grown before it failed, and would keep that from everybody else.
+                    api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(self.device.handle), 0)
+                    raise out_of_memory(result[0], "cuMemAllocAsync", nbytes)
+                self._value = int(result[1])
+        else:
+            self._value = 0
+
+    def _release(self, value: Any) -> None:
+        if not value:
+            return
+        with activated(self.device):
+            if self.stream.closed:
+                # The stream that would order this free is gone: wait for everything instead.
+                api.cuCtxSynchronize()
+                api.cuMemFreeAsync(value, legacy_default.handle)
+            else:
+                api.cuMemFreeAsync(value, self.stream.handle)
+
+
+class PitchedAllocation(Allocation):
+    """Rows padded to the pitch that the device prefers (cuMemAllocPitch, cuMemFree)."""
+
+    __slots__ = ("pitch",)
+
+    pitch: int
+
+    def __init__(self, width: int, height: int, itemsize: int) -> None:
+        self._value = None
+        self._owned = True
+        self.device = current_device()
+        self.stream = legacy_default
+        # The driver takes 4, 8 and 16 only: the widest access of a kernel that the rows must suit.
+        access = max(size for size in (4, 8, 16) if size == 4 or itemsize % size == 0)
+        result = _driver.raw.cuMemAllocPitch(width, height, access)
+        if result[0]:
+            raise out_of_memory(result[0], "cuMemAllocPitch", width * height)
+        self._value, self.pitch = int(result[1]), int(result[2])
+        self.nbytes = self.pitch * height
+
+    def _release(self, value: Any) -> None:
+        with activated(self.device):
+            api.cuMemFree(value)
+
+
+class BorrowedAllocation(Allocation):
+    """Memory of somebody else, never freed here; `owner` is kept alive with it."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, pointer: int, nbytes: int, device: Device, owner: Any) -> None:
+        self._value = pointer
+        self._owned = False
+        self.device = device
+        self.stream = legacy_default
+        self.nbytes = nbytes
+        self.owner = owner
+
+
+def out_of_memory(status: Any, call: str, requested: int) -> errors.CudaError:
+    """Make the exception for a failed allocation, with the sizes where memory was the matter."""
+    if status.name != "CUDA_ERROR_OUT_OF_MEMORY":
+        return errors.failure(status, call)
+    free, total = api.cuMemGetInfo()
+    return errors.OutOfMemoryError(
+        f"{call}: {requested:,} bytes were asked for and {free:,} of {total:,} are free (CUDA_ERROR_OUT_OF_MEMORY)",
+        status=status,
+        call=call,
+        requested=requested,
+        free=free,
+        total=total,
+    )

@@ -1,0 +1,320 @@
+"""Arrays in device memory: a shape, a dtype and byte strides over an allocation. No arithmetic."""
+
+from __future__ import annotations
+
+import math
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from . import _shapes
+from .allocation import Allocation, BorrowedAllocation, PitchedAllocation, PoolAllocation
+from .device import Device, current_device
+from .stream import Stream, legacy_default
+
+__all__ = ["DeviceArray", "empty", "empty_like", "empty_pitched", "full", "to_device", "zeros"]
+
+
+class DeviceArray:
+    """An n-dimensional array in device memory.
+
+    `shape` is in elements, `strides` in bytes. Made by `empty`, `zeros`, `full`, `to_device` and
+    `empty_pitched`; `array[...]` with ints and slices of positive step is a view of the same memory.
+    An array of size 0 has the pointer 0.
+    """
+
+    __slots__ = ("__weakref__", "_allocation", "_is_view", "_pointer", "dtype", "shape", "strides")
+
+    def __init__(
+        self,
+        allocation: Allocation,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        strides: tuple[int, ...] | None = None,
+        offset: int = 0,
+        *,
+        is_view: bool = False,
+    ) -> None:
+        self._allocation = allocation
+        self._is_view = is_view
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = strides if strides is not None else _shapes.contiguous_strides(shape, dtype.itemsize)
+        self._pointer = 0 if 0 in shape else allocation.handle + offset
+
+    @classmethod
+    def borrow(
+        cls,
+        pointer: int,
+        shape: Any,
+        dtype: DTypeLike,
+        *,
+        strides: tuple[int, ...] | None = None,
+        owner: Any = None,
+        device: Device | None = None,
+    ) -> DeviceArray:
+        """Make an array over device memory of somebody else, never freed here.
+
+        `strides` are in bytes and not negative; in two or more dimensions a row's pitch must hold the
+        row. `owner` is kept alive with the array.
+        """
+        sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
+        steps = _shapes.contiguous_strides(sizes, kind.itemsize) if strides is None else tuple(strides)
+        if len(steps) != len(sizes):
+            raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions")
+        if any(step < 0 for step in steps):
+            raise ValueError(f"the strides {steps} go backward; device arrays go forward only")
+        if len(sizes) >= 2 and 0 not in sizes and sizes[-2] > 1:
+            width = (sizes[-1] - 1) * steps[-1] + kind.itemsize
+            if steps[-2] < width:
+                raise ValueError(f"a pitch of {steps[-2]} bytes is smaller than the row's {width} bytes")
+        device = device if device is not None else current_device()
+        allocation = BorrowedAllocation(pointer, _shapes.span(sizes, steps, kind.itemsize), device, owner)
+        return cls(allocation, sizes, kind, steps)
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def pointer(self) -> int:
+        """The device address of the first element (CUdeviceptr); ValueError when closed."""
+        if self._allocation._value is None:
+            raise ValueError("this DeviceArray is closed")
+        return self._pointer
+
+    handle = pointer
+
+    @property
+    def device(self) -> Device:
+        """The device whose memory it is."""
+        return self._allocation.device
+
+    @property
+    def stream(self) -> Stream:
+        """The stream in which the memory was allocated and will be freed."""
+        return self._allocation.stream
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, without padding between rows."""
+        return self.size * self.itemsize
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie one behind the other in C order."""
+        return _shapes.is_contiguous(self.shape, self.strides, self.itemsize)
+
+    @property
+    def pitch(self) -> int:
+        """The bytes from one row to the next; ValueError with fewer than two dimensions."""
+        if self.ndim < 2:
+            raise ValueError(f"an array of {self.ndim} dimensions has no rows and no pitch")
+        return self.strides[-2]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array of no dimensions has no length")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self._pointer:#x} on device {self.device.ordinal}"
+        return f"<DeviceArray {self.shape} {self.dtype} at {state}>"
+
+    # -- views ---------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        offset, shape, strides = _shapes.index(self.shape, self.strides, key)
+        return self._make_view(shape, self.dtype, strides, offset)
+
+    def reshape(self, *shape: Any) -> DeviceArray:
+        """Return a view of another shape and the same size; the array must be contiguous."""
+        sizes = _shapes.as_shape(shape[0] if len(shape) == 1 else shape)
+        if math.prod(sizes) != self.size:
+            raise ValueError(f"shape {self.shape} has {self.size} elements, shape {sizes} {math.prod(sizes)}")
+        if not self.is_contiguous:
+            raise ValueError("only a contiguous array can be reshaped without a copy")
+        return self._make_view(sizes, self.dtype, None, 0)
+
+    def view(self, dtype: DTypeLike) -> DeviceArray:
+        """Return a view of the same bytes as another dtype; the last axis must be contiguous and divide."""
+        kind = _shapes.as_dtype(dtype)
+        if kind.itemsize == self.itemsize:
+            return self._make_view(self.shape, kind, self.strides, 0)
+        if not self.shape or (self.shape[-1] != 1 and self.strides[-1] != self.itemsize):
+            raise ValueError(f"a view as {kind} needs a contiguous last axis")
+        width = self.shape[-1] * self.itemsize
+        if width % kind.itemsize:
+            raise ValueError(f"rows of {width} bytes do not divide into {kind.itemsize}-byte elements of {kind}")
+        shape = (*self.shape[:-1], width // kind.itemsize)
+        return self._make_view(shape, kind, (*self.strides[:-1], kind.itemsize), 0)
+
+    def _make_view(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, offset: int
+    ) -> DeviceArray:
+        if self.closed:
+            raise ValueError("this DeviceArray is closed")
+        if 0 not in shape:
+            offset += self._pointer - self._allocation.handle
+        return DeviceArray(self._allocation, shape, dtype, strides, offset, is_view=True)
+
+    # -- data ----------------------------------------------------------------------------------
+
+    def to_host(self, out: NDArray[Any] | None = None, *, stream: Stream | None = None) -> NDArray[Any]:
+        """Copy to the host and return the NumPy array: `out`, or a new one of this shape and dtype.
+
+        Waits for the copy, except when given both a `stream` and a pinned `out`: then the data are
+        there once that stream is synchronised. Without `stream` the array's own stream is used.
+        """
+        from .copies import memcpy
+        from .host_memory import is_pinned
+
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        elif out.shape != self.shape:
+            raise ValueError(f"out has shape {out.shape} and the array {self.shape}")
+        where = stream if stream is not None else self.stream
+        memcpy(out, self, stream=where)
+        if stream is None or not is_pinned(out):
+            where.synchronize()
+        return out
+
+    def copy_from(self, host: ArrayLike, *, stream: Stream | None = None) -> Self:
+        """Copy from the host into this array, of the same shape and dtype, and return it.
+
+        Returns when the source may be changed again, except when given both a `stream` and a pinned
+        source: then it must stay as it is until that stream is synchronised.
+        """
+        from .copies import memcpy
+        from .host_memory import is_pinned
+
+        source = np.asarray(host)
+        if source.shape != self.shape:
+            raise ValueError(f"the host array has shape {source.shape} and the device array {self.shape}")
+        if any(step <= 0 for step in source.strides):
+            source = np.ascontiguousarray(source)
+        where = stream if stream is not None else self.stream
+        memcpy(self, source, stream=where)
+        if stream is None and is_pinned(source):
+            where.synchronize()
+        return self
+
+    # -- life ----------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether the memory is given back."""
+        return self._allocation._value is None
+
+    def close(self, *, stream: Stream | None = None) -> None:
+        """Give the memory back in the order of `stream`, by default the stream of the allocation.
+
+        Views of the array are closed with it; closing a view lets go of the view alone. A second call
+        does nothing.
+        """
+        if self._is_view:
+            self._allocation = _CLOSED
+            return
+        if stream is not None and not self.closed:
+            stream.handle  # noqa: B018  # a closed stream is refused before anything changes
+            self._allocation.stream = stream
+        self._allocation.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _closed_allocation() -> Allocation:
+    allocation = BorrowedAllocation.__new__(BorrowedAllocation)
+    allocation._value, allocation._owned, allocation.stream = None, False, legacy_default
+    return allocation
+
+
+# What a closed view points to, so that the memory itself may go.
+_CLOSED = _closed_allocation()
+
+
+def empty(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate an array of the current device without initialising it (cuMemAllocAsync).
+
+    `shape` is an int or a tuple; `stream` orders the allocation and later the free, by default the
+    legacy default stream. Raises OutOfMemoryError with the sizes.
+    """
+    sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
+    where = legacy_default if stream is None else stream
+    return DeviceArray(PoolAllocation(math.prod(sizes) * kind.itemsize, where), sizes, kind)
+
+
+def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate an array and set all its bytes to zero (cuMemsetD8Async)."""
+    from .fills import fill_bytes
+
+    array = empty(shape, dtype, stream=stream)
+    fill_bytes(array, 0)
+    return array
+
+
+def full(shape: Any, value: Any, dtype: DTypeLike | None = None, *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate an array and set every element to `value`, of any dtype (by default the value's own).
+
+    Raises ValueError if the value does not fit the dtype.
+    """
+    from .fills import fill
+
+    kind = _shapes.as_dtype(np.asarray(value).dtype if dtype is None else dtype)
+    array = empty(shape, kind, stream=stream)
+    fill(array, value)
+    return array
+
+
+def empty_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate a contiguous array of another one's shape and dtype."""
+    return empty(other.shape, other.dtype, stream=stream)
+
+
+def to_device(host: ArrayLike, *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate an array of the current device and copy a host array into it.
+
+    The copy has C order whatever the source's. Returns when the source may be changed again, except
+    when given both a `stream` and a pinned source.
+    """
+    source = np.asarray(host)
+    array = empty(source.shape, source.dtype, stream=stream)
+    return array.copy_from(source, stream=stream)
+
+
+def empty_pitched(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
+    """Allocate a 2-D array (rows, columns) whose rows start at the pitch the device prefers (cuMemAllocPitch).
+
+    The pitch in bytes is `array.pitch`. Raises ValueError unless the shape has two dimensions.
+    """
+    sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
+    if len(sizes) != 2:
+        raise ValueError(f"a pitched array has two dimensions, not {len(sizes)}: {sizes}")
+    if 0 in sizes:
+        return empty(sizes, kind)
+    allocation = PitchedAllocation(sizes[1] * kind.itemsize, sizes[0], kind.itemsize)
+    return DeviceArray(allocation, sizes, kind, (allocation.pitch, kind.itemsize))

@@ -1,0 +1,79 @@
+"""From CUDA C++ to images with everything that a checked launch needs to know, cached on disk.
+
+This module answers from the cache where it can, and loads no compiler then; `building` compiles.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from . import cache as disk
+from . import includes, wheels
+from .image import CompiledImage, describe, restore
+from .requests import Request, make_request
+
+__all__ = ["compile_image"]
+
+# Variables that steer where NVRTC and headers are found.
+_ENVIRONMENT = ("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
+
+
+def compile_image(
+    source: str | os.PathLike[str],
+    *,
+    names: Sequence[str] = (),
+    arch: str | int | tuple[int, int] | None = None,
+    std: str | int | None = None,
+    fast_math: bool = False,
+    include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    define: Mapping[str, object] | None = None,
+    options: Sequence[str] = (),
+    cache: bool = True,
+) -> CompiledImage:
+    """Compile CUDA C++ for one architecture, or take the result from the cache.
+
+    A path is read, a str is source. `names` are name expressions of templates to instantiate, `arch` a
+    real architecture ("sm_90", 90 or (9, 0); the oldest that CUDA 13 knows unless given), `std` the
+    language standard ("c++17"), `include` folders to search, `define` macros with their values (None
+    for a bare one), `options` further NVRTC options, passed as they are.
+
+    Raises TypeError and ValueError that name the argument, and CompileError with the compiler's log.
+    """
+    request = make_request(
+        source, names=names, arch=arch, std=std, fast_math=fast_math, include=include, define=define, options=options
+    )
+    inclusions = includes.scan(request.source, request.folder, request.folders, request.first)
+    # What a macro includes is known to the compiler alone, so such a source is compiled every time.
+    if not cache or inclusions.computed:
+        return _build(request, inclusions)[0]
+    key = disk.make_key(_key_parts(request, inclusions))
+    entry = disk.load(key)
+    if entry is not None:
+        return restore(*entry)
+    image, files = _build(request, inclusions)
+    witnesses = [found for found in map(disk.witness, files) if found and not wheels.is_from_wheel(found[0])]
+    disk.store(key, describe(image), [image.ptx, image.cubin], witnesses)
+    return image
+
+
+def _key_parts(request: Request, inclusions: includes.Inclusions) -> Iterable[str | bytes]:
+    yield request.source
+    # Names and options are lists: their lengths keep one from passing for the other.
+    for group in (
+        (request.name, request.arch),
+        request.names,
+        request.options,
+        [text for file in inclusions.files for text in file],
+        inclusions.external,
+        wheels.distributions(),
+        [f"{name}={os.environ.get(name, '')}" for name in _ENVIRONMENT],
+    ):
+        yield str(len(group))
+        yield from group
+
+
+def _build(request: Request, inclusions: includes.Inclusions) -> tuple[CompiledImage, list[str]]:
+    from . import building
+
+    return building.build(request, inclusions)

@@ -1,0 +1,209 @@
+"""Copies between host and device, of whole arrays and of windows of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _shapes, errors
+from ._driver import api
+from .array import DeviceArray
+from .device import activated
+from .stream import Stream, legacy_default, stream_handle
+
+__all__ = ["memcpy", "memcpy2d"]
+
+# cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
+_MAX_PITCH = 2**31 - 1
+
+
+class _Side(NamedTuple):
+    """One end of a copy: where it starts, how it steps, and in which memory it lies."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    on_device: bool
+    dtype: np.dtype[Any]
+
+    def at(self, offset: int) -> _Side:
+        return self._replace(address=self.address + offset)
+
+
+def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> None:
+    """Copy between device and host arrays in any direction, found from the arguments (cuMemcpy*Async).
+
+    Both have the same number of elements and the same dtype; the same shape too unless both are
+    contiguous. With `stream` the copy is queued there, and pinned host memory must stay as it is until
+    the stream is synchronised; pageable memory may be reused at once. Without it the copy is done on
+    return, except between two device arrays, as in cudaMemcpy.
+
+    Raises TypeError for other types and for different dtypes, ValueError for different sizes, a
+    read-only destination, and host arrays with negative or zero strides.
+    """
+    to, source = _side(dst, "dst", writes=True), _side(src, "src")
+    _check_same(to, source)
+    _queue(to, source, stream)
+
+
+def memcpy2d(
+    dst: DeviceArray | NDArray[Any],
+    src: DeviceArray | NDArray[Any],
+    shape: Sequence[int] | None = None,
+    *,
+    dst_start: Sequence[int] = (0, 0),
+    src_start: Sequence[int] = (0, 0),
+    stream: Stream | None = None,
+) -> None:
+    """Copy a window of a 2-D array into a window of another (cuMemcpy2DAsync); pitches come from the strides.
+
+    `shape` is the window's (rows, columns) in elements, by default all that lies behind the starts of
+    `src`; `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a
+    row are contiguous in both. Otherwise as `memcpy`. Raises ValueError, naming the array, for a window
+    that reaches outside it.
+    """
+    for name, array in (("dst", dst), ("src", src)):
+        if isinstance(array, DeviceArray | np.ndarray) and array.ndim != 2:
+            raise ValueError(f"{name} has {array.ndim} dimensions; memcpy2d copies between arrays of two")
+    to, source = _side(dst, "dst", writes=True), _side(src, "src")
+    starts = {"dst": _pair(dst_start, "dst_start"), "src": _pair(src_start, "src_start")}
+    if shape is None:
+        rows, columns = (size - start for size, start in zip(source.shape, starts["src"], strict=True))
+    else:
+        rows, columns = _pair(shape, "shape")
+    window = {}
+    for name, side in (("dst", to), ("src", source)):
+        row, column = starts[name]
+        if (
+            row < 0
+            or column < 0
+            or rows < 0
+            or columns < 0
+            or row + rows > side.shape[0]
+            or column + columns > side.shape[1]
+        ):
+            raise ValueError(
+                f"the window of {rows} x {columns} elements at ({row}, {column}) reaches outside {name} "
+                f"of shape {side.shape}"
+            )
+        itemsize = side.dtype.itemsize
+        if side.shape[1] > 1 and side.strides[1] != itemsize:
+            raise ValueError(
+                f"the elements of a row of {name} are {side.strides[1]} bytes apart, not {itemsize}; use memcpy"
+            )
+        offset = row * side.strides[0] + column * side.strides[1] if rows and columns else 0
+        window[name] = side.at(offset)._replace(shape=(rows, columns))
+    _check_same(window["dst"], window["src"])
+    _queue(window["dst"], window["src"], stream)
+
+
+def _pair(value: Sequence[int], name: str) -> tuple[int, int]:
+    pair = tuple(value)
+    if len(pair) != 2 or not all(isinstance(v, int | np.integer) for v in pair):
+        raise ValueError(f"{name} is a pair of ints, (row, column), not {value!r}")
+    return int(pair[0]), int(pair[1])
+
+
+def _side(array: Any, name: str, *, writes: bool = False) -> _Side:
+    if isinstance(array, DeviceArray):
+        return _Side(array.pointer, array.shape, array.strides, True, array.dtype)
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{name} is a DeviceArray or a NumPy array, not {type(array).__name__}")
+    if array.dtype.hasobject:
+        raise TypeError(f"{name} has dtype {array.dtype}: Python objects cannot live in device memory")
+    if writes and not array.flags.writeable:
+        raise ValueError(f"{name} is read-only")
+    if array.size and any(step <= 0 and size > 1 for size, step in zip(array.shape, array.strides, strict=True)):
+        raise ValueError(
+            f"{name} has the strides {array.strides}, which a copy cannot follow; use numpy.ascontiguousarray"
+        )
+    return _Side(array.ctypes.data, array.shape, array.strides, False, array.dtype)
+
+
+def _check_same(dst: _Side, src: _Side) -> None:
+    if dst.dtype != src.dtype:
+        raise TypeError(
+            f"dst is {dst.dtype} and src {src.dtype}: a copy converts nothing; use .view(dtype) to copy bytes"
+        )
+    if dst.shape == src.shape:
+        return
+    flat = all(_shapes.is_contiguous(side.shape, side.strides, side.dtype.itemsize) for side in (dst, src))
+    if not flat or np.prod(dst.shape, dtype=object) != np.prod(src.shape, dtype=object):
+        raise ValueError(f"dst has shape {dst.shape} and src {src.shape}")
+
+
+def _queue(dst: _Side, src: _Side, stream: Stream | None) -> None:
+    handle = stream_handle(stream)
+    where = legacy_default if stream is None else stream
+    with activated(where.device):
+        _transfer(dst, src, handle)
+        if stream is None and not (dst.on_device and src.on_device):
+            where.synchronize()
+
+
+def _transfer(dst: _Side, src: _Side, stream: int) -> None:
+    """Queue the copies that make `dst` equal to `src`: as few and as wide as the strides allow."""
+    width = dst.dtype.itemsize
+    if 0 in dst.shape:
+        return
+    if dst.shape != src.shape:  # both contiguous
+        size = int(np.prod(dst.shape, dtype=np.int64))
+        dst, src = dst._replace(shape=(size,), strides=(width,)), src._replace(shape=(size,), strides=(width,))
+    axes = [
+        (size, to, source) for size, to, source in zip(dst.shape, dst.strides, src.strides, strict=True) if size > 1
+    ]
+    while axes and axes[-1][1] == axes[-1][2] == width:
+        width *= axes.pop()[0]
+    merged: list[tuple[int, int, int]] = []
+    for size, to, source in axes:
+        if merged and merged[-1][1] == size * to and merged[-1][2] == size * source:
+            merged[-1] = (merged[-1][0] * size, to, source)
+        else:
+            merged.append((size, to, source))
+    rows = merged.pop() if merged and max(merged[-1][1:]) <= _MAX_PITCH else None
+    for position in itertools.product(*(range(size) for size, _, _ in merged)):
+        to = sum(p * axis[1] for p, axis in zip(position, merged, strict=True))
+        source = sum(p * axis[2] for p, axis in zip(position, merged, strict=True))
+        if rows is None:
+            _copy(dst.at(to), src.at(source), width, stream)
+        else:
+            _copy_rows(dst.at(to), src.at(source), width, rows, stream)
+
+
+def _copy(dst: _Side, src: _Side, nbytes: int, stream: int) -> None:
+    if dst.on_device and src.on_device:
+        api.cuMemcpyDtoDAsync(dst.address, src.address, nbytes, stream)
+    elif dst.on_device:
+        api.cuMemcpyHtoDAsync(dst.address, src.address, nbytes, stream)
+    elif src.on_device:
+        api.cuMemcpyDtoHAsync(dst.address, src.address, nbytes, stream)
+    else:
+        api.cuMemcpyAsync(dst.address, src.address, nbytes, stream)
+
+
+def _copy_rows(dst: _Side, src: _Side, width: int, rows: tuple[int, int, int], stream: int) -> None:
+    from cuda.bindings import driver as enums
+
+    kinds = enums.CUmemorytype
+    height, to_pitch, from_pitch = rows
+    for pitch, side in ((to_pitch, "destination"), (from_pitch, "source")):
+        if pitch < width:
+            raise errors.InvalidValueError(
+                f"the {side}'s pitch of {pitch} bytes is smaller than the row's {width} bytes"
+            )
+    copy = enums.CUDA_MEMCPY2D()
+    if src.on_device:
+        copy.srcMemoryType, copy.srcDevice = kinds.CU_MEMORYTYPE_DEVICE, src.address
+    else:
+        copy.srcMemoryType, copy.srcHost = kinds.CU_MEMORYTYPE_HOST, src.address
+    if dst.on_device:
+        copy.dstMemoryType, copy.dstDevice = kinds.CU_MEMORYTYPE_DEVICE, dst.address
+    else:
+        copy.dstMemoryType, copy.dstHost = kinds.CU_MEMORYTYPE_HOST, dst.address
+    copy.srcPitch, copy.dstPitch = from_pitch, to_pitch
+    copy.WidthInBytes, copy.Height = width, height
+    api.cuMemcpy2DAsync(copy, stream)

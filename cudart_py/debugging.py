@@ -1,0 +1,98 @@
+"""Which launch failed: debug mode, and the blame for a failure that surfaces later.
+
+A kernel runs after its launch has returned, so its failure is reported by some later call. In debug
+mode (`CUDART_PY_DEBUG=1`, or inside `with cuda.debug():`) every launch is followed by a
+synchronisation, and the error names the kernel, its shape and the line that launched it. Outside it,
+the error names the launches since the last good synchronisation.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+__all__ = ["LaunchRecord", "blame", "call_site", "debug", "note_synchronized", "state"]
+
+_SHOWN = 8
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+class LaunchRecord(NamedTuple):
+    """What an error says of a launch; it holds no handle, so that it keeps nothing alive."""
+
+    device: int
+    stream: int
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return f"{self.kernel}[grid {self.grid}, block {self.block}] on stream {self.stream:#x}"
+
+
+class _Synchronized(NamedTuple):
+    """A mark in the log: what came before, on this stream (None: on all of them), went well."""
+
+    device: int
+    stream: int | None
+
+
+class _State:
+    """Debug mode, and the recent launches of the process. deque.append is atomic, so no lock."""
+
+    def __init__(self) -> None:
+        self.enabled = os.environ.get("CUDART_PY_DEBUG", "") not in ("", "0")
+        self.log: deque[LaunchRecord | _Synchronized] = deque(maxlen=256)
+
+
+state = _State()
+
+
+@contextmanager
+def debug() -> Iterator[None]:
+    """Synchronise after every launch inside, so that an error names the kernel that made it."""
+    before = state.enabled
+    state.enabled = True
+    try:
+        yield
+    finally:
+        state.enabled = before
+
+
+def note_synchronized(device: int, stream: int | None) -> None:
+    """Note that a stream (None: the whole device) was synchronised without an error."""
+    state.log.append(_Synchronized(device, stream))
+
+
+def blame() -> str:
+    """Name the launches since the last good synchronisation, newest first, as an error's last lines."""
+    finished: set[tuple[int, int | None]] = set()
+    suspects: list[LaunchRecord] = []
+    for entry in reversed(state.log):
+        if isinstance(entry, _Synchronized):
+            finished.add((entry.device, entry.stream))
+        elif (entry.device, None) not in finished and (entry.device, entry.stream) not in finished:
+            suspects.append(entry)
+    sticky = "\nThe context is lost: every later call fails too; start a new process."
+    if not suspects:
+        return sticky
+    lines = [f"\n  {record}" for record in suspects[:_SHOWN]]
+    if len(suspects) > _SHOWN:
+        lines.append(f"\n  and {len(suspects) - _SHOWN} earlier ones")
+    head = "\nLaunches since the last good synchronisation, newest first"
+    return f"{head} (CUDART_PY_DEBUG=1 finds which):{''.join(lines)}{sticky}"
+
+
+def call_site() -> str:
+    """Return "file:line" of the nearest caller outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        back = frame.f_back
+        if back is None:
+            break
+        frame = back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,266 @@
+"""Devices and the primary context that each thread has current."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from . import _driver, debugging, errors
+from ._driver import api
+from .limits import Limits
+from .properties import DeviceProperties, MemoryInfo, read_properties
+
+__all__ = ["Device", "activated", "current_device", "devices", "driver_version"]
+
+
+class Device:
+    """One CUDA device; `Device(0) is Device(0)`.
+
+    `with device:` makes its primary context current inside and restores the caller's after. Work done
+    outside any such block goes to the thread's current device, at first device 0, as in the CUDA
+    runtime. Raises ValueError for an ordinal that no device has, TypeError for what is not an int.
+    """
+
+    _all: ClassVar[dict[int, Device]] = {}
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
+    ordinal: int
+    _device: Any
+    _context: Any
+    _peers: set[Device]
+
+    def __new__(cls, ordinal: int = 0) -> Device:
+        """Return the one object of this ordinal."""
+        if isinstance(ordinal, bool) or not isinstance(ordinal, int):
+            raise TypeError(f"a device's ordinal is an int, not {type(ordinal).__name__}")
+        with cls._lock:
+            device = cls._all.get(ordinal)
+            if device is None:
+                count = api.cuDeviceGetCount()
+                if not 0 <= ordinal < count:
+                    raise ValueError(f"device {ordinal} does not exist: this machine has {count} (0 to {count - 1})")
+                device = super().__new__(cls)
+                device.ordinal = ordinal
+                device._device = api.cuDeviceGet(ordinal)
+                device._context = None
+                device._peers = set()
+                cls._all[ordinal] = device
+        return device
+
+    def __repr__(self) -> str:
+        return f"<Device {self.ordinal}: {self.name}>"
+
+    def __reduce__(self) -> tuple[type[Device], tuple[int]]:
+        return Device, (self.ordinal,)
+
+    @property
+    def handle(self) -> int:
+        """The driver's CUdevice as an int (cuDeviceGet)."""
+        return int(self._device)
+
+    @property
+    def context(self) -> Any:
+        """The primary context (CUcontext), retained at first use and kept (cuDevicePrimaryCtxRetain)."""
+        if self._context is None:
+            with self._lock:
+                if self._context is None:
+                    context = api.cuDevicePrimaryCtxRetain(self._device)
+                    try:
+                        self._keep_freed_memory()
+                    except BaseException:
+                        api.cuDevicePrimaryCtxRelease(self._device)
+                        raise
+                    self._context = context
+        return self._context
+
+    def _keep_freed_memory(self) -> None:
+        # By default a pool returns its memory to the system at every synchronisation, and the next
+        # allocation pays for mapping it again.
+        from cuda.bindings import driver as enums
+
+        threshold = enums.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        pool = api.cuDeviceGetDefaultMemPool(self._device)
+        api.cuMemPoolSetAttribute(pool, threshold, enums.cuuint64_t(2**64 - 1))
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def properties(self) -> DeviceProperties:
+        """Everything that does not change, as one frozen record (cuDeviceGetAttribute)."""
+        return read_properties(self.ordinal)
+
+    @property
+    def name(self) -> str:
+        """The device's name (cuDeviceGetName)."""
+        return self.properties.name
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """The compute capability, as (major, minor)."""
+        return self.properties.compute_capability
+
+    @property
+    def arch(self) -> str:
+        """The real architecture that NVRTC compiles for, such as "sm_90"."""
+        major, minor = self.compute_capability
+        return f"sm_{major}{minor}"
+
+    @property
+    def sm_count(self) -> int:
+        """The number of streaming multiprocessors."""
+        return self.properties.sm_count
+
+    @property
+    def memory_info(self) -> MemoryInfo:
+        """Free and total device memory in bytes (cuMemGetInfo)."""
+        with activated(self):
+            return MemoryInfo(*api.cuMemGetInfo())
+
+    @property
+    def limits(self) -> Limits:
+        """The context's limits, to read and to set: stack, printf buffer, malloc heap and so on."""
+        return Limits(self)
+
+    # -- what it does --------------------------------------------------------------------------
+
+    def synchronize(self) -> None:
+        """Wait for all work on this device; errors of earlier launches surface here (cuCtxSynchronize)."""
+        with activated(self):
+            api.cuCtxSynchronize()
+        debugging.note_synchronized(self.ordinal, None)
+
+    def set_current(self) -> None:
+        """Make this device the calling thread's current one from here on (cuCtxSetCurrent)."""
+        api.cuCtxSetCurrent(self.context)
+        _thread.device = self
+
+    def can_access_peer(self, other: Device) -> bool:
+        """Tell whether kernels here could read `other`'s memory (cuDeviceCanAccessPeer)."""
+        return bool(api.cuDeviceCanAccessPeer(self._device, other._device))
+
+    def enable_peer(self, other: Device) -> None:
+        """Let work on this device access `other`'s memory: one direction (cuCtxEnablePeerAccess).
+
+        Raises PeerAccessError when the devices cannot, or when it is enabled already. Also opens
+        `other`'s memory pool to this device, because stream-ordered memory has its own permission.
+        """
+        from cuda.bindings import driver as enums
+
+        if other is self:
+            raise ValueError(f"device {self.ordinal} always has access to its own memory")
+        with activated(self):
+            api.cuCtxEnablePeerAccess(other.context, 0)
+        self._set_pool_access(other, enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        self._peers.add(other)
+
+    def peer_enabled(self, other: Device) -> bool:
+        """Tell whether `enable_peer(other)` is in force."""
+        return other in self._peers
+
+    def disable_peer(self, other: Device) -> None:
+        """Take back what `enable_peer` gave (cuCtxDisablePeerAccess)."""
+        from cuda.bindings import driver as enums
+
+        with activated(self):
+            api.cuCtxDisablePeerAccess(other.context)
+        self._set_pool_access(other, enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        self._peers.discard(other)
+
+    def _set_pool_access(self, other: Device, flags: Any) -> None:
+        from cuda.bindings import driver as enums
+
+        access = enums.CUmemAccessDesc()
+        access.location.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = self.ordinal
+        access.flags = flags
+        api.cuMemPoolSetAccess(api.cuDeviceGetDefaultMemPool(other._device), [access], 1)
+
+    def __enter__(self) -> Self:
+        api.cuCtxPushCurrent(self.context)
+        _thread.stack.append(_thread.device)
+        _thread.device = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _thread.device = _thread.stack.pop()
+        api.cuCtxPopCurrent()
+
+
+class _Thread(threading.local):
+    """What this thread has current; None until its first CUDA work."""
+
+    def __init__(self) -> None:
+        self.device: Device | None = None
+        self.stack: list[Device | None] = []
+
+
+_thread = _Thread()
+
+
+def current_device() -> Device:
+    """Return the calling thread's device, making one current at the thread's first CUDA work.
+
+    A context that another library made current is taken over if it is its device's primary context;
+    any other raises InvalidContextError. With none current, device 0 becomes current.
+    """
+    device = _thread.device
+    if device is None or _driver.forked():
+        device = _adopt()
+        _thread.device = device
+    return device
+
+
+def _adopt() -> Device:
+    foreign = api.cuCtxGetCurrent()
+    if not int(foreign):
+        device = Device(0)
+        api.cuCtxSetCurrent(device.context)
+        return device
+    device = Device(int(api.cuCtxGetDevice()))
+    if int(device.context) != int(foreign):
+        raise errors.InvalidContextError(
+            f"this thread's current context is not the primary context of device {device.ordinal}; "
+            "enter `with cuda.Device(n):` so that both APIs meet in the primary context"
+        )
+    return device
+
+
+class activated:  # noqa: N801  # used as a context manager, as contextlib names them
+    """Have a device current inside, at no cost where it already is."""
+
+    __slots__ = ("_device", "_entered")
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._entered = False
+
+    def __enter__(self) -> None:
+        if _thread.device is not self._device:
+            self._device.__enter__()
+            self._entered = True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._entered:
+            self._device.__exit__(kind, value, traceback)
+
+
+def devices() -> tuple[Device, ...]:
+    """List this machine's devices in the driver's order (cuDeviceGetCount)."""
+    return tuple(Device(ordinal) for ordinal in range(api.cuDeviceGetCount()))
+
+
+def driver_version() -> tuple[int, int]:
+    """Return the CUDA version that the driver supports, as (major, minor) (cuDriverGetVersion)."""
+    version = api.cuDriverGetVersion()
+    return version // 1000, version % 1000 // 10

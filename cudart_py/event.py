@@ -1,0 +1,117 @@
+"""Events: marks in a stream that can be waited for and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _driver, errors
+from ._driver import api
+from ._lifetime import Handle
+from .device import Device, activated, current_device
+from .stream import Stream, finished, legacy_default
+
+__all__ = ["Event", "Timer", "timed"]
+
+
+class Event(Handle):
+    """A mark in a stream (cuEventCreate).
+
+    `timing`: whether `end - start` can be asked; without it an event is cheaper.
+    `blocking`: let a host thread that waits sleep instead of spin.
+    """
+
+    __slots__ = ("_device", "_recorded", "_timing")
+
+    def __init__(self, *, timing: bool = True, blocking: bool = False) -> None:
+        from cuda.bindings import driver as enums
+
+        self._value = None
+        self._owned = True
+        self._device: Device = current_device()
+        self._timing = timing
+        self._recorded = False
+        kind = enums.CUevent_flags
+        flags = int(kind.CU_EVENT_BLOCKING_SYNC if blocking else kind.CU_EVENT_DEFAULT)
+        if not timing:
+            flags |= int(kind.CU_EVENT_DISABLE_TIMING)
+        self._value = int(api.cuEventCreate(flags))
+
+    @property
+    def device(self) -> Device:
+        """The device on whose streams the event can be recorded."""
+        return self._device
+
+    @property
+    def recorded(self) -> bool:
+        """Whether `record` was ever called."""
+        return self._recorded
+
+    @property
+    def done(self) -> bool:
+        """Whether the work before the mark has finished; True for one never recorded, as in CUDA (cuEventQuery)."""
+        return finished(_driver.raw.cuEventQuery(self.handle)[0], "cuEventQuery")
+
+    def record(self, stream: Stream | None = None) -> Event:
+        """Put the mark behind the stream's work so far and return the event (cuEventRecord)."""
+        stream = legacy_default if stream is None else stream
+        with activated(stream.device):
+            api.cuEventRecord(self.handle, stream.handle)
+        self._recorded = True
+        return self
+
+    def synchronize(self) -> None:
+        """Let the host wait until the work before the mark has finished (cuEventSynchronize)."""
+        api.cuEventSynchronize(self.handle)
+
+    def __sub__(self, start: Event) -> float:
+        """Return the milliseconds from `start` to this event (cuEventElapsedTime).
+
+        Raises EventTimingError if one was made with timing=False, EventNotRecordedError if one was
+        never recorded, and NotReadyError if one is not reached yet.
+        """
+        if not isinstance(start, Event):
+            return NotImplemented
+        for event, role in ((start, "start"), (self, "end")):
+            if not event._timing:
+                raise errors.EventTimingError(f"the {role} event was made with timing=False and has no time")
+            if not event._recorded:
+                raise errors.EventNotRecordedError(f"the {role} event was never recorded: call record() first")
+        for event, role in ((start, "start"), (self, "end")):
+            if not event.done:
+                raise errors.NotReadyError(f"the {role} event is not reached yet: call synchronize() first")
+        return float(api.cuEventElapsedTime(start.handle, self.handle))
+
+    def _release(self, value: Any) -> None:
+        api.cuEventDestroy(value)
+
+    def __repr__(self) -> str:
+        return f"<Event {'closed' if self._value is None else hex(self._value)}>"
+
+
+class Timer:
+    """What `timed` yields: the time between the two ends of its block."""
+
+    def __init__(self) -> None:
+        self._milliseconds: float | None = None
+
+    @property
+    def milliseconds(self) -> float:
+        """The time in milliseconds, known once the block has ended."""
+        if self._milliseconds is None:
+            raise ValueError("the time is known only after the `with` block has ended")
+        return self._milliseconds
+
+
+@contextmanager
+def timed(stream: Stream | None = None) -> Iterator[Timer]:
+    """Time the stream's work that the block queues, by two events; the end waits for it."""
+    stream = legacy_default if stream is None else stream
+    timer = Timer()
+    with activated(stream.device), Event() as start, Event() as end:
+        start.record(stream)
+        yield timer
+        end.record(stream)
+        end.synchronize()
+        timer._milliseconds = end - start

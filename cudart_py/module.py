@@ -1,0 +1,225 @@
+"""Modules: compiled code loaded on a device, with its kernels and variables."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from . import _driver, _shapes, errors
+from ._driver import api
+from ._lifetime import Handle
+from .array import DeviceArray
+from .device import Device, activated, current_device
+from .signature import Parameter, Signature
+
+if TYPE_CHECKING:
+    from .image import CompiledImage
+    from .kernel import Kernel
+
+__all__ = ["Module", "compile", "load"]
+
+
+class Module(Handle):
+    """Code loaded on a device (cuModuleLoadData). `module["name"]` is a kernel.
+
+    A kernel is found by its C++ name, by the name expression that `compile(names=...)` was given, or by
+    its name in the image. Unloaded when it is closed or the last of its kernels is gone.
+    """
+
+    __slots__ = ("_compiled", "_device", "_entries", "_kernels")
+
+    def __init__(self, image: bytes, compiled: CompiledImage | None = None) -> None:
+        self._value = None
+        self._owned = True
+        self._device = current_device()
+        self._compiled = compiled
+        self._kernels: dict[str, Kernel] = {}
+        self._value = int(api.cuModuleLoadData(image))
+        try:
+            self._entries = frozenset(self._entry_names())
+        except BaseException:
+            self.close()
+            raise
+
+    def _entry_names(self) -> Iterator[str]:
+        count = api.cuModuleGetFunctionCount(self._value)
+        for function in api.cuModuleEnumerateFunctions(count, self._value) if count else ():
+            yield api.cuFuncGetName(function).decode()
+
+    @property
+    def _signatures(self) -> Mapping[str, Signature]:
+        return self._compiled.signatures if self._compiled is not None else {}
+
+    @property
+    def device(self) -> Device:
+        """The device that the module is loaded on."""
+        return self._device
+
+    @property
+    def log(self) -> str:
+        """What the compiler said of the source: warnings, empty where there were none."""
+        return self._compiled.log if self._compiled is not None else ""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The C++ names of the module's kernels, sorted."""
+        known = self._signatures
+        return tuple(sorted(known[entry].name if entry in known else entry for entry in self._entries))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kernels)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and bool(self._candidates(name))
+
+    def __getitem__(self, name: str) -> Kernel:
+        self.handle  # noqa: B018  # raises when closed
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            candidates = self._candidates(name)
+            if len(candidates) != 1:
+                raise errors.NotFoundError(self._not_found(name, candidates))
+            entry = candidates[0]
+            kernel = self._kernels.get(entry) or self._make_kernel(entry)
+            self._kernels[entry] = self._kernels[name] = kernel
+        return kernel
+
+    def _make_kernel(self, entry: str) -> Kernel:
+        from .kernel import Kernel
+
+        with activated(self._device):
+            # Unlike the enumeration this loads the code, which attributes and launches need.
+            handle = int(api.cuModuleGetFunction(self.handle, entry.encode()))
+        signature = self._signatures.get(entry) or _foreign_signature(entry, handle)
+        return Kernel(self, signature.name, handle, signature)
+
+    def _candidates(self, name: str) -> Sequence[str]:
+        if name in self._entries or self._compiled is None:
+            return (name,) if name in self._entries else ()
+        return self._compiled.entries(name)
+
+    def _not_found(self, name: str, candidates: Sequence[str]) -> str:
+        if candidates:
+            listing = ", ".join(f"{self._signatures[entry]} is {entry!r}" for entry in candidates)
+            return f"the kernel name {name!r} is ambiguous: {listing}"
+        near = difflib.get_close_matches(name, self.kernels, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
+        return f"no kernel is named {name!r}{hint} Kernels of this module: {listing}"
+
+    def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Any = None) -> DeviceArray:
+        """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).
+
+        `dtype` and `shape` default to those of the declaration, and to bytes where those are unknown.
+        Raises NotFoundError for a name that the module has not, ValueError for another size.
+        """
+        symbols = self._compiled.symbols(name) if self._compiled is not None else (name,)
+        if len(symbols) != 1:
+            raise errors.NotFoundError(self._no_symbol(name, symbols))
+        with activated(self._device):
+            result = _driver.raw.cuModuleGetGlobal(self.handle, symbols[0].encode())
+        if result[0]:
+            if result[0].name == "CUDA_ERROR_NOT_FOUND":
+                raise errors.NotFoundError(self._no_symbol(name, ()), status=result[0], call="cuModuleGetGlobal")
+            raise errors.failure(result[0], "cuModuleGetGlobal")
+        pointer, nbytes = int(result[1]), int(result[2])
+        known = self._compiled.variables[symbols[0]] if self._compiled is not None else None
+        if dtype is None:
+            dtype = known.dtype if known is not None and known.dtype is not None else np.uint8
+            shape = known.shape if known is not None and shape is None else shape
+        kind = _shapes.as_dtype(dtype)
+        sizes = (nbytes // kind.itemsize,) if shape is None else _shapes.as_shape(shape)
+        if math.prod(sizes) * kind.itemsize != nbytes:
+            raise ValueError(f"{name} has {nbytes} bytes, which is not a shape {sizes} of {kind}")
+        return DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
+
+    def _no_symbol(self, name: str, symbols: Sequence[str]) -> str:
+        if symbols:
+            return f"the variable name {name!r} is ambiguous: {', '.join(symbols)}"
+        known = ", ".join(v.name for v in self._compiled.variables.values()) if self._compiled is not None else ""
+        return f"no variable is named {name!r} (one that no kernel uses is left out). Variables: {known or 'none'}"
+
+    def _release(self, value: Any) -> None:
+        with activated(self._device):
+            api.cuModuleUnload(value)
+
+    def close(self) -> None:
+        """Unload the code; its kernels and variables may not be used after. A second call does nothing."""
+        self._kernels.clear()
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"
+
+
+def _foreign_signature(entry: str, handle: int) -> Signature:
+    """Ask the driver for the sizes of an image's parameters; it does not know their types."""
+    parameters: list[Parameter] = []
+    while True:
+        result = _driver.raw.cuFuncGetParamInfo(handle, len(parameters))
+        if result[0]:
+            return Signature(entry, entry, tuple(parameters))
+        offset, size = int(result[1]), int(result[2])
+        parameters.append(Parameter("", "unknown", size, 1, offset))
+
+
+def compile(
+    source: str | Path,
+    *,
+    names: Sequence[str] = (),
+    arch: Any = None,
+    std: str | None = None,
+    fast_math: bool = False,
+    include: Sequence[str | Path] = (),
+    define: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
+    cache: bool = True,
+) -> Module:
+    """Compile CUDA C++ with NVRTC and load it on the current device.
+
+    A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch`
+    defaults to the device's; `std` is such as "c++20"; `include` lists folders, `define` maps macros to
+    values (None: just defined), `options` go to NVRTC as they are. The result is kept on disk and found
+    again by source, options and included headers; `cache=False` compiles anew.
+
+    Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
+    """
+    from .compilation import compile_image
+
+    compiled = compile_image(
+        source,
+        names=names,
+        arch=current_device().compute_capability if arch is None else arch,
+        std=std,
+        fast_math=fast_math,
+        include=include,
+        define=define,
+        options=options,
+        cache=cache,
+    )
+    # The driver reads PTX up to a NUL.
+    return Module(compiled.cubin if _driver.image_kind() == "cubin" else compiled.ptx + b"\0", compiled)
+
+
+def load(image: bytes | Path) -> Module:
+    """Load a cubin, PTX or fatbin on the current device (cuModuleLoadData).
+
+    `image` is the image itself or the path of a file. Its kernels' parameter types are unknown:
+    launches take typed scalars (NumPy's, ctypes'), arrays and `Pointer`, and check sizes only.
+    """
+    if isinstance(image, Path):
+        data = image.read_bytes()
+    elif isinstance(image, bytes | bytearray | memoryview):
+        data = bytes(image)
+    else:
+        raise TypeError(f"image is bytes or a Path, not {type(image).__name__}")
+    if not data:
+        raise ValueError("image is empty")
+    # PTX is text, and the driver reads it up to a NUL.
+    return Module(data if data.endswith(b"\0") else data + b"\0")

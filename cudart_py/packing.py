@@ -1,0 +1,245 @@
+"""Kernel arguments: checked against the C++ signature and packed into the bytes that a launch takes.
+
+Per signature one packer is generated. Its fast path takes the common types as they are; whatever it
+does not know goes, with all other arguments, through `convert`, which checks by name and position and
+either converts or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .array import DeviceArray
+from .host_memory import device_pointer, pinned_owner
+from .pointer import Pointer
+from .signature import Parameter
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+__all__ = ["MAX_PARAMETER_BYTES", "convert", "make_packer"]
+
+# The limit since CUDA 12.1 on devices of compute capability 7.0 and later.
+MAX_PARAMETER_BYTES = 32764
+
+_FORMATS = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float32": "f",
+    "float64": "d",
+    "bool": "?",
+}
+
+
+def make_packer(kernel: Kernel, head: str) -> tuple[struct.Struct, Callable[..., tuple[Any, ...]]]:
+    """Return the layout of a kernel's parameters behind `head`, and the function that makes its values.
+
+    `head` is a struct format of what the launch puts first. The function takes the arguments of one
+    launch and returns what `Struct.pack_into` takes.
+    """
+    parameters = kernel.signature.parameters
+    form, position = "<" + head, 0
+    for parameter in parameters:
+        form += "x" * (parameter.offset - position) + _format(parameter)
+        position = parameter.offset + parameter.size
+    namespace = {
+        "DeviceArray": DeviceArray,
+        "convert_all": _convert_all,
+        "kernel": kernel,
+        "device": kernel.device,
+        **{f"t{i}": _numpy_dtype(p) for i, p in enumerate(parameters)},
+    }
+    names = [f"a{i}" for i in range(len(parameters))]
+    tests = [_fast_test(i, p) for i, p in enumerate(parameters)]
+    values = [f"a{i}._pointer" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)]
+    source = (
+        "def pack(*arguments):\n"
+        f"    if len(arguments) == {len(names)}:\n"
+        + (f"        {', '.join(names)}, = arguments\n" if names else "")
+        + f"        if {' and '.join(tests) or 'True'}:\n"
+        f"            return ({', '.join(values)}{',' if values else ''})\n"
+        "    return convert_all(kernel, arguments)\n"
+    )
+    exec(compile(source, f"<arguments of {kernel.name}>", "exec"), namespace)  # generated above
+    return struct.Struct(form), namespace["pack"]  # type: ignore[return-value]  # defined by the source
+
+
+def _format(parameter: Parameter) -> str:
+    if parameter.kind == "pointer":
+        return "Q"
+    # Everything else is packed as its bytes.
+    return _FORMATS.get(parameter.dtype or "", f"{parameter.size}s")
+
+
+def _fast_test(index: int, parameter: Parameter) -> str:
+    """Return the expression that is true when an argument can be packed as it is."""
+    name = f"a{index}"
+    if parameter.kind == "pointer":
+        if parameter.dtype == "bfloat16":
+            return "False"
+        dtype = f" and {name}.dtype is t{index}" if parameter.dtype is not None else ""
+        return (
+            f"{name}.__class__ is DeviceArray{dtype} and {name}._allocation._value is not None"
+            f" and {name}._allocation.device is device"
+        )
+    if parameter.dtype == "float64":
+        return f"{name}.__class__ is float"
+    if parameter.dtype == "float32":
+        # Larger ones, infinities and NaN take the slow path, which knows what rounds to infinity.
+        return f"{name}.__class__ is float and -3e38 < {name} < 3e38"
+    if parameter.kind == "integer":
+        low, high = _integer_range(parameter)
+        return f"{name}.__class__ is int and {low} <= {name} <= {high}"
+    return "False"
+
+
+def _integer_range(parameter: Parameter) -> tuple[int, int]:
+    bits = parameter.bits
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if parameter.signed else (0, 2**bits - 1)
+
+
+def _numpy_dtype(parameter: Parameter) -> np.dtype[Any] | None:
+    """Return the dtype that an array or scalar must have; None for those that NumPy has not."""
+    return None if parameter.dtype in (None, "bfloat16") else np.dtype(parameter.dtype)
+
+
+def _convert_all(kernel: Kernel, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    parameters = kernel.signature.parameters
+    if len(arguments) != len(parameters):
+        raise TypeError(f"{kernel.signature} takes {len(parameters)} arguments, and {len(arguments)} were given")
+    return tuple(convert(kernel, i, p, a) for i, (p, a) in enumerate(zip(parameters, arguments, strict=True)))
+
+
+def convert(kernel: Kernel, position: int, parameter: Parameter, argument: Any) -> Any:
+    """Check one argument and return the value to pack; TypeError or ValueError naming kernel and position."""
+    where = f"argument {position} of {kernel.name} ({parameter.type or f'{parameter.size} bytes'})"
+    if parameter.kind == "pointer":
+        return _pointer(kernel, where, parameter, argument)
+    if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
+        return _by_value(where, parameter, np.uint64(_pointer(kernel, where, parameter, argument)))
+    if isinstance(argument, DeviceArray):
+        raise TypeError(f"{where} is no pointer, and a DeviceArray was given")
+    if parameter.kind == "bool":
+        if isinstance(argument, bool | np.bool_):
+            return bool(argument)
+        raise TypeError(f"{where} takes a bool, not {_what(argument)}")
+    if parameter.kind == "integer":
+        return _integer(where, argument, *_integer_range(parameter))
+    if parameter.kind == "enum" and hasattr(argument, "__index__"):
+        bits = parameter.bits
+        value = _integer(where, argument, -(2 ** (bits - 1)), 2**bits - 1)
+        return (value % 2**bits).to_bytes(parameter.size, "little")
+    if parameter.kind == "float":
+        return _floating(where, parameter, argument)
+    return _by_value(where, parameter, argument)
+
+
+def _what(argument: Any) -> str:
+    if isinstance(argument, np.ndarray):
+        return f"a host array of {argument.dtype} and shape {argument.shape}"
+    return f"{argument!r} of type {type(argument).__name__}"
+
+
+def _integer(where: str, argument: Any, low: int, high: int) -> int:
+    if isinstance(argument, np.ndarray) or not hasattr(argument, "__index__"):
+        raise TypeError(f"{where} takes an integer, not {_what(argument)}")
+    value = operator.index(argument)
+    if not low <= value <= high:
+        raise ValueError(f"{where} takes integers from {low} to {high}, not {value}")
+    return value
+
+
+def _floating(where: str, parameter: Parameter, argument: Any) -> Any:
+    if isinstance(argument, np.generic) and argument.dtype.name == parameter.dtype == "bfloat16":
+        return argument.tobytes()
+    if isinstance(argument, bool | np.bool_) or not isinstance(argument, int | float | np.integer | np.floating):
+        raise TypeError(f"{where} takes a number, not {_what(argument)}")
+    rounded, packed = _round(parameter.dtype or "float64", argument)
+    if isinstance(argument, int | np.integer) and not (math.isfinite(rounded) and int(argument) == int(rounded)):
+        raise ValueError(f"{where} cannot hold the integer {argument} exactly; pass a float to have it rounded")
+    if math.isfinite(argument) and not math.isfinite(rounded):
+        raise ValueError(f"{where} cannot hold {argument!r}: it is too large")
+    return packed
+
+
+def _round(dtype: str, value: Any) -> tuple[float, float | bytes]:
+    """Round to a floating type; return the value it has then and what a struct packs."""
+    with np.errstate(over="ignore"):
+        if dtype == "bfloat16":
+            # NumPy has no bfloat16: the upper half of a float32, rounded to nearest, ties to even.
+            bits = int(np.float32(value).view(np.uint32))
+            upper = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if math.isfinite(value) else bits >> 16
+            return float(np.uint32(upper << 16).view(np.float32)), upper.to_bytes(2, "little")
+        rounded = np.dtype(dtype).type(value)
+    return float(rounded), rounded.tobytes() if dtype == "float16" else float(rounded)
+
+
+def _by_value(where: str, parameter: Parameter, argument: Any) -> bytes:
+    if isinstance(argument, np.void | np.generic) or (isinstance(argument, np.ndarray) and argument.shape == ()):
+        raw = argument.tobytes()
+    elif isinstance(argument, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes._SimpleCData):
+        raw = bytes(argument)
+    else:
+        raise TypeError(
+            f"{where} is passed by value: give a NumPy scalar (np.void of a structured dtype) or a ctypes structure "
+            f"of {parameter.size} bytes, not {_what(argument)}"
+        )
+    if len(raw) != parameter.size:
+        raise ValueError(f"{where} has {parameter.size} bytes, and {_what(argument)} has {len(raw)}")
+    return raw
+
+
+def _pointer(kernel: Kernel, where: str, parameter: Parameter, argument: Any) -> int:
+    if argument is None:
+        return 0
+    if isinstance(argument, Pointer):
+        return argument.value
+    if isinstance(argument, DeviceArray):
+        if argument.closed:
+            raise ValueError(f"{where}: the array is closed")
+        _check_dtype(where, parameter, argument.dtype)
+        if argument._allocation.device is not kernel.device:
+            argument._allocation.check_access(kernel.device, where)
+        return argument.pointer
+    if isinstance(argument, np.ndarray):
+        owner = pinned_owner(argument)
+        if owner is not None and owner.mapped:
+            _check_dtype(where, parameter, argument.dtype)
+            return int(device_pointer(argument))
+        hint = (
+            "make it with pinned_empty(..., mapped=True)" if owner is not None else "copy it with cudart_py.to_device"
+        )
+        raise TypeError(f"{where} takes a device pointer, not {_what(argument)}; {hint}")
+    interface = getattr(argument, "__cuda_array_interface__", None)
+    if interface is not None:
+        _check_dtype(where, parameter, np.dtype(interface["typestr"]))
+        return int(interface["data"][0])
+    if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
+        raise TypeError(
+            f"{where} takes an array, not {_what(argument)}; for a raw address write "
+            f"cudart_py.Pointer({int(argument):#x})"
+        )
+    raise TypeError(f"{where} takes a device array, not {_what(argument)}")
+
+
+def _check_dtype(where: str, parameter: Parameter, dtype: np.dtype[Any]) -> None:
+    if parameter.dtype == "bfloat16":
+        # Without a dtype of NumPy's, the bit patterns do as well.
+        fits = dtype.name == "bfloat16" or dtype == np.uint16
+    else:
+        fits = parameter.dtype is None or dtype == parameter.dtype
+    if not fits:
+        raise TypeError(f"{where} takes an array of {parameter.dtype}, not of {dtype}")

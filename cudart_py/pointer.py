@@ -1,0 +1,39 @@
+"""A device address as a kernel's argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Pointer"]
+
+
+class Pointer:
+    """A device address (CUdeviceptr) that somebody else vouches for.
+
+    A bare int is refused where a kernel takes a pointer, because a size in the wrong place looks the
+    same; `Pointer(value)` says that it is meant. `owner` is kept alive with it.
+    """
+
+    __slots__ = ("owner", "value")
+
+    def __init__(self, value: int, owner: Any = None) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"an address is an int, not {type(value).__name__}")
+        if not 0 <= value < 2**64:
+            raise ValueError(f"{value:#x} is no 64-bit address")
+        self.value = value
+        self.owner = owner
+
+    def __int__(self) -> int:
+        return self.value
+
+    __index__ = __int__
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == other.value if isinstance(other, Pointer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"Pointer({self.value:#x})"

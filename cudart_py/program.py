@@ -1,0 +1,220 @@
+"""NVRTC, the run-time compiler: one program, its options, its log and its images.
+
+`cudart_py.compile` builds on this with defaults, header discovery, checked signatures and a cache;
+`Program` is for those who want the compiler's own behaviour, its log and its images.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import weakref
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from . import errors
+from .requests import strings
+
+__all__ = ["Program", "library_path", "library_version"]
+
+_MAJOR = 13
+
+
+@functools.cache
+def _nvrtc() -> Any:
+    """Load NVRTC, once and only when something is really compiled."""
+    from cuda.bindings import nvrtc
+
+    try:
+        major, minor = errors.check(nvrtc.nvrtcVersion())
+    except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError, which older ones lack
+        raise errors.NvrtcError(
+            "the NVRTC library was not found: install the wheel nvidia-cuda-nvrtc of CUDA 13 or a CUDA 13 toolkit",
+            call="nvrtcVersion",
+        ) from error
+    if major != _MAJOR:
+        raise errors.NvrtcError(
+            f"this NVRTC is of CUDA {major}.{minor}, and cudart_py needs CUDA {_MAJOR}", call="nvrtcVersion"
+        )
+    return nvrtc
+
+
+def library_version() -> tuple[int, int]:
+    """Return the (major, minor) version of NVRTC: nvrtcVersion. Loads it."""
+    major, minor = errors.check(_nvrtc().nvrtcVersion())
+    return major, minor
+
+
+def library_path() -> str | None:
+    """Return the path of the NVRTC library in use, None where it cannot be told. Loads it."""
+    _nvrtc()
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    path: str | None = load_nvidia_dynamic_lib("nvrtc").abs_path
+    return path
+
+
+class Program:
+    """One CUDA C++ source given to NVRTC: nvrtcCreateProgram.
+
+    `names` are name expressions (`reduce<float, 256>`, `&z::table`) of templates to instantiate and of
+    symbols whose lowered names are wanted. `options` go to the compiler as they are, at `compile()`.
+    `name` is what messages and line information call the source; quotes in `#include "x.h"` are looked
+    up in its folder.
+
+        with Program(source, names=["reduce<float, 256>"], options=["--gpu-architecture=sm_90"]) as program:
+            program.compile()
+            program.cubin, program.lowered_names["reduce<float, 256>"]
+
+    `close()` or the end of the `with` block frees it: nvrtcDestroyProgram.
+    """
+
+    def __init__(
+        self,
+        source: str | bytes,
+        *,
+        name: str = "kernel.cu",
+        names: Sequence[str] = (),
+        options: Sequence[str] = (),
+    ) -> None:
+        text = _source_bytes(source)
+        self.name = name
+        self.names = strings(names, "names")
+        self.options = strings(options, "options")
+        self._source = text.decode(errors="replace")
+        self._compiled = False
+        self._library = _nvrtc()
+        self._handle = errors.check(self._library.nvrtcCreateProgram(text, name.encode(), 0, [], []))
+        self._finalizer = weakref.finalize(self, _destroy, self._library, self._handle)
+        self._finalizer.atexit = False
+        for expression in self.names:
+            errors.check(self._library.nvrtcAddNameExpression(self._handle, expression.encode()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "compiled" if self._compiled else "not compiled"
+        return f"<Program {self.name!r}, {state}>"
+
+    @property
+    def handle(self) -> Any:
+        """Return the nvrtcProgram, which raw calls of `cuda.bindings.nvrtc` take."""
+        if self.closed:
+            raise ValueError(f"the program {self.name!r} is closed")
+        return self._handle
+
+    @property
+    def closed(self) -> bool:
+        """Tell whether the program has been freed."""
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """Free the program; further calls do nothing: nvrtcDestroyProgram."""
+        self._finalizer()
+
+    def compile(self) -> None:
+        """Compile the source: nvrtcCompileProgram.
+
+        Raises CompileError with the log and the offending source lines.
+        """
+        options = [option.encode() for option in self.options]
+        (status,) = self._library.nvrtcCompileProgram(self.handle, len(options), options)
+        if status:
+            raise self._failure(status)
+        self._compiled = True
+
+    def _failure(self, status: Any) -> errors.CudaError:
+        from . import diagnostics
+
+        log = self.log
+        if not log:
+            return errors.failure(status, "nvrtcCompileProgram")
+        text = diagnostics.explain(log, self._line)
+        if "--gpu-architecture" in log:
+            supported = errors.check(self._library.nvrtcGetSupportedArchs())
+            known = ", ".join(f"sm_{number}" for number in supported)
+            major, minor = library_version()
+            text += f"\n\nNVRTC {major}.{minor} knows the architectures {known}"
+        return errors.CompileError(
+            f"{self.name} does not compile\n\n{text}", status=status, call="nvrtcCompileProgram", log=log
+        )
+
+    def _line(self, file: str, number: int) -> str | None:
+        """Return one line of the source or of a file that it includes."""
+        if file == self.name or os.path.basename(file) == self.name:
+            lines = self._source.splitlines()
+        else:
+            try:
+                with open(file, encoding="utf-8", errors="replace") as stream:
+                    lines = stream.read().splitlines()
+            except OSError:
+                return None
+        return lines[number - 1] if 0 < number <= len(lines) else None
+
+    @property
+    def log(self) -> str:
+        """Return the compiler's messages, empty before `compile()`: nvrtcGetProgramLog."""
+        return self._bytes("ProgramLog").decode(errors="replace").strip()
+
+    @property
+    def ptx(self) -> bytes:
+        """Return the PTX text, without the closing NUL that C has: nvrtcGetPTX."""
+        return self._image("PTX").rstrip(b"\0")
+
+    @property
+    def cubin(self) -> bytes:
+        """Return the machine code; there is none for a virtual architecture (compute_XX): nvrtcGetCUBIN."""
+        return self._image("CUBIN")
+
+    @property
+    def ltoir(self) -> bytes:
+        """Return the intermediate code that the option `-dlto` asks for: nvrtcGetLTOIR."""
+        return self._image("LTOIR")
+
+    @property
+    def lowered_names(self) -> dict[str, str]:
+        """Return the symbol of every name expression, by the expression: nvrtcGetLoweredName."""
+        self._need_compiled()
+        return {
+            expression: errors.check(self._library.nvrtcGetLoweredName(self.handle, expression.encode())).decode()
+            for expression in self.names
+        }
+
+    def _image(self, kind: str) -> bytes:
+        self._need_compiled()
+        return self._bytes(kind)
+
+    def _need_compiled(self) -> None:
+        _ = self.handle
+        if not self._compiled:
+            raise ValueError(f"the program {self.name!r} is not compiled: call compile() first")
+
+    def _bytes(self, kind: str) -> bytes:
+        size = errors.check(getattr(self._library, f"nvrtcGet{kind}Size")(self.handle))
+        if size == 0:
+            return b""
+        # The binding writes into this object in place. Made of NULs, so that the one-byte object, which
+        # Python shares, keeps its value under the NUL of an empty log.
+        buffer = bytes(size)
+        errors.check(getattr(self._library, f"nvrtcGet{kind}")(self.handle, buffer))
+        return buffer.rstrip(b"\0") if kind == "ProgramLog" else buffer
+
+
+def _destroy(library: Any, handle: Any) -> None:
+    library.nvrtcDestroyProgram(handle)
+
+
+def _source_bytes(source: str | bytes) -> bytes:
+    if not isinstance(source, str | bytes):
+        raise TypeError(f"source is the text of a program (str or bytes), not {type(source).__name__}")
+    text = source.encode() if isinstance(source, str) else source
+    if b"\0" in text:
+        raise ValueError("source has a NUL character")
+    return text

@@ -1,0 +1,127 @@
+"""What every test has: a compile cache of its own, and the capabilities of the driver in use.
+
+The same tests run on the simulator and on a GPU. A test that needs more than kernels says so with
+`@pytest.mark.needs("gpu_timing")`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+import cudart_py as cuda
+
+settings.register_profile(
+    "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.register_profile("short", settings.get_profile("default"), max_examples=10)
+settings.register_profile("long", settings.get_profile("default"), max_examples=10_000)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the tests' compiled kernels out of the user's cache."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("CUDART_PY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    yield
+    patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def _needs(request: pytest.FixtureRequest) -> None:
+    needed = {name for mark in request.node.iter_markers("needs") for name in mark.args}
+    missing = needed - cuda.capabilities() if needed else set()
+    if missing:
+        pytest.skip(f"this driver lacks: {', '.join(sorted(missing))}")
+
+
+@pytest.fixture
+def device() -> Iterator[cuda.Device]:
+    """Device 0, current."""
+    with cuda.Device(0) as current:
+        yield current
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Fresh random numbers at every run; the seed is in the failure's report."""
+    seed = int.from_bytes(os.urandom(4), "little")
+    print("seed", seed)
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a program in a process of its own, with a time limit, and return what it printed."""
+
+    def run(program: str, *, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=120,
+            env={**os.environ, **environment},
+        )
+
+    return run
+
+
+KERNELS = r"""
+extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned int n) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+
+template <class T, int N> __global__ void fill(T *out, T value) {
+    int i = blockIdx.x * N + threadIdx.x;
+    if (threadIdx.x < N) out[i] = value;
+}
+
+struct Pair { float a; double b; };
+struct Wide { char bytes[4096]; };
+
+namespace deep { __global__ void pair(double *out, Pair p) { *out = p.a + p.b; } }
+
+extern "C" __global__ void scalars(long long *out, bool b, signed char c, short s, int i, long long l,
+                                   unsigned char uc, unsigned short us, unsigned int ui, unsigned long long ul) {
+    out[0] = b; out[1] = c; out[2] = s; out[3] = i; out[4] = l;
+    out[5] = uc; out[6] = us; out[7] = ui; out[8] = (long long)ul;
+}
+
+extern "C" __global__ void doubles(double *out, float f, double d) { out[0] = f; out[1] = d; }
+
+extern "C" __global__ void anything(void *p, char *q) { if (p && q) q[0] = ((char *)p)[0]; }
+
+extern "C" __global__ void wide(Wide w, char *out) { out[threadIdx.x] = w.bytes[threadIdx.x]; }
+
+extern "C" __global__ void dynamic(int *out, int n) {
+    extern __shared__ int buffer[];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) buffer[i] = i;
+    __syncthreads();
+    if (threadIdx.x == 0) *out = buffer[n - 1];
+}
+
+__constant__ float coefficients[4];
+__device__ int counter = 7;
+extern "C" __global__ void apply(float *out) { out[threadIdx.x] = coefficients[threadIdx.x] * counter; }
+
+extern "C" __global__ void __launch_bounds__(64) bounded(int *out) { out[threadIdx.x] = 1; }
+
+__global__ void overloaded(int *p) { *p = 1; }
+__global__ void overloaded(float *p) { *p = 2; }
+"""
+
+
+@pytest.fixture(scope="session")
+def module() -> cuda.Module:
+    """Small kernels that many tests launch."""
+    with cuda.Device(0):
+        return cuda.compile(KERNELS, names=["fill<float, 32>", "fill<long long, 7>"])

@@ -1,0 +1,93 @@
+"""The house rules that a machine can check."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import cudart_py as cuda
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    path for folder in ("cudart_py", "library_tour") for path in (ROOT / folder).rglob("*.py") if path.stat().st_size
+)
+FILES = sorted([*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_says_what_it_is(path):
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_no_module_is_longer_than_500_lines(path):
+    assert len(path.read_text().splitlines()) <= 500
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.name == "__init__.py"], ids=name_of)
+def test_an_init_only_re_exports(path):
+    # That __all__ is sorted is ruff's rule RUF022.
+    body = ast.parse(path.read_text()).body
+    assert all(isinstance(node, ast.Expr | ast.ImportFrom | ast.Assign) for node in body)
+    names = [target.id for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    assert names == (["__all__"] if any(isinstance(node, ast.ImportFrom) and node.level for node in body) else [])
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in cuda.__all__:
+        assert getattr(cuda, name).__doc__, name
+
+
+def test_only_the_seam_knows_which_driver_serves():
+    outside = [p for p in MODULES if p.parent.name != "simulator" and p.parent.name != "ptx" and p.name != "_driver.py"]
+    for path in outside:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                assert "simulator" not in ast.dump(node), f"{name_of(path)} imports the simulator"
+
+
+def test_the_ptx_machine_knows_nothing_of_the_driver():
+    for path in (ROOT / "cudart_py" / "simulator" / "ptx").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                module = node.module or ""
+                inside = node.level == 1 or (not node.level and module.startswith("cudart_py.simulator.ptx"))
+                assert inside or not (node.level or module.startswith("cuda")), f"{name_of(path)} imports {module}"
+
+
+def test_the_readmes_example_runs(tmp_path, capsys):
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    # The first compile of a process may have to say which driver it found; the result comes last.
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "[2. 2. 2.]"
+
+
+def test_the_readmes_commands_are_the_projects():
+    text = (ROOT / "README.md").read_text()
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    commands = re.findall(r"uv run (?:--extra \w+ )?([\w-]+)", text)
+    assert {"library-tour", "pytest"} <= set(commands)
+    assert set(commands) - {"pytest"} <= set(scripts)
+    for path in re.findall(r"`(scripts/[\w.]+|docs/[\w.]+)", text):
+        assert (ROOT / path).is_file(), path
+
+
+def test_ci_runs_the_readmes_test_command():
+    assert "uv run pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_a_reason_stands_beside_every_ignore():
+    pattern = re.compile(r"#\s*(?:noqa|type: ignore|pragma: no cover)(?::\s*[\w, -]+|\[[\w, -]+\])?(?P<rest>.*)")
+    for path in FILES:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = pattern.search(line)
+            if match and "re.compile" not in line:
+                assert "#" in match["rest"], f"{name_of(path)}:{number}: {line.strip()}"

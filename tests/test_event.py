@@ -1,0 +1,60 @@
+"""Events and their three distinct errors."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudart_py as cuda
+
+
+def test_elapsed_time_is_in_milliseconds_and_not_negative(device):
+    start, end = cuda.Event().record(), cuda.Event().record()
+    end.synchronize()
+    assert end.done
+    assert 0 <= end - start < 10_000
+
+
+def test_an_event_without_timing_has_no_time(device):
+    start, end = cuda.Event(timing=False).record(), cuda.Event().record()
+    end.synchronize()
+    with pytest.raises(cuda.EventTimingError, match="start event was made with timing=False"):
+        end - start
+
+
+def test_an_event_never_recorded_has_no_time(device):
+    start = cuda.Event().record()
+    with pytest.raises(cuda.EventNotRecordedError, match="end event was never recorded"):
+        cuda.Event() - start
+
+
+def test_an_event_not_reached_has_no_time(device, module):
+    # Enough work that no driver has finished it at the next line.
+    big = cuda.zeros(1 << 26, "u1")
+    start = cuda.Event().record()
+    for _ in range(200):
+        cuda.memset(big, 1)
+    end = cuda.Event().record()
+    with pytest.raises(cuda.NotReadyError, match="is not reached yet"):
+        end - start
+    end.synchronize()
+    assert end - start > 0
+
+
+def test_timed_measures_its_block(device):
+    with cuda.timed() as t:
+        with pytest.raises(ValueError, match="after the `with` block"):
+            t.milliseconds  # noqa: B018  # the access is the test
+        cuda.zeros(1000)
+    assert t.milliseconds >= 0
+
+
+def test_an_unrecorded_event_is_done_as_in_cuda(device):
+    assert cuda.Event(blocking=True).done
+
+
+def test_use_after_close(device):
+    event = cuda.Event()
+    event.close()
+    event.close()
+    with pytest.raises(ValueError, match="Event is closed"):
+        event.record()

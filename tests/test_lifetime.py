@@ -1,0 +1,177 @@
+"""Nothing leaks, nothing is destroyed twice, exit is silent; threads and forks."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py import _driver
+
+COUNT = 10_000
+
+MAKERS = {
+    "stream": (lambda module: cuda.Stream(), "cuStreamCreateWithPriority", "cuStreamDestroy"),
+    "event": (lambda module: cuda.Event(), "cuEventCreate", "cuEventDestroy"),
+    "array": (lambda module: cuda.empty(100), "cuMemAllocAsync", "cuMemFreeAsync"),
+    "view": (lambda module: cuda.empty(100)[3:], "cuMemAllocAsync", "cuMemFreeAsync"),
+    "pitched": (lambda module: cuda.empty_pitched((3, 3)), "cuMemAllocPitch", "cuMemFree"),
+    "pinned": (lambda module: cuda.pinned_empty(100), "cuMemHostAlloc", "cuMemFreeHost"),
+    "bound launch": (
+        lambda module: module["saxpy"][1, 4].bind(1.0, cuda.empty(4, np.float32), None, 4),
+        "cuMemAllocAsync",
+        "cuMemFreeAsync",
+    ),
+}
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Count the driver calls by name, under both faces of the seam."""
+    counted = Counter()
+
+    def counting(name, function):
+        def call(*arguments):
+            counted[name] += 1
+            return function(*arguments)
+
+        return call
+
+    for face in (_driver.raw, _driver.api):
+        for name in {name for _, *names in MAKERS.values() for name in names}:
+            # api's functions call raw ones that they bound earlier, so nothing is counted twice.
+            monkeypatch.setitem(vars(face), name, counting(name, getattr(face, name)))
+    return counted
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_ten_thousand_of_a_kind_leave_nothing_behind(device, module, calls, kind):
+    make, create, destroy = MAKERS[kind]
+    make(module)
+    gc.collect()
+    device.synchronize()
+    calls.clear()
+    count = COUNT if kind != "pinned" else COUNT // 10  # page-locking is slow on a real driver
+    before = device.memory_info.free
+    for _ in range(count):
+        make(module)
+    gc.collect()
+    device.synchronize()
+    assert calls[create] == calls[destroy] == count
+    assert device.memory_info.free >= before - (4 << 20)
+
+
+def test_modules_come_and_go(device):
+    before = device.memory_info.free
+    for _ in range(200):
+        cuda.compile('extern "C" __device__ int big[100000]; extern "C" __global__ void k() { big[0] = 1; }')["k"]
+    gc.collect()
+    device.synchronize()
+    assert device.memory_info.free >= before - (16 << 20)
+
+
+def test_dropping_an_array_after_a_failed_allocation_changes_nothing(device):
+    before = device.memory_info.free
+    for _ in range(100):
+        with pytest.raises(cuda.OutOfMemoryError):
+            cuda.empty_pitched((1 << 21, 1 << 21))
+    assert device.memory_info.free >= before - (4 << 20)
+
+
+EVERYTHING_ALIVE = """
+import numpy as np, cudart_py as cuda
+device = cuda.Device(0).__enter__()
+stream, event = cuda.Stream(), cuda.Event()
+array, view = cuda.zeros(100, np.float32, stream=stream), cuda.zeros(10)[2:]
+pitched, pinned = cuda.empty_pitched((3, 3)), cuda.pinned_empty(5, mapped=True)
+module = cuda.compile('extern "C" __global__ void k(float *p) { *p = 1; }')
+bound = module["k"][1, 1, 0, stream].bind(array)
+bound(); event.record(stream)
+class Cycle: pass
+cycle = Cycle(); cycle.me = cycle; cycle.array = cuda.zeros(3)
+"""
+
+
+def test_exit_with_everything_alive_prints_nothing(python):
+    result = python(EVERYTHING_ALIVE, CUDART_PY_DRIVER=_driver._selected)
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_eight_threads_on_their_own_streams_give_right_results(device, module, rng):
+    saxpy = module["saxpy"]
+    hosts = [rng.random(5003).astype(np.float32) for _ in range(8)]
+    results, failures = [None] * 8, []
+
+    def work(i):
+        try:
+            with cuda.Device(0), cuda.Stream(non_blocking=True) as stream:
+                for _ in range(10):
+                    x = cuda.to_device(hosts[i], stream=stream)
+                    y = cuda.zeros(5003, np.float32, stream=stream)
+                    for _ in range(4):
+                        saxpy[20, 256, 0, stream](float(i), x, y, 5003)
+                    results[i] = y.to_host(stream=stream)
+                    x.close()
+                    y.close()
+        except BaseException as error:  # noqa: BLE001  # whatever a thread raised fails the test below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for i, (host, result) in enumerate(zip(hosts, results, strict=True)):
+        np.testing.assert_allclose(result, 4 * i * host, rtol=1e-5)
+
+
+def test_an_array_freed_by_another_thread_is_freed(device):
+    arrays = [cuda.zeros(1000) for _ in range(10)]
+    thread = threading.Thread(target=arrays.clear)
+    thread.start()
+    thread.join()
+    assert cuda.zeros(1000).to_host().sum() == 0
+
+
+def test_a_forked_child_that_touches_cuda_gets_a_clear_error(python):
+    program = (
+        "import os, warnings; warnings.simplefilter('ignore')\n"
+        "import cudart_py as cuda; x = cuda.zeros(3)\n"
+        "pid = os.fork()\n"
+        "if not pid:\n"
+        "    for use in (lambda: cuda.zeros(3), x.to_host, cuda.devices, cuda.Event):\n"
+        "        try: use()\n"
+        "        except cuda.InvalidContextError as e: assert 'spawn' in str(e)\n"
+        "        else: os._exit(1)\n"
+        "    del x\n"
+        "    os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), x.to_host().sum())\n"
+    )
+    assert python(program, CUDART_PY_DRIVER=_driver._selected).stdout == "7 0.0\n"
+
+
+def test_a_fork_before_any_cuda_call_is_fine(python):
+    program = (
+        "import os, cudart_py as cuda\n"
+        "pid = os.fork()\n"
+        "if not pid: os._exit(int(cuda.zeros(3).to_host().sum()) + 5)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    assert python(program, CUDART_PY_DRIVER=_driver._selected).stdout == "5\n"
+
+
+def test_handles_are_closed_once_by_threads_that_race(device, calls):
+    for _ in range(50):
+        event = cuda.Event()
+        calls.clear()
+        threads = [threading.Thread(target=event.close) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert calls["cuEventDestroy"] == 1

@@ -1,0 +1,75 @@
+"""Streams and the order of work in them."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+
+def test_a_new_stream_is_done(device):
+    with cuda.Stream() as stream:
+        assert stream.done
+        stream.synchronize()
+        assert stream.handle
+        assert stream.device is device
+
+
+def test_priority_outside_the_range_names_it(device):
+    with pytest.raises(ValueError, match="priority 100 is outside"):
+        cuda.Stream(priority=100)
+    with cuda.Stream(priority=-1) as stream:
+        assert stream.priority == -1
+
+
+def test_use_after_close_is_a_value_error_and_closing_twice_is_fine(device):
+    stream = cuda.Stream(non_blocking=True)
+    stream.close()
+    stream.close()
+    assert stream.closed
+    for use in (stream.synchronize, lambda: stream.done, stream.record, lambda: cuda.empty(3, stream=stream)):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_default_streams_have_the_special_handles_and_never_close(device):
+    assert cuda.legacy_default.handle == 1
+    assert cuda.per_thread_default.handle == 2
+    cuda.legacy_default.close()
+    assert not cuda.legacy_default.closed
+    assert pickle.loads(pickle.dumps(cuda.legacy_default)) is cuda.legacy_default
+
+
+def test_a_borrowed_stream_is_not_destroyed(device):
+    stream = cuda.Stream()
+    borrowed = cuda.Stream.borrow(stream.handle)
+    assert borrowed.handle == stream.handle
+    borrowed.close()
+    stream.synchronize()
+    stream.close()
+
+
+def test_a_stream_waits_for_another(device, rng):
+    host = cuda.pinned_empty(1000, np.float32)
+    host[:] = rng.random(1000)
+    first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    a = cuda.empty(1000, np.float32, stream=first)
+    b = cuda.empty(1000, np.float32, stream=second)
+    cuda.memcpy(a, host, stream=first)
+    second.wait(first)
+    cuda.memcpy(b, a, stream=second)
+    np.testing.assert_array_equal(b.to_host(), host)
+    first.wait(second)  # the frees follow the last use
+
+
+def test_waiting_for_an_unrecorded_event_is_an_error(device):
+    with pytest.raises(cuda.EventNotRecordedError):
+        cuda.legacy_default.wait(cuda.Event())
+
+
+def test_a_stream_of_the_wrong_type_is_named(device):
+    with pytest.raises(TypeError, match="not int"):
+        cuda.memcpy(np.zeros(3), cuda.zeros(3), stream=0)
