@@ -1,0 +1,1 @@
+"""Programs that tour CUDA: `library-tour` runs them, one stop a topic."""

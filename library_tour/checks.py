@@ -1,0 +1,52 @@
+"""Compare a result with its reference, and make sure beforehand that an unwritten result is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .stop import Check
+
+__all__ = ["compare", "on_host", "poison", "refusal"]
+
+
+def poison(array: cuda.DeviceArray | NDArray[Any]) -> None:
+    """Set every bit of an output, which makes NaNs and -1, so that what is not written is wrong."""
+    if isinstance(array, np.ndarray):
+        array.view(np.uint8).fill(0xFF)
+    else:
+        cuda.memset(array.view(np.uint8), 0xFF)
+
+
+def on_host(array: cuda.DeviceArray | NDArray[Any]) -> NDArray[Any]:
+    """Return an array's content as a NumPy array, itself if it is one."""
+    return array if isinstance(array, np.ndarray) else array.to_host()
+
+
+def compare(fact: str, got: NDArray[Any], expected: NDArray[Any], tolerance: float = 0.0) -> Check:
+    """Check that every element is within `tolerance` of the expected one; zero asks for equality."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return Check(fact, False, f"{got.dtype}{got.shape} instead of {expected.dtype}{expected.shape}")
+    # Written so that a NaN is wrong.
+    wrong = ~(np.abs(got - expected) <= tolerance) if tolerance else got != expected
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return Check(fact, True)
+    first = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    index = ", ".join(map(str, first))
+    detail = f"{count} of {got.size} elements differ; the first, [{index}], is {got[first]}, not {expected[first]}"
+    return Check(fact, False, detail)
+
+
+def refusal(fact: str, kind: type[Exception], action: Callable[[], object]) -> Check:
+    """Check that `action` raises `kind`; the check's detail is the message it gives."""
+    try:
+        action()
+    except kind as error:
+        return Check(fact, True, str(error))
+    return Check(fact, False, f"it was not refused with {kind.__name__}")

@@ -1,0 +1,100 @@
+"""Copy between host and device in every direction, from and to every kind of host memory.
+
+On the software driver, which checks and does not time:
+
+    $ library-tour run copies
+    copies: Every direction, from every kind of host memory
+    size 4,194,309: bytes to copy
+    limit: the link to the host
+                              check
+    ───────────────────────────────
+    pageable to device        right
+    pinned to device          right
+    write-combined to device  right
+    device to pageable        right
+    device to pinned          right
+    device to device          right
+    host to host              right
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..checks import compare, on_host, poison
+from ..stop import Curve, Result, Row, Size
+from ..variants import Variant, measure
+
+TITLE = "Every direction, from every kind of host memory"
+SIZE = Size("bytes to copy", full=2**28 + 5, small=2**22 + 5)
+
+Array = cuda.DeviceArray | NDArray[np.uint8]
+Ways = dict[str, tuple[Array, Array]]
+
+
+def make_ways(data: NDArray[np.uint8]) -> tuple[Ways, Ways]:
+    """Return target and source, which holds the data, of the copies over the link and of those beside it."""
+    pinned, pinned_target = (cuda.pinned_empty(data.shape, data.dtype) for _ in range(2))
+    combined = cuda.pinned_empty(data.shape, data.dtype, write_combined=True)
+    pinned[:] = combined[:] = data
+    on_device, target = cuda.to_device(data), cuda.empty_like(data)
+    link: Ways = {
+        "pageable to device": (target, data),
+        "pinned to device": (target, pinned),
+        "write-combined to device": (target, combined),
+        "device to pageable": (np.empty_like(data), on_device),
+        "device to pinned": (pinned_target, on_device),
+    }
+    return link, {"device to device": (target, on_device), "host to host": (np.empty_like(data), data)}
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every kind, waited for and in a stream; time the copy, and how soon its call returns."""
+    data = np.random.default_rng().integers(0, 256, size, np.uint8)
+    link, beside = make_ways(data)
+    ways = link | beside
+
+    checks = []
+    for name, (target, source) in ways.items():
+        poison(target)
+        cuda.memcpy(target, source, stream=cuda.legacy_default)
+        cuda.legacy_default.synchronize()
+        checks.append(compare(f"{name} in a stream arrives", on_host(target), data))
+
+    def variants(some: Ways, nbytes: int) -> list[Variant]:
+        return [
+            Variant(name=name, launch=partial(cuda.memcpy, *way), output=way[0], expected=data, nbytes=nbytes)
+            for name, way in some.items()
+        ]
+
+    limit = timing.link_limit(size)
+    rows = measure(variants(link, size), limit) + measure(variants(beside, 2 * size), None)
+    if not timing.available():
+        return Result(rows, limit, checks)
+    return Result([with_call(row, *ways[row.name]) for row in rows], limit, checks, [bandwidths(link, size)])
+
+
+def with_call(row: Row, target: Array, source: Array) -> Row:
+    """Add the time after which the call of a copy in a stream returns: at once, if the memory is pinned."""
+    call = timing.host_ms(partial(cuda.memcpy, target, source, stream=cuda.legacy_default), wait=False)
+    return replace(row, values={**row.values, "call ms": call})
+
+
+def bandwidths(ways: Ways, size: int) -> Curve:
+    """Measure how many bytes a copy needs to reach its rate."""
+    lengths = [*(4**power for power in range(5, 20) if 4**power < size), size]
+    lines = {
+        name: [
+            (length, 1e-6 * length / timing.median_ms(partial(cuda.memcpy, target[:length], source[:length])))
+            for length in lengths
+        ]
+        for name, (target, source) in ways.items()
+    }
+    return Curve("bandwidth", "bytes", "GB/s", lines, logarithmic=True)

@@ -1,0 +1,55 @@
+"""Compute y = a x + y in double precision: the simplest kernel that a whole memory system limits.
+
+On the software driver, which checks and does not time:
+
+    $ library-tour run daxpy
+    daxpy: y = a x + y, where memory decides
+    size 1,048,579: elements of x and y
+    limit: copy bandwidth
+           check
+    ────────────
+    daxpy  right
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from ..device_code import blocks_for, load
+from ..stop import Result, Size
+from ..timing import copy_limit
+from ..variants import Variant, measure
+
+TITLE = "y = a x + y, where memory decides"
+SIZE = Size("elements of x and y", full=2**27 + 3, small=2**20 + 3)
+BLOCK = 256
+A = 2.7
+
+Doubles = NDArray[np.float64]
+
+
+def reference(x: Doubles, y: Doubles) -> Doubles:
+    """Return a x + y, rounded after the product and after the sum."""
+    return A * x + y
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check and time the one variant."""
+    x, y = np.random.default_rng().random((2, size))
+    device_x, device_y = cuda.to_device(x), cuda.empty_like(y)
+    kernel = load("daxpy")["daxpy"]
+    variant = Variant(
+        name="daxpy",
+        prepare=lambda: device_y.copy_from(y),
+        launch=kernel[blocks_for(size, BLOCK), BLOCK].bind(A, device_x, device_y, size),
+        output=device_y,
+        expected=reference(x, y),
+        # The kernel rounds once, NumPy twice; both stay below 4, where two roundings are this far apart.
+        tolerance=2 * np.spacing(2.0),
+        nbytes=3 * x.nbytes,
+    )
+    limit = copy_limit(x.nbytes)
+    return Result(measure([variant], limit), limit)

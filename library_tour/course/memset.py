@@ -1,0 +1,75 @@
+"""Fill memory by 8, 16 and 32 bits: a byte fill of integers is not what it seems.
+
+On the software driver, which checks and does not time:
+
+    $ library-tour run memset
+    memset: A 1 in every byte is not a 1 in every integer
+    size 1,048,579: 32-bit integers to fill
+    limit: copy bandwidth
+                          every integer  check
+    ──────────────────────────────────────────
+    8 bits                   16,843,009  right
+    16 bits                      65,537  right
+    32 bits                           1  right
+    32 bits, in a stream              1  right
+    258 by 8 bits                        right
+    258 by 8 bits: refused, where C writes the byte 2: 258 does not fit uint8
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from ..checks import refusal
+from ..stop import Result, Row, Size
+from ..timing import copy_limit
+from ..variants import Variant, measure
+
+TITLE = "A 1 in every byte is not a 1 in every integer"
+SIZE = Size("32-bit integers to fill", full=2**27 + 3, small=2**20 + 3)
+VALUE = 1
+WIDTHS = (np.uint8, np.uint16, np.uint32)
+
+
+def reference(width: type[np.unsignedinteger], size: int) -> NDArray[np.int32]:
+    """Return 32-bit integers, each of whose parts of the width is the value."""
+    return np.full(size * 4 // np.dtype(width).itemsize, VALUE, width).view(np.int32)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Fill the same integers by each width, and in a stream; then ask for a value that does not fit."""
+    integers = cuda.empty(size, np.int32)
+    stream = cuda.Stream()
+
+    def fill(width: type[np.unsignedinteger]) -> None:
+        cuda.memset(integers.view(width), VALUE)
+
+    def fill_in_a_stream() -> None:
+        cuda.memset(integers, VALUE, stream=stream)
+        stream.synchronize()
+
+    def variant(name: str, launch: Callable[[], object], width: type[np.unsignedinteger]) -> Variant:
+        expected = reference(width, size)
+        return Variant(
+            name=name,
+            launch=launch,
+            output=integers,
+            expected=expected,
+            nbytes=integers.nbytes,
+            columns={"every integer": int(expected[0])},
+        )
+
+    variants = [variant(f"{8 * width().itemsize} bits", partial(fill, width), width) for width in WIDTHS]
+    variants.append(variant("32 bits, in a stream", fill_in_a_stream, np.uint32))
+    limit = copy_limit(integers.nbytes)
+    rows = measure(variants, limit)
+
+    too_large = refusal("258 does not fit a byte", ValueError, lambda: cuda.memset(integers.view(np.uint8), 258))
+    note = f"refused, where C writes the byte {258 % 256}: {too_large.detail}"
+    return Result([*rows, Row("258 by 8 bits", check=too_large, note=note)], limit)

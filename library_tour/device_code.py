@@ -1,0 +1,33 @@
+"""Find and compile the CUDA C++ that belongs to a stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cudart_py as cuda
+
+__all__ = ["blocks_for", "find", "load"]
+
+
+def find(stem: str, package: Path = Path(__file__).parent) -> Path:
+    """Return the path of `kernels/<stem>.cu`.
+
+    A wheel carries the folder inside the package, a checkout beside it. Raises FileNotFoundError with
+    both places where neither has the file.
+    """
+    places = [package / "kernels" / f"{stem}.cu", package.parent / "kernels" / f"{stem}.cu"]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(f"no device code {stem}.cu: looked for {places[0]} and {places[1]}")
+
+
+def load(stem: str, *, names: Sequence[str] = ()) -> cuda.Module:
+    """Compile `kernels/<stem>.cu` for the current device; `names` are template instances."""
+    return cuda.compile(find(stem), names=names)
+
+
+def blocks_for(count: int, block: int) -> int:
+    """Return how many blocks of `block` threads cover `count` elements, the last one perhaps in part."""
+    return -(-count // block)

@@ -1,0 +1,1 @@
+"""The CUDA libraries: one stop a file."""

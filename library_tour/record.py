@@ -1,0 +1,115 @@
+"""A run as JSON: what was found, and on what."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import cudart_py as cuda
+
+from .runner import Outcome
+from .stop import Value
+
+__all__ = ["SCHEMA", "environment", "record", "write"]
+
+# Raised by one when a reader of older records could not read a newer one.
+SCHEMA = 1
+DISTRIBUTIONS = ("cudart-py", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "nvmath-python")
+
+
+def environment(device: cuda.Device) -> dict[str, Any]:
+    """Name what a run depends on: versions, driver, device, date, and the commit in a git checkout."""
+    major, minor = cuda.driver_version()
+    free, total = device.memory_info
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "machine": platform.machine(),
+        "driver": {"cuda": f"{major}.{minor}", "capabilities": sorted(cuda.capabilities())},
+        "device": {
+            "ordinal": device.ordinal,
+            "name": device.name,
+            "compute_capability": ".".join(map(str, device.compute_capability)),
+            "sm_count": device.sm_count,
+            "total_memory": total,
+            "free_memory": free,
+        },
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # the distribution is optional, or a toolkit's NVRTC serves
+            continue
+    return found
+
+
+def commit(folder: Path = Path(__file__).parent.parent) -> str | None:
+    """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed."""
+    if not (folder / ".git").exists():
+        return None
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):  # no git, or no commit yet
+        return None
+    return done.stdout.strip()
+
+
+def record(device: cuda.Device, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return a whole run as what JSON can hold."""
+    return {"schema": SCHEMA, **environment(device), "stops": [_stop(outcome) for outcome in outcomes]}
+
+
+def _stop(outcome: Outcome) -> dict[str, Any]:
+    result, limit = outcome.result, outcome.result.limit
+    return {
+        "name": outcome.name,
+        "title": outcome.title,
+        "size": outcome.size,
+        "state": outcome.state,
+        "message": outcome.message,
+        "seconds": round(outcome.seconds, 3),
+        "limit": None if limit is None else {"name": limit.name, "unit": limit.unit, "rate": limit.rate},
+        "rows": [
+            {
+                "name": row.name,
+                "values": {column: _finite(value) for column, value in row.values.items()},
+                "holds": None if row.check is None else row.check.holds,
+                "note": row.note,
+            }
+            for row in result.rows
+        ],
+        "checks": [{"fact": check.fact, "holds": check.holds, "detail": check.detail} for check in result.all_checks],
+        "curves": [
+            {
+                "name": curve.name,
+                "x": curve.x,
+                "y": curve.y,
+                "lines": {label: [list(point) for point in points] for label, points in curve.lines.items()},
+            }
+            for curve in result.curves
+        ],
+        "notes": list(result.notes),
+    }
+
+
+def _finite(value: Value) -> Value | None:
+    """Return a value, or None for a NaN or an infinity, which JSON cannot hold."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write(path: Path, run: dict[str, Any]) -> None:
+    """Write a run's JSON, readable and with a final newline; a NaN in it is a ValueError."""
+    path.write_text(json.dumps(run, indent=2, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,133 @@
+"""A stop's result as a table and sentences that fit into 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich import box
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from .runner import Outcome
+from .stop import Row, Value
+
+__all__ = ["headline", "listing", "outcome", "summary"]
+
+STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
+# A full bar is the whole of a limit.
+BAR = 8
+
+
+def headline(name: str, title: str) -> Text:
+    """Return a stop's first line: its name and what it shows."""
+    return Text.assemble((name, "bold cyan"), ": ", title)
+
+
+def listing(titles: Mapping[str, str]) -> Table:
+    """Return names with what they show."""
+    grid = Table.grid(padding=(0, 2))
+    for name, title in titles.items():
+        grid.add_row(Text(name, "bold cyan"), Text(title))
+    return grid
+
+
+def outcome(done: Outcome) -> RenderableType:
+    """Return everything that one stop has to say."""
+    return Group(*_parts(done), "")
+
+
+def _parts(done: Outcome) -> Iterator[RenderableType]:
+    result, limit = done.result, done.result.limit
+    yield headline(done.name, done.title)
+    if done.size is not None:
+        yield Text(f"size {done.size:,}: {done.counts}", "dim")
+    if limit is not None:
+        rate = f" {number(limit.rate)} {limit.unit}" if limit.rate else ""
+        yield Text(f"limit{rate}: {limit.name}", "dim")
+    if result.rows:
+        yield table(result.rows)
+    for row in result.rows:
+        if row.note:
+            yield Text(f"{row.name}: {row.note}")
+    yield from map(Text, result.notes)
+    for check in done.failed_checks:
+        yield Text(f"FAILED: {check.fact}. {check.detail}".rstrip(), STYLES["failed"])
+    if done.message:
+        yield Text(done.message, STYLES[done.state])
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Return rows as a table: names, the columns in the order of their first use, then the checks."""
+    columns = list(dict.fromkeys(column for row in rows for column in row.values))
+    checked = any(row.check for row in rows)
+    grid = _grid()
+    grid.add_column("")
+    for column in columns:
+        words = any(isinstance(row.values.get(column), str) for row in rows)
+        justify: JustifyMethod = "left" if words or column.startswith("of ") else "right"
+        grid.add_column(Text(column), justify=justify, no_wrap=not words)
+    if checked:
+        grid.add_column("check")
+    for row in rows:
+        cells = [cell(column, row.values.get(column, "")) for column in columns]
+        grid.add_row(Text(row.name), *cells, *([_check(row)] if checked else []))
+    return grid
+
+
+def _grid() -> Table:
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _check(row: Row) -> Text:
+    if row.check is None:
+        return Text("")
+    return Text("right", STYLES["passed"]) if row.check.holds else Text("WRONG", STYLES["failed"])
+
+
+def cell(column: str, value: Value) -> Text:
+    """Return a value's text: words to the left, numbers to the right, fractions in per cent with a bar."""
+    if isinstance(value, str):
+        return Text(value, justify="left")
+    if column.startswith("of "):
+        return Text(f"{100 * value:5.1f} % {bar(value)}", justify="left")
+    return Text(number(value), justify="right")
+
+
+def bar(fraction: float) -> str:
+    """Return a fraction as a bar of `BAR` characters, drawn to an eighth of one."""
+    eighths = round(8 * BAR * min(max(fraction, 0.0), 1.0))
+    part = " ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else ""
+    return ("█" * (eighths // 8) + part).ljust(BAR)
+
+
+def number(value: float) -> str:
+    """Return a number with about three digits, thousands set apart, whole numbers whole."""
+    if isinstance(value, int) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:#.3g}" if abs(value) >= 1e-3 or not value else f"{value:.1e}"
+
+
+def summary(outcomes: Sequence[Outcome]) -> RenderableType:
+    """Return the closing table: how each stop ended, what went wrong, and the counts."""
+    grid = _grid()
+    grid.add_column("stop", no_wrap=True)
+    grid.add_column("checks", justify="right")
+    grid.add_column("seconds", justify="right")
+    grid.add_column("")
+    for done in outcomes:
+        checks = done.result.all_checks
+        held = len(checks) - len(done.failed_checks)
+        grid.add_row(
+            Text(done.name),
+            f"{held}/{len(checks)}" if checks else "",
+            f"{done.seconds:.1f}",
+            Text(done.state, STYLES[done.state]),
+        )
+    troubles = [f"FAILED in {done.name}: {check.fact}" for done in outcomes for check in done.failed_checks]
+    troubles += [f"ERROR in {done.name}: {done.message}" for done in outcomes if done.state == "error"]
+    states = [done.state for done in outcomes]
+    counts = [f"{states.count(state)} {state}" for state in STYLES if state in states]
+    bad = any(done.bad for done in outcomes)
+    last = Text(f"{len(states)} stops: {', '.join(counts)}", "bold red" if bad else "bold green")
+    return Group(grid, *(Text(trouble, STYLES["failed"]) for trouble in troubles), last)

@@ -1,0 +1,96 @@
+"""What a stop is and what it returns: rows, checks and curves, with no idea how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import cudart_py as cuda
+
+__all__ = ["Check", "Curve", "Limit", "Result", "Row", "Size", "Stop", "Value"]
+
+Value = float | int | str
+
+
+@dataclass(frozen=True)
+class Size:
+    """What `--size` counts in a stop, and how much of it.
+
+    `full` is for a driver whose times are worth taking, `small` for one that only checks; `least` is
+    the smallest with which the stop can show its idea.
+    """
+
+    counts: str
+    full: int
+    small: int
+    least: int = 1
+
+
+@dataclass(frozen=True)
+class Check:
+    """One fact that was tried; `detail` says what came instead where it does not hold."""
+
+    fact: str
+    holds: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a stop's table.
+
+    `values` are keyed by column and unit ("ms", "GB/s"); a column that a row does not have stays empty.
+    `note` is a sentence below the table, for what a column cannot say.
+    """
+
+    name: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    check: Check | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What bounds a stop's speed, and how fast that is here: `rate` in `unit`, None where not measured."""
+
+    name: str
+    unit: str = "GB/s"
+    rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One picture: lines of (x, y) points over common axes."""
+
+    name: str
+    x: str
+    y: str
+    lines: Mapping[str, Sequence[tuple[float, float]]]
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a stop found: `rows` in the table's order, facts beside them, `notes` in full sentences."""
+
+    rows: Sequence[Row]
+    limit: Limit | None = None
+    checks: Sequence[Check] = ()
+    curves: Sequence[Curve] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def all_checks(self) -> list[Check]:
+        """The rows' checks, then the others."""
+        return [row.check for row in self.rows if row.check] + list(self.checks)
+
+
+class Stop(Protocol):
+    """What the frame needs of a stop's module."""
+
+    TITLE: str  # one line: what is shown
+    SIZE: Size | None  # what --size means; None where nothing depends on it
+
+    def run(self, device: cuda.Device, size: int) -> Result:
+        """Check every variant, then time it where the driver can; `device` is current."""

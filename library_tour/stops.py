@@ -1,0 +1,48 @@
+"""The stops, in the order of the tour."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import cast
+
+from .stop import Stop
+
+__all__ = ["COURSE", "UnknownStopError", "load", "module_name"]
+
+# Each is a module of library_tour/course; its device code, where it has any, is kernels/<name>.cu.
+COURSE = (
+    # Foundations
+    "device_query",
+    "vector_add",
+    "daxpy",
+    # Memory
+    "copies",
+    "copies_2d",
+    "memset",
+    # Coalescing, shared memory, divergence
+    "transpose",
+    # Reductions and histograms
+    "reduction",
+    # Streams and time
+    "events",
+)
+
+
+class UnknownStopError(LookupError):
+    """A name that no stop has; the message offers near ones."""
+
+
+def module_name(name: str) -> str:
+    """Return the full module name of a stop; raise UnknownStopError for a name that none has."""
+    if name not in COURSE:
+        near = difflib.get_close_matches(name, COURSE, n=3, cutoff=0.5)
+        near += [stop for stop in COURSE if name and name in stop and stop not in near]
+        hint = f"did you mean {' or '.join(near)}?" if near else "`library-tour list` names them all"
+        raise UnknownStopError(f"there is no stop {name!r}: {hint}")
+    return f"library_tour.course.{name}"
+
+
+def load(name: str) -> Stop:
+    """Import a stop's module; raise UnknownStopError for a name that none has."""
+    return cast(Stop, importlib.import_module(module_name(name)))

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cudart_py as cuda
+from library_tour import plots, stops
+from library_tour.__main__ import main
+from library_tour.stop import Check, Curve, Result, Row
+
+
+def good(device: cuda.Device, size: int) -> Result:
+    return Result([Row("only", {"size": size}, Check("it is right", True))])
+
+
+def wrong(device: cuda.Device, size: int) -> Result:
+    return Result([Row("only", check=Check("two is three", False, "it is two"))])
+
+
+def broken(device: cuda.Device, size: int) -> Result:
+    raise RuntimeError("the wheels came off")
+
+
+def unsupported(device: cuda.Device, size: int) -> Result:
+    raise cuda.NotSupportedError("no such thing here")
+
+
+def test_alone_runs_every_stop(only_stops, capsys):
+    only_stops(first=good, second=good)
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert out.index("first: What first shows") < out.index("second: What second shows")
+    assert "2 stops: 2 passed" in out
+
+
+def test_run_runs_the_named_stops_alone(only_stops, capsys):
+    only_stops(first=good, second=good)
+    assert main(["run", "second"]) == 0
+    assert "first" not in capsys.readouterr().out
+
+
+def test_run_without_names_runs_every_stop(only_stops, capsys):
+    only_stops(first=good, second=good)
+    assert main(["run", "--size", "7"]) == 0
+    assert "2 stops: 2 passed" in capsys.readouterr().out
+
+
+def test_a_stop_named_twice_runs_once(only_stops, capsys):
+    only_stops(first=good)
+    main(["run", "first", "first"])
+    assert capsys.readouterr().out.count("What first shows") == 1
+
+
+def test_size_reaches_the_stop(only_stops, capsys):
+    only_stops(first=good)
+    main(["run", "first", "--size", "1234"])
+    assert "size 1,234: grains of sand" in capsys.readouterr().out
+
+
+def test_a_failed_check_makes_the_status_1_and_is_told(only_stops, capsys):
+    only_stops(first=wrong)
+    assert main(["run", "first"]) == 1
+    out = capsys.readouterr().out
+    assert "WRONG" in out
+    assert "FAILED: two is three. it is two" in out
+
+
+def test_an_error_of_one_stop_does_not_stop_the_others(only_stops, capsys):
+    only_stops(first=broken, second=good)
+    assert main([]) == 1
+    out = capsys.readouterr().out
+    assert "RuntimeError: the wheels came off" in out
+    assert "2 stops: 1 passed, 1 error" in out
+    assert "ERROR in first" in out
+
+
+def test_what_the_driver_cannot_do_is_no_failure(only_stops, capsys):
+    only_stops(first=unsupported)
+    assert main(["run", "first"]) == 0
+    assert "This driver cannot run the stop: no such thing here" in capsys.readouterr().out
+
+
+def test_an_unknown_stop_is_status_2_with_near_names(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["run", "transpos"])
+    assert exit_.value.code == 2
+    assert "there is no stop 'transpos': did you mean transpose?" in capsys.readouterr().err
+
+
+def test_an_unknown_stop_far_from_all_points_to_the_list(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "zzz"])
+    assert "`library-tour list` names them all" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", ["0", "-3", "many"])
+def test_a_size_that_is_no_positive_number_is_status_2(size, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["run", "--size", size])
+    assert exit_.value.code == 2
+    assert "--size" in capsys.readouterr().err
+
+
+def test_a_size_too_small_for_the_stop_is_an_error_that_says_so(only_stops, capsys):
+    only_stops(first=good)
+    assert main(["run", "first", "--size", "1"]) == 1
+    assert "size 1 is too small: it counts grains of sand, at least 2" in capsys.readouterr().out
+
+
+def test_a_device_that_is_not_there_is_status_2(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["run", "--device", "99"])
+    assert exit_.value.code == 2
+    assert "device 99 does not exist" in capsys.readouterr().err
+
+
+def test_list_names_every_stop(capsys):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()] == list(stops.COURSE)
+
+
+def test_list_json_has_names_titles_and_sizes(capsys):
+    assert main(["list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [stop["name"] for stop in listed] == list(stops.COURSE)
+    assert listed[1]["title"] == stops.load(listed[1]["name"]).TITLE
+    assert listed[1]["size"]["counts"] == stops.load(listed[1]["name"]).SIZE.counts
+
+
+def test_json_is_written(only_stops, tmp_path):
+    only_stops(first=good, second=wrong)
+    path = tmp_path / "run.json"
+    assert main(["run", "--json", str(path), "--size", "5"]) == 1
+    run = json.loads(path.read_text())
+    assert [stop["state"] for stop in run["stops"]] == ["passed", "failed"]
+    assert run["stops"][0]["rows"] == [{"name": "only", "values": {"size": 5}, "holds": True, "note": ""}]
+
+
+def test_json_into_no_folder_is_refused_before_anything_runs(only_stops, tmp_path, capsys):
+    only_stops(first=broken)
+    with pytest.raises(SystemExit) as exit_:
+        main(["run", "--json", str(tmp_path / "none" / "run.json")])
+    assert exit_.value.code == 2
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_plot_writes_svg_and_png(only_stops, tmp_path):
+    pytest.importorskip("matplotlib")
+
+    def curved(device: cuda.Device, size: int) -> Result:
+        return Result([], curves=[Curve("growth", "x", "y", {"line": [(1, 1), (2, 4)]})])
+
+    only_stops(first=curved)
+    assert main(["run", "--plot", str(tmp_path / "new" / "folder")]) == 0
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == [
+        "first-growth.png",
+        "first-growth.svg",
+    ]
+
+
+def test_plot_without_matplotlib_names_the_extra(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(plots.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as exit_:
+        main(["run", "--plot", str(tmp_path)])
+    assert exit_.value.code == 2
+    assert "install the extra `plot`, pip install 'cudart-py[plot]'" in capsys.readouterr().err
+
+
+def test_driver_chooses_the_driver(tmp_path):
+    """A process of its own, because a driver is chosen once."""
+    command = [sys.executable, "-m", "library_tour", "run", "memset", "--size", "64", "--driver", "simulator"]
+    done = subprocess.run([*command, "--json", str(tmp_path / "run.json")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert "gpu_timing" not in json.loads((tmp_path / "run.json").read_text())["driver"]["capabilities"]
+
+
+def test_the_installed_command_is_this_main():
+    script = Path(sys.executable).parent / "library-tour"
+    if not script.exists():
+        pytest.skip("the package is not installed with its script")
+    done = subprocess.run([script, "list"], capture_output=True, text=True, check=True)
+    assert "vector_add" in done.stdout

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from library_tour import live
+
+nvml = pytest.importorskip("cuda.bindings.nvml")
+
+
+def no_driver() -> None:
+    raise RuntimeError("there is\nno library")
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """NVML with one busy device at any address."""
+    for name, value in {
+        "init_v2": lambda: None,
+        "device_get_handle_by_pci_bus_id_v2": lambda address: 1,
+        "device_get_utilization_rates": lambda handle: SimpleNamespace(gpu=97),
+        "device_get_power_usage": lambda handle: 650_500,
+        "device_get_temperature_v": lambda handle, sensor: 55,
+        "device_get_clock_info": lambda handle, clock: 1980,
+    }.items():
+        monkeypatch.setattr(nvml, name, value)
+    return monkeypatch
+
+
+def test_live_figures_are_rows(library):
+    rows, notes = live.live_rows("0000:01:00.0")
+    assert notes == []
+    assert {row.name: row.values["value"] for row in rows}["now: power"] == 650.5
+    assert len(rows) == 5
+
+
+def test_without_nvml_a_sentence_says_why(library):
+    library.setattr(nvml, "init_v2", no_driver)
+    assert live.live_rows("0000:01:00.0") == ([], ["No live figures: there is no library"])
+
+
+def test_a_missing_sensor_is_a_row_that_says_so(library):
+    class NoSensorError(nvml.NvmlError):
+        def __init__(self) -> None:
+            Exception.__init__(self, "no sensor")  # NVML's own looks up its text in the library
+
+    def refuse(handle: int) -> int:
+        raise NoSensorError
+
+    library.setattr(nvml, "device_get_power_usage", refuse)
+    rows, _ = live.live_rows("0000:01:00.0")
+    assert {row.name: row.values["value"] for row in rows}["now: power"] == "not available"

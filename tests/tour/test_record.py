@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+import cudart_py as cuda
+from library_tour import record
+from library_tour.runner import Outcome
+from library_tour.stop import Curve, Limit, Result, Row
+
+
+def outcome(result: Result) -> Outcome:
+    return Outcome("idea", "What it shows", None, "", 1.23456, "passed", result)
+
+
+def test_the_environment_names_versions_driver_device_and_date():
+    environment = record.environment(cuda.Device(0))
+    assert {"python", "numpy", "cuda-bindings", "cudart-py"} <= set(environment["versions"])
+    assert environment["driver"]["cuda"].startswith("13.")
+    assert environment["device"]["name"] == cuda.Device(0).name
+    assert environment["date"].endswith("+00:00")
+
+
+def test_rows_limit_and_curves_are_recorded():
+    result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), curves=[Curve("c", "x", "y", {"l": [(1, 2)]})])
+    [stop] = record.record(cuda.Device(0), [outcome(result)])["stops"]
+    assert stop["rows"] == [{"name": "a", "values": {"ms": 1.5}, "holds": None, "note": ""}]
+    assert stop["limit"] == {"name": "link", "unit": "GB/s", "rate": 55.0}
+    assert stop["curves"][0]["lines"] == {"l": [[1, 2]]}
+
+
+def test_a_nan_in_a_row_is_recorded_as_null():
+    [stop] = record.record(cuda.Device(0), [outcome(Result([Row("a", {"ms": float("nan")})]))])["stops"]
+    assert stop["rows"][0]["values"] == {"ms": None}
+
+
+def test_a_record_is_read_back_as_written(tmp_path):
+    run = record.record(cuda.Device(0), [outcome(Result([]))])
+    record.write(tmp_path / "run.json", run)
+    assert json.loads((tmp_path / "run.json").read_text()) == run
+
+
+def test_a_nan_is_refused_and_leaves_no_file(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        record.write(tmp_path / "run.json", {"rate": float("nan")})
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_outside_a_checkout_there_is_no_commit(tmp_path):
+    assert record.commit(tmp_path) is None
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_checkout_has_its_commit_and_tells_of_changes(tmp_path):
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("init")
+    (tmp_path / "file").write_text("one")
+    git("add", "file")
+    assert record.commit(tmp_path) is None
+    git("commit", "-m", "one")
+    assert record.commit(tmp_path) == git("rev-parse", "HEAD")
+    (tmp_path / "file").write_text("two")
+    assert record.commit(tmp_path) == git("rev-parse", "HEAD") + "-dirty"

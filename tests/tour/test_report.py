@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console, RenderableType
+
+from library_tour import report
+from library_tour.runner import Outcome
+from library_tour.stop import Check, Limit, Result, Row
+
+
+def text(thing: RenderableType) -> str:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(thing)
+    return console.file.getvalue()
+
+
+def outcome(result: Result, state: str = "passed", message: str = "") -> Outcome:
+    return Outcome("idea", "What it shows", 1000, "grains", 0.1, state, result, message)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0, "0"),
+        (1234567, "1,234,567"),
+        (3160.4, "3,160"),
+        (501.96, "502"),
+        (55.23, "55.2"),
+        (0.0123456, "0.0123"),
+        (1.7e-5, "1.7e-05"),
+        (0.0, "0.00"),
+        (-2.5, "-2.50"),
+    ],
+)
+def test_numbers_have_about_four_digits(value, shown):
+    assert report.number(value) == shown
+
+
+def test_fractions_are_in_per_cent():
+    assert report.cell("of limit", 0.9537).plain == " 95.4 % ███████▋"
+
+
+@pytest.mark.parametrize(("fraction", "filled"), [(0.0, 0), (0.5, 4), (1.0, 8), (1.3, 8)])
+def test_a_bar_is_full_at_the_limit_and_beyond(fraction, filled):
+    assert report.bar(fraction) == "█" * filled + " " * (8 - filled)
+
+
+def test_columns_come_in_the_order_of_their_first_use():
+    shown = text(report.table([Row("a", {"ms": 1.0}), Row("b", {"ms": 2.0, "GB/s": 3.0})]))
+    header = shown.splitlines()[0]
+    assert header.split() == ["ms", "GB/s"]
+
+
+def test_a_row_with_everything_fits_into_80_columns():
+    values = {"ms": 12.3456, "GB/s": 1234.5, "of limit": 0.995, "course GB/s": 165}
+    rows = [Row("a name as long as they go", values, Check("fact", True))]
+    shown = text(report.table(rows)).rstrip().splitlines()
+    assert len(shown) == 3
+    assert all("…" not in line for line in shown)
+
+
+def test_brackets_in_names_are_no_markup():
+    assert "[bold]" in text(report.table([Row("[bold]")]))
+
+
+def test_the_limit_is_named_with_its_rate():
+    shown = text(report.outcome(outcome(Result([], Limit("copy bandwidth", rate=4250.0)))))
+    assert "size 1,000: grains\nlimit 4,250 GB/s: copy bandwidth\n" in shown
+
+
+def test_the_limit_is_named_where_it_is_not_measured():
+    assert "limit: copy bandwidth\n" in text(report.outcome(outcome(Result([], Limit("copy bandwidth")))))
+
+
+def test_notes_follow_the_table():
+    shown = text(report.outcome(outcome(Result([Row("a", note="as it must be")], notes=["That is all."]))))
+    assert shown.index("a: as it must be") < shown.index("That is all.")
+
+
+def test_the_summary_names_what_went_wrong():
+    failed = outcome(Result([Row("a", check=Check("fact", False))]), "failed")
+    error = outcome(Result([]), "error", "ValueError: no")
+    shown = text(report.summary([outcome(Result([])), failed, error]))
+    assert "3 stops: 1 passed, 1 failed, 1 error" in shown
+    assert "FAILED in idea: fact" in shown
+    assert "ERROR in idea: ValueError: no" in shown
