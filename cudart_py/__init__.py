@@ -13,8 +13,10 @@ Importing this package initialises nothing; the driver is chosen at first use.
 from __future__ import annotations
 
 from ._driver import capabilities
+from .addresses import PointerAttributes, pointer_attributes
 from .array import DeviceArray, empty, empty_like, empty_pitched, full, to_device, zeros
-from .copies import memcpy, memcpy2d
+from .cache import CacheInfo, CacheWarning, cache_info, clear_cache
+from .copies import memcpy, memcpy2d, memcpy3d, memcpy_peer
 from .debugging import debug
 from .device import Device, current_device, devices, driver_version
 from .errors import (
@@ -45,16 +47,27 @@ from .errors import (
 )
 from .event import Event, Timer, timed
 from .fills import memset
-from .host_memory import device_pointer, pinned_empty
+from .graph import ExecutableGraph, Graph
+from .host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
+from .interop import as_device_array, from_dlpack
 from .kernel import Kernel, KernelAttributes
 from .launch import BoundLaunch, Launch
-from .module import Module, compile, load
+from .managed import advise, managed_empty, prefetch
+from .module import Module, compile, link, load
+from .nvtx import nvtx_range
+from .occupancy import Occupancy, occupancy
 from .pointer import Pointer
+from .pools import MemoryPool
+from .program import Program
 from .properties import DeviceProperties, MemoryInfo
+from .staging import release_staging
 from .stream import Stream, legacy_default, per_thread_default
+from .texture import Texture, TextureOptions
 
 __all__ = [
     "BoundLaunch",
+    "CacheInfo",
+    "CacheWarning",
     "CaptureError",
     "CompileError",
     "CudaError",
@@ -64,6 +77,8 @@ __all__ = [
     "Event",
     "EventNotRecordedError",
     "EventTimingError",
+    "ExecutableGraph",
+    "Graph",
     "IllegalAddressError",
     "ImageError",
     "InvalidContextError",
@@ -78,6 +93,7 @@ __all__ = [
     "LaunchError",
     "LinkError",
     "MemoryInfo",
+    "MemoryPool",
     "MisalignedAddressError",
     "Module",
     "NoDeviceError",
@@ -85,13 +101,23 @@ __all__ = [
     "NotReadyError",
     "NotSupportedError",
     "NvrtcError",
+    "Occupancy",
     "OutOfMemoryError",
     "PeerAccessError",
     "Pointer",
+    "PointerAttributes",
+    "Program",
+    "RegisteredMemory",
     "Stream",
+    "Texture",
+    "TextureOptions",
     "Timer",
+    "advise",
+    "as_device_array",
+    "cache_info",
     "capabilities",
     "check",
+    "clear_cache",
     "compile",
     "current_device",
     "debug",
@@ -101,14 +127,25 @@ __all__ = [
     "empty",
     "empty_like",
     "empty_pitched",
+    "from_dlpack",
     "full",
     "legacy_default",
+    "link",
     "load",
+    "managed_empty",
     "memcpy",
     "memcpy2d",
+    "memcpy3d",
+    "memcpy_peer",
     "memset",
+    "nvtx_range",
+    "occupancy",
     "per_thread_default",
     "pinned_empty",
+    "pointer_attributes",
+    "prefetch",
+    "register_host",
+    "release_staging",
     "timed",
     "to_device",
     "zeros",

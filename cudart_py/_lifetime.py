@@ -5,12 +5,20 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
+from collections import deque
 from types import TracebackType
 from typing import Any, Self
 
 from . import _driver
+from .capture import captures, relaxed
 
-__all__ = ["Handle"]
+__all__ = ["Handle", "close_postponed", "generation", "in_host_function", "note_closed", "postponed"]
+
+# Changed by every close, so that who checked his arguments once knows when to check again.
+generation = 0
+# The threads that run a host function just now, which must not call the driver, and what was dropped there.
+in_host_function: set[int] = set()
+postponed: deque[Handle] = deque()
 
 _exiting = False
 # Threads may close one handle at once. Re-entrant, since collecting garbage in between closes others.
@@ -22,6 +30,20 @@ def _note_exit() -> None:
     # The driver tears itself down at exit; calls into it from finalizers may then crash.
     global _exiting
     _exiting = True
+
+
+def note_closed() -> None:
+    """Change `generation`, after something was closed."""
+    global generation
+    with _closing:
+        generation += 1
+
+
+def close_postponed() -> None:
+    """Close what was dropped in host functions since the last call."""
+    while postponed:
+        with contextlib.suppress(IndexError):  # another thread may be here too
+            postponed.popleft().__del__()
 
 
 class Handle:
@@ -53,8 +75,10 @@ class Handle:
 
     def close(self) -> None:
         """Give the handle back; a second call does nothing."""
+        global generation
         with _closing:
             value, self._value = self._value, None
+            generation += 1
         if value is not None and self._owned:
             self._release(value)
 
@@ -73,6 +97,16 @@ class Handle:
         # _value is missing when the constructor failed before the driver made anything.
         if _exiting is not False or getattr(self, "_value", None) is None or _forked():
             return
-        # A finalizer has nobody to tell, and the context may be lost.
+        if in_host_function and threading.get_ident() in in_host_function:
+            postponed.append(self)
+            return
+        # A finalizer has nobody to tell, and the context may be lost. Garbage is collected at any time, also
+        # while somebody captures.
         with contextlib.suppress(Exception):
-            self.close()
+            if captures:
+                with relaxed():
+                    self.close()
+            else:
+                self.close()
+        if postponed:
+            close_postponed()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 from . import _driver, errors
 from ._driver import api
 from ._lifetime import Handle
+from .capture import captures, defer, refuse
 from .device import Device, activated, current_device
 from .stream import Stream, legacy_default
+
+if TYPE_CHECKING:
+    from .pools import MemoryPool
 
 __all__ = ["Allocation", "BorrowedAllocation", "PitchedAllocation", "PoolAllocation"]
 
@@ -32,29 +37,43 @@ class Allocation(Handle):
 
 
 class PoolAllocation(Allocation):
-    """Stream-ordered memory of the device's pool (cuMemAllocAsync, cuMemFreeAsync)."""
+    """Stream-ordered memory of the device's pool or of another.
 
-    __slots__ = ()
+    Made with cuMemAllocAsync or cuMemAllocFromPoolAsync, given back with cuMemFreeAsync.
+    """
 
-    def __init__(self, nbytes: int, stream: Stream) -> None:
+    __slots__ = ("_pool",)
+
+    def __init__(self, nbytes: int, stream: Stream, pool: MemoryPool | None = None) -> None:
         self._value = None
         self._owned = True
         self.device = stream.device
         self.nbytes = nbytes
         self.stream = stream
+        source = self.device._pool if pool is None else pool
+        self._pool = source.memory if source is not None else None
         if nbytes:
+            if captures:
+                refuse(stream.handle, "an allocation", "allocate before the capture begins")
             with activated(self.device):
-                result = _driver.raw.cuMemAllocAsync(nbytes, stream.handle)
+                if pool is None:
+                    result = _driver.raw.cuMemAllocAsync(nbytes, stream.handle)
+                else:
+                    result = _driver.raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, stream.handle)
                 if result[0]:
                     # The pool may have grown before it failed, and would keep that from everybody else.
-                    api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(self.device.handle), 0)
-                    raise out_of_memory(result[0], "cuMemAllocAsync", nbytes)
+                    api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(self.device.handle) if pool is None else pool.handle, 0)
+                    call = "cuMemAllocAsync" if pool is None else "cuMemAllocFromPoolAsync"
+                    raise out_of_memory(result[0], call, nbytes, pool)
                 self._value = int(result[1])
         else:
             self._value = 0
 
     def _release(self, value: Any) -> None:
         if not value:
+            return
+        # A captured free would free again at every launch of the graph.
+        if captures and defer(self.stream._value or 0, functools.partial(self._release, value)):
             return
         with activated(self.device):
             if self.stream.closed:
@@ -104,13 +123,15 @@ class BorrowedAllocation(Allocation):
         self.owner = owner
 
 
-def out_of_memory(status: Any, call: str, requested: int) -> errors.CudaError:
+def out_of_memory(status: Any, call: str, requested: int, pool: MemoryPool | None = None) -> errors.CudaError:
     """Make the exception for a failed allocation, with the sizes where memory was the matter."""
     if status.name != "CUDA_ERROR_OUT_OF_MEMORY":
         return errors.failure(status, call)
     free, total = api.cuMemGetInfo()
+    limit = f"; the pool holds {pool.max_size:,} at most" if pool is not None and pool.max_size else ""
     return errors.OutOfMemoryError(
-        f"{call}: {requested:,} bytes were asked for and {free:,} of {total:,} are free (CUDA_ERROR_OUT_OF_MEMORY)",
+        f"{call}: {requested:,} bytes were asked for and {free:,} of {total:,} are free{limit} "
+        "(CUDA_ERROR_OUT_OF_MEMORY)",
         status=status,
         call=call,
         requested=requested,

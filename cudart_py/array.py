@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _shapes
+from ._lifetime import note_closed
 from .allocation import Allocation, BorrowedAllocation, PitchedAllocation, PoolAllocation
-from .device import Device, current_device
+from .device import Device, activated, current_device
 from .stream import Stream, legacy_default
+
+if TYPE_CHECKING:
+    from .pools import MemoryPool
 
 __all__ = ["DeviceArray", "empty", "empty_like", "empty_pitched", "full", "to_device", "zeros"]
 
@@ -188,10 +194,16 @@ class DeviceArray:
             out = np.empty(self.shape, self.dtype)
         elif out.shape != self.shape:
             raise ValueError(f"out has shape {out.shape} and the array {self.shape}")
-        where = stream if stream is not None else self.stream
-        memcpy(out, self, stream=where)
-        if stream is None or not is_pinned(out):
-            where.synchronize()
+        if stream is not None:
+            memcpy(out, self, stream=stream)
+            if not is_pinned(out):
+                stream.synchronize()
+            return out
+        self.pointer  # noqa: B018  # raises when closed
+        # The default streams are those of the device that is current.
+        with activated(self.device):
+            memcpy(out, self, stream=self.stream)
+            self.stream.synchronize()
         return out
 
     def copy_from(self, host: ArrayLike, *, stream: Stream | None = None) -> Self:
@@ -208,11 +220,41 @@ class DeviceArray:
             raise ValueError(f"the host array has shape {source.shape} and the device array {self.shape}")
         if any(step <= 0 for step in source.strides):
             source = np.ascontiguousarray(source)
-        where = stream if stream is not None else self.stream
-        memcpy(self, source, stream=where)
-        if stream is None and is_pinned(source):
-            where.synchronize()
+        if stream is not None:
+            memcpy(self, source, stream=stream)
+            return self
+        self.pointer  # noqa: B018  # raises when closed
+        with activated(self.device):
+            memcpy(self, source, stream=self.stream)
+            if is_pinned(source):
+                self.stream.synchronize()
         return self
+
+    # -- other libraries: absent where they could not follow our addresses (the capability `interop`)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """CUDA's array interface, version 3; names the array's stream."""
+        from . import interop
+
+        interop.require(self, "__cuda_array_interface__")
+        return interop.array_interface(self)
+
+    @property
+    def __dlpack__(self) -> Callable[..., Any]:
+        """DLPack's capsule, as the array API has it."""
+        from . import interop
+
+        interop.require(self, "__dlpack__")
+        return functools.partial(interop.dlpack, self)
+
+    @property
+    def __dlpack_device__(self) -> Callable[[], tuple[int, int]]:
+        """DLPack's (device type, ordinal)."""
+        from . import interop
+
+        interop.require(self, "__dlpack_device__")
+        return functools.partial(interop.dlpack_device, self)
 
     # -- life ----------------------------------------------------------------------------------
 
@@ -229,6 +271,7 @@ class DeviceArray:
         """
         if self._is_view:
             self._allocation = _CLOSED
+            note_closed()
             return
         if stream is not None and not self.closed:
             stream.handle  # noqa: B018  # a closed stream is refused before anything changes
@@ -257,15 +300,22 @@ def _closed_allocation() -> Allocation:
 _CLOSED = _closed_allocation()
 
 
-def empty(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:
+def empty(
+    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+) -> DeviceArray:
     """Allocate an array of the current device without initialising it (cuMemAllocAsync).
 
     `shape` is an int or a tuple; `stream` orders the allocation and later the free, by default the
-    legacy default stream. Raises OutOfMemoryError with the sizes.
+    legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
+    OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
     """
     sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
     where = legacy_default if stream is None else stream
-    return DeviceArray(PoolAllocation(math.prod(sizes) * kind.itemsize, where), sizes, kind)
+    if pool is not None and pool.device is not where.device:
+        raise ValueError(
+            f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {where.device.ordinal}"
+        )
+    return DeviceArray(PoolAllocation(math.prod(sizes) * kind.itemsize, where, pool), sizes, kind)
 
 
 def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _shapes, errors
+from . import _shapes, errors, staging
 from ._driver import api
 from .array import DeviceArray
+from .capture import captures, hold_copy
 from .device import activated
+from .event import Event
 from .stream import Stream, legacy_default, stream_handle
 
-__all__ = ["memcpy", "memcpy2d"]
+__all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
 
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
@@ -47,6 +49,8 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     """
     to, source = _side(dst, "dst", writes=True), _side(src, "src")
     _check_same(to, source)
+    if captures:
+        hold_copy(stream_handle(stream), dst, src)
     _queue(to, source, stream)
 
 
@@ -66,46 +70,112 @@ def memcpy2d(
     row are contiguous in both. Otherwise as `memcpy`. Raises ValueError, naming the array, for a window
     that reaches outside it.
     """
+    _copy_window(2, dst, src, shape, {"dst": dst_start, "src": src_start}, stream)
+
+
+def memcpy3d(
+    dst: DeviceArray | NDArray[Any],
+    src: DeviceArray | NDArray[Any],
+    shape: Sequence[int] | None = None,
+    *,
+    dst_start: Sequence[int] = (0, 0, 0),
+    src_start: Sequence[int] = (0, 0, 0),
+    stream: Stream | None = None,
+) -> None:
+    """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync); pitches come from the strides.
+
+    `shape` is the box's (planes, rows, columns) in elements, by default all that lies behind the starts of `src`;
+    `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise as `memcpy2d`.
+    """
+    if captures:
+        hold_copy(stream_handle(stream), dst, src)
+    _copy_window(3, dst, src, shape, {"dst": dst_start, "src": src_start}, stream)
+
+
+def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = None) -> None:
+    """Copy an array of one device to an array of another, with or without peer access (cuMemcpyPeerAsync).
+
+    Both are contiguous and have the same size and dtype. With `stream` the copy is queued there; without it, it has
+    its place in the default streams of both devices, as cudaMemcpyPeer. The host does not wait.
+
+    Raises TypeError for what is no DeviceArray and for different dtypes, ValueError for different sizes and for
+    arrays that are not contiguous.
+    """
     for name, array in (("dst", dst), ("src", src)):
-        if isinstance(array, DeviceArray | np.ndarray) and array.ndim != 2:
-            raise ValueError(f"{name} has {array.ndim} dimensions; memcpy2d copies between arrays of two")
+        if not isinstance(array, DeviceArray):
+            raise TypeError(f"{name} is a DeviceArray, not {type(array).__name__}")
+        if not array.is_contiguous:
+            raise ValueError(f"{name} is not contiguous: copy it in one piece, or enable peer access and use memcpy")
     to, source = _side(dst, "dst", writes=True), _side(src, "src")
-    starts = {"dst": _pair(dst_start, "dst_start"), "src": _pair(src_start, "src_start")}
+    _check_same(to, source)
+    handle = stream_handle(stream)
+    if captures:
+        hold_copy(handle, dst, src)
+    if not src.nbytes:
+        return
+    places = (to.address, dst.device.context, source.address, src.device.context, src.nbytes)
+    if stream is not None:
+        with activated(stream.device):
+            api.cuMemcpyPeerAsync(*places, handle)
+        return
+    # The driver's own cuMemcpyPeer does not promise to wait for the destination's device.
+    with activated(dst.device), Event(timing=False) as before:
+        before.record()
+        with activated(src.device), Event(timing=False) as after:
+            legacy_default.wait(before)
+            api.cuMemcpyPeerAsync(*places, handle)
+            after.record()
+            with activated(dst.device):
+                legacy_default.wait(after)
+
+
+_AXES = {2: "(row, column)", 3: "(plane, row, column)"}
+_WORDS = {2: ("two", "a pair of"), 3: ("three", "three")}
+
+
+def _copy_window(
+    ndim: int, dst: Any, src: Any, shape: Sequence[int] | None, starts: dict[str, Sequence[int]], stream: Stream | None
+) -> None:
+    for name, array in (("dst", dst), ("src", src)):
+        if isinstance(array, DeviceArray | np.ndarray) and array.ndim != ndim:
+            raise ValueError(
+                f"{name} has {array.ndim} dimensions; memcpy{ndim}d copies between arrays of {_WORDS[ndim][0]}"
+            )
+    to, source = _side(dst, "dst", writes=True), _side(src, "src")
+    places = {name: _ints(ndim, start, f"{name}_start") for name, start in starts.items()}
     if shape is None:
-        rows, columns = (size - start for size, start in zip(source.shape, starts["src"], strict=True))
+        sizes = tuple(size - start for size, start in zip(source.shape, places["src"], strict=True))
     else:
-        rows, columns = _pair(shape, "shape")
+        sizes = _ints(ndim, shape, "shape")
     window = {}
     for name, side in (("dst", to), ("src", source)):
-        row, column = starts[name]
-        if (
-            row < 0
-            or column < 0
-            or rows < 0
-            or columns < 0
-            or row + rows > side.shape[0]
-            or column + columns > side.shape[1]
+        start = places[name]
+        if any(
+            first < 0 or size < 0 or first + size > whole
+            for first, size, whole in zip(start, sizes, side.shape, strict=True)
         ):
             raise ValueError(
-                f"the window of {rows} x {columns} elements at ({row}, {column}) reaches outside {name} "
+                f"the window of {' x '.join(map(str, sizes))} elements at {start} reaches outside {name} "
                 f"of shape {side.shape}"
             )
         itemsize = side.dtype.itemsize
-        if side.shape[1] > 1 and side.strides[1] != itemsize:
+        if side.shape[-1] > 1 and side.strides[-1] != itemsize:
             raise ValueError(
-                f"the elements of a row of {name} are {side.strides[1]} bytes apart, not {itemsize}; use memcpy"
+                f"the elements of a row of {name} are {side.strides[-1]} bytes apart, not {itemsize}; use memcpy"
             )
-        offset = row * side.strides[0] + column * side.strides[1] if rows and columns else 0
-        window[name] = side.at(offset)._replace(shape=(rows, columns))
+        offset = 0 if 0 in sizes else sum(first * step for first, step in zip(start, side.strides, strict=True))
+        window[name] = side.at(offset)._replace(shape=sizes)
     _check_same(window["dst"], window["src"])
+    if captures:
+        hold_copy(stream_handle(stream), dst, src)
     _queue(window["dst"], window["src"], stream)
 
 
-def _pair(value: Sequence[int], name: str) -> tuple[int, int]:
-    pair = tuple(value)
-    if len(pair) != 2 or not all(isinstance(v, int | np.integer) for v in pair):
-        raise ValueError(f"{name} is a pair of ints, (row, column), not {value!r}")
-    return int(pair[0]), int(pair[1])
+def _ints(ndim: int, value: Sequence[int], name: str) -> tuple[int, ...]:
+    numbers = tuple(value)
+    if len(numbers) != ndim or not all(isinstance(v, int | np.integer) for v in numbers):
+        raise ValueError(f"{name} is {_WORDS[ndim][1]} ints, {_AXES[ndim]}, not {value!r}")
+    return tuple(int(v) for v in numbers)
 
 
 def _side(array: Any, name: str, *, writes: bool = False) -> _Side:
@@ -165,22 +235,27 @@ def _transfer(dst: _Side, src: _Side, stream: int) -> None:
         else:
             merged.append((size, to, source))
     rows = merged.pop() if merged and max(merged[-1][1:]) <= _MAX_PITCH else None
+    planes = merged.pop() if rows is not None and merged and _is_box(width, rows, merged[-1]) else None
     for position in itertools.product(*(range(size) for size, _, _ in merged)):
         to = sum(p * axis[1] for p, axis in zip(position, merged, strict=True))
         source = sum(p * axis[2] for p, axis in zip(position, merged, strict=True))
         if rows is None:
             _copy(dst.at(to), src.at(source), width, stream)
-        else:
+        elif planes is None:
             _copy_rows(dst.at(to), src.at(source), width, rows, stream)
+        else:
+            _copy_planes(dst.at(to), src.at(source), width, rows, planes, stream)
 
 
 def _copy(dst: _Side, src: _Side, nbytes: int, stream: int) -> None:
     if dst.on_device and src.on_device:
         api.cuMemcpyDtoDAsync(dst.address, src.address, nbytes, stream)
     elif dst.on_device:
-        api.cuMemcpyHtoDAsync(dst.address, src.address, nbytes, stream)
+        if nbytes < staging.THRESHOLD or not staging.upload(dst.address, src.address, nbytes, stream):
+            api.cuMemcpyHtoDAsync(dst.address, src.address, nbytes, stream)
     elif src.on_device:
-        api.cuMemcpyDtoHAsync(dst.address, src.address, nbytes, stream)
+        if nbytes < staging.THRESHOLD or not staging.download(dst.address, src.address, nbytes, stream):
+            api.cuMemcpyDtoHAsync(dst.address, src.address, nbytes, stream)
     else:
         api.cuMemcpyAsync(dst.address, src.address, nbytes, stream)
 
@@ -188,7 +263,6 @@ def _copy(dst: _Side, src: _Side, nbytes: int, stream: int) -> None:
 def _copy_rows(dst: _Side, src: _Side, width: int, rows: tuple[int, int, int], stream: int) -> None:
     from cuda.bindings import driver as enums
 
-    kinds = enums.CUmemorytype
     height, to_pitch, from_pitch = rows
     for pitch, side in ((to_pitch, "destination"), (from_pitch, "source")):
         if pitch < width:
@@ -196,6 +270,38 @@ def _copy_rows(dst: _Side, src: _Side, width: int, rows: tuple[int, int, int], s
                 f"the {side}'s pitch of {pitch} bytes is smaller than the row's {width} bytes"
             )
     copy = enums.CUDA_MEMCPY2D()
+    _set_ends(copy, dst, src)
+    copy.srcPitch, copy.dstPitch = from_pitch, to_pitch
+    copy.WidthInBytes, copy.Height = width, height
+    api.cuMemcpy2DAsync(copy, stream)
+
+
+def _is_box(width: int, rows: tuple[int, int, int], planes: tuple[int, int, int]) -> bool:
+    """Tell whether cuMemcpy3D can express these axes: planes begin a whole number of rows apart."""
+    height = rows[0]
+    return all(
+        pitch >= width and step % pitch == 0 and step // pitch >= height
+        for pitch, step in zip(rows[1:], planes[1:], strict=True)
+    )
+
+
+def _copy_planes(
+    dst: _Side, src: _Side, width: int, rows: tuple[int, int, int], planes: tuple[int, int, int], stream: int
+) -> None:
+    from cuda.bindings import driver as enums
+
+    copy = enums.CUDA_MEMCPY3D()
+    _set_ends(copy, dst, src)
+    copy.dstPitch, copy.srcPitch = rows[1:]
+    copy.dstHeight, copy.srcHeight = planes[1] // rows[1], planes[2] // rows[2]
+    copy.WidthInBytes, copy.Height, copy.Depth = width, rows[0], planes[0]
+    api.cuMemcpy3DAsync(copy, stream)
+
+
+def _set_ends(copy: Any, dst: _Side, src: _Side) -> None:
+    from cuda.bindings import driver as enums
+
+    kinds = enums.CUmemorytype
     if src.on_device:
         copy.srcMemoryType, copy.srcDevice = kinds.CU_MEMORYTYPE_DEVICE, src.address
     else:
@@ -204,6 +310,3 @@ def _copy_rows(dst: _Side, src: _Side, width: int, rows: tuple[int, int, int], s
         copy.dstMemoryType, copy.dstDevice = kinds.CU_MEMORYTYPE_DEVICE, dst.address
     else:
         copy.dstMemoryType, copy.dstHost = kinds.CU_MEMORYTYPE_HOST, dst.address
-    copy.srcPitch, copy.dstPitch = from_pitch, to_pitch
-    copy.WidthInBytes, copy.Height = width, height
-    api.cuMemcpy2DAsync(copy, stream)

@@ -8,14 +8,18 @@ the error names the launches since the last good synchronisation.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["LaunchRecord", "blame", "call_site", "debug", "note_synchronized", "state"]
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["GraphRecord", "LaunchRecord", "blame", "call_site", "debug", "note_synchronized", "state", "wait_for"]
 
 _SHOWN = 8
 _PACKAGE = os.path.dirname(__file__) + os.sep
@@ -34,6 +38,17 @@ class LaunchRecord(NamedTuple):
         return f"{self.kernel}[grid {self.grid}, block {self.block}] on stream {self.stream:#x}"
 
 
+class GraphRecord(NamedTuple):
+    """What an error says of a graph's launch."""
+
+    device: int
+    stream: int
+    nodes: int
+
+    def __str__(self) -> str:
+        return f"a graph of {self.nodes} nodes on stream {self.stream:#x}"
+
+
 class _Synchronized(NamedTuple):
     """A mark in the log: what came before, on this stream (None: on all of them), went well."""
 
@@ -46,7 +61,7 @@ class _State:
 
     def __init__(self) -> None:
         self.enabled = os.environ.get("CUDART_PY_DEBUG", "") not in ("", "0")
-        self.log: deque[LaunchRecord | _Synchronized] = deque(maxlen=256)
+        self.log: deque[LaunchRecord | GraphRecord | _Synchronized] = deque(maxlen=256)
 
 
 state = _State()
@@ -63,15 +78,30 @@ def debug() -> Iterator[None]:
         state.enabled = before
 
 
+_synchronized = functools.lru_cache(maxsize=64)(_Synchronized)
+
+
 def note_synchronized(device: int, stream: int | None) -> None:
     """Note that a stream (None: the whole device) was synchronised without an error."""
-    state.log.append(_Synchronized(device, stream))
+    state.log.append(_synchronized(device, stream))
+
+
+def wait_for(record: LaunchRecord | GraphRecord, device: Device) -> None:
+    """Debug mode: wait for a launch, and name it and its caller if it failed."""
+    from . import _driver, errors
+    from .device import activated
+
+    with activated(device):
+        (status,) = _driver.raw.cuStreamSynchronize(record.stream)
+    if status:
+        raise errors.failure(status, "cuStreamSynchronize", f"It was {record}, launched at {call_site()}")
+    note_synchronized(record.device, record.stream)
 
 
 def blame() -> str:
     """Name the launches since the last good synchronisation, newest first, as an error's last lines."""
     finished: set[tuple[int, int | None]] = set()
-    suspects: list[LaunchRecord] = []
+    suspects: list[LaunchRecord | GraphRecord] = []
     for entry in reversed(state.log):
         if isinstance(entry, _Synchronized):
             finished.add((entry.device, entry.stream))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from . import _driver, debugging, errors
 from ._driver import api
 from .limits import Limits
 from .properties import DeviceProperties, MemoryInfo, read_properties
 
-__all__ = ["Device", "activated", "current_device", "devices", "driver_version"]
+if TYPE_CHECKING:
+    from .pools import MemoryPool
+
+__all__ = ["Device", "activated", "current_device", "devices", "driver_version", "is_current"]
 
 
 class Device:
@@ -29,6 +33,8 @@ class Device:
     _device: Any
     _context: Any
     _peers: set[Device]
+    _pools: weakref.WeakSet[MemoryPool]
+    _pool: MemoryPool | None
 
     def __new__(cls, ordinal: int = 0) -> Device:
         """Return the one object of this ordinal."""
@@ -45,6 +51,8 @@ class Device:
                 device._device = api.cuDeviceGet(ordinal)
                 device._context = None
                 device._peers = set()
+                device._pools = weakref.WeakSet()
+                device._pool = None
                 cls._all[ordinal] = device
         return device
 
@@ -122,7 +130,45 @@ class Device:
         """The context's limits, to read and to set: stack, printf buffer, malloc heap and so on."""
         return Limits(self)
 
+    @property
+    def memory_pool(self) -> MemoryPool:
+        """The pool that arrays are allocated from unless they name another (cuDeviceGetMemPool).
+
+        Set it to a MemoryPool of this device, or to None for the pool that the device has from the start
+        (cuDeviceSetMemPool).
+        """
+        from .pools import MemoryPool
+
+        handle = int(api.cuDeviceGetMemPool(self._device))
+        own = self._pool
+        if own is not None and own._value == handle:
+            return own
+        return MemoryPool.borrow(handle, self)
+
+    @memory_pool.setter
+    def memory_pool(self, pool: MemoryPool | None) -> None:
+        from .pools import MemoryPool
+
+        if pool is None:
+            api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
+        elif not isinstance(pool, MemoryPool):
+            raise TypeError(f"memory_pool is a MemoryPool or None, not {type(pool).__name__}")
+        elif pool.device is not self:
+            raise ValueError(f"the pool is of device {pool.device.ordinal}, not of device {self.ordinal}")
+        else:
+            api.cuDeviceSetMemPool(self._device, pool.handle)
+        # Kept, since a pool that is dropped is destroyed.
+        self._pool = pool
+
     # -- what it does --------------------------------------------------------------------------
+
+    def reset_persisting_l2(self) -> None:
+        """Make all lines of L2 that persist ordinary again (cuCtxResetPersistingL2Cache).
+
+        How much of L2 is set aside for them is `limits.persisting_l2_cache_size`.
+        """
+        with activated(self):
+            api.cuCtxResetPersistingL2Cache()
 
     def synchronize(self) -> None:
         """Wait for all work on this device; errors of earlier launches surface here (cuCtxSynchronize)."""
@@ -143,7 +189,7 @@ class Device:
         """Let work on this device access `other`'s memory: one direction (cuCtxEnablePeerAccess).
 
         Raises PeerAccessError when the devices cannot, or when it is enabled already. Also opens
-        `other`'s memory pool to this device, because stream-ordered memory has its own permission.
+        `other`'s memory pools to this device, because stream-ordered memory has its own permission.
         """
         from cuda.bindings import driver as enums
 
@@ -151,7 +197,11 @@ class Device:
             raise ValueError(f"device {self.ordinal} always has access to its own memory")
         with activated(self):
             api.cuCtxEnablePeerAccess(other.context, 0)
-        self._set_pool_access(other, enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            try:
+                self._set_pool_access(other._pool_handles(), enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            except BaseException:
+                api.cuCtxDisablePeerAccess(other.context)
+                raise
         self._peers.add(other)
 
     def peer_enabled(self, other: Device) -> bool:
@@ -164,17 +214,39 @@ class Device:
 
         with activated(self):
             api.cuCtxDisablePeerAccess(other.context)
-        self._set_pool_access(other, enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        self._set_pool_access(other._pool_handles(), enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
         self._peers.discard(other)
 
-    def _set_pool_access(self, other: Device, flags: Any) -> None:
+    def _set_pool_access(self, pools: list[Any], flags: Any) -> None:
+        """Say what access this device has to pools of another one's memory."""
         from cuda.bindings import driver as enums
 
         access = enums.CUmemAccessDesc()
         access.location.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         access.location.id = self.ordinal
         access.flags = flags
-        api.cuMemPoolSetAccess(api.cuDeviceGetDefaultMemPool(other._device), [access], 1)
+        for pool in pools:
+            api.cuMemPoolSetAccess(pool, [access], 1)
+
+    def _pool_handles(self) -> list[Any]:
+        """List the device's own pool and those that were made of its memory."""
+        made = [pool.handle for pool in tuple(self._pools) if not pool.closed]
+        return [api.cuDeviceGetDefaultMemPool(self._device), *made]
+
+    def _leave_pool(self, handle: int) -> None:
+        """Allocate from this device's own pool again if the one that is being closed is in use."""
+        if self._pool is not None and int(api.cuDeviceGetMemPool(self._device)) == handle:
+            api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
+            self._pool = None
+
+    def _adopt_pool(self, pool: MemoryPool) -> None:
+        """Open a new pool of this device's memory to the devices that have peer access."""
+        from cuda.bindings import driver as enums
+
+        for other in tuple(self._all.values()):
+            if other.peer_enabled(self):
+                other._set_pool_access([pool.handle], enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        self._pools.add(pool)
 
     def __enter__(self) -> Self:
         api.cuCtxPushCurrent(self.context)
@@ -229,6 +301,12 @@ def _adopt() -> Device:
             "enter `with cuda.Device(n):` so that both APIs meet in the primary context"
         )
     return device
+
+
+def is_current(device: Device | None) -> bool:
+    """Tell whether a device (None: any) is the calling thread's current one, without making it so."""
+    here = _thread.device
+    return here is not None and (device is None or here is device)
 
 
 class activated:  # noqa: N801  # used as a context manager, as contextlib names them

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import _driver, errors
-from ._driver import api
+from . import errors
+from ._driver import api, raw
 from ._lifetime import Handle
-from .device import Device, activated, current_device
+from .capture import captures, note_recorded
+from .device import Device, activated, current_device, is_current
 from .stream import Stream, finished, legacy_default
 
 __all__ = ["Event", "Timer", "timed"]
@@ -22,7 +23,7 @@ class Event(Handle):
     `blocking`: let a host thread that waits sleep instead of spin.
     """
 
-    __slots__ = ("_device", "_recorded", "_timing")
+    __slots__ = ("_device", "_native", "_recorded", "_timing")
 
     def __init__(self, *, timing: bool = True, blocking: bool = False) -> None:
         from cuda.bindings import driver as enums
@@ -36,12 +37,20 @@ class Event(Handle):
         flags = int(kind.CU_EVENT_BLOCKING_SYNC if blocking else kind.CU_EVENT_DEFAULT)
         if not timing:
             flags |= int(kind.CU_EVENT_DISABLE_TIMING)
-        self._value = int(api.cuEventCreate(flags))
+        self._native = api.cuEventCreate(flags)
+        self._value = int(self._native)
 
     @property
     def device(self) -> Device:
         """The device on whose streams the event can be recorded."""
         return self._device
+
+    @property
+    def native(self) -> Any:
+        """The CUevent object, which the bindings take faster than an int; ValueError when closed."""
+        if self._value is None:
+            self.handle  # noqa: B018  # raises
+        return self._native
 
     @property
     def recorded(self) -> bool:
@@ -51,19 +60,31 @@ class Event(Handle):
     @property
     def done(self) -> bool:
         """Whether the work before the mark has finished; True for one never recorded, as in CUDA (cuEventQuery)."""
-        return finished(_driver.raw.cuEventQuery(self.handle)[0], "cuEventQuery")
+        return finished(raw.cuEventQuery(self.native)[0], "cuEventQuery")
 
     def record(self, stream: Stream | None = None) -> Event:
         """Put the mark behind the stream's work so far and return the event (cuEventRecord)."""
         stream = legacy_default if stream is None else stream
-        with activated(stream.device):
-            api.cuEventRecord(self.handle, stream.handle)
+        mark, native = self._native, stream._native
+        if self._value is None or native is None or stream._value is None:
+            mark, native = self.native, stream.native
+        if is_current(stream._device):
+            (status,) = raw.cuEventRecord(mark, native)
+        else:
+            with activated(stream.device):
+                (status,) = raw.cuEventRecord(mark, native)
+        if status:
+            raise errors.failure(status, "cuEventRecord")
         self._recorded = True
+        if captures:
+            note_recorded(self._value, stream._value)
         return self
 
     def synchronize(self) -> None:
         """Let the host wait until the work before the mark has finished (cuEventSynchronize)."""
-        api.cuEventSynchronize(self.handle)
+        (status,) = raw.cuEventSynchronize(self.native)
+        if status:
+            raise errors.failure(status, "cuEventSynchronize")
 
     def __sub__(self, start: Event) -> float:
         """Return the milliseconds from `start` to this event (cuEventElapsedTime).

@@ -8,6 +8,7 @@ import numpy as np
 
 from ._driver import api
 from .array import DeviceArray
+from .capture import captures, hold
 from .copies import memcpy
 from .device import activated
 from .stream import Stream, stream_handle
@@ -91,6 +92,8 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream | None) -> None
     pointer = dst.pointer
     if not dst.size:
         return
+    if captures:
+        hold(handle, "a fill", (dst,))
     # One element may be several words.
     columns, gap = dst.itemsize // width, dst.itemsize
     shape, strides = list(dst.shape), list(dst.strides)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import math
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,24 +17,55 @@ from ._lifetime import Handle
 from .device import Device, activated, current_device
 from .pointer import Pointer
 
-__all__ = ["PinnedMemory", "device_pointer", "is_pinned", "pinned_empty", "pinned_owner"]
+__all__ = [
+    "HostMemory",
+    "PinnedMemory",
+    "RegisteredMemory",
+    "array_over",
+    "device_pointer",
+    "is_pinned",
+    "pinned_empty",
+    "pinned_owner",
+    "register_host",
+]
 
 
-class PinnedMemory(Handle):
-    """Page-locked host memory (cuMemHostAlloc); the base object of the arrays over it.
+class HostMemory(Handle):
+    """Bytes that the host and the device can both reach; the base object of the NumPy arrays over them.
+
+    `mapped`: whether kernels may touch them.
+    """
+
+    __slots__ = ("_device", "mapped", "nbytes")
+
+    _device: Device
+    mapped: bool
+    nbytes: int
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"version": 3, "shape": (self.nbytes,), "typestr": "|u1", "data": (self.handle, False)}
+
+    def device_address(self, address: int) -> int:
+        """Return where kernels find a host address of this memory (cuMemHostGetDevicePointer)."""
+        return int(api.cuMemHostGetDevicePointer(self.handle, 0)) + address - self.handle
+
+
+class PinnedMemory(HostMemory):
+    """Page-locked host memory (cuMemHostAlloc).
 
     Several arrays may share it; it is freed when the last one is gone, or by `close()`, after which
     none of them may be touched.
     """
 
-    __slots__ = ("_device", "mapped", "nbytes", "write_combined")
+    __slots__ = ("write_combined",)
 
     def __init__(self, nbytes: int, *, mapped: bool = False, write_combined: bool = False) -> None:
         from cuda.bindings import driver as enums
 
         self._value = None
         self._owned = True
-        self._device: Device = current_device()
+        self._device = current_device()
         self.nbytes = nbytes
         self.mapped = mapped
         self.write_combined = write_combined
@@ -51,13 +85,90 @@ class PinnedMemory(Handle):
             raise errors.failure(result[0], "cuMemHostAlloc")
         self._value = int(result[1])
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {"version": 3, "shape": (self.nbytes,), "typestr": "|u1", "data": (self.handle, False)}
-
     def _release(self, value: Any) -> None:
         with activated(self._device):
             api.cuMemFreeHost(value)
+
+
+class RegisteredMemory(HostMemory):
+    """The memory of an existing NumPy array, page-locked until this is closed (cuMemHostRegister)."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        from cuda.bindings import driver as enums
+
+        self._value = None
+        self._owned = True
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"register_host takes a NumPy array, not {type(array).__name__}")
+        if not array.size:
+            raise ValueError("register_host: an array of no elements has no memory to lock")
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise ValueError(f"register_host: the array has the strides {array.strides} and is not in one piece")
+        if not array.flags.writeable:
+            raise ValueError("register_host: the array is read-only, and the device could write it")
+        self._device = current_device()
+        self.array = array
+        self.nbytes = array.nbytes
+        self.mapped = True
+        flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
+        address = array.ctypes.data
+        api.cuMemHostRegister(address, self.nbytes, flags)
+        self._value = address
+        _registered.add(self)
+
+    def _release(self, value: Any) -> None:
+        _registered.remove(value)
+        with activated(self._device):
+            api.cuMemHostUnregister(value)
+
+
+class _Registered:
+    """The registered ranges by their addresses, since an array does not know that it is registered."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._starts: list[int] = []
+        self._memory: dict[int, weakref.ref[RegisteredMemory]] = {}
+
+    def add(self, memory: RegisteredMemory) -> None:
+        with self._lock:
+            bisect.insort(self._starts, memory.handle)
+            self._memory[memory.handle] = weakref.ref(memory)
+
+    def remove(self, start: int) -> None:
+        with self._lock:
+            self._starts.remove(start)
+            del self._memory[start]
+
+    def find(self, array: NDArray[Any]) -> RegisteredMemory | None:
+        """Return the range that an array begins and ends in, or None."""
+        if not self._starts:
+            return None
+        low, high = np.lib.array_utils.byte_bounds(array)
+        with self._lock:
+            place = bisect.bisect_right(self._starts, low) - 1
+            memory = self._memory[self._starts[place]]() if place >= 0 else None
+        if memory is None or memory.closed or high > memory.handle + memory.nbytes:
+            return None
+        return memory
+
+
+_registered = _Registered()
+
+
+def register_host(array: NDArray[Any]) -> RegisteredMemory:
+    """Page-lock the memory of an existing NumPy array until the result is closed (cuMemHostRegister).
+
+    Use it as `with register_host(array):` or keep it and `close()` it when no copy or kernel uses the array any
+    more. Meanwhile copies of the array run at full speed and beside the host's work, and kernels take it as an
+    argument. Locking takes long, so it pays for memory that is used again and again.
+
+    Raises TypeError for what is no array, ValueError for an array that is empty, read-only or not in one piece, and
+    for one that is page-locked already (InvalidValueError).
+    """
+    return RegisteredMemory(array)
 
 
 def pinned_empty(
@@ -73,26 +184,31 @@ def pinned_empty(
     if 0 in sizes:
         return np.empty(sizes, kind)
     memory = PinnedMemory(math.prod(sizes) * kind.itemsize, mapped=mapped, write_combined=write_combined)
-    return np.asarray(memory).view(kind).reshape(sizes)
+    return array_over(memory, sizes, kind)
 
 
-def pinned_owner(array: NDArray[Any]) -> PinnedMemory | None:
-    """Return the page-locked memory that an array or a view of one lies in, or None."""
+def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a NumPy array over memory, which lives as long as the array."""
+    return np.asarray(memory).view(dtype).reshape(shape)
+
+
+def pinned_owner(array: NDArray[Any]) -> HostMemory | None:
+    """Return the page-locked or managed memory that an array or a view of one lies in, or None."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
-    return base if isinstance(base, PinnedMemory) else None
+    return base if isinstance(base, HostMemory) else _registered.find(array)
 
 
 def is_pinned(array: NDArray[Any]) -> bool:
-    """Tell whether an array lies in page-locked memory of `pinned_empty`."""
+    """Tell whether copies of an array run beside the host: it is page-locked, registered or managed."""
     return pinned_owner(array) is not None
 
 
 def device_pointer(array: NDArray[Any]) -> Pointer:
-    """Return the address at which kernels find a mapped array (cuMemHostGetDevicePointer).
+    """Return the address at which kernels find a mapped, registered or managed array (cuMemHostGetDevicePointer).
 
-    Raises TypeError for what is no NumPy array and ValueError for one that is not mapped.
+    Raises TypeError for what is no NumPy array and ValueError for one that kernels cannot reach.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"device_pointer takes a NumPy array of pinned_empty, not {type(array).__name__}")
@@ -100,5 +216,4 @@ def device_pointer(array: NDArray[Any]) -> Pointer:
     if owner is None or not owner.mapped:
         what = "pageable" if owner is None else "pinned but not mapped"
         raise ValueError(f"the array is {what}: make it with pinned_empty(..., mapped=True)")
-    start = int(api.cuMemHostGetDevicePointer(owner.handle, 0))
-    return Pointer(start + array.ctypes.data - owner.handle, owner)
+    return Pointer(owner.device_address(array.ctypes.data), owner)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._driver import api
 from .device import Device, activated
-from .launch import Launch, LaunchShape
+from .launch import SIZE_OFFSET, Launch, LaunchShape, Prepared
+from .launch_attributes import make_config
+from .occupancy import Occupancy, compute, multiprocessor_of
 from .packing import MAX_PARAMETER_BYTES, make_packer
 from .signature import Signature
 from .stream import Stream, legacy_default
@@ -35,6 +39,17 @@ class KernelAttributes:
     max_dynamic_shared_bytes: int
 
 
+def _is_plain(key: tuple[Any, ...]) -> bool:
+    """Tell whether the grid, block and shared bytes are ints and tuples of ints, and of no other type."""
+    for size in key[:3]:
+        if type(size) is tuple:
+            if not all(type(number) is int for number in size):
+                return False
+        elif type(size) is not int:
+            return False
+    return True
+
+
 class Kernel:
     """A `__global__` function of a loaded module.
 
@@ -49,12 +64,14 @@ class Kernel:
         self._handle = handle
         self._attributes: KernelAttributes | None = None
         self._opted_in = 0
+        self._required_cluster: tuple[int, int, int] | None = None
         self._launches: dict[Any, Launch] = {}
+        self._prepared: dict[Any, Prepared] = {}
         if signature.size > MAX_PARAMETER_BYTES:
             raise ValueError(
                 f"{name} takes {signature.size} bytes of parameters, and {MAX_PARAMETER_BYTES} is the limit"
             )
-        self.layout, self.pack = make_packer(self, Launch.HEAD)
+        self.pack = make_packer(self, SIZE_OFFSET)
 
     @property
     def handle(self) -> int:
@@ -95,32 +112,130 @@ class Kernel:
                 max_dynamic_shared_bytes=ask("MAX_DYNAMIC_SHARED_SIZE_BYTES"),
             )
 
+    @property
+    def required_cluster(self) -> tuple[int, int, int]:
+        """The blocks of a cluster that the kernel was compiled for by `__cluster_dims__`; zeros without."""
+        if self._required_cluster is None:
+            from cuda.bindings import driver as enums
+
+            attribute = enums.CUfunction_attribute
+            with activated(self.device):
+                self._required_cluster = (
+                    int(api.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, self.handle)),
+                    int(api.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, self.handle)),
+                    int(api.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, self.handle)),
+                )
+        return self._required_cluster
+
     def __getitem__(self, key: tuple[Any, ...]) -> Launch:
-        # Only launches on the default stream are kept, so that no stream outlives its user here.
+        # Only launches on the default stream are kept, so that no stream outlives its user here; of others what
+        # does not hold the stream.
         try:
-            return self._launches[key]
-        except (KeyError, TypeError):
-            pass
+            kept = self._launches.get(key)
+            if kept is None:
+                grid, block, shared_bytes, stream = key
+                prepared = self._prepared.get((grid, block, shared_bytes, stream._value))
+                # A handle's number may have come back as another device's stream.
+                if prepared is not None and stream._device in (None, prepared.device) and isinstance(stream, Stream):
+                    kept = Launch(prepared, stream)
+        except (TypeError, ValueError, AttributeError):
+            kept = None
+        # 1.0 and True find what was kept for 1.
+        if kept is not None and (type(key[0]) is type(key[1]) is type(key[-1]) is int or _is_plain(key)):
+            return kept
         if not isinstance(key, tuple) or not 2 <= len(key) <= 4:
             raise TypeError(
                 f"launch {self.name} as {self.name}[grid, block], [grid, block, shared_bytes] or "
                 "[grid, block, shared_bytes, stream]"
             )
         launch = self.launch(*key)
-        if len(key) < 4 and len(self._launches) < _KEPT_LAUNCHES:
-            self._launches[key] = launch
+        if len(key) < 4:
+            self._keep(self._launches, key, launch)
+        else:
+            self._keep(self._prepared, (*key[:3], launch._prepared.stream), launch._prepared)
         return launch
 
-    def launch(self, grid: Any, block: Any, shared_bytes: int = 0, stream: Stream | None = None) -> Launch:
+    @staticmethod
+    def _keep(kept: dict[Any, Any], key: tuple[Any, ...], value: Any) -> None:
+        if not _is_plain(key):
+            return
+        if len(kept) >= _KEPT_LAUNCHES:
+            kept.clear()
+        kept[key] = value
+
+    def launch(
+        self,
+        grid: Any,
+        block: Any,
+        shared_bytes: int = 0,
+        stream: Stream | None = None,
+        *,
+        cooperative: bool = False,
+        cluster: Any = None,
+    ) -> Launch:
         """Return the launch of this kernel in a shape, to be called with the arguments.
 
         `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared
-        memory of a block, above 48 KiB opted in to here. Raises TypeError and ValueError, naming the
-        kernel and the limit, for a shape that the device cannot launch.
+        memory of a block, above 48 KiB opted in to here. `cooperative`: all blocks are resident at once
+        and may synchronise as a grid. `cluster`: as `grid`, the blocks of a cluster, which divide the grid.
+        Raises TypeError and ValueError, naming the kernel and the limit, for a shape that the device cannot
+        launch (cuLaunchKernel, cuLaunchKernelEx).
         """
         shape = LaunchShape.checked(self, grid, block, shared_bytes)
+        where = legacy_default if stream is None else stream
+        if not isinstance(where, Stream):
+            raise TypeError(f"{self.name}: stream is a cudart_py Stream or None, not {type(stream).__name__}")
+        if where.device is not self.device:
+            raise ValueError(
+                f"{self.name} is loaded on device {self.device.ordinal}, and the stream belongs to "
+                f"device {where.device.ordinal}"
+            )
+        handle = where.handle
         self._opt_in(shape.shared_bytes)
-        return Launch(self, shape, legacy_default if stream is None else stream)
+        config = make_config(self, shape, handle, cooperative, cluster)
+        return Launch(Prepared(self, shape, handle, config), where)
+
+    def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
+        """Return how many blocks of this shape one multiprocessor of the kernel's device holds at once.
+
+        `block` and the dynamic `shared_bytes` are those of a launch, with its errors. Equals
+        cuOccupancyMaxActiveBlocksPerMultiprocessor and says what limits it.
+        """
+        shape = LaunchShape.checked(self, 1, block, shared_bytes)
+        x, y, z = shape.block
+        attributes = self.attributes
+        return compute(
+            multiprocessor_of(self.device.properties),
+            x * y * z,
+            attributes.registers,
+            attributes.shared_bytes + shape.shared_bytes,
+        )
+
+    def suggested_block(self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int = 0) -> int:
+        """Return the threads of a block with which a multiprocessor is fullest (cuOccupancyMaxPotentialBlockSize).
+
+        `shared_bytes` is the dynamic shared memory of a block, or a function of the block's threads that returns
+        it. `limit` is the most threads wanted, 0 for the kernel's own limit.
+        """
+        if not callable(shared_bytes):
+            with activated(self.device):
+                return int(api.cuOccupancyMaxPotentialBlockSize(self.handle, 0, shared_bytes, limit)[1])
+        raised: list[BaseException] = []
+
+        def of_block(threads: int) -> int:
+            try:
+                return int(shared_bytes(threads))
+            except BaseException as error:  # C cannot pass it on; it is raised below
+                raised.append(error)
+                return 0
+
+        callback = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(of_block)
+        address = ctypes.cast(callback, ctypes.c_void_p).value
+        with activated(self.device):
+            result = api.cuOccupancyMaxPotentialBlockSize(self.handle, address, 0, limit)
+        if raised:
+            raise raised[0]
+        return int(result[1])
 
     def _opt_in(self, shared_bytes: int) -> None:
         """Raise the kernel's limit of dynamic shared memory where it is needed; it is never lowered."""

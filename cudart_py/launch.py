@@ -5,25 +5,30 @@ from __future__ import annotations
 import ctypes
 import operator
 import struct
-import threading
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _driver, debugging, errors
+from . import _lifetime, debugging, errors
+from ._driver import raw
+from .capture import Held, captures, hold
+from .device import _thread as this_thread
 from .device import activated
-from .packing import MAX_PARAMETER_BYTES
 from .stream import Stream
 
 if TYPE_CHECKING:
     from .kernel import Kernel
 
-__all__ = ["BoundLaunch", "Launch", "LaunchShape"]
+__all__ = ["SIZE_OFFSET", "BoundLaunch", "Launch", "LaunchShape", "Prepared", "dimensions"]
 
 # cuLaunchKernel's `extra`, a list ended by 0: CU_LAUNCH_PARAM_BUFFER_POINTER (1) and the address,
 # CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the address of the size. The bindings name these as pointers only.
 _EXTRA = struct.Struct("<5Q")
-_SIZE_OFFSET = _EXTRA.size
-_HEAD = "Q"
-_DATA_OFFSET = _SIZE_OFFSET + 8
+SIZE_OFFSET = _EXTRA.size
+_DATA_OFFSET = SIZE_OFFSET + 8
+
+# What follows is written for speed: a launch is a few microseconds of the driver's, and all that happens here comes
+# on top. So the hot paths look at slots instead of calling properties, and enter `activated` only where they must.
+_debug = debugging.state
+_log = debugging.state.log
 
 
 class LaunchShape(NamedTuple):
@@ -37,8 +42,8 @@ class LaunchShape(NamedTuple):
     def checked(cls, kernel: Kernel, grid: Any, block: Any, shared_bytes: Any) -> LaunchShape:
         """Check a shape against the limits of the kernel and its device; TypeError or ValueError."""
         properties = kernel.device.properties
-        grid3 = _dimensions(kernel, "grid", grid, properties.max_grid_dim)
-        block3 = _dimensions(kernel, "block", block, properties.max_block_dim)
+        grid3 = dimensions(kernel, "grid", grid, properties.max_grid_dim)
+        block3 = dimensions(kernel, "block", block, properties.max_block_dim)
         threads = block3[0] * block3[1] * block3[2]
         if threads > properties.max_threads_per_block:
             raise ValueError(
@@ -49,7 +54,8 @@ class LaunchShape(NamedTuple):
         if threads > attributes.max_threads_per_block:
             raise ValueError(
                 f"{kernel.name}: a block of {block3} has {threads} threads, and "
-                f"{attributes.max_threads_per_block} is this kernel's limit ({attributes.registers} registers a thread, or its __launch_bounds__)"
+                f"{attributes.max_threads_per_block} is this kernel's limit "
+                f"({attributes.registers} registers a thread, or its __launch_bounds__)"
             )
         try:
             dynamic = operator.index(shared_bytes)
@@ -64,8 +70,8 @@ class LaunchShape(NamedTuple):
         return cls(grid3, block3, dynamic)
 
 
-def _dimensions(kernel: Kernel, name: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return a grid or block as three ints within the device's limits."""
+def dimensions(kernel: Kernel, name: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return a grid, block or cluster as three ints within limits; TypeError or ValueError naming the axis."""
     given = value if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(given) <= 3:
         raise ValueError(f"{kernel.name}: a {name} has one to three dimensions, not {len(given)}: {value!r}")
@@ -86,90 +92,130 @@ def _dimensions(kernel: Kernel, name: str, value: Any, limits: tuple[int, int, i
     return x, y, z
 
 
-class _Buffer:
-    """Where one thread packs the parameters of its launches; the driver copies them during the call."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.memory = ctypes.create_string_buffer(_DATA_OFFSET + nbytes)
-        address = ctypes.addressof(self.memory)
-        _EXTRA.pack_into(self.memory, 0, 1, address + _DATA_OFFSET, 2, address + _SIZE_OFFSET, 0)
-        self.extra = address
+def _make_call(nbytes: int, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """Make a buffer for the parameters, and the arguments of a driver call that ends with its address."""
+    buffer = ctypes.create_string_buffer(_DATA_OFFSET + nbytes)
+    address = ctypes.addressof(buffer)
+    _EXTRA.pack_into(buffer, 0, 1, address + _DATA_OFFSET, 2, address + SIZE_OFFSET, 0)
+    return buffer, (*arguments, address)
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.buffer = _Buffer(MAX_PARAMETER_BYTES)
+class Prepared:
+    """What all launches of a kernel in one shape on one stream share.
 
+    It knows the stream by its handle alone, so that a kernel can keep it and no stream lives longer for that.
+    `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).
+    """
 
-_thread = _Thread()
+    __slots__ = ("_arguments", "attributed", "device", "idle", "kernel", "module", "pack", "record", "shape", "stream")
+
+    def __init__(self, kernel: Kernel, shape: LaunchShape, stream: int, config: Any = None) -> None:
+        from cuda.bindings import driver as enums
+
+        self.kernel = kernel
+        self.module = kernel.module
+        self.device = kernel.device
+        self.shape = shape
+        self.stream = stream
+        self.pack = kernel.pack
+        self.attributed = config is not None
+        # The bindings take handle objects faster than ints, which they would turn into such first.
+        function = enums.CUfunction(kernel.handle)
+        self._arguments: tuple[Any, ...] = (
+            (config, function, 0)
+            if config is not None
+            else (function, *shape.grid, *shape.block, shape.shared_bytes, enums.CUstream(stream), 0)
+        )
+        self.record = debugging.LaunchRecord(kernel.device.ordinal, stream, kernel.name, shape.grid, shape.block)
+        # The driver copies the parameters during the call, so that buffers are used again; each is used by one
+        # launch at a time, whatever the threads and the finalizers do.
+        self.idle: list[tuple[Any, tuple[Any, ...]]] = []
+
+    def make_call(self) -> tuple[Any, tuple[Any, ...]]:
+        """Make a buffer and the driver call's arguments with it."""
+        return _make_call(self.kernel.signature.size, self._arguments)
+
+    def start_elsewhere(self, arguments: tuple[Any, ...]) -> Any:
+        """Launch where another device is current, and return the status."""
+        with activated(self.device):
+            (status,) = (raw.cuLaunchKernelEx if self.attributed else raw.cuLaunchKernel)(*arguments)
+        return status
+
+    def settle(self, status: Any, arguments: tuple[Any, ...]) -> None:
+        """Do what rarely has to be done after a launch: raise, keep what a graph uses, wait in debug mode."""
+        if status:
+            call = "cuLaunchKernelEx" if self.attributed else "cuLaunchKernel"
+            raise errors.failure(status, call, f"The launch was {self.record}")
+        if captures and hold(self.stream, self.kernel.name, (*arguments, self.module)):
+            return
+        debugging.state.log.append(self.record)
+        if debugging.state.enabled:
+            debugging.wait_for(self.record, self.device)
 
 
 class Launch:
     """A kernel in a shape on a stream. Calling it with the kernel's arguments launches it (cuLaunchKernel).
 
     Returns at once; the kernel runs in the order of the stream. A wrong argument is a TypeError or
-    ValueError that names the kernel, the position, the C++ type and what came.
+    ValueError that names the kernel, the position, the C++ type and what came. On a stream under capture
+    the launch becomes part of the graph, which keeps the arguments alive.
     """
 
-    HEAD: ClassVar[str] = _HEAD
+    __slots__ = ("_checked", "_prepared", "stream")
 
-    __slots__ = ("_fixed", "_record", "_stream_handle", "kernel", "shape", "stream")
-
-    def __init__(self, kernel: Kernel, shape: LaunchShape, stream: Stream) -> None:
-        if not isinstance(stream, Stream):
-            raise TypeError(f"{kernel.name}: stream is a cudart_py Stream or None, not {type(stream).__name__}")
-        if stream.device is not kernel.device:
-            raise ValueError(
-                f"{kernel.name} is loaded on device {kernel.device.ordinal}, and the stream belongs to "
-                f"device {stream.device.ordinal}"
-            )
-        self.kernel = kernel
-        self.shape = shape
+    def __init__(self, prepared: Prepared, stream: Stream) -> None:
+        self._prepared = prepared
         self.stream = stream
-        self._stream_handle = stream.handle
-        self._fixed = (kernel.handle, *shape.grid, *shape.block, shape.shared_bytes, stream.handle, 0)
-        self._record = debugging.LaunchRecord(
-            kernel.device.ordinal, stream.handle, kernel.name, shape.grid, shape.block
-        )
+        self._checked = -1
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self._prepared.kernel
+
+    @property
+    def shape(self) -> LaunchShape:
+        """The grid, the block and the bytes of dynamic shared memory."""
+        return self._prepared.shape
 
     def __call__(self, *arguments: Any) -> None:
         """Launch with these arguments."""
-        kernel = self.kernel
-        values = kernel.pack(*arguments)
-        buffer = _thread.buffer
-        kernel.layout.pack_into(buffer.memory, _SIZE_OFFSET, kernel.signature.size, *values)
-        self._start(buffer.extra)
+        prepared = self._prepared
+        idle = prepared.idle
+        pack = prepared.pack
+        try:
+            call = idle.pop()
+        except IndexError:
+            call = prepared.make_call()
+        pack(call[0], arguments)
+        if self._checked != _lifetime.generation:
+            self._check()
+        if this_thread.device is not prepared.device:
+            status = prepared.start_elsewhere(call[1])
+        elif prepared.attributed:
+            (status,) = raw.cuLaunchKernelEx(*call[1])
+        else:
+            (status,) = raw.cuLaunchKernel(*call[1])
+        idle.append(call)
+        if status or captures or _debug.enabled:
+            prepared.settle(status, arguments)
+        else:
+            _log.append(prepared.record)
+
+    def _check(self) -> None:
+        """Check that neither module nor stream was closed; needed only after something was."""
+        generation = _lifetime.generation
+        if self._prepared.module.closed or self.stream.closed:
+            closed = "its module" if self._prepared.module.closed else "the stream"
+            raise ValueError(f"{self._prepared.kernel.name}: {closed} is closed")
+        self._checked = generation
 
     def bind(self, *arguments: Any) -> BoundLaunch:
         """Check and pack the arguments once; the result is called with none and keeps them alive."""
         return BoundLaunch(self, arguments)
 
-    def _start(self, extra: int) -> None:
-        kernel = self.kernel
-        if kernel.module.closed:
-            raise ValueError(f"{kernel.name}: its module is closed")
-        if self.stream.closed:
-            raise ValueError(f"{kernel.name}: the stream is closed")
-        with activated(kernel.device):
-            (status,) = _driver.raw.cuLaunchKernel(*self._fixed, extra)
-        if status:
-            raise errors.failure(status, "cuLaunchKernel", f"The launch was {self._record}")
-        debugging.state.log.append(self._record)
-        if debugging.state.enabled:
-            self._finish()
-
-    def _finish(self) -> None:
-        """Debug mode: wait for the kernel, and name it and its caller if it failed."""
-        with activated(self.kernel.device):
-            (status,) = _driver.raw.cuStreamSynchronize(self._stream_handle)
-        if status:
-            raise errors.failure(
-                status, "cuStreamSynchronize", f"It was {self._record}, launched at {debugging.call_site()}"
-            )
-        debugging.note_synchronized(self._record.device, self._stream_handle)
-
     def __repr__(self) -> str:
-        return f"<Launch {self._record}>"
+        return f"<Launch {self._prepared.record}>"
 
 
 class BoundLaunch:
@@ -178,15 +224,15 @@ class BoundLaunch:
     The arguments stay alive with it. An array that is closed by hand meanwhile is a ValueError.
     """
 
-    __slots__ = ("_arguments", "_buffer", "_launch")
+    __slots__ = ("_arguments", "_buffer", "_call", "_checked", "_launch", "_prepared")
 
     def __init__(self, launch: Launch, arguments: tuple[Any, ...]) -> None:
-        kernel = launch.kernel
-        values = kernel.pack(*arguments)
         self._launch = launch
+        self._prepared = launch._prepared
         self._arguments = arguments
-        self._buffer = _Buffer(kernel.signature.size)
-        kernel.layout.pack_into(self._buffer.memory, _SIZE_OFFSET, kernel.signature.size, *values)
+        self._buffer, self._call = self._prepared.make_call()
+        self._checked = -1
+        self._prepared.pack(self._buffer, arguments)
 
     @property
     def launch(self) -> Launch:
@@ -195,7 +241,23 @@ class BoundLaunch:
 
     def __call__(self) -> None:
         """Launch again."""
-        for position, argument in enumerate(self._arguments):
-            if getattr(argument, "closed", False):
-                raise ValueError(f"argument {position} of {self._launch.kernel.name}: the array is closed")
-        self._launch._start(self._buffer.extra)
+        prepared = self._prepared
+        if self._checked != _lifetime.generation:
+            self._check()
+        if this_thread.device is not prepared.device:
+            status = prepared.start_elsewhere(self._call)
+        elif prepared.attributed:
+            (status,) = raw.cuLaunchKernelEx(*self._call)
+        else:
+            (status,) = raw.cuLaunchKernel(*self._call)
+        if status or captures or _debug.enabled:
+            prepared.settle(status, self._arguments)
+        else:
+            _log.append(prepared.record)
+
+    def _check(self) -> None:
+        """Check that nothing that the launch uses was closed; needed only after something was."""
+        generation = _lifetime.generation
+        Held(self._prepared.kernel.name, self._arguments).check()
+        self._launch._check()
+        self._checked = generation

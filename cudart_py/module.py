@@ -15,14 +15,15 @@ from . import _driver, _shapes, errors
 from ._driver import api
 from ._lifetime import Handle
 from .array import DeviceArray
+from .compilation import compile_image
 from .device import Device, activated, current_device
+from .image import CompiledImage
 from .signature import Parameter, Signature
 
 if TYPE_CHECKING:
-    from .image import CompiledImage
     from .kernel import Kernel
 
-__all__ = ["Module", "compile", "load"]
+__all__ = ["Module", "compile", "link", "load"]
 
 
 class Module(Handle):
@@ -119,11 +120,12 @@ class Module(Handle):
         `dtype` and `shape` default to those of the declaration, and to bytes where those are unknown.
         Raises NotFoundError for a name that the module has not, ValueError for another size.
         """
+        handle = self.handle
         symbols = self._compiled.symbols(name) if self._compiled is not None else (name,)
         if len(symbols) != 1:
             raise errors.NotFoundError(self._no_symbol(name, symbols))
         with activated(self._device):
-            result = _driver.raw.cuModuleGetGlobal(self.handle, symbols[0].encode())
+            result = _driver.raw.cuModuleGetGlobal(handle, symbols[0].encode())
         if result[0]:
             if result[0].name == "CUDA_ERROR_NOT_FOUND":
                 raise errors.NotFoundError(self._no_symbol(name, ()), status=result[0], call="cuModuleGetGlobal")
@@ -190,8 +192,6 @@ def compile(
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """
-    from .compilation import compile_image
-
     compiled = compile_image(
         source,
         names=names,
@@ -203,8 +203,30 @@ def compile(
         options=options,
         cache=cache,
     )
+    return _load_compiled(compiled)
+
+
+def _load_compiled(compiled: CompiledImage) -> Module:
+    if _driver.image_kind() == "cubin":
+        return Module(compiled.cubin, compiled)
+    if not compiled.ptx:
+        raise errors.NotSupportedError(
+            "this driver runs PTX, and linked machine code has none: link images compiled with options=['-dlto'] only"
+        )
     # The driver reads PTX up to a NUL.
-    return Module(compiled.cubin if _driver.image_kind() == "cubin" else compiled.ptx + b"\0", compiled)
+    return Module(compiled.ptx + b"\0", compiled)
+
+
+def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
+    """Link images that were compiled apart and load the result on the current device (nvJitLink).
+
+    An image is what `Program` made with relocatable code (`-rdc=true`, or link-time code with `-dlto`),
+    as bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
+    linker's log, TypeError and ValueError for bad arguments.
+    """
+    from .linking import link_images
+
+    return _load_compiled(link_images(images, arch=current_device().compute_capability, options=options))
 
 
 def load(image: bytes | Path) -> Module:

@@ -20,6 +20,7 @@ from .array import DeviceArray
 from .host_memory import device_pointer, pinned_owner
 from .pointer import Pointer
 from .signature import Parameter
+from .texture import Texture
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -44,37 +45,47 @@ _FORMATS = {
 }
 
 
-def make_packer(kernel: Kernel, head: str) -> tuple[struct.Struct, Callable[..., tuple[Any, ...]]]:
-    """Return the layout of a kernel's parameters behind `head`, and the function that makes its values.
+def make_packer(kernel: Kernel, offset: int) -> Callable[[Any, tuple[Any, ...]], None]:
+    """Return the function that checks the arguments of one launch and packs them into a buffer.
 
-    `head` is a struct format of what the launch puts first. The function takes the arguments of one
-    launch and returns what `Struct.pack_into` takes.
+    It takes the buffer and the arguments. At `offset` it writes the 8-byte size of the parameters, and the
+    parameters behind it.
     """
     parameters = kernel.signature.parameters
-    form, position = "<" + head, 0
+    form, position = "<Q", 0
     for parameter in parameters:
         form += "x" * (parameter.offset - position) + _format(parameter)
         position = parameter.offset + parameter.size
+    pack_into = struct.Struct(form).pack_into
+    size = kernel.signature.size
+
+    def convert_all(buffer: Any, arguments: tuple[Any, ...]) -> None:
+        pack_into(buffer, offset, size, *_convert_all(kernel, arguments))
+
     namespace = {
-        "DeviceArray": DeviceArray,
-        "convert_all": _convert_all,
-        "kernel": kernel,
+        "convert_all": convert_all,
+        "error": struct.error,
+        "pack_into": pack_into,
         "device": kernel.device,
         **{f"t{i}": _numpy_dtype(p) for i, p in enumerate(parameters)},
     }
     names = [f"a{i}" for i in range(len(parameters))]
     tests = [_fast_test(i, p) for i, p in enumerate(parameters)]
     values = [f"a{i}._pointer" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)]
+    # What is not as the fast path expects it lacks an attribute, or is refused by the struct.
     source = (
-        "def pack(*arguments):\n"
-        f"    if len(arguments) == {len(names)}:\n"
-        + (f"        {', '.join(names)}, = arguments\n" if names else "")
-        + f"        if {' and '.join(tests) or 'True'}:\n"
-        f"            return ({', '.join(values)}{',' if values else ''})\n"
-        "    return convert_all(kernel, arguments)\n"
+        "def pack(buffer, arguments):\n"
+        "    try:\n"
+        f"        [{', '.join(names)}] = arguments\n"
+        f"        if {' and '.join(filter(None, tests)) or 'True'}:\n"
+        f"            pack_into({', '.join(['buffer', str(offset), str(size), *values])})\n"
+        "            return\n"
+        "    except (AttributeError, ValueError, OverflowError, error):\n"
+        "        pass\n"
+        "    convert_all(buffer, arguments)\n"
     )
     exec(compile(source, f"<arguments of {kernel.name}>", "exec"), namespace)  # generated above
-    return struct.Struct(form), namespace["pack"]  # type: ignore[return-value]  # defined by the source
+    return namespace["pack"]  # type: ignore[return-value]  # defined by the source
 
 
 def _format(parameter: Parameter) -> str:
@@ -85,25 +96,21 @@ def _format(parameter: Parameter) -> str:
 
 
 def _fast_test(index: int, parameter: Parameter) -> str:
-    """Return the expression that is true when an argument can be packed as it is."""
+    """Return the expression that is true when an argument can be packed as it is.
+
+    Ranges are left to the struct. What passes for a pointer is a DeviceArray: nothing else has `_allocation`.
+    """
     name = f"a{index}"
     if parameter.kind == "pointer":
         if parameter.dtype == "bfloat16":
             return "False"
-        dtype = f" and {name}.dtype is t{index}" if parameter.dtype is not None else ""
-        return (
-            f"{name}.__class__ is DeviceArray{dtype} and {name}._allocation._value is not None"
-            f" and {name}._allocation.device is device"
-        )
-    if parameter.dtype == "float64":
-        return f"{name}.__class__ is float"
-    if parameter.dtype == "float32":
-        # Larger ones, infinities and NaN take the slow path, which knows what rounds to infinity.
-        return f"{name}.__class__ is float and -3e38 < {name} < 3e38"
-    if parameter.kind == "integer":
-        low, high = _integer_range(parameter)
-        return f"{name}.__class__ is int and {low} <= {name} <= {high}"
-    return "False"
+        dtype = f"{name}.dtype is t{index} and " if parameter.dtype is not None else ""
+        return f"{dtype}(m{index} := {name}._allocation)._value is not None and m{index}.device is device"
+    if parameter.dtype in ("float32", "float64"):
+        return f"type({name}) is float"
+    if parameter.kind == "bool":
+        return f"type({name}) is bool"
+    return f"type({name}) is int" if parameter.kind == "integer" else "False"
 
 
 def _integer_range(parameter: Parameter) -> tuple[int, int]:
@@ -136,6 +143,8 @@ def convert(kernel: Kernel, position: int, parameter: Parameter, argument: Any) 
         if isinstance(argument, bool | np.bool_):
             return bool(argument)
         raise TypeError(f"{where} takes a bool, not {_what(argument)}")
+    if isinstance(argument, Texture):
+        return _texture(kernel, where, parameter, argument)
     if parameter.kind == "integer":
         return _integer(where, argument, *_integer_range(parameter))
     if parameter.kind == "enum" and hasattr(argument, "__index__"):
@@ -160,6 +169,18 @@ def _integer(where: str, argument: Any, low: int, high: int) -> int:
     if not low <= value <= high:
         raise ValueError(f"{where} takes integers from {low} to {high}, not {value}")
     return value
+
+
+def _texture(kernel: Kernel, where: str, parameter: Parameter, texture: Texture) -> Any:
+    if parameter.dtype != "uint64" and (parameter.kind != "unknown" or parameter.size != 8):
+        raise TypeError(f"{where} takes no texture; that would be a cudaTextureObject_t (unsigned long long)")
+    if texture.closed:
+        raise ValueError(f"{where}: the texture or its array is closed")
+    if texture.device is not kernel.device:
+        raise ValueError(
+            f"{where}: the texture is on device {texture.device.ordinal}, and the kernel on {kernel.device.ordinal}"
+        )
+    return texture.handle if parameter.dtype == "uint64" else texture.handle.to_bytes(8, "little")
 
 
 def _floating(where: str, parameter: Parameter, argument: Any) -> Any:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Request", "make_request", "strings"]
+__all__ = ["Request", "make_request", "spell_architecture", "strings"]
 
 # The oldest architecture that every NVRTC of CUDA 13 knows.
 _DEFAULT_ARCHITECTURE = "sm_75"
@@ -68,7 +68,7 @@ def make_request(
 ) -> Request:
     """Check the arguments of `compile_image`; TypeError and ValueError name the argument."""
     text, name, folder = _read(source)
-    architecture = _architecture(arch)
+    architecture = spell_architecture(arch)
     folders = _folders(include)
     if isinstance(source, os.PathLike):
         folders += (folder,)  # so that <neighbour.cuh> is found as "neighbour.cuh" is
@@ -114,7 +114,7 @@ def _read(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
     return text, name, folder
 
 
-def _architecture(arch: str | int | tuple[int, int] | None) -> str:
+def spell_architecture(arch: str | int | tuple[int, int] | None) -> str:
     """Spell an architecture as sm_90."""
     match arch:
         case None:
@@ -122,9 +122,9 @@ def _architecture(arch: str | int | tuple[int, int] | None) -> str:
         case bool():
             pass
         case int():
-            return _architecture(f"sm_{arch}")
+            return spell_architecture(f"sm_{arch}")
         case (int(major), int(minor)):
-            return _architecture(f"sm_{major}{minor}")
+            return spell_architecture(f"sm_{major}{minor}")
         case str():
             if re.fullmatch(_ARCHITECTURE, arch):
                 return arch

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from . import _driver, debugging, errors
-from ._driver import api
+from . import _lifetime, debugging, errors
+from ._driver import api, raw
 from ._lifetime import Handle
-from .device import Device, activated, current_device
+from .capture import captures, note_wait
+from .device import Device, activated, current_device, is_current
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .access_policy import AccessPolicy
+    from .array import DeviceArray
     from .event import Event
+    from .graph import Capturing
 
 __all__ = ["Stream", "legacy_default", "per_thread_default", "stream_handle"]
 
@@ -26,7 +32,9 @@ class Stream(Handle):
     `non_blocking`: do not synchronise implicitly with the legacy default stream.
     """
 
-    __slots__ = ("_device",)
+    __slots__ = ("_device", "_native", "_owner")
+
+    _owner: Any  # what a borrowed stream was made of
 
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
         from cuda.bindings import driver as enums
@@ -39,19 +47,53 @@ class Stream(Handle):
             raise ValueError(f"priority {priority} is outside this device's range {greatest} to {least}")
         flag = enums.CUstream_flags
         kind = flag.CU_STREAM_NON_BLOCKING if non_blocking else flag.CU_STREAM_DEFAULT
-        self._value = int(api.cuStreamCreateWithPriority(kind, priority))
+        self._native = api.cuStreamCreateWithPriority(kind, priority)
+        self._value = int(self._native)
 
     @classmethod
-    def borrow(cls, handle: int, device: Device | None = None) -> Stream:
-        """Wrap another library's stream (a CUstream or cudaStream_t as an int); it is never destroyed.
+    def borrow(cls, stream: Any, device: Device | None = None) -> Stream:
+        """Wrap another library's stream; it is kept alive, and never destroyed here.
 
-        `device` is the stream's device, by default the current one.
+        `stream` is an object with `__cuda_stream__`, a stream of CuPy or PyTorch, or a handle: a CUstream or
+        cudaStream_t, also as an int. `device` is the stream's device, by default the one that the driver names
+        (cuStreamGetDevice); for handles of the default streams it is the current one. Raises TypeError for what is
+        no stream.
         """
-        stream = cls.__new__(cls)
-        stream._value = int(handle)
-        stream._owned = False
-        stream._device = device if device is not None else current_device()
-        return stream
+        from .interop import foreign_stream
+
+        result = cls.__new__(cls)
+        # In the runtime 0 is the legacy default stream, which elsewhere must not be called so.
+        result._value = foreign_stream(stream) or _LEGACY
+        result._owned = False
+        result._native = None
+        result._owner = stream
+        if device is None:
+            named = result._value not in (_LEGACY, _PER_THREAD)
+            device = Device(int(api.cuStreamGetDevice(result._value))) if named else current_device()
+        result._device = device
+        return result
+
+    @property
+    def __cuda_stream__(self) -> Callable[[], tuple[int, int]]:
+        """The protocol of cuda.core, CuPy and PyTorch: a function that returns (0, handle).
+
+        Absent where other libraries cannot use our streams (the capability `interop`).
+        """
+        from .interop import require
+
+        require(self, "__cuda_stream__")
+        return lambda: (0, self.handle)
+
+    @property
+    def native(self) -> Any:
+        """The CUstream object, which the bindings take faster than an int; ValueError when closed."""
+        if self._value is None:
+            self.handle  # noqa: B018  # raises
+        if self._native is None:
+            from cuda.bindings import driver as enums
+
+            self._native = enums.CUstream(self._value)
+        return self._native
 
     @property
     def device(self) -> Device:
@@ -67,24 +109,34 @@ class Stream(Handle):
     @property
     def done(self) -> bool:
         """Whether all work of the stream has finished, without waiting (cuStreamQuery)."""
-        with activated(self.device):
-            return finished(_driver.raw.cuStreamQuery(self.handle)[0], "cuStreamQuery")
+        return finished(self._ask(raw.cuStreamQuery), "cuStreamQuery")
 
     def synchronize(self) -> None:
         """Wait for all work of the stream; errors of its launches surface here (cuStreamSynchronize)."""
-        device = self.device
-        with activated(device):
-            api.cuStreamSynchronize(self.handle)
-        debugging.note_synchronized(device.ordinal, self.handle)
+        status = self._ask(raw.cuStreamSynchronize)
+        if status:
+            raise errors.failure(status, "cuStreamSynchronize")
+        device = self._device or current_device()
+        debugging.note_synchronized(device.ordinal, self._value)
+        if _lifetime.postponed:
+            _lifetime.close_postponed()
+
+    def _ask(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
+        """Call a function of the driver with this stream, its device current, and return the status."""
+        native = self._native if self._value is not None and self._native is not None else self.native
+        if is_current(self._device):
+            return function(native, *arguments)[0]
+        with activated(self.device):
+            return function(native, *arguments)[0]
 
     def record(self, event: Event | None = None) -> Event:
         """Record an event (a new one with timing by default) behind the work so far, and return it."""
-        from .event import Event
+        if event is None:
+            from .event import Event
 
-        with activated(self.device):
-            event = event if event is not None else Event()
-        event.record(self)
-        return event
+            with activated(self.device):
+                event = Event()
+        return event.record(self)
 
     def wait(self, other: Event | Stream) -> None:
         """Let later work here wait for an event, or for all of another stream's work so far.
@@ -92,17 +144,67 @@ class Stream(Handle):
         The host does not wait (cuStreamWaitEvent). Waiting for an event that was never recorded is a
         ValueError: CUDA would silently not wait at all.
         """
-        from .event import Event
-
         if isinstance(other, Stream):
+            from .event import Event
+
             with activated(other.device), Event(timing=False) as event:
                 event.record(other)
                 self.wait(event)
             return
-        if not other.recorded:
+        if not other._recorded:
             raise errors.EventNotRecordedError("cannot wait for an event that was never recorded")
-        with activated(self.device):
-            api.cuStreamWaitEvent(self.handle, other.handle, 0)
+        status = self._ask(raw.cuStreamWaitEvent, other.native, 0)
+        if status:
+            raise errors.failure(status, "cuStreamWaitEvent")
+        if captures:
+            note_wait(other._value, self._value)
+
+    def add_callback(self, function: Callable[[], object]) -> None:
+        """Call a function of the host, without arguments, when the stream's work so far is done (cuLaunchHostFunc).
+
+        It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not
+        even a query. What it raises goes to `sys.unraisablehook`. It is kept until it has run, and as long
+        as the graph where the stream is captured.
+        """
+        from .host_functions import launch_host_function
+
+        launch_host_function(self, function)
+
+    def capture(self, mode: Literal["global", "thread_local", "relaxed"] = "thread_local") -> Capturing:
+        """Record the work that the block queues into a graph, instead of running it (cuStreamBeginCapture).
+
+            with stream.capture() as graph:
+                kernel[grid, block, 0, stream](x, y)
+            executable = graph.instantiate()
+
+        Streams that wait for an event of this one record into the same graph, and this one must wait for
+        them again before the block ends. What cannot be captured raises CaptureError: synchronising,
+        queries, copies of pageable memory, allocations. `mode` says whose calls that may be unsafe during a
+        capture fail: those of every thread, of this one, or none. If the block raises, there is no graph.
+        """
+        from .graph import Capturing
+
+        return Capturing(self, mode)
+
+    def access_policy(
+        self,
+        array: DeviceArray,
+        *,
+        hit_ratio: float = 1.0,
+        hit: str = "persisting",
+        miss: str = "streaming",
+    ) -> AccessPolicy:
+        """Give the accesses of the block's work to an array a policy in the L2 cache (cuStreamSetAttribute).
+
+            with stream.access_policy(weights, hit_ratio=0.6):
+                kernel[grid, block, 0, stream](weights, x)
+
+        The share `hit_ratio` of the array gets the policy `hit`, the rest `miss`: "normal", "streaming" or
+        "persisting". Persisting lines need room set aside: `device.limits.persisting_l2_cache_size`.
+        """
+        from .access_policy import AccessPolicy
+
+        return AccessPolicy(self, array, hit_ratio, hit, miss)
 
     def _release(self, value: Any) -> None:
         api.cuStreamDestroy(value)
@@ -120,6 +222,7 @@ class _DefaultStream(Stream):
         self._name = name
         self._value = handle
         self._owned = False
+        self._native = None
         self._device = None
 
     def close(self) -> None:

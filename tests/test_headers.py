@@ -98,7 +98,7 @@ def test_cccl_2_is_rejected(bare, tmp_path):
 def test_old_pathfinder_without_header_search_is_no_error(monkeypatch):
     from cuda import pathfinder
 
-    monkeypatch.delattr(pathfinder, "find_nvidia_header_directory")
+    monkeypatch.delattr(pathfinder, "find_nvidia_header_directory", raising=False)
     assert headers._pathfinder("cccl") is None
 
 
@@ -128,13 +128,13 @@ def test_source_without_includes_searches_for_no_headers(monkeypatch):
     compile_image("__global__ void k() {}", cache=False)
 
 
-@pytest.mark.skipif(
-    not headers.find(library_version(), library_path()).folders, reason="no CUDA headers that fit this NVRTC"
-)
 @pytest.mark.parametrize(
     "header", ["cuda_fp16.h", "cooperative_groups.h", "curand_kernel.h", "cub/warp/warp_reduce.cuh"]
 )
 def test_library_headers_of_this_machine_compile(header):
+    folders = headers.find(library_version(), library_path()).folders
+    if not any(os.path.exists(os.path.join(folder, header)) for folder in folders):
+        pytest.skip(f"no {header} that fits this NVRTC")
     image = compile_image(f'#include <{header}>\nextern "C" __global__ void k() {{}}', arch=90)
     assert list(image.signatures) == ["k"]
 

@@ -1,0 +1,176 @@
+"""Captures under way: which streams record into which graph, and what that graph keeps alive.
+
+Work that is queued in a stream under capture runs only when its graph is launched. Whoever queues work
+therefore says with `hold` what the work uses, wherever `captures` is not empty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import errors
+from ._driver import api
+
+__all__ = [
+    "Capture",
+    "Held",
+    "captures",
+    "defer",
+    "find",
+    "hold",
+    "hold_copy",
+    "note_recorded",
+    "note_wait",
+    "refuse",
+    "relaxed",
+]
+
+_LEGACY = 1
+_PER_THREAD = 2
+
+
+class Held(NamedTuple):
+    """What one piece of captured work uses: its kernel, copy or fill by name, and the objects."""
+
+    what: str
+    objects: tuple[Any, ...]
+
+    def check(self) -> None:
+        """Raise ValueError if one of the objects was closed by hand."""
+        for position, thing in enumerate(self.objects):
+            if getattr(thing, "closed", False):
+                raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
+
+
+def _noun(thing: Any) -> str:
+    name = type(thing).__name__
+    return "array" if name in ("DeviceArray", "ndarray") else name.lower()
+
+
+class Capture:
+    """One capture: what its graph uses, the events recorded inside, and what has to wait for its end."""
+
+    __slots__ = ("_later", "events", "held")
+
+    def __init__(self, handle: int) -> None:
+        self.held: list[Held] = []
+        self.events: set[int] = set()
+        self._later: list[Callable[[], None]] = []
+        captures[_key(handle)] = self
+
+    def hold(self, what: str, objects: tuple[Any, ...]) -> None:
+        """Keep objects alive with the graph."""
+        self.held.append(Held(what, objects))
+
+    def end(self) -> None:
+        """Forget the capture's streams and do what waited for its end."""
+        for key in [key for key, capture in list(captures.items()) if capture is self]:
+            del captures[key]
+        later, self._later = self._later, []
+        for action in later:
+            # These are frees, which have nobody to tell.
+            with contextlib.suppress(errors.CudaError):
+                action()
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something when the capture has ended."""
+        self._later.append(action)
+
+
+# By stream. The per-thread default stream is one handle for many streams.
+captures: dict[int | tuple[int, int], Capture] = {}
+
+
+def _key(handle: int) -> int | tuple[int, int]:
+    return (handle, threading.get_ident()) if handle == _PER_THREAD else handle
+
+
+def find(handle: int) -> Capture | None:
+    """Return the capture that a stream records into, or None."""
+    return captures.get(_key(handle)) if captures else None
+
+
+def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
+    """Keep the objects alive with the graph that the stream records into; tell whether there is one."""
+    capture = find(handle)
+    if capture is None:
+        return False
+    capture.hold(what, objects)
+    return True
+
+
+def refuse(handle: int, what: str, remedy: str) -> None:
+    """Raise CaptureError if the stream is being captured; nothing has reached the driver then."""
+    if find(handle) is not None:
+        raise errors.CaptureError(f"{what} cannot be captured: {remedy}")
+
+
+def hold_copy(handle: int, dst: Any, src: Any) -> None:
+    """Keep both ends of a copy alive with the graph that the stream records into, if there is one.
+
+    Raises CaptureError for pageable host memory, which nothing is ordered with when the graph is launched.
+    """
+    from .host_memory import pinned_owner
+
+    if find(handle) is None:
+        return
+    owners = []
+    for array in (dst, src):
+        if isinstance(array, np.ndarray) and array.size:
+            owner = pinned_owner(array)
+            if owner is None:
+                raise errors.CaptureError(
+                    "a copy of pageable host memory cannot be captured, since it would run when the memory may have "
+                    "changed; copy from and to arrays of pinned_empty"
+                )
+            owners.append(owner)
+    hold(handle, "a copy", (dst, src, *owners))
+
+
+def defer(handle: int, action: Callable[[], None]) -> bool:
+    """Put off what must not become part of a graph, such as a free; tell whether there is a capture.
+
+    The legacy stream is no part of any, but work in it would spoil the captures of blocking streams.
+    """
+    capture = next(iter(list(captures.values())), None) if handle == _LEGACY else find(handle)
+    if capture is None:
+        return False
+    capture.later(action)
+    return True
+
+
+def note_recorded(event: int, stream: int) -> None:
+    """Note that an event was recorded in a stream, captured or not."""
+    capture = find(stream)
+    for other in set(captures.values()):
+        other.events.discard(event)
+    if capture is not None:
+        capture.events.add(event)
+
+
+def note_wait(event: int, stream: int) -> None:
+    """Note that a stream waits for an event: for a captured one, it joins the capture."""
+    for capture in set(captures.values()):
+        if event in capture.events:
+            captures[_key(stream)] = capture
+
+
+@contextmanager
+def relaxed() -> Iterator[None]:
+    """Allow this thread, inside, the calls that a capture elsewhere forbids (cuThreadExchangeStreamCaptureMode).
+
+    For calls that the capture's author did not write, such as the finalizers of garbage.
+    """
+    from cuda.bindings import driver as enums
+
+    before = api.cuThreadExchangeStreamCaptureMode(enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+    try:
+        yield
+    finally:
+        api.cuThreadExchangeStreamCaptureMode(before)

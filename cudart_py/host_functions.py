@@ -1,0 +1,107 @@
+"""Host functions: calls of the host that wait in a stream for their turn."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from . import _lifetime, errors
+from ._driver import api, raw
+from .capture import captures, find
+from .device import Device, activated
+
+if TYPE_CHECKING:
+    from .stream import Stream
+
+__all__ = ["launch_host_function"]
+
+
+class _Waiting:
+    """A function that waits in a stream (once), or in a graph (for each of its launches)."""
+
+    __slots__ = ("__weakref__", "device", "function", "key")
+
+    def __init__(self, function: Callable[[], object], device: Device) -> None:
+        self.function = function
+        self.device = device
+        self.key = next(_keys)
+
+
+class _Captured:
+    """What a graph holds: as long as it lives, its function can be called."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self, waiting: _Waiting) -> None:
+        self._waiting = waiting
+
+    def __del__(self) -> None:
+        _repeated.pop(self._waiting.key, None)
+
+
+_keys = itertools.count(1)
+# The driver is given a number, not an object's address: a number that is no longer known is harmless.
+_once: dict[int, _Waiting] = {}
+_repeated: dict[int, _Waiting] = {}
+# What has run is let go by another thread: dropping it may close arrays, and here no CUDA call is allowed.
+_finished: list[_Waiting] = []
+
+
+def _run(key: int) -> None:
+    """Call the function of a number."""
+    waiting = _repeated.get(key)
+    if waiting is None:
+        waiting = _once.pop(key, None)
+        if waiting is None:
+            return
+        _finished.append(waiting)
+    with _in_host_function():
+        # As a call from C, so that what it raises goes to sys.unraisablehook, under the function's name.
+        _CALL(waiting.function)()
+
+
+@contextlib.contextmanager
+def _in_host_function() -> Iterator[None]:
+    thread = threading.get_ident()
+    _lifetime.in_host_function.add(thread)
+    try:
+        yield
+    finally:
+        _lifetime.in_host_function.discard(thread)
+
+
+_CALL = ctypes.CFUNCTYPE(None)
+_callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_run)
+_address: int = ctypes.cast(_callback, ctypes.c_void_p).value or 0
+
+
+def launch_host_function(stream: Stream, function: Callable[[], object]) -> None:
+    """Put a call of a function without arguments into a stream (cuLaunchHostFunc), as `Stream.add_callback` says."""
+    if not callable(function):
+        raise TypeError(f"a callback is a function without arguments, not {type(function).__name__}")
+    _finished.clear()
+    device = stream.device
+    waiting = _Waiting(function, device)
+    capture = find(stream.handle) if captures else None
+    kept = _once if capture is None else _repeated
+    kept[waiting.key] = waiting
+    with activated(device):
+        (status,) = raw.cuLaunchHostFunc(stream.native, _address, waiting.key)
+    if status:
+        kept.pop(waiting.key, None)
+        raise errors.failure(status, "cuLaunchHostFunc")
+    if capture is not None:
+        capture.hold("a callback", (_Captured(waiting),))
+
+
+@atexit.register
+def _wait_at_exit() -> None:
+    # A thread of the driver's that enters Python when it is going down would hang.
+    for device in {waiting.device for waiting in (*_once.values(), *_repeated.values())}:
+        with contextlib.suppress(errors.CudaError), activated(device):
+            api.cuCtxSynchronize()

@@ -1,0 +1,242 @@
+"""Arrays and streams shared with other GPU libraries, without copies.
+
+The array interface of CUDA (`__cuda_array_interface__`, version 3), DLPack and `__cuda_stream__`, both ways. A driver
+without the capability `interop` has addresses that only itself understands; there our objects lack these attributes.
+DLPack itself is left to cuda.core.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from . import _driver, _shapes
+from ._driver import api
+from .addresses import pointer_attributes
+from .array import DeviceArray, empty
+from .device import Device, activated, current_device
+from .pointer import Pointer
+from .stream import Stream, legacy_default, per_thread_default, stream_handle
+
+__all__ = [
+    "array_interface",
+    "as_device_array",
+    "dlpack",
+    "dlpack_device",
+    "foreign_stream",
+    "from_dlpack",
+    "require",
+]
+
+# DLDeviceType of dlpack.h.
+_DLPACK_CUDA = 2
+_LEGACY = legacy_default.handle
+
+
+@functools.cache
+def _available() -> bool:
+    return "interop" in _driver.capabilities()
+
+
+def require(thing: Any, attribute: str) -> None:
+    """Raise AttributeError where other libraries could not follow our addresses."""
+    if not _available():
+        raise AttributeError(
+            f"{type(thing).__name__!r} object has no attribute {attribute!r} with this driver, whose addresses other "
+            "libraries cannot use (the capability 'interop')"
+        )
+
+
+# -- out ---------------------------------------------------------------------------------------
+
+
+def array_interface(array: DeviceArray) -> dict[str, Any]:
+    """Describe an array as CUDA's array interface does; ValueError when it is closed."""
+    result: dict[str, Any] = {
+        "version": 3,
+        "shape": array.shape,
+        "typestr": array.dtype.str,
+        "data": (array.pointer, False),
+        "strides": None if array.is_contiguous else array.strides,
+        "stream": _producer(array),
+    }
+    if array.dtype.names is not None:
+        result["descr"] = array.dtype.descr
+    return result
+
+
+def _producer(array: DeviceArray) -> int | None:
+    """Return the stream whose work so far has to be waited for, or None when nothing is left to wait for."""
+    if not array.stream.closed:
+        return array.stream.handle
+    with activated(array.device):
+        api.cuCtxSynchronize()
+    return None
+
+
+def dlpack_device(array: DeviceArray) -> tuple[int, int]:
+    """Return DLPack's (device type, ordinal) of an array."""
+    return _DLPACK_CUDA, array.device.ordinal
+
+
+def dlpack(
+    array: DeviceArray,
+    *,
+    stream: int | None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return the capsule of an array that keeps the array alive, as the array API's `__dlpack__`.
+
+    Work that the consumer queues in `stream` waits for what the array's own stream has so far. Raises BufferError
+    for another device and for dtypes and strides that DLPack does not know.
+    """
+    from cuda.core import Buffer
+    from cuda.core.utils import StridedMemoryView
+
+    pointer = array.pointer
+    if dl_device is not None and tuple(dl_device) != dlpack_device(array):
+        raise BufferError(f"the array is on device {array.device.ordinal} and cannot be given as {dl_device}")
+    if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream < -1):
+        raise BufferError(f"stream is the handle of a stream or -1, not {stream!r}")
+    if array.dtype.kind not in "biufc":
+        raise BufferError(f"DLPack has no type for {array.dtype}")
+    if any(step % array.itemsize for step in array.strides):
+        raise BufferError(
+            f"DLPack counts strides in elements, and {array.strides} bytes are no multiples of a {array.dtype}"
+        )
+    with activated(array.device):
+        if copy:
+            array, pointer = _copied(array)
+        if stream != -1:
+            _order(array, Stream.borrow(stream or _LEGACY, array.device))
+        # An array without elements has no address by which the driver could tell the device.
+        anchor = array if array.size else empty(1, np.uint8, stream=array.stream)
+        nbytes = _shapes.span(array.shape, array.strides, array.itemsize)
+        buffer = Buffer.from_handle(pointer or anchor.pointer, max(nbytes, 1), owner=anchor)
+        counts = tuple(step // array.itemsize for step in array.strides)
+        view = StridedMemoryView.from_buffer(buffer, array.shape, counts, dtype=array.dtype)
+        return view.__dlpack__(max_version=max_version)
+
+
+def _copied(array: DeviceArray) -> tuple[DeviceArray, int]:
+    from .copies import memcpy
+
+    stream = legacy_default if array.stream.closed else array.stream
+    result = empty(array.shape, array.dtype, stream=stream)
+    memcpy(result, array, stream=stream)
+    return result, result.pointer
+
+
+def _order(array: DeviceArray, consumer: Stream) -> None:
+    """Let a stream wait for the array's own."""
+    producer = _producer(array)
+    if producer is not None and producer != consumer.handle:
+        consumer.wait(array.stream)
+
+
+# -- in ----------------------------------------------------------------------------------------
+
+
+def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
+    """Wrap another library's array, one with `__cuda_array_interface__`, without a copy; it is kept alive.
+
+    Work queued in `stream`, by default the legacy default stream, waits for the stream that the other library names.
+    A DeviceArray is returned as it is. Raises TypeError for objects without the interface, ValueError for masked
+    arrays, backward strides, memory that is not a device's, and arrays that must not be written unless `read_only`
+    promises that nothing will.
+    """
+    if isinstance(x, DeviceArray):
+        return x
+    stream_handle(stream)
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if interface is None:
+        hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
+        raise TypeError(f"{type(x).__name__} has no __cuda_array_interface__{hint}")
+    if interface.get("mask") is not None:
+        raise ValueError("the array is masked; pass its data and its mask one by one")
+    pointer, locked = interface["data"]
+    _check_writable(locked, read_only)
+    typestr = interface["typestr"]
+    dtype = np.dtype(interface["descr"] if typestr[1] == "V" and "descr" in interface else typestr)
+    device = _device_of(int(pointer)) if pointer else current_device()
+    array = DeviceArray.borrow(
+        int(pointer or 0), tuple(interface["shape"]), dtype, strides=interface.get("strides"), owner=x, device=device
+    )
+    named = interface.get("stream")
+    if named is not None:
+        _wait_for(int(named), device, legacy_default if stream is None else stream)
+    return array
+
+
+def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
+    """Wrap another library's array, one with `__dlpack__`, without a copy; it is kept alive.
+
+    Work queued in `stream`, by default the legacy default stream, waits for what the other library has queued.
+    Raises TypeError for objects without the protocol, ValueError for memory that devices cannot reach and for arrays
+    that must not be written unless `read_only` promises that nothing will.
+    """
+    from cuda.core.utils import StridedMemoryView
+
+    handle = stream_handle(stream)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"{type(x).__name__} has no __dlpack__")
+    kind, ordinal = x.__dlpack_device__()
+    if kind == 1:
+        raise ValueError("the array is in pageable host memory; use to_device")
+    device = Device(int(ordinal))
+    with activated(device):
+        view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
+        if not view.is_device_accessible:
+            raise ValueError(f"kernels cannot reach memory of DLPack's device type {int(kind)}")
+        _check_writable(view.readonly, read_only)
+        dtype = view.dtype
+        strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
+        pointer = int(view.ptr) if 0 not in view.shape else 0
+        return DeviceArray.borrow(pointer, view.shape, dtype, strides=strides, owner=view, device=device)
+
+
+def _check_writable(locked: bool, read_only: bool) -> None:
+    if locked and not read_only:
+        raise ValueError("the array must not be written; pass read_only=True if nothing will write through this one")
+
+
+def _device_of(address: int) -> Device:
+    found = pointer_attributes(Pointer(address))
+    if found.device is None:
+        raise ValueError(f"{address:#x} is no address of device memory that this driver knows")
+    return found.device
+
+
+def _wait_for(handle: int, device: Device, consumer: Stream) -> None:
+    """Let a stream wait for another library's, given by the handle in an array interface."""
+    if handle == 0:
+        raise ValueError("the array interface names stream 0, which it forbids: 1 is the legacy default stream")
+    with activated(device):
+        if handle == consumer.handle and consumer.device is device:
+            return
+        default = {legacy_default.handle: legacy_default, per_thread_default.handle: per_thread_default}
+        consumer.wait(default.get(handle) or Stream.borrow(handle, device))
+
+
+def foreign_stream(stream: Any) -> int:
+    """Return the handle of another library's stream; TypeError for what is none."""
+    if isinstance(stream, int | np.integer) and not isinstance(stream, bool):
+        return int(stream)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        version, handle = protocol()
+        if version != 0:
+            raise TypeError(f"{type(stream).__name__} has version {version} of __cuda_stream__; version 0 is known")
+        return int(handle)
+    # CuPy's, PyTorch's and our own (which has no protocol where there is nobody to talk to).
+    for name in ("ptr", "cuda_stream", "handle"):
+        handle = getattr(stream, name, None)
+        if isinstance(handle, int):
+            return handle
+    if type(stream).__name__ in ("CUstream", "cudaStream_t"):
+        return int(stream)
+    raise TypeError(f"{type(stream).__name__} is no stream: it has no __cuda_stream__, and is no handle")

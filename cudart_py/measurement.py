@@ -1,0 +1,156 @@
+"""What a measurement found: the times, their middle and spread, and the rates that follow from them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Counters", "Measurement", "interquartile_range", "relative_error"]
+
+# One mapping a launch: "kernel", "grid", "block" and the metrics by name.
+Counters = tuple[Mapping[str, Any], ...]
+
+# For a normal distribution: the interquartile range in standard deviations, and the standard error of a median
+# beside that of a mean.
+_RANGE_PER_DEVIATION = 1.349
+_MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
+
+
+def interquartile_range(samples: Sequence[float]) -> float:
+    """Return the distance between the quartiles, 0 of fewer than two samples."""
+    if len(samples) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return high - low
+
+
+def relative_error(samples: Sequence[float]) -> float:
+    """Estimate how far the median may be off, as one standard error over the median.
+
+    The quartiles stand for the width, so that a few outliers do not count. Infinite of fewer than two
+    samples, and where the median is 0.
+    """
+    if len(samples) < 2:
+        return math.inf
+    middle = statistics.median(samples)
+    if middle <= 0:
+        return math.inf
+    deviation = interquartile_range(samples) / _RANGE_PER_DEVIATION
+    return _MEDIAN_PER_MEAN * deviation / math.sqrt(len(samples)) / middle
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What `measure` or `measure_host` returns. Times are seconds of one call.
+
+    `samples`: the times kept, empty where the driver's event times are not a device's.
+    `batch`: how many calls one sample is the mean of.
+    `cache`: what the calls found in the L2 cache: "flushed", "rotated" (other inputs each time) or "warm".
+    `blocked`: whether the work was queued behind a blocking kernel, so that no launch latency is in it.
+    `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
+    `rejected`: samples thrown away since the device ran at a dropped clock.
+    `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
+    `bytes`, `flops`: what one call moves and computes, as they were given.
+    `ceiling`: the most that the device reaches, in bytes or operations a second, as it was asked for.
+    `counters`: what a driver that profiles counted, a mapping for each launch.
+    """
+
+    samples: tuple[float, ...]
+    bytes: float = 0
+    flops: float = 0
+    batch: int = 1
+    cache: str = "warm"
+    blocked: bool = False
+    overhead: float = 0.0
+    rejected: int = 0
+    clock_mhz: float | None = None
+    ceiling: float | None = None
+    ceiling_name: str | None = None
+    device: str = ""
+    counters: Counters = ()
+
+    @property
+    def timed(self) -> bool:
+        """Whether there are times at all."""
+        return bool(self.samples)
+
+    @property
+    def median(self) -> float | None:
+        """The median of the samples in seconds; None without any."""
+        return statistics.median(self.samples) if self.samples else None
+
+    @property
+    def spread(self) -> float | None:
+        """The interquartile range over the median; None without samples."""
+        middle = self.median
+        return interquartile_range(self.samples) / middle if middle else None
+
+    @property
+    def error(self) -> float | None:
+        """How far the median may be off, one standard error over the median; None without two samples."""
+        found = relative_error(self.samples)
+        return found if math.isfinite(found) else None
+
+    @property
+    def gigabytes_per_second(self) -> float | None:
+        """GB/s (10^9 bytes) at the median; None without times or `bytes`."""
+        return self._rate(self.bytes, 1e9)
+
+    @property
+    def teraflops_per_second(self) -> float | None:
+        """TFLOP/s (10^12 operations) at the median; None without times or `flops`."""
+        return self._rate(self.flops, 1e12)
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of the ceiling is reached, 1 for all; None without a ceiling or times."""
+        amount = self.flops if self.ceiling_name in ("fp32", "fp64") or not self.bytes else self.bytes
+        return self._rate(amount, self.ceiling) if self.ceiling else None
+
+    def _rate(self, amount: float, unit: float) -> float | None:
+        middle = self.median
+        return amount / middle / unit if amount and middle else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is known beside the samples themselves, for a record in JSON."""
+        known = {
+            "device": self.device or None,
+            "median": self.median,
+            "spread": self.spread,
+            "GB/s": self.gigabytes_per_second,
+            "TFLOP/s": self.teraflops_per_second,
+            "of ceiling": self.fraction,
+            "ceiling": self.ceiling_name,
+            "batch": self.batch if self.samples else None,
+            "cache": self.cache if self.samples else None,
+            "blocked": self.blocked if self.samples else None,
+            "overhead": self.overhead or None,
+            "rejected": self.rejected if self.samples else None,
+            "clock_mhz": self.clock_mhz,
+            "counters": [dict(launch) for launch in self.counters] or None,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+    def __str__(self) -> str:
+        middle = self.median
+        if middle is None:
+            return f"ran once, not timed; {len(self.counters)} launches counted" if self.counters else "ran once"
+        parts = [f"{format_seconds(middle)} ± {100 * (self.spread or 0):.1f} %"]
+        for value, unit in ((self.gigabytes_per_second, "GB/s"), (self.teraflops_per_second, "TFLOP/s")):
+            if value is not None:
+                parts.append(f"{value:,.4g} {unit}" if value < 1e3 else f"{value:,.0f} {unit}")
+        if self.fraction is not None:
+            parts.append(f"{100 * self.fraction:.1f} % of {self.ceiling_name or 'the ceiling'}")
+        of = f" of {self.batch} calls" if self.batch > 1 else ""
+        return f"{', '.join(parts)} ({len(self.samples)} samples{of}, L2 {self.cache})"
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time in the unit that suits it, with four digits."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"

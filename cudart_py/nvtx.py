@@ -1,0 +1,51 @@
+"""NVTX: names for stretches of a program, which Nsight Systems and Nsight Compute show on their time lines."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import ContextDecorator
+from types import TracebackType
+from typing import Any
+
+__all__ = ["nvtx_range"]
+
+
+@functools.cache
+def _library() -> Any:
+    """Return the package `nvtx`, or None where it is not installed."""
+    try:
+        import nvtx
+    except ImportError:
+        return None
+    return nvtx
+
+
+class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, as contextlib names them
+    """Name a stretch of the program: `with nvtx_range("solve"):` or `@nvtx_range("solve")`.
+
+    Ranges nest. `color` is a name such as "green" or 0xRRGGBB, `domain` a group of ranges that a profiler shows
+    together. Does nothing where the package `nvtx` (the extra of that name) is not installed.
+    """
+
+    def __init__(self, name: str, *, color: str | int | None = None, domain: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"a range's name is a str, not {type(name).__name__}")
+        self._name = name
+        self._color = color
+        self._domain = domain
+
+    def __enter__(self) -> None:
+        library = _library()
+        if library is not None:
+            # The library keeps the open ranges of each thread, so one object serves nested and concurrent uses.
+            library.push_range(self._name, color=self._color, domain=self._domain)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        library = _library()
+        if library is not None:
+            library.pop_range(domain=self._domain)

@@ -1,0 +1,109 @@
+"""How many samples are enough, and which of them count."""
+
+from __future__ import annotations
+
+import operator
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from .clocks import ClockGuard
+from .measurement import relative_error
+
+__all__ = ["MeasureOptions", "Sample", "Samples", "collect"]
+
+# Sorting the samples for their quartiles after each one would take longer than taking them.
+_CHECKED_EVERY = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """When a measurement stops. Times are seconds of the host's clock.
+
+    `precision`: stop when the median is known to this part of itself (one standard error).
+    `min_samples`: what is taken in any case, however long it takes.
+    `max_samples`: what is never exceeded.
+    `min_seconds`: sample for so long at least, since clocks and neighbours change in milliseconds.
+    `max_seconds`: stop after so long, unless `min_samples` are still missing.
+    `warm_up_seconds`: run the code for so long before, at least once, until the clocks are up.
+    """
+
+    precision: float = 0.001
+    min_samples: int = 5
+    max_samples: int = 10_000
+    min_seconds: float = 0.1
+    max_seconds: float = 1.0
+    warm_up_seconds: float = 0.05
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_samples"):
+                try:
+                    operator.index(value)
+                except TypeError:
+                    raise TypeError(f"{field.name} is an int, not {value!r}") from None
+                if value < 1:
+                    raise ValueError(f"{field.name} is {value}, and at least 1 is needed")
+            elif not isinstance(value, int | float) or isinstance(value, bool):
+                raise TypeError(f"{field.name} is a number, not {value!r}")
+            elif not value >= 0:
+                raise ValueError(f"{field.name} is {value}, and cannot be negative")
+        if self.min_samples > self.max_samples:
+            raise ValueError(f"min_samples is {self.min_samples}, more than max_samples, {self.max_samples}")
+
+
+class Sample(NamedTuple):
+    """One sample: the seconds of a call, and the clock in MHz where it is known."""
+
+    seconds: float
+    clock: float | None = None
+
+
+class Samples(NamedTuple):
+    """The samples kept, how many were thrown away, and the median clock of those kept."""
+
+    seconds: tuple[float, ...]
+    rejected: int
+    clock: float | None
+
+
+def collect(
+    take: Callable[[], Sample],
+    options: MeasureOptions,
+    *,
+    now: Callable[[], float] = time.perf_counter,
+    pause: Callable[[float], object] = time.sleep,
+) -> Samples:
+    """Take samples until the median is known well enough or the time is up.
+
+    Samples at dropped clocks are thrown away, and the device gets a pause to recover after each.
+    """
+    guard = ClockGuard()
+    kept: list[float] = []
+    clocks: list[float] = []
+    rejected = 0
+    begin = now()
+    while not _enough(kept, now() - begin, options):
+        seconds, clock = take()
+        if not guard.accepts(clock):
+            rejected += 1
+            pause(guard.pause)
+            continue
+        kept.append(seconds)
+        if clock is not None:
+            clocks.append(clock)
+    return Samples(tuple(kept), rejected, statistics.median(clocks) if clocks else None)
+
+
+def _enough(kept: list[float], elapsed: float, options: MeasureOptions) -> bool:
+    count = len(kept)
+    if count < options.min_samples:
+        return False
+    if count >= options.max_samples or elapsed >= options.max_seconds:
+        return True
+    if elapsed < options.min_seconds or (count - options.min_samples) % _CHECKED_EVERY:
+        return False
+    return relative_error(kept) <= options.precision

@@ -1,0 +1,196 @@
+"""Let lanes wait for the others of their block at numbered barriers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .faults import Fault
+from .groups import Group, Lazy, split
+from .instructions import Immediate, Instruction, Operand, Register, Vector
+
+if TYPE_CHECKING:
+    from .control_flow import Block
+    from .scheduler import Chunk
+
+__all__ = ["Barriers"]
+
+Array = NDArray[Any]
+ndarray = np.ndarray
+
+
+class _Parked:
+    """Hold a group that waits: its barrier's number, how many threads make it full, and a reduction's input."""
+
+    __slots__ = ("expected", "group", "instruction", "number", "value")
+
+    def __init__(self, group: Group, instruction: Instruction, number: int, expected: int | None, value: Any) -> None:
+        self.group = group
+        self.instruction = instruction
+        self.number = number
+        self.expected = expected
+        self.value = value
+
+
+class Barriers:
+    """Hold who waits at which barrier of a chunk.
+
+    Lanes that have ended count as arrived, except at barriers that name their number of threads.
+    """
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+        self.parked: list[_Parked] = []
+        self._arrived: dict[int, Array] = {}
+
+    def arrive(self, group: Group, block: Block) -> Group | None:
+        """Bring a group to a barrier; give it back if it needn't wait."""
+        chunk = self._chunk
+        instruction = block.terminator.instruction
+        assert instruction is not None
+        parts = instruction.parts
+        observer = chunk.launched.observer
+        if observer is not None:
+            observer.barrier(group, instruction, "arrive")
+        group.pc = block.terminator.targets[0]
+        if "cluster" in parts:
+            # Clusters have one block each here, so a cluster's barrier is block-wide.
+            if "arrive" in parts:
+                return group
+            operands: list[Operand] = [Immediate(1 << 16)]
+        else:
+            operands = list(instruction.operands)
+        reduces = "red" in parts
+        destination = operands.pop(0) if reduces else None
+        predicate = _operand(group, operands.pop()) if reduces else None
+        number = _number(group, operands[0])
+        expected = _number(group, operands[1]) if len(operands) > 1 else None
+        if "arrive" in parts:
+            counts = np.bincount(chunk.block_of_lane[group.lane_numbers], minlength=chunk.blocks)
+            self._arrived[number] = self._arrived.get(number, 0) + counts
+            return group
+        if group.n == chunk.live and not self.parked and expected in (None, chunk.threads) and not self._arrived:
+            if reduces:
+                _reduce(chunk, [(group, instruction, destination, predicate)])
+            if observer is not None:
+                observer.barrier(group, instruction, "release")
+            return group
+        self.parked.append(_Parked(group, instruction, number, expected, (destination, predicate)))
+        return None
+
+    def release(self, epoch: int) -> bool:
+        """Let the lanes of full barriers go on at an age of `epoch`; tell whether any did."""
+        if not self.parked:
+            return False
+        released = False
+        for number in sorted({parked.number for parked in self.parked}):
+            released |= self._release(number, epoch)
+        return released
+
+    def _release(self, number: int, epoch: int) -> bool:
+        chunk = self._chunk
+        here = [parked for parked in self.parked if parked.number == number]
+        arrived = np.array(self._arrived.get(number, np.zeros(chunk.blocks, np.int64)))
+        waiting = np.zeros(chunk.blocks, np.int64)
+        expected = chunk.threads - chunk.exited_in_block
+        for parked in here:
+            counts = np.bincount(chunk.block_of_lane[parked.group.lane_numbers], minlength=chunk.blocks)
+            waiting += counts
+            if parked.expected is not None:
+                expected = np.where(counts > 0, parked.expected, expected)
+        full = (waiting > 0) & (arrived + waiting >= expected)
+        if not full.any():
+            return False
+        if number in self._arrived:
+            self._arrived[number] = np.where(full, 0, arrived)
+            if not self._arrived[number].any():
+                del self._arrived[number]
+        reductions = []
+        self.parked = [parked for parked in self.parked if parked.number != number]
+        for parked in here:
+            group = parked.group
+            destination, predicate = parked.value
+            free = full[chunk.block_of_lane[group.lane_numbers]]
+            if not free.all():
+                picks = [np.flatnonzero(free), np.flatnonzero(~free)]
+                if not len(picks[0]):
+                    self.parked.append(parked)
+                    continue
+                _keep_predicate = [predicate[pick] if predicate is not None else None for pick in picks]
+                group, rest = split(group, picks, (group.pc, group.pc))
+                predicate = _keep_predicate[0]
+                self.parked.append(
+                    _Parked(rest, parked.instruction, number, parked.expected, (destination, _keep_predicate[1]))
+                )
+            if destination is not None:
+                reductions.append((group, parked.instruction, destination, predicate))
+            group.epoch = max(group.epoch, epoch)
+            if chunk.launched.observer is not None:
+                chunk.launched.observer.barrier(group, parked.instruction, "release")
+            here_group = group
+            if destination is None:
+                chunk.push(here_group)
+        if reductions:
+            _reduce(chunk, reductions)
+            for group, *_ in reductions:
+                chunk.push(group)
+        return True
+
+    def deadlock(self) -> Fault:
+        """Make the fault for lanes that wait at barriers which can't fill."""
+        parked = self.parked[0]
+        chunk = self._chunk
+        lanes = sum(other.group.n for other in self.parked)
+        what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
+        return Fault(
+            "CUDA_ERROR_LAUNCH_TIMEOUT", chunk.launched.located(what, parked.instruction, parked.group, 0)
+        )
+
+
+def _operand(group: Group, operand: Operand) -> Array:
+    """Give a predicate operand as an array over the group."""
+    if isinstance(operand, Immediate):
+        return np.full(group.n, bool(operand.value))
+    assert isinstance(operand, Register)
+    value = _register(group, operand)
+    array = value if value.__class__ is ndarray else np.full(group.n, value)
+    return ~array if operand.negated else array
+
+
+def _register(group: Group, operand: Register) -> Any:
+    slot = group.code.slot(operand.name)
+    value = group.registers[slot]
+    if value.__class__ is Lazy:
+        value = group.resolve(slot)
+    return group.code.zeros[slot] if value is None else value
+
+
+def _number(group: Group, operand: Operand) -> int:
+    if isinstance(operand, Immediate):
+        return operand.value
+    assert isinstance(operand, Register)
+    value = _register(group, operand)
+    return int(value[0] if value.__class__ is ndarray else value)
+
+
+def _reduce(chunk: Chunk, parts: list[tuple[Group, Instruction, Any, Array]]) -> None:
+    """Combine the predicates of each block's lanes and hand every lane the result."""
+    counts = np.zeros(chunk.blocks, np.int64)
+    lanes = np.zeros(chunk.blocks, np.int64)
+    for group, _, _, predicate in parts:
+        blocks = chunk.block_of_lane[group.lane_numbers]
+        counts += np.bincount(blocks[predicate], minlength=chunk.blocks)
+        lanes += np.bincount(blocks, minlength=chunk.blocks)
+    for group, instruction, destination, _ in parts:
+        blocks = chunk.block_of_lane[group.lane_numbers]
+        if isinstance(destination, Vector):
+            destination = destination.items[0]
+        slot = group.code.slot(destination.name)
+        if "popc" in instruction.parts:
+            group.registers[slot] = counts[blocks].astype(np.uint32)
+        elif "and" in instruction.parts:
+            group.registers[slot] = counts[blocks] == lanes[blocks]
+        else:
+            group.registers[slot] = counts[blocks] > 0

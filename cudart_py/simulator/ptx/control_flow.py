@@ -1,0 +1,364 @@
+"""Cut a function into basic blocks and find which registers live across their edges."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from .declarations import TYPE_SIZES
+from .faults import PtxError
+from .instructions import Access, Call, Function, Instruction, Operand, Register, Symbol, Vector
+
+__all__ = ["Block", "Code", "Terminator"]
+
+_BRANCHES = {"bra", "bra.uni", "brx.idx", "brx.idx.uni"}
+_ENDS = {"ret", "ret.uni", "exit", "trap"}
+_BARRIERS = re.compile(r"(bar|barrier)(\.cta)?\.(sync|red|arrive)|barrier\.cluster|(bar|barrier)\.cta\.(sync|red)")
+# Only these can make another lane's progress the condition of a loop's end.
+_SPINS = re.compile(r"atom\.(\w+\.)*(cas|exch)|ld\.(\w+\.)*(volatile|acquire|relaxed)|ld\.(volatile|acquire|relaxed)|nanosleep|mbarrier\.\w*wait")
+_SYNCHRONOUS = re.compile(r"shfl\.sync|vote\.sync|match\.\w+\.sync|redux\.sync|bar\.warp\.sync|elect\.sync|wmma\.|mma\.|ldmatrix")
+EXTERNS = frozenset({"vprintf", "malloc", "free", "__assertfail", "__nv_aligned_device_malloc"})
+
+
+@dataclass(slots=True)
+class Terminator:
+    """Say how a block ends: `kind` is next, branch, switch, call, barrier, return, exit or trap."""
+
+    kind: str
+    instruction: Instruction | None = None
+    targets: tuple[int, ...] = ()
+    condition: int = -1
+    negated: bool = False
+
+
+@dataclass(slots=True)
+class Block:
+    """Hold a run of instructions with one entrance; `live_in` and `live_out` are bit sets of slots."""
+
+    index: int
+    instructions: list[Instruction]
+    terminator: Terminator
+    uses: int = 0
+    defines: int = 0
+    live_in: int = 0
+    live_out: int = 0
+    live_slots: tuple[int, ...] = ()
+    input_slots: tuple[int, ...] = ()
+    mask: Operand | None = None
+    synchronous: bool = False
+    spins: bool = False
+
+
+@dataclass(slots=True)
+class CallSite:
+    """Say what a call passes: pieces of each argument, and pieces wanted of each result, by slot."""
+
+    arguments: list[dict[tuple[int, int], int]] = field(default_factory=list)
+    results: list[dict[tuple[int, int], int]] = field(default_factory=list)
+
+
+class Code:
+    """Hold a function's blocks, with registers numbered as slots and their storage types.
+
+    Parameters of device functions, and what a call passes, are slots too: one for each piece that an
+    ``st.param`` or ``ld.param`` names.
+    """
+
+    def __init__(self, function: Function, base: int, is_entry: bool) -> None:
+        self.function = function
+        self.name = function.name
+        self.base = base
+        self.is_entry = is_entry
+        self.slots: dict[str, int] = {}
+        self.types: list[str] = []
+        self.call_sites: dict[int, CallSite] = {}
+        self.parameter_pieces: dict[str, dict[tuple[int, int], int]] = {}
+        self.zeros: tuple[Any, ...] = ()
+        self.variants: dict[tuple[Any, ...], Any] = {}
+        self._loops: dict[tuple[int, int], bool] = {}
+        self.local_offsets, self.local_bytes = _local_layout(function)
+        self.blocks = self._cut()
+        self._lower_calls()
+        self._find_live()
+
+    def slot(self, name: str) -> int:
+        """Give the slot of a register, numbering it at first sight."""
+        if name not in self.slots:
+            register_type = "pred" if name == "%CC" else self.function.registers[name]
+            self.slots[name] = len(self.types)
+            self.types.append(_storage(register_type))
+        return self.slots[name]
+
+    def piece(self, parameter: str, offset: int, size: int) -> int:
+        """Give the slot of `size` bytes at `offset` of a parameter."""
+        pieces = self.parameter_pieces.setdefault(parameter, {})
+        if (offset, size) not in pieces:
+            pieces[offset, size] = len(self.types)
+            self.types.append(f"b{8 * size}")
+        return pieces[offset, size]
+
+    def is_parameter(self, access: Access) -> bool:
+        """Tell whether an access names a device function's or a call's parameter, not the kernel's."""
+        base = access.base
+        return isinstance(base, Symbol) and (not self.is_entry or base.name in self.function.parameter_sizes)
+
+    def parameter_slots(self, instruction: Instruction) -> list[int]:
+        """Give the slots that an ``ld.param`` or ``st.param`` moves, in order."""
+        access = next(operand for operand in instruction.operands if isinstance(operand, Access))
+        value = next(operand for operand in instruction.operands if not isinstance(operand, Access))
+        assert isinstance(access.base, Symbol)
+        size = TYPE_SIZES[instruction.parts[-1]]
+        count = len(value.items) if isinstance(value, Vector) else 1
+        start = access.offset + access.base.offset
+        return [self.piece(access.base.name, start + i * size, size) for i in range(count)]
+
+    def touched(self, instruction: Instruction) -> tuple[list[int], list[int]]:
+        """Give the slots that an instruction reads and those that it writes."""
+        reads: list[int] = []
+        writes: list[int] = []
+        opcode = instruction.opcode
+        base = opcode.split(".", 1)[0]
+        if base == "call":
+            site = self.call_sites[id(instruction)]
+            reads += [slot for pieces in site.arguments for slot in pieces.values()]
+            writes += [slot for pieces in site.results for slot in pieces.values()]
+            target = instruction.operands[0]
+            assert isinstance(target, Call)
+            if isinstance(target.target, Register):
+                reads.append(self.slot(target.target.name))
+            return reads, writes
+        for position, operand in enumerate(instruction.operands):
+            written = position == 0 and _writes_first(opcode, base)
+            self._registers(operand, writes if written else reads, reads)
+        if opcode.startswith(("ld.param", "st.param")):
+            access = instruction.operands[0 if base == "st" else 1]
+            assert isinstance(access, Access)
+            if self.is_parameter(access):
+                (writes if base == "st" else reads).extend(self.parameter_slots(instruction))
+        if ".cc" in opcode:
+            writes.append(self.slot("%CC"))
+        if base in ("addc", "subc", "madc"):
+            reads.append(self.slot("%CC"))
+        return reads, writes
+
+    def _registers(self, operand: Operand, into: list[int], addresses: list[int]) -> None:
+        if isinstance(operand, Register):
+            into.append(self.slot(operand.name))
+        elif isinstance(operand, Vector):
+            for item in operand.items:
+                self._registers(item, into, addresses)
+        elif isinstance(operand, Access):
+            self._registers(operand.base, addresses, addresses)
+            if operand.coordinates:
+                self._registers(operand.coordinates, addresses, addresses)
+
+    def _cut(self) -> list[Block]:
+        """Cut at labels, behind branches, around barriers and before what waits for other lanes."""
+        instructions = self.function.instructions
+        starts = {0, *self.function.labels.values()}
+        for index, instruction in enumerate(instructions):
+            opcode = instruction.opcode
+            branches = opcode in _BRANCHES
+            if instruction.guard is not None and not branches:
+                starts |= {index, index + 1}
+            if branches or opcode in _ENDS or _is_call(instruction) or _BARRIERS.match(opcode):
+                starts.add(index + 1)
+            if _SYNCHRONOUS.match(opcode):
+                starts.add(index)
+        ordered = sorted(start for start in starts if start < len(instructions))
+        # A guard makes a block of its own in front: a branch around the instruction.
+        number: dict[int, int] = {}
+        count = 0
+        for start in ordered:
+            number[start] = count
+            count += 2 if _is_guarded(instructions[start]) else 1
+        number[len(instructions)] = count
+        labels = {name: number[index] for name, index in self.function.labels.items()}
+        blocks: list[Block] = []
+        for start, end in zip(ordered, [*ordered[1:], len(instructions)], strict=True):
+            body = instructions[start:end]
+            if _is_guarded(body[0]):
+                guard = body[0].guard
+                assert guard is not None
+                skip = Terminator(
+                    "branch", body[0], (len(blocks) + 2, len(blocks) + 1), self.slot(guard.name), not guard.negated
+                )
+                blocks.append(Block(len(blocks), [], skip))
+            blocks.append(self._block(len(blocks), body, labels))
+        # Falling off the end of a function returns.
+        blocks.append(Block(len(blocks), [], Terminator("exit" if self.is_entry else "return")))
+        return blocks
+
+    def _block(self, index: int, body: list[Instruction], labels: dict[str, int]) -> Block:
+        last = body[-1]
+        opcode = last.opcode
+        terminator = Terminator("next", None, (index + 1,))
+        if opcode.startswith("brx"):
+            target_list = last.operands[1]
+            assert isinstance(target_list, Symbol)
+            names = self.function.branch_targets[target_list.name]
+            terminator = Terminator("switch", last, tuple(labels[name] for name in names))
+            selector = last.operands[0]
+            assert isinstance(selector, Register)
+            terminator.condition = self.slot(selector.name)
+        elif opcode in _BRANCHES:
+            target = last.operands[0]
+            assert isinstance(target, Symbol)
+            if target.name not in labels:
+                raise PtxError(f"{self.name}: label {target.name} is missing")
+            if last.guard is None:
+                terminator = Terminator("next", last, (labels[target.name],))
+            else:
+                terminator = Terminator("branch", last, (labels[target.name], index + 1))
+                terminator.condition, terminator.negated = self.slot(last.guard.name), last.guard.negated
+        elif opcode in _ENDS:
+            kind = opcode.split(".")[0]
+            kind = {"ret": "exit" if self.is_entry else "return"}.get(kind, kind)
+            terminator = Terminator(kind, last)
+        elif _is_call(last):
+            terminator = Terminator("call", last, (index + 1,))
+        elif _BARRIERS.match(opcode):
+            terminator = Terminator("barrier", last, (index + 1,))
+        plain = body if terminator.instruction is None else body[:-1]
+        block = Block(index, plain, terminator)
+        block.spins = any(_SPINS.match(instruction.opcode) for instruction in body)
+        if _SYNCHRONOUS.match(body[0].opcode):
+            block.synchronous = True
+            block.mask = body[0].operands[-1]
+        return block
+
+    def _lower_calls(self) -> None:
+        """Tie each call to the pieces of parameters stored before it and loaded after it."""
+        stored: dict[str, dict[tuple[int, int], int]] = {}
+        site: CallSite | None = None
+        results: tuple[str, ...] = ()
+        for instruction in self.function.instructions:
+            opcode = instruction.opcode
+            if opcode.startswith("st.param"):
+                access = instruction.operands[0]
+                assert isinstance(access, Access) and isinstance(access.base, Symbol)
+                slots = self.parameter_slots(instruction)
+                by_slot = {slot: key for key, slot in self.parameter_pieces[access.base.name].items()}
+                pieces = stored.setdefault(access.base.name, {})
+                pieces.update({by_slot[slot]: slot for slot in slots})
+            elif opcode.startswith("call"):
+                call = instruction.operands[0]
+                assert isinstance(call, Call)
+                site = CallSite([stored.get(name, {}) for name in call.arguments], [{} for _ in call.results])
+                results = call.results
+                self.call_sites[id(instruction)] = site
+                stored = {}
+            elif opcode.startswith("ld.param") and site is not None:
+                access = instruction.operands[1]
+                assert isinstance(access, Access)
+                if isinstance(access.base, Symbol) and access.base.name in results:
+                    by_slot = {s: k for k, s in self.parameter_pieces.get(access.base.name, {}).items()}
+                    for slot in self.parameter_slots(instruction):
+                        by_slot = {s: k for k, s in self.parameter_pieces[access.base.name].items()}
+                        site.results[results.index(access.base.name)][by_slot[slot]] = slot
+
+    def loop_spins(self, target: int, source: int) -> bool:
+        """Tell whether the blocks of a loop watch memory that other lanes may change."""
+        key = (target, source)
+        if key not in self._loops:
+            self._loops[key] = any(block.spins for block in self.blocks[target : source + 1])
+        return self._loops[key]
+
+    def result_pieces(self, name: str) -> dict[tuple[int, int], int]:
+        """Give the slots of the pieces of a result that this function stores."""
+        return self.parameter_pieces.get(name, {})
+
+    def _find_live(self) -> None:
+        returned = 0
+        for name, pieces in self.parameter_pieces.items():
+            if name.startswith("func_retval"):
+                for slot in pieces.values():
+                    returned |= 1 << slot
+        for block in self.blocks:
+            self._count_uses(block, returned)
+        changed = True
+        while changed:
+            changed = False
+            for block in reversed(self.blocks):
+                live = 0
+                for target in block.terminator.targets:
+                    live |= self.blocks[target].live_in
+                block.live_out = live
+                live_in = block.uses | (live & ~block.defines)
+                if live_in != block.live_in:
+                    block.live_in = live_in
+                    changed = True
+        for block in self.blocks:
+            block.live_slots = _members(block.live_in)
+            block.input_slots = _members(block.uses)
+
+    def _count_uses(self, block: Block, returned: int) -> None:
+        uses = defines = 0
+        terminator = block.terminator
+        last = terminator.instruction
+        body = block.instructions
+        if last is not None and terminator.kind in ("call", "barrier"):
+            body = [*body, last]
+        for instruction in body:
+            reads, writes = self.touched(instruction)
+            for slot in reads:
+                uses |= (1 << slot) & ~defines
+            for slot in writes:
+                defines |= 1 << slot
+        if terminator.condition >= 0:
+            uses |= (1 << terminator.condition) & ~defines
+        if terminator.kind == "return":
+            uses |= returned & ~defines
+        block.uses, block.defines = uses, defines
+
+
+def _is_guarded(instruction: Instruction) -> bool:
+    return instruction.guard is not None and instruction.opcode not in _BRANCHES
+
+
+def _is_call(instruction: Instruction) -> bool:
+    """Tell whether an instruction leaves for a function of the module; the system's calls don't."""
+    if not instruction.opcode.startswith("call"):
+        return False
+    call = instruction.operands[0]
+    return isinstance(call, Call) and not (isinstance(call.target, Symbol) and call.target.name in EXTERNS)
+
+
+def _writes_first(opcode: str, base: str) -> bool:
+    if base in ("st", "red", "bra", "brx", "membar", "fence", "cp", "prefetch", "prefetchu", "nanosleep", "trap",
+                "exit", "ret", "pmevent", "stmatrix", "griddepcontrol", "discard", "applypriority"):  # fmt: skip
+        return False
+    if base in ("bar", "barrier"):
+        return ".red" in opcode
+    if base == "mbarrier":
+        return opcode.startswith(("mbarrier.arrive", "mbarrier.test", "mbarrier.try", "mbarrier.pending"))
+    if opcode.startswith(("wmma.store", "suld", "sust")):
+        return opcode.startswith("suld")
+    return True
+
+
+def _storage(register_type: str) -> str:
+    """Give the type that a register is kept as: untyped bits, f32, f64 or pred."""
+    if register_type in ("f32", "f64", "pred"):
+        return register_type
+    return f"b{8 * TYPE_SIZES[register_type]}"
+
+
+def _members(bits: int) -> tuple[int, ...]:
+    members = []
+    while bits:
+        low = bits & -bits
+        members.append(low.bit_length() - 1)
+        bits ^= low
+    return tuple(members)
+
+
+def _local_layout(function: Function) -> tuple[dict[str, int], int]:
+    offsets = {}
+    end = 0
+    for variable in function.local.values():
+        end = -(-end // variable.alignment) * variable.alignment
+        offsets[variable.name] = end
+        end += variable.size
+    return offsets, -(-end // 16) * 16

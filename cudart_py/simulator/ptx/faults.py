@@ -1,0 +1,30 @@
+"""Say what a kernel did wrong, or what the machine can't do."""
+
+from __future__ import annotations
+
+__all__ = ["Fault", "PtxError", "UnsupportedError"]
+
+
+class PtxError(Exception):
+    """Report PTX text that can't be understood."""
+
+
+class UnsupportedError(Exception):
+    """Report an instruction outside the subset; the text names it and its source line."""
+
+    def __init__(self, report: str) -> None:
+        super().__init__(report)
+        self.report = report
+
+
+class Fault(Exception):
+    """Report an error that a kernel made while it ran.
+
+    `status_name` is the name of the driver's status, such as ``CUDA_ERROR_ILLEGAL_ADDRESS``;
+    `report` says where it happened and what was wrong.
+    """
+
+    def __init__(self, status_name: str, report: str) -> None:
+        super().__init__(f"{status_name}: {report}")
+        self.status_name = status_name
+        self.report = report

@@ -1,0 +1,206 @@
+"""Half-precision arithmetic of PTX: f16 and bf16 patterns (uint16), and pairs of them (uint32).
+
+Every operation rounds its exact result once. Modifiers are keywords: ``ftz`` (f16 only: subnormal operands and
+results become zeros), ``sat`` (clamp to [0, 1], NaN to +0), ``relu`` (negative results become +0, a NaN stays),
+``nan`` (a NaN operand of min or max wins). A NaN result is 0x7fff. A pair's operation is that of its halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cudart_py.simulator.ptx import comparisons
+from cudart_py.simulator.ptx.exact import NAN_F16, two_sum
+from cudart_py.simulator.ptx.formats import narrow, narrow_bf16_f32, narrow_f16, rectify, widen
+
+Array = NDArray[Any]
+
+_SIGN = np.uint16(0x8000)
+_LEAST_NORMAL = {"f16": np.uint16(0x0400), "bf16": np.uint16(0x0080)}
+_ONE = {"f16": np.uint16(0x3C00), "bf16": np.uint16(0x3F80)}
+_INFINITY = {"f16": np.uint16(0x7C00), "bf16": np.uint16(0x7F80)}
+
+
+def _single(a: Array, kind: str, ftz: bool) -> Array:
+    return widen(_flush(a, kind) if ftz else a, kind)
+
+
+def _wide(a: Array, kind: str, ftz: bool) -> Array:
+    return _single(a, kind, ftz).astype(np.float64)
+
+
+def _flush(a: Array, kind: str) -> Array:
+    return np.where(a & ~_SIGN < _LEAST_NORMAL[kind], a & _SIGN, a)
+
+
+def _narrow(a: Array, kind: str) -> Array:
+    return narrow_f16(a) if kind == "f16" else narrow_bf16_f32(a)
+
+
+def _finish(result: Array, kind: str, ftz: bool, sat: bool, relu: bool) -> Array:
+    if ftz:
+        result = _flush(result, kind)
+    if sat:
+        # Patterns grow with the number; those above infinity's are NaNs and negatives, which become zero.
+        result = np.where(result > _INFINITY[kind], np.uint16(0), np.minimum(result, _ONE[kind]))
+    return rectify(result, kind) if relu else result
+
+
+def add(kind: str, a: Array, b: Array, *, ftz: bool = False, sat: bool = False) -> Array:
+    """Add (``add{.rnd}{.ftz}{.sat}.f16``, ``add{.rnd}.bf16``)."""
+    # A sum rounded to the 24 bits of float32 first rounds to 11 or 8 bits as the exact one does.
+    total = _single(a, kind, ftz) + _single(b, kind, ftz)
+    return _finish(_narrow(total, kind), kind, ftz, sat, False)
+
+
+def sub(kind: str, a: Array, b: Array, *, ftz: bool = False, sat: bool = False) -> Array:
+    """Subtract (``sub``)."""
+    return add(kind, a, b ^ _SIGN, ftz=ftz, sat=sat)
+
+
+def mul(kind: str, a: Array, b: Array, *, ftz: bool = False, sat: bool = False) -> Array:
+    """Multiply (``mul``)."""
+    if kind == "f16":
+        # The product of two f16 numbers is exact in float32.
+        result = narrow_f16(_single(a, kind, ftz) * _single(b, kind, ftz))
+    else:
+        result = narrow(_wide(a, kind, ftz) * _wide(b, kind, ftz), None, kind)
+    return _finish(result, kind, ftz, sat, False)
+
+
+def fma(kind: str, a: Array, b: Array, c: Array, *, ftz: bool = False, sat: bool = False, relu: bool = False) -> Array:
+    """Multiply and add with one rounding (``fma.rn{.ftz}{.sat}{.relu}``)."""
+    product, addend = _wide(a, kind, ftz) * _wide(b, kind, ftz), _wide(c, kind, ftz)
+    # In the narrow range of f16 what float64 rounds off is too far below to make or hide a tie; not so in bf16's.
+    high, low = (product + addend, None) if kind == "f16" else two_sum(product, addend)
+    return _finish(narrow(high, low, kind), kind, ftz, sat, relu)
+
+
+def neg(kind: str, a: Array, *, ftz: bool = False) -> Array:
+    """Flip the sign (``neg``)."""
+    return (_flush(a, kind) if ftz else a) ^ _SIGN
+
+
+def absolute(kind: str, a: Array, *, ftz: bool = False) -> Array:
+    """Clear the sign (``abs``)."""
+    return (_flush(a, kind) if ftz else a) & ~_SIGN
+
+
+def _extreme(
+    smaller: bool, kind: str, a: Array, b: Array, *, ftz: bool = False, nan: bool = False,
+    xorsign: bool = False, abs: bool = False,
+) -> Array:  # fmt: skip
+    if ftz:
+        a, b = _flush(a, kind), _flush(b, kind)
+    signs = (a ^ b) & _SIGN
+    if xorsign and abs:
+        a, b = a & ~_SIGN, b & ~_SIGN
+    a_nan, b_nan = a & ~_SIGN > _INFINITY[kind], b & ~_SIGN > _INFINITY[kind]
+    # As sign and magnitude turned into two's complement, with -0 just below +0, patterns are ordered as numbers.
+    first, second = (np.where(x & _SIGN, ~(x & ~_SIGN), x).astype(np.int16) for x in (a, b))
+    result = np.where((first < second) == smaller, a, b)
+    result = np.where(a_nan, b, np.where(b_nan, a, result))
+    if xorsign and abs:
+        result = result | signs
+    return np.where(a_nan | b_nan if nan else a_nan & b_nan, NAN_F16, result)
+
+
+def ex2(kind: str, a: Array, *, ftz: bool = False) -> Array:
+    """Give two to the power, correctly rounded (``ex2.approx{.ftz}``).
+
+    The manual allows a relative error of 2**-9.9 for f16 and 2**-7 for bf16.
+    """
+    return _finish(narrow(np.exp2(_wide(a, kind, ftz)), None, kind), kind, ftz, False, False)
+
+
+def tanh(kind: str, a: Array) -> Array:
+    """Give the hyperbolic tangent, correctly rounded (``tanh.approx``).
+
+    The manual allows an absolute error of 2**-10.987 for f16 and 2**-8 for bf16.
+    """
+    return narrow(np.tanh(_wide(a, kind, False)), None, kind)
+
+
+def compare(relation: str, kind: str, a: Array, b: Array, *, ftz: bool = False) -> Array:
+    """Compare as ``setp`` does; ``relation`` is a name of ``comparisons``. Gives booleans."""
+    function: Callable[[Array, Array], Array] = getattr(comparisons, relation)
+    return function(_wide(a, kind, ftz), _wide(b, kind, ftz))
+
+
+def halves(a: Array) -> tuple[Array, Array]:
+    """Cut pairs (uint32) into their lower and upper halves (uint16)."""
+    return a.astype(np.uint16), (a >> 16).astype(np.uint16)
+
+
+def pair(lower: Array, upper: Array) -> Array:
+    """Join lower and upper halves (uint16) into pairs (uint32)."""
+    return np.left_shift(upper, 16, dtype=np.uint32) | lower
+
+
+def _paired(function: Callable[..., Array]) -> Callable[..., Array]:
+    """Make the operation on pairs from the one on halves."""
+
+    def on_pairs(*operands: Array, **modifiers: Any) -> Array:
+        lower, upper = zip(*(halves(operand) for operand in operands), strict=True)
+        return pair(function(*lower, **modifiers), function(*upper, **modifiers))
+
+    return on_pairs
+
+
+def compare_pairs(relation: str, kind: str, a: Array, b: Array, *, ftz: bool = False) -> tuple[Array, Array]:
+    """Compare both halves of pairs: the booleans of the lower and of the upper ones (``setp.f16x2``)."""
+    (a_low, a_high), (b_low, b_high) = halves(a), halves(b)
+    return compare(relation, kind, a_low, b_low, ftz=ftz), compare(relation, kind, a_high, b_high, ftz=ftz)
+
+
+# --- one name for each opcode -------------------------------------------------------------------------------------
+
+add_f16 = add_rn_f16 = partial(add, "f16")
+sub_f16 = sub_rn_f16 = partial(sub, "f16")
+mul_f16 = mul_rn_f16 = partial(mul, "f16")
+fma_rn_f16 = partial(fma, "f16")
+neg_f16 = partial(neg, "f16")
+abs_f16 = partial(absolute, "f16")
+min_f16 = partial(_extreme, True, "f16")
+max_f16 = partial(_extreme, False, "f16")
+ex2_approx_f16 = partial(ex2, "f16")
+tanh_approx_f16 = partial(tanh, "f16")
+
+add_bf16 = add_rn_bf16 = partial(add, "bf16")
+sub_bf16 = sub_rn_bf16 = partial(sub, "bf16")
+mul_bf16 = mul_rn_bf16 = partial(mul, "bf16")
+fma_rn_bf16 = partial(fma, "bf16")
+neg_bf16 = partial(neg, "bf16")
+abs_bf16 = partial(absolute, "bf16")
+min_bf16 = partial(_extreme, True, "bf16")
+max_bf16 = partial(_extreme, False, "bf16")
+# The manual always flushes here.
+ex2_approx_ftz_bf16 = partial(ex2, "bf16", ftz=True)
+tanh_approx_bf16 = partial(tanh, "bf16")
+
+add_f16x2 = add_rn_f16x2 = _paired(add_f16)
+sub_f16x2 = sub_rn_f16x2 = _paired(sub_f16)
+mul_f16x2 = mul_rn_f16x2 = _paired(mul_f16)
+fma_rn_f16x2 = _paired(fma_rn_f16)
+neg_f16x2 = _paired(neg_f16)
+abs_f16x2 = _paired(abs_f16)
+min_f16x2 = _paired(min_f16)
+max_f16x2 = _paired(max_f16)
+ex2_approx_f16x2 = _paired(ex2_approx_f16)
+tanh_approx_f16x2 = _paired(tanh_approx_f16)
+
+add_bf16x2 = add_rn_bf16x2 = _paired(add_bf16)
+sub_bf16x2 = sub_rn_bf16x2 = _paired(sub_bf16)
+mul_bf16x2 = mul_rn_bf16x2 = _paired(mul_bf16)
+fma_rn_bf16x2 = _paired(fma_rn_bf16)
+neg_bf16x2 = _paired(neg_bf16)
+abs_bf16x2 = _paired(abs_bf16)
+min_bf16x2 = _paired(min_bf16)
+max_bf16x2 = _paired(max_bf16)
+ex2_approx_ftz_bf16x2 = _paired(ex2_approx_ftz_bf16)
+tanh_approx_bf16x2 = _paired(tanh_approx_bf16)

@@ -1,0 +1,130 @@
+"""Hold what the parser reads: operands, instructions, functions and variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+__all__ = [
+    "Access",
+    "Call",
+    "Function",
+    "Immediate",
+    "Instruction",
+    "Operand",
+    "Param",
+    "Register",
+    "Symbol",
+    "Variable",
+    "Vector",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Name one register; `negated` stands for ``!%p1``, `inverted` sign is spelt as its own instruction."""
+
+    name: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """Hold a literal: a Python integer, or the bits of a ``0f``/``0d`` literal with their width."""
+
+    value: int
+    float_bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """Name a label, variable, function, parameter or special register, with a byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Describe ``[base+offset]``; `coordinates` holds a texture's ``{x, y}``."""
+
+    base: Register | Symbol | Immediate
+    offset: int = 0
+    coordinates: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Group operands in braces, or the two destinations of ``%r1|%p1``."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Hold the three parts of a call: results, target and arguments."""
+
+    results: tuple[str, ...]
+    target: Register | Symbol
+    arguments: tuple[str, ...]
+
+
+Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
+
+
+@dataclass(slots=True)
+class Instruction:
+    """Hold one PTX instruction and where in the source it came from."""
+
+    opcode: str
+    operands: tuple[Operand, ...]
+    guard: Register | None
+    file: int
+    line: int
+    text: str
+    function: str
+
+    @property
+    def parts(self) -> list[str]:
+        """Split the opcode at its dots."""
+        return self.opcode.split(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """Describe one parameter: its byte offset in the block of parameters, size and alignment."""
+
+    name: str
+    offset: int
+    size: int
+    alignment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Describe a module or function variable.
+
+    `relocations` holds ``(offset, symbol, addend)`` of each 8-byte address among the initial bytes.
+    """
+
+    name: str
+    space: str
+    size: int
+    alignment: int
+    initial: bytes = b""
+    relocations: tuple[tuple[int, str, int], ...] = ()
+    external: bool = False
+
+
+@dataclass(slots=True)
+class Function:
+    """Hold one parsed body: its instructions in order, labels as instruction indices, and declarations."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    registers: dict[str, str] = field(default_factory=dict)
+    shared: dict[str, Variable] = field(default_factory=dict)
+    local: dict[str, Variable] = field(default_factory=dict)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    parameter_sizes: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,221 @@
+"""Launch a kernel: lay out its state, run its blocks in chunks, and say where a fault happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .faults import Fault
+from .instructions import Instruction
+from .observer import Observer
+from .parser import Entry, Module
+from .program import program_of
+from .scheduler import Chunk
+from .transfers import Memory
+
+if TYPE_CHECKING:
+    from .groups import Group
+
+__all__ = ["Launch", "Launched", "MemoryLike", "run"]
+
+# Enough lanes to hide the cost of a call, few enough to stay in the processor's cache.
+CHUNK_LANES = 32768
+_MOST_SHARED = 1 << 26
+_MOST_LOCAL = 1 << 28
+_MOST_CHUNKS = 8
+
+
+class MemoryLike(Protocol):
+    """Give a machine its global memory.
+
+    `bytes` views the whole reserved region from address `base` on, of which only what `extents` names may be touched.
+    `allocate` serves a kernel's malloc and gives 0 when the device's heap is exhausted; `release` serves its free and
+    tells whether the address was one of those.
+    """
+
+    base: int
+    bytes: NDArray[np.uint8]
+
+    @property
+    def generation(self) -> int: ...
+    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    def describe(self, address: int) -> str: ...
+    def texture(self, handle: int) -> Any: ...
+    def allocate(self, size: int) -> int: ...
+    def release(self, address: int) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Describe one launch: the entry, its shape in blocks and threads, and the packed parameters."""
+
+    entry: Entry
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    parameters: bytes = b""
+    cooperative: bool = False
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+
+class _Parameters(dict[tuple[int, str], Any]):
+    """Decode parameters once each, by offset and NumPy type."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        super().__init__()
+        self._data = data
+
+    def __missing__(self, key: tuple[int, str]) -> Any:
+        offset, dtype = key
+        size = np.dtype(dtype).itemsize
+        value = self[key] = self._data[offset : offset + size].copy().view(dtype)[0]
+        return value
+
+
+class Launched:
+    """Hold the state that all chunks of a launch share."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        memory: MemoryLike,
+        symbols: Mapping[str, int],
+        print_: Callable[[str], None],
+        steps: int | None,
+        properties: Mapping[str, int],
+        observer: Observer | None,
+    ) -> None:
+        entry = launch.entry
+        self.launch = launch
+        self.memory = memory
+        self.print = print_
+        self.properties = properties
+        self.observer = observer
+        self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
+        self.looks = 0
+        self._symbols = symbols
+        data = np.zeros(-(-len(launch.parameters) // 16) * 16 + 16, np.uint8)
+        data[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
+        self.parameter_bytes = data
+        self.parameter_size = max(entry.parameter_bytes, len(launch.parameters))
+        self.parameters = _Parameters(data)
+        self.threads = launch.block[0] * launch.block[1] * launch.block[2]
+        self.blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
+        self.shared_size = entry.static_shared_bytes + launch.shared_bytes
+        dynamic = [v.name for v in entry.module.shared.values() if v.external]
+        if dynamic and launch.shared_bytes:
+            self.shared_size = max(entry.shared_offsets[name] for name in dynamic) + launch.shared_bytes
+        self.program = program_of(entry)
+        self.context = self.program.context(self._uniform_specials(), observer is not None)
+        self.memory_access = Memory(self)
+        called = len(entry.module.reachable_bodies(entry.body)) > 0
+        self.local_size = self.program.main.local_bytes
+        if called:
+            bodies = sum(entry.module.function_local_bytes(body) for body in entry.module.reachable_bodies(entry.body))
+            self.local_size += max(properties.get("stack_limit", 1024), bodies)
+        self.printed: list[tuple[int, str]] = []
+
+    def _uniform_specials(self) -> frozenset[str]:
+        names = {
+            "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%gridid", "%nsmid",
+            "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size", "%cluster_ctarank",
+            "%cluster_nctarank", "%is_explicit_cluster",
+        }  # fmt: skip
+        names |= {f"%envreg{number}" for number in range(32)}
+        for axis, threads, blocks in zip("xyz", self.launch.block, self.launch.grid, strict=True):
+            names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_ctaid.{axis}", f"%cluster_nctaid.{axis}",
+                      f"%nclusterid.{axis}"}  # fmt: skip
+            if threads == 1:
+                names.add(f"%tid.{axis}")
+            if blocks == 1:
+                names |= {f"%ctaid.{axis}", f"%clusterid.{axis}"}
+        return frozenset(names)
+
+    def symbol(self, name: str) -> int:
+        """Give the address of a module variable."""
+        return self._symbols[name]
+
+    def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
+        """Say what happened, where in the source, and in which block and thread."""
+        launch = self.launch
+        lane = int(group.lane_numbers[position])
+        block, thread = divmod(lane, self.threads)
+        block += group.chunk.first
+        module = launch.entry.module
+        where = module.source(site.file, site.line)
+        inside = "" if site.function == launch.entry.name else f" (in {site.function})"
+        return (
+            f"kernel {launch.entry.name}{inside} at {where}: {what}; block {_triple(block, launch.grid)}, "
+            f"thread {_triple(thread, launch.block)}, instruction '{site.text}'"
+        )
+
+
+def _triple(index: int, shape: tuple[int, int, int]) -> str:
+    x = index % shape[0]
+    y = index // shape[0] % shape[1]
+    z = index // (shape[0] * shape[1])
+    return f"({x}, {y}, {z})"
+
+
+def run(
+    module: Module,
+    launch: Launch,
+    memory: MemoryLike,
+    *,
+    symbols: Mapping[str, int],
+    print_: Callable[[str], None],
+    steps: int | None = None,
+    properties: Mapping[str, int],
+    observer: Observer | None = None,
+) -> None:
+    """Execute a launch to its end.
+
+    `steps` limits the instructions that groups of lanes execute together. Raises Fault for an error that the
+    kernel made and UnsupportedError for an instruction outside the subset.
+    """
+    if launch.entry.module is not module:
+        raise ValueError(f"the entry {launch.entry.name} belongs to another module")
+    with np.errstate(all="ignore"):
+        launched = Launched(launch, memory, symbols, print_, steps, properties, observer)
+        if observer is not None:
+            observer.start(launched)
+        _run_chunks(launched)
+        if observer is not None:
+            observer.finish(launched)
+
+
+def _blocks_per_chunk(launched: Launched) -> int:
+    if launched.launch.cooperative:
+        return launched.blocks
+    count = max(1, CHUNK_LANES // launched.threads)
+    if launched.shared_size:
+        count = min(count, max(1, _MOST_SHARED // launched.shared_size))
+    if launched.local_size:
+        count = min(count, max(1, _MOST_LOCAL // (launched.local_size * launched.threads)))
+    return min(count, launched.blocks)
+
+
+def _run_chunks(launched: Launched) -> None:
+    """Run chunks in order; one whose blocks spin for others that haven't started gets them started beside it."""
+    each = _blocks_per_chunk(launched)
+    following = 0
+    active: list[Chunk] = []
+    try:
+        while active or following < launched.blocks:
+            pending = following < launched.blocks
+            if pending and len(active) < _MOST_CHUNKS:
+                active.append(Chunk(launched, following, min(each, launched.blocks - following)))
+                following += each
+            for chunk in list(active):
+                alone = len(active) == 1 and following >= launched.blocks
+                if chunk.run(alone):
+                    active.remove(chunk)
+                    chunk.print_out()
+    except Fault:
+        for chunk in active:
+            chunk.print_out()
+        raise

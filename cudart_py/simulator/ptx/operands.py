@@ -1,0 +1,212 @@
+"""Write the Python source of one block: operands in, results out, each viewed as the type that an opcode asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .control_flow import Block, Code
+from .faults import UnsupportedError
+from .instructions import Immediate, Instruction, Operand, Register, Symbol
+
+__all__ = ["DTYPES", "Value", "Writer", "dtype_of"]
+
+# PTX types as NumPy types; half precision and packed halves travel as bits.
+DTYPES = {
+    "b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2", "f16": "u2", "bf16": "u2",
+    "b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4", "f16x2": "u4", "bf16x2": "u4", "tf32": "u4",
+    "u16x2": "u4", "s16x2": "u4", "b64": "u8", "u64": "u8", "s64": "i8", "f64": "f8", "f32x2": "u8", "pred": "?",
+    "e4m3": "u1", "e5m2": "u1", "e4m3x2": "u2", "e5m2x2": "u2",
+    # NumPy has no 16-byte integers: complex numbers carry the bits, and nothing is ever computed with them.
+    "b128": "c16",
+}  # fmt: skip
+_SPECIALS_64 = {"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"}
+
+# An expression and whether it is a scalar: the same value for all lanes.
+Value = tuple[str, bool]
+
+
+def dtype_of(ptx_type: str) -> str:
+    """Give the NumPy type of a PTX type."""
+    return DTYPES[ptx_type]
+
+
+def _size(dtype: str) -> int:
+    return 1 if dtype == "?" else int(dtype[1:])
+
+
+class Writer:
+    """Collect the lines of one block's function, knowing which registers are scalars.
+
+    `namespace` receives every constant, function and instruction that the lines name.
+    """
+
+    def __init__(self, code: Code, block: Block, uniform: dict[int, bool], context: Any) -> None:
+        self.code = code
+        self.block = block
+        self.uniform = dict(uniform)
+        self.context = context
+        self.lines: list[str] = []
+        self.namespace: dict[str, Any] = {}
+        self._names: dict[int, set[str]] = {}
+        self._constants: dict[tuple[str, bytes], str] = {}
+        self._views: dict[tuple[int, str], str] = {}
+        self._temporaries = 0
+        self.instruction: Instruction | None = None
+
+    def emit(self, line: str) -> None:
+        """Add one line."""
+        self.lines.append(line)
+
+    def temporary(self) -> str:
+        """Give a fresh variable name."""
+        self._temporaries += 1
+        return f"t{self._temporaries}"
+
+    def unsupported(self, why: str = "") -> UnsupportedError:
+        """Make the error that names the instruction in hand."""
+        assert self.instruction is not None
+        return self.context.unsupported(self.instruction, why)  # type: ignore[no-any-return]  # because context is duck-typed here
+
+    def site(self) -> str:
+        """Name the instruction in hand in the generated source."""
+        name = f"X{id(self.instruction)}"
+        self.namespace[name] = self.instruction
+        return name
+
+    def bind(self, name: str, value: Any) -> str:
+        """Make `value` known to the lines as `name`."""
+        self.namespace[name] = value
+        return name
+
+    # --- reading
+
+    def constant(self, value: Any) -> str:
+        """Name a NumPy scalar."""
+        key = (value.dtype.str, value.tobytes())
+        name = self._constants.get(key)
+        if name is None:
+            name = self._constants[key] = f"k{len(self._constants)}"
+            self.namespace[name] = value
+        return name
+
+    def immediate(self, operand: Immediate, dtype: str) -> str:
+        """Name a literal as a NumPy scalar of a type."""
+        if operand.float_bits:
+            source = "f4" if operand.float_bits == 32 else "f8"
+            bits: Any = np.array(operand.value, f"u{source[1]}")
+            if dtype[0] == "f":
+                return self.constant(bits.view(source).astype(dtype)[()])
+            return self.constant(bits.astype(dtype)[()])
+        if dtype == "?":
+            return self.constant(np.bool_(operand.value))
+        if dtype[0] == "f":
+            return self.constant(np.array(float(operand.value), dtype)[()])
+        width = _size(dtype)
+        masked = operand.value & ((1 << 8 * width) - 1)
+        return self.constant(np.array(masked, f"u{width}").view(dtype)[()])
+
+    def value(self, operand: Operand, ptx_type: str) -> Value:
+        """Give an operand as an expression of a PTX type."""
+        return self.typed(operand, dtype_of(ptx_type))
+
+    def typed(self, operand: Operand, dtype: str) -> Value:
+        """Give an operand as an expression of a NumPy type."""
+        if isinstance(operand, Register):
+            slot = self.code.slot(operand.name)
+            name = self.read(slot, dtype)
+            return (f"~{name}" if operand.negated else name), self.uniform[slot]
+        if isinstance(operand, Immediate):
+            return self.immediate(operand, dtype), True
+        if isinstance(operand, Symbol):
+            return self._symbol(operand, dtype)
+        raise self.unsupported("operand form")
+
+    def read(self, slot: int, dtype: str) -> str:
+        """Name a slot's value viewed as, or cut down to, a NumPy type."""
+        storage = dtype_of(self.code.types[slot])
+        name = f"v{slot}"
+        if storage == dtype:
+            return name
+        known = self._views.get((slot, dtype))
+        if known is None:
+            known = self._views[slot, dtype] = f"v{slot}_{dtype}"
+            how = "view" if _size(storage) == _size(dtype) else "astype"
+            if (_size(storage) < _size(dtype) and dtype[0] == "f") or "?" in (storage, dtype):
+                raise self.unsupported(f"a {storage} register read as {dtype}")
+            self.emit(f"{known} = {name}.{how}({dtype})")
+            self._names.setdefault(slot, set()).add(known)
+        return known
+
+    def note(self, slot: int, name: str) -> None:
+        """Remember that a variable was derived from a slot, to be dropped with it."""
+        self._names.setdefault(slot, set()).add(name)
+
+    def known(self, slot: int, key: str) -> str | None:
+        """Give the variable derived from a slot under `key` since the slot's last change."""
+        return self._views.get((slot, key))
+
+    def remember(self, slot: int, key: str, name: str) -> None:
+        """Keep a variable derived from a slot until the slot changes."""
+        self._views[slot, key] = name
+        self.note(slot, name)
+
+    def _symbol(self, symbol: Symbol, dtype: str) -> Value:
+        name = symbol.name
+        if name == "WARP_SZ":
+            return self.constant(np.array(32, dtype)[()]), True
+        if name.startswith("%"):
+            uniform = self.context.special_is_uniform(name)
+            wide = "u8" if name in _SPECIALS_64 else "u4"
+            expression = f"g.special({name!r})"
+            return (expression if wide == dtype else f"{expression}.astype({dtype})"), uniform
+        if name in self.context.shared_offsets:
+            return self.constant(np.array(self.context.shared_offsets[name] + symbol.offset, dtype)[()]), True
+        if name in self.code.local_offsets:
+            return f"{dtype}.type(g.stack + {self.code.local_offsets[name] + symbol.offset})", True
+        if name in self.context.parameters:
+            return self.constant(np.array(self.context.parameters[name] + symbol.offset, dtype)[()]), True
+        if name in self.context.functions:
+            return self.constant(np.array(self.context.functions[name], dtype)[()]), True
+        if name in self.context.variables:
+            return f"{dtype}.type(g.chunk.launched.symbol({name!r}) + {symbol.offset})", True
+        raise self.unsupported(f"symbol {name}")
+
+    # --- writing
+
+    def write(self, operand: Operand, expression: str, dtype: str, uniform: bool) -> None:
+        """Assign an expression of a NumPy type to a register, widened or viewed as the register's own type."""
+        if isinstance(operand, Symbol) and operand.name == "_":
+            self.emit(expression)
+            return
+        if not isinstance(operand, Register):
+            raise self.unsupported("destination form")
+        self.write_slot(self.code.slot(operand.name), expression, dtype, uniform)
+
+    def write_slot(self, slot: int, expression: str, dtype: str, uniform: bool) -> None:
+        """Assign an expression of a NumPy type to a slot."""
+        storage = dtype_of(self.code.types[slot])
+        if storage != dtype:
+            if "?" in (storage, dtype):
+                raise self.unsupported(f"a {dtype} value for a {storage} register")
+            if _size(storage) == _size(dtype):
+                expression = f"({expression}).view({storage})"
+            elif dtype[0] == "i" and _size(dtype) < _size(storage):
+                expression = f"({expression}).astype(i{_size(storage)}).view({storage})"
+            else:
+                expression = f"({expression}).astype(u{_size(storage)})"
+                if storage[0] == "f":
+                    expression += f".view({storage})"
+        self.emit(f"v{slot} = {expression}")
+        self.uniform[slot] = uniform
+        for key in [key for key in self._views if key[0] == slot]:
+            del self._views[key]
+        self._names.setdefault(slot, set()).add(f"v{slot}")
+
+    def drop(self, slot: int) -> None:
+        """Let go of a slot's array and what was derived from it, so that its memory is used again while warm."""
+        names = sorted(self._names.pop(slot, set()) | {f"v{slot}"})
+        self.emit(" = ".join(names) + " = None")
+        for key in [key for key in self._views if key[0] == slot]:
+            del self._views[key]

@@ -1,0 +1,259 @@
+"""Find the bytes of addresses: global, shared, local, constant and parameter memory, and generic windows.
+
+Every access is checked before it touches anything: the lowest and highest address of the group against the
+allocation that the same instruction used last, and only when that fails, lane by lane.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .addresses import Address, Mixed
+from .faults import Fault
+
+if TYPE_CHECKING:
+    from .groups import Group
+    from .instructions import Instruction
+    from .launch import Launched
+
+__all__ = ["ELEMENTS", "LOCAL_WINDOW", "PARAM_WINDOW", "SHARED_WINDOW", "WORKSPACE_WINDOW", "Resolver", "Space"]
+
+Array = NDArray[Any]
+ndarray = np.ndarray
+
+# Windows of generic addresses lie above everything that a process can map.
+SHARED_WINDOW = 1 << 50
+LOCAL_WINDOW = 1 << 51
+PARAM_WINDOW = 1 << 52
+WORKSPACE_WINDOW = 1 << 54
+_WINDOW_BYTES = 1 << 49
+
+ELEMENTS = {name: np.dtype(name) for name in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "c16")}
+
+
+class Space:
+    """Hold the bytes of one kind of memory with a view for each element type.
+
+    `size` is what one block, lane or launch has of it; None stands for global memory, which has allocations.
+    """
+
+    def __init__(self, name: str, data: NDArray[np.uint8], size: int | None, window: int = 0) -> None:
+        self.name = name
+        self.size = size
+        self.window = window
+        self.bytes = data
+        whole = data[: len(data) & ~15]
+        self.views: dict[str, Array] = {name: whole.view(dtype) for name, dtype in ELEMENTS.items()}
+
+
+def _summary(values: Any) -> tuple[Any, int, int, int]:
+    """Give values as int64 with their least, greatest and or-ed value."""
+    if values.__class__ is ndarray:
+        signed = values.view(np.int64) if values.itemsize == 8 else values.astype(np.int64)
+        return signed, int(signed.min()), int(signed.max()), int(np.bitwise_or.reduce(signed))
+    value = int(values)
+    if value >= 1 << 63:
+        value -= 1 << 64
+    return value, value, value, value
+
+
+class Resolver:
+    """Place addresses in their spaces and check them, for the groups of one launch."""
+
+    def __init__(self, launched: Launched) -> None:
+        self.launched = launched
+        memory = launched.memory
+        self.base = memory.base
+        self._global = Space("global", memory.bytes, None)
+        self._extents: dict[int, tuple[int, int]] = {}
+        self._starts, self._ends = memory.extents()
+        self._generation = memory.generation
+        self._params = Space("param", launched.parameter_bytes, launched.parameter_size, PARAM_WINDOW)
+        self._workspace = Space("workspace", np.zeros(4096, np.uint8), 4096, WORKSPACE_WINDOW)
+
+    def forget(self) -> None:
+        """Look allocations up anew, because a kernel made or freed some."""
+        self._extents.clear()
+
+    # --- addresses
+
+    def global_(self, group: Group, values: Any) -> Address:
+        """Place global or constant addresses."""
+        places, low, high, bits = _summary(values)
+        return Address(self._global, group, places - self.base, low, high, bits)
+
+    def shared(self, group: Group, values: Any) -> Address:
+        """Place addresses in each lane's block's shared memory."""
+        places, low, high, bits = _summary(values)
+        return Address(group.chunk.shared, group, places + group.shared_base, low, high, bits)
+
+    def local(self, group: Group, values: Any) -> Address:
+        """Place addresses in each lane's own memory."""
+        places, low, high, bits = _summary(values)
+        return Address(group.chunk.local, group, places + group.local_base, low, high, bits)
+
+    def param(self, group: Group, values: Any) -> Address:
+        """Place addresses in the launch's block of parameters."""
+        places, low, high, bits = _summary(values)
+        return Address(self._params, group, places, low, high, bits)
+
+    def generic(self, group: Group, values: Any) -> Address | Mixed:
+        """Place generic addresses: by window, and in parts when lanes differ."""
+        if values.__class__ is not ndarray:
+            values = np.full(group.n, values)
+        places, low, high, bits = _summary(values)
+        if low >= 0 and high < SHARED_WINDOW:
+            return Address(self._global, group, places - self.base, low, high, bits)
+        kind = self._kind(low)
+        if kind == self._kind(high):
+            return self._windowed(group, kind, places, low, high, bits, None)
+        kinds = np.frompyfunc(self._kind, 1, 1)(places).astype("U9")
+        parts = []
+        for name in np.unique(kinds):
+            positions = np.flatnonzero(kinds == name)
+            chosen = places.take(positions)
+            part = self._windowed(
+                group, str(name), chosen, int(chosen.min()), int(chosen.max()), int(np.bitwise_or.reduce(chosen)), positions
+            )
+            parts.append((positions, part))
+        return Mixed(group, parts)
+
+    @staticmethod
+    def _kind(address: int) -> str:
+        if 0 <= address - SHARED_WINDOW < _WINDOW_BYTES:
+            return "shared"
+        if 0 <= address - LOCAL_WINDOW < _WINDOW_BYTES:
+            return "local"
+        if 0 <= address - PARAM_WINDOW < _WINDOW_BYTES:
+            return "param"
+        if 0 <= address - WORKSPACE_WINDOW < _WINDOW_BYTES:
+            return "workspace"
+        return "global"
+
+    def _windowed(
+        self, group: Group, kind: str, places: Any, low: int, high: int, bits: int, positions: Array | None
+    ) -> Address:
+        def chosen(base: Any) -> Any:
+            return base.take(positions) if positions is not None and base.__class__ is ndarray else base
+
+        if kind == "shared":
+            space, base, window = group.chunk.shared, chosen(group.shared_base), SHARED_WINDOW
+        elif kind == "local":
+            space, base, window = group.chunk.local, chosen(group.local_base), LOCAL_WINDOW
+        elif kind == "param":
+            space, base, window = self._params, 0, PARAM_WINDOW
+        elif kind == "workspace":
+            space, base, window = self._workspace, 0, WORKSPACE_WINDOW
+        else:
+            return Address(self._global, group, places - self.base, low, high, bits)
+        return Address(space, group, places + (base - window), low - window, high - window, bits & (window - 1))
+
+    # --- checks
+
+    def check(self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None = None) -> None:
+        """Raise Fault unless all bytes from `offset` on may be touched and are aligned to `size`."""
+        if (address.bits | offset) & (size - 1):
+            self._check_alignment(address, offset, size, site, positions)
+        low = address.low + offset
+        end = address.high + offset + size
+        limit = address.space.size
+        if limit is not None:
+            if low < 0 or end > limit:
+                self._fail_outside(address, offset, size, site, positions)
+            return
+        extent = self._extents.get(id(site))
+        if extent is None or low < extent[0] or end > extent[1]:
+            self._check_extents(address, offset, size, site, positions)
+
+    def _check_alignment(
+        self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
+    ) -> None:
+        seen = self._seen(address) + offset
+        wrong = np.flatnonzero(seen & (size - 1))
+        if len(wrong):
+            position = int(wrong[0])
+            if self._outside(address.space, seen[position], size):
+                self._fail_outside(address, offset, size, site, positions)
+            self._fail("CUDA_ERROR_MISALIGNED_ADDRESS", f"needs an address aligned to {size} bytes", address, position,
+                       int(seen[position]), size, site, positions)  # fmt: skip
+
+    def _check_extents(
+        self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
+    ) -> None:
+        memory = self.launched.memory
+        if memory.generation != self._generation:
+            self._generation = memory.generation
+            self._starts, self._ends = memory.extents()
+            self._extents.clear()
+        low, end = address.low + offset, address.high + offset + size
+        index = int(np.searchsorted(self._starts, low, "right")) - 1
+        if index >= 0 and end <= self._ends[index]:
+            self._extents[id(site)] = (int(self._starts[index]), int(self._ends[index]))
+            return
+        seen = self._seen(address) + offset
+        found = np.searchsorted(self._starts, seen, "right") - 1
+        if not len(self._starts) or ((found < 0) | (seen + size > self._ends[found])).any():
+            self._fail_outside(address, offset, size, site, positions)
+
+    def _seen(self, address: Address) -> Array:
+        """Give addresses as the kernel sees them, one for each lane or a single one."""
+        if address.low == address.high:
+            return np.array([address.low], np.int64)
+        if address.space is self._global:
+            return np.asarray(address.places + self.base)
+        if address.space.name == "shared":
+            base = address.group.shared_base
+        elif address.space.name == "local":
+            base = address.group.local_base
+        else:
+            base = 0
+        if base.__class__ is ndarray and len(base) != len(address.places):
+            # Part of a mixed access: addresses within an arena repeat at the arena's stride.
+            stride = address.group.chunk.shared_stride if address.space.name == "shared" else address.group.chunk.local_stride
+            return np.asarray(address.places % stride)
+        return np.asarray(address.places - base)
+
+    def _outside(self, space: Space, seen: Any, size: int) -> bool:
+        if space.size is not None:
+            return bool(seen < 0 or seen + size > space.size)
+        index = int(np.searchsorted(self._starts, seen, "right")) - 1
+        return index < 0 or bool(seen + size > self._ends[index])
+
+    def _fail_outside(
+        self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
+    ) -> None:
+        seen = self._seen(address) + offset
+        for position, value in enumerate(seen):
+            if self._outside(address.space, value, size):
+                break
+        self._fail("CUDA_ERROR_ILLEGAL_ADDRESS", "is out of bounds", address, position, int(seen[position]), size, site,
+                   positions)  # fmt: skip
+
+    def _fail(
+        self,
+        status: str,
+        what: str,
+        address: Address,
+        position: int,
+        seen: int,
+        size: int,
+        site: Instruction,
+        positions: Array | None,
+    ) -> None:
+        if positions is not None:
+            position = int(positions[position])
+        space = address.space
+        if space.size is None:
+            where = self.launched.memory.describe(seen)
+        else:
+            where = f"{space.name} memory has {space.size} bytes here"
+        kind = "write" if site.opcode.startswith(("st", "red", "atom")) else "read"
+        raise Fault(
+            status,
+            self.launched.located(
+                f"a {space.name} {kind} of {size} bytes at {seen:#x} {what}: {where}", site, address.group, position
+            ),
+        )

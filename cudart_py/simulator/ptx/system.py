@@ -1,0 +1,146 @@
+"""Answer the calls that a kernel makes to the system: printf, the heap and failed assertions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .faults import Fault
+from .printf import Format
+from .textures import Texture, sample
+
+if TYPE_CHECKING:
+    from .groups import Group
+    from .instructions import Instruction
+    from .launch import Launched
+
+__all__ = ["System"]
+
+Array = NDArray[Any]
+
+
+class System:
+    """Stand for the functions that the device's runtime brings."""
+
+    def __init__(self, launched: Launched) -> None:
+        self._launched = launched
+
+    def _text(self, group: Group, address: int, site: Instruction) -> str:
+        """Read the text at a generic address up to its zero byte."""
+        memory = self._launched.memory_access
+        data = bytearray()
+        while True:
+            place = memory.generic(group, np.full(1, address + len(data), np.uint64))
+            byte = int(memory.load(place, 0, "u1", 0, site)[0])
+            if not byte:
+                return data.decode(errors="replace")
+            data.append(byte)
+
+    def assertfail(
+        self, group: Group, message: Any, file: Any, line: Any, function: Any, size: Any, *, site: Instruction
+    ) -> None:
+        """Print what C's assert prints for each lane, and end the launch."""
+        launched = self._launched
+
+        def first(value: Any) -> int:
+            return int(value[0] if value.__class__ is np.ndarray else value)
+
+        text = self._text(group, first(message), site)
+        where = f"{self._text(group, first(file), site)}:{first(line)}: {self._text(group, first(function), site)}"
+        threads = launched.threads
+        block_shape, grid_shape = launched.launch.block, launched.launch.grid
+        for lane in group.lane_numbers:
+            block, thread = divmod(int(lane), threads)
+            b = _coordinates(block + group.chunk.first, grid_shape)
+            t = _coordinates(thread, block_shape)
+            line_text = f"{where}: block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}] Assertion `{text}` failed.\n"
+            group.chunk.printed.append((block, line_text))
+        raise Fault("CUDA_ERROR_ASSERT", launched.located(f"assertion `{text}` failed ({where})", site, group, 0))
+
+    def vprintf(self, group: Group, format_: Any, arguments: Any, *, site: Instruction) -> Array:
+        """Print for each lane in order; gives the number of arguments, as the device does."""
+        out = np.empty(group.n, np.uint32)
+        formats = np.broadcast_to(format_, group.n)
+        buffers = np.broadcast_to(arguments, group.n)
+        blocks = group.chunk.block_of_lane[group.lane_numbers]
+        for address in np.unique(formats):
+            places = np.flatnonzero(formats == address)
+            parsed = Format(self._text(group, int(address), site))
+            data = self._bytes(group, buffers, places, parsed.size, site)
+            for place, row in zip(places, data, strict=True):
+                text = parsed.render(row.tobytes(), lambda at: self._text(group, at, site))
+                group.chunk.printed.append((int(blocks[place]), text))
+            out[places] = parsed.count
+        return out
+
+    def _bytes(self, group: Group, addresses: Array, places: Array, size: int, site: Instruction) -> Array:
+        """Read `size` bytes from each of some lanes' buffers, as rows."""
+        words = -(-size // 4)
+        if not words:
+            return np.zeros((len(places), 0), np.uint8)
+        memory = self._launched.memory_access
+        # The buffers of other lanes are not looked at: theirs may hold anything.
+        chosen = addresses.copy()
+        chosen[:] = addresses[places[0]]
+        chosen[places] = addresses[places]
+        place = memory.generic(group, chosen)
+        columns = [memory.load(place, 4 * word, "u4", 2, site) for word in range(words)]
+        return np.stack([column[places] for column in columns], axis=1).view(np.uint8)
+
+    def malloc(self, group: Group, size: Any, *, site: Instruction) -> Array:
+        """Allocate on the device's heap, lane by lane; gives 0 where it is exhausted."""
+        memory = self._launched.memory
+        sizes = np.broadcast_to(size, group.n)
+        out = np.zeros(group.n, np.uint64)
+        for lane, wanted in enumerate(sizes):
+            out[lane] = memory.allocate(int(wanted)) if wanted else 0
+        self._launched.memory_access.forget()
+        return out
+
+    def free(self, group: Group, pointer: Any, *, site: Instruction) -> None:
+        """Give memory back to the device's heap, lane by lane; null pointers are ignored."""
+        launched = self._launched
+        for lane, address in enumerate(np.broadcast_to(pointer, group.n)):
+            if address and not launched.memory.release(int(address)):
+                what = f"free({int(address):#x}), which malloc didn't give: {launched.memory.describe(int(address))}"
+                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", launched.located(what, site, group, lane))
+        launched.memory_access.forget()
+
+
+    def texture(
+        self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, site: Instruction
+    ) -> list[Array]:
+        """Sample a texture object for each lane; lanes may hold different ones."""
+        handles = np.broadcast_to(handle, group.n)
+        out = [np.empty(group.n, dtype) for _ in range(4)]
+        for value in np.unique(handles):
+            places = np.flatnonzero(handles == value)
+            texture = self._texture(group, int(value), site, int(places[0]))
+            memory = self._launched.memory
+            start = texture.address - memory.base
+            y = coordinates[1][places] if len(coordinates) > 1 else None
+            channels = sample(texture, memory.bytes[start : start + texture.size], coordinates[0][places], y, dtype)
+            for channel, found in zip(out, channels, strict=True):
+                channel[places] = found
+        return out
+
+    def _texture(self, group: Group, handle: int, site: Instruction, position: int) -> Texture:
+        launched = self._launched
+        try:
+            texture: Texture = launched.memory.texture(handle)
+        except KeyError:
+            what = f"{handle:#x} is no texture object"
+            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", launched.located(what, site, group, position)) from None
+        starts, ends = launched.memory.extents()
+        index = int(np.searchsorted(starts, texture.address, "right")) - 1
+        if index < 0 or texture.address + texture.size > ends[index]:
+            where = launched.memory.describe(texture.address)
+            what = f"the memory of texture {handle:#x} is gone: {where}"
+            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", launched.located(what, site, group, position))
+        return texture
+
+
+def _coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])

@@ -1,0 +1,291 @@
+"""Work: the lazy queue. What streams are given waits here and runs as late as the driver's rules allow.
+
+A piece of work names what it comes after: the piece before it in its stream, the events it waits for, and what the
+legacy default stream's barriers imply. Completing a piece runs all that it comes after, in the order in which it was
+enqueued, and nothing else. Synchronising a context completes its streams, the one used last first: an order that the
+driver's rules allow, in which a dependency that was forgotten shows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from cuda.bindings.driver import CUresult
+
+from .errors import StatusError
+from .reports import put_report
+
+if TYPE_CHECKING:
+    from .capture import Capture
+    from .contexts import Context
+
+__all__ = ["FaultError", "Operation", "Stream", "Work", "complete", "complete_context", "enqueue", "step"]
+
+_sequence = itertools.count(1)
+_stream_ids = itertools.count(1)
+
+# A GPU's queue is bounded too: a launch that finds it full waits for older work.
+_LONGEST_QUEUE = 1024
+
+
+class Operation(Protocol):
+    """What a piece of work does; graph nodes hold the same objects."""
+
+    def run(self, context: Context) -> None:
+        """Do it now; raise FaultError when it can't be done."""
+
+
+class FaultError(Exception):
+    """What went wrong in a piece of work; a sticky one ends its context."""
+
+    def __init__(self, status: CUresult, report: str, *, sticky: bool = True) -> None:
+        super().__init__(report)
+        self.status = status
+        self.report = report
+        self.sticky = sticky
+
+
+class Stream:
+    """A stream's place in the queue: its last piece of work."""
+
+    __slots__ = (
+        "attributes",
+        "blocking",
+        "capture",
+        "context",
+        "flags",
+        "handle",
+        "identity",
+        "is_legacy",
+        "priority",
+        "tail",
+    )
+
+    def __init__(
+        self, context: Context, *, handle: int = 0, flags: int = 0, priority: int = 0, is_legacy: bool = False
+    ) -> None:
+        self.context = context
+        self.handle = handle
+        self.flags = flags
+        self.priority = priority
+        self.blocking = not flags & 1
+        self.is_legacy = is_legacy
+        self.identity = next(_stream_ids)
+        self.tail: Work | None = None
+        self.capture: Capture | None = None
+        self.attributes: dict[int, object] = {}
+
+
+class Work:
+    """A piece of work in a stream; without an operation it only marks a place."""
+
+    __slots__ = ("after", "context", "done", "operation", "sequence", "time")
+
+    def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...]) -> None:
+        self.context = context
+        self.operation = operation
+        self.after = after
+        self.sequence = next(_sequence)
+        self.done = False
+        self.time = 0
+
+    def run(self) -> None:
+        """Do the work; a fault ends what its context still has."""
+        context = self.context
+        context.pending -= 1
+        # Done from here on, also for what a finalizer asks in the middle of it.
+        self.done = True
+        self.after = ()
+        operation = self.operation
+        self.operation = None
+        if operation is not None and context.sticky is None:
+            try:
+                operation.run(context)
+            except FaultError as fault:
+                put_report(fault.report)
+                if fault.sticky:
+                    context.sticky = fault.status
+                elif context.failure is None:
+                    context.failure = fault.status
+            except Exception:
+                # A mistake of the simulator's own. What is queued behind it must not run as if nothing were.
+                put_report(f"an error inside the simulator:\n{traceback.format_exc()}")
+                context.sticky = CUresult.CUDA_ERROR_UNKNOWN
+        self.time = time.perf_counter_ns()
+
+
+class _Runner:
+    """Whether work is running now, and what a finalizer asked for meanwhile and must wait."""
+
+    def __init__(self) -> None:
+        self.running = False
+        self.in_callback = False
+        self.postponed: list[Callable[[], None]] = []
+
+    def run(self, pieces: Iterable[Work]) -> None:
+        """Run pieces of work in the order given, then what was postponed."""
+        self.running = True
+        try:
+            for work in pieces:
+                if not work.done:
+                    work.run()
+        finally:
+            self.running = False
+        while self.postponed:
+            self.postponed.pop(0)()
+
+
+runner = _Runner()
+
+
+def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
+    """Put a piece of work into a stream, after the others' completion too, and return it."""
+    context = stream.context
+    after = []
+    tail = stream.tail
+    if tail is not None and not tail.done:
+        after.append(tail)
+    busy = context.busy
+    if stream.is_legacy:
+        for blocking in list(busy):
+            last = blocking.tail
+            if last is None or last.done:
+                busy.pop(blocking, None)
+            elif blocking.blocking and blocking is not stream:
+                after.append(last)
+    elif stream.blocking:
+        last = context.legacy.tail
+        if last is not None and not last.done:
+            after.append(last)
+    after.extend(other for other in others if not other.done)
+    if context.pending >= _LONGEST_QUEUE and not runner.running:
+        complete_work(after)
+        after = []
+    work = Work(context, operation, tuple(after))
+    stream.tail = work
+    busy[stream] = None
+    context.pending += 1
+    return work
+
+
+def join_all(stream: Stream, contexts: Iterable[Context]) -> None:
+    """Let a stream's next work come after all that contexts have."""
+    others = [other.tail for context in contexts for other in list(context.busy) if other.tail is not None]
+    enqueue(stream, None, *others)
+
+
+def fork_all(stream: Stream, contexts: Iterable[Context]) -> None:
+    """Let what contexts are given next come after what a stream has."""
+    if stream.tail is None:
+        return
+    for context in contexts:
+        for other in dict.fromkeys((context.legacy, *context.busy)):
+            if other is not stream:
+                enqueue(other, None, stream.tail)
+
+
+def complete(work: Work | None) -> None:
+    """Run a piece of work and all that it comes after, nothing else; raise the first failure."""
+    if work is not None and not work.done:
+        complete_work((work,))
+
+
+def complete_work(targets: Iterable[Work]) -> None:
+    """Run pieces of work and all that they come after, in the order of their enqueuing."""
+    contexts = dict.fromkeys(target.context for target in targets)
+    if runner.running:
+        # Host functions may not ask for this. A finalizer that the garbage collector ran in the middle of other
+        # work can't wait for that work, and what it wants to free stays until it is done.
+        if runner.in_callback:
+            raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
+        return
+    runner.run(_needed(targets))
+    for context in contexts:
+        context.after_work()
+        context.raise_failure()
+
+
+def _needed(targets: Iterable[Work]) -> list[Work]:
+    found: dict[Work, None] = {}
+    waiting = list(targets)
+    while waiting:
+        work = waiting.pop()
+        if not work.done and work not in found:
+            found[work] = None
+            waiting.extend(work.after)
+    return sorted(found, key=lambda work: work.sequence)
+
+
+def predecessors(work: Work) -> set[Work]:
+    """Return a piece of work and all undone work that it comes after."""
+    return set(_needed((work,)))
+
+
+def step(work: Work | None) -> bool:
+    """Run one piece of what a piece of work needs; return whether it had been complete before."""
+    if work is None or work.done:
+        return True
+    if not runner.running:
+        runner.run(_needed((work,))[:1])
+        work.context.after_work()
+        work.context.raise_failure()
+    return False
+
+
+def complete_context(context: Context) -> None:
+    """Run all work of a context, the stream used last first."""
+    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None and not stream.tail.done]
+    tails.sort(key=lambda work: -work.sequence)
+    failure: StatusError | None = None
+    for tail in tails:
+        try:
+            complete(tail)
+        except StatusError as error:
+            failure = failure or error
+    # Finalizers may have given streams more work meanwhile.
+    for stream in [stream for stream in list(context.busy) if stream.tail is None or stream.tail.done]:
+        context.busy.pop(stream, None)
+    context.after_work()
+    if failure is not None:
+        raise failure
+
+
+def abandon(context: Context) -> None:
+    """Drop the work of a context that ends; what other contexts have does not wait for it any longer."""
+    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
+    for work in _needed(tails):
+        if work.context is context:
+            work.done = True
+            work.after = ()
+            work.operation = None
+    context.busy.clear()
+
+
+# The captures under way, of all threads.
+captures: list[Capture] = []
+
+
+def refuse_while_capturing() -> None:
+    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and spoil the capture, where a capture forbids unsafe calls."""
+    from .capture import forbidding
+
+    found = forbidding()
+    if found:
+        for capture in found:
+            capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+
+
+def refuse_implicit(stream: Stream) -> None:
+    """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream while it would wait for a captured one."""
+    if not stream.is_legacy:
+        return
+    found = [capture for capture in captures if capture.blocks_legacy(stream.context)]
+    if found:
+        for capture in found:
+            capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)

@@ -1,0 +1,39 @@
+"""A driver of its own for each test, beside the one that cudart_py uses in the same process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cudart_py.simulator import driver
+from tests.simulator.kernels import ptx
+from tests.simulator.support import HostCalls, fresh_devices, ok
+
+
+@pytest.fixture
+def two_devices() -> Iterator[list[Any]]:
+    """Two devices of 64 MiB, the first one's context current; yields both contexts."""
+    restore = fresh_devices(2, 64 << 20)
+    handles = [ok(driver.cuDevicePrimaryCtxRetain(ordinal)) for ordinal in range(2)]
+    ok(driver.cuCtxSetCurrent(handles[0]))
+    yield handles
+    restore()
+
+
+@pytest.fixture
+def context(two_devices: list[Any]) -> Any:
+    """The current context, of the first of two devices of 64 MiB."""
+    return two_devices[0]
+
+
+@pytest.fixture
+def calls() -> HostCalls:
+    """Host functions that note their order."""
+    return HostCalls()
+
+
+@pytest.fixture
+def module(context: Any) -> Any:
+    return ok(driver.cuModuleLoadData(ptx()))

@@ -1,0 +1,88 @@
+"""Kernels that the tests of modules, launches and graphs share, and short ways to launch them."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver as bindings
+
+from cudart_py.simulator import driver
+from tests.simulator.support import Status, compile_ptx, download, ok
+
+SOURCE = r"""
+__constant__ int table[4] = {10, 20, 30, 40};
+__device__ int counter = 5;
+__device__ int *where = &counter;
+struct Pair { float first; double second; };
+
+extern "C" __global__ void add(int *x, int value, unsigned int n) {
+    unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] += value + table[i % 4];
+}
+extern "C" __global__ void pairs(double *x, Pair pair, char scale) { *x = scale * (pair.first + pair.second); }
+extern "C" __global__ void bump() { *where += 1; }
+extern "C" __global__ void tile() {
+    volatile __shared__ int cells[100];
+    cells[threadIdx.x] = 1;
+}
+extern "C" __global__ void __launch_bounds__(128) bounded(int *x) { x[threadIdx.x] = 1; }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) clustered(int *x) { x[blockIdx.x] = 1; }
+extern "C" __global__ void spoil() { *(int *)8 = 1; }
+"""
+Attribute = bindings.CUfunction_attribute
+INVALID = Status.CUDA_ERROR_INVALID_VALUE
+
+
+@functools.cache
+def ptx() -> bytes:
+    return compile_ptx(SOURCE)
+
+
+def function(module: Any, name: str) -> Any:
+    return ok(driver.cuModuleGetFunction(module, name.encode()))
+
+
+def attribute(kernel: Any, name: str) -> int:
+    return int(ok(driver.cuFuncGetAttribute(getattr(Attribute, f"CU_FUNC_ATTRIBUTE_{name}"), kernel)))
+
+
+def launch(kernel: Any, *parameters: Any, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), shared: int = 0) -> Any:
+    """Launch with ctypes objects as parameters; the result's status."""
+    pointers = (ctypes.c_void_p * max(len(parameters), 1))(*map(ctypes.addressof, parameters))
+    (status,) = driver.cuLaunchKernel(kernel, *grid, *block, shared, 0, ctypes.addressof(pointers), 0)
+    return status
+
+
+def value_of(address: int) -> int:
+    return int(download(address, 1, np.int32)[0])
+
+
+def with_counts(name: str, registers: int) -> bytes:
+    note = f"// cudart-py: registers {name}={registers} spills=0 stack=24\n"
+    return ptx().rstrip(b"\0") + b"\n" + note.encode() + b"\0"
+
+
+def configuration(grid: int, **attributes: Any) -> Any:
+    config = bindings.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid, 1, 1
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1
+    given = []
+    for name, value in attributes.items():
+        item = bindings.CUlaunchAttribute()
+        item.id = getattr(bindings.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
+        content = bindings.CUlaunchAttributeValue()
+        if name == "CLUSTER_DIMENSION":
+            content.clusterDim.x, content.clusterDim.y, content.clusterDim.z = value
+        else:
+            content.cooperative = value
+        item.value = content
+        given.append(item)
+    config.attrs, config.numAttrs = given, len(given)
+    return config
+
+
+def blocks(kernel: Any, threads: int, shared: int = 0) -> int:
+    return int(ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, threads, shared)))

@@ -1,0 +1,111 @@
+"""Devices: what they are and what they answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from cuda.bindings import driver as bindings
+
+from cudart_py.simulator import driver
+from tests.simulator.support import SUCCESS, Status, ok
+
+Attribute = bindings.CUdevice_attribute
+
+
+@pytest.mark.parametrize("attribute", list(Attribute), ids=lambda attribute: attribute.name)
+def test_every_attribute_is_answered_but_the_end_mark(context: Any, attribute: Any) -> None:
+    status, value = driver.cuDeviceGetAttribute(attribute, 0)
+    if attribute == Attribute.CU_DEVICE_ATTRIBUTE_MAX:
+        assert status == Status.CUDA_ERROR_INVALID_VALUE
+    else:
+        assert status == SUCCESS
+        assert isinstance(value, int)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("COMPUTE_CAPABILITY_MAJOR", 9),
+        ("COMPUTE_CAPABILITY_MINOR", 0),
+        ("MULTIPROCESSOR_COUNT", 132),
+        ("WARP_SIZE", 32),
+        ("MAX_THREADS_PER_BLOCK", 1024),
+        ("MAX_SHARED_MEMORY_PER_BLOCK", 49152),
+        ("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", 232448),
+        ("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 233472),
+    ],
+)
+def test_the_card_is_like_an_h200(context: Any, name: str, value: int) -> None:
+    assert ok(driver.cuDeviceGetAttribute(getattr(Attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), 0)) == value
+
+
+def test_name_is_cut_to_the_length_given(context: Any) -> None:
+    assert ok(driver.cuDeviceGetName(10, 0)) == b"cudart-py\0"
+    assert ok(driver.cuDeviceGetName(64, 0)).rstrip(b"\0") == b"cudart-py simulator (sm_90)"
+
+
+def test_devices_have_different_uuids_and_places(context: Any) -> None:
+    assert ok(driver.cuDeviceGetUuid(0)).bytes != ok(driver.cuDeviceGetUuid(1)).bytes
+    assert ok(driver.cuDeviceGetPCIBusId(32, 0)) != ok(driver.cuDeviceGetPCIBusId(32, 1))
+
+
+def test_a_device_is_found_by_its_place(context: Any) -> None:
+    place = ok(driver.cuDeviceGetPCIBusId(32, 1))
+    assert int(ok(driver.cuDeviceGetByPCIBusId(place))) == 1
+
+
+@pytest.mark.parametrize("ordinal", [-1, 2, 100])
+def test_an_ordinal_without_device_is_an_invalid_device(context: Any, ordinal: int) -> None:
+    assert driver.cuDeviceGet(ordinal) == (Status.CUDA_ERROR_INVALID_DEVICE, None)
+
+
+def test_every_status_has_a_name_and_a_text() -> None:
+    for status in Status:
+        assert ok(driver.cuGetErrorName(status)) == status.name.encode()
+        assert ok(driver.cuGetErrorString(status))
+
+
+def _run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from cudart_py.simulator import driver as d\n" + program],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_calls_before_cuinit_are_not_initialized() -> None:
+    program = (
+        "print([f()[0].name for f in (d.cuDeviceGetCount, d.cuCtxSynchronize, d.cuCtxGetCurrent, d.cuMemGetInfo)])"
+    )
+    assert _run(program).stdout.strip() == str(["CUDA_ERROR_NOT_INITIALIZED"] * 4)
+
+
+def test_environment_says_how_many_devices_and_how_much_memory() -> None:
+    environment = {"CUDART_PY_SIMULATOR_DEVICES": "3", "CUDART_PY_SIMULATOR_MEMORY": "5000000"}
+    program = "d.cuInit(0); print(d.cuDeviceGetCount()[1], d.cuDeviceTotalMem(2)[1])"
+    assert _run(program, **environment).stdout.split() == ["3", "5000000"]
+
+
+def test_no_devices_is_said_by_cuinit() -> None:
+    assert "CUDA_ERROR_NO_DEVICE" in _run("print(d.cuInit(0))", CUDART_PY_SIMULATOR_DEVICES="0").stdout
+
+
+def test_a_wrong_number_of_devices_is_named() -> None:
+    assert "CUDART_PY_SIMULATOR_DEVICES='many'" in _run("d.cuInit(0)", CUDART_PY_SIMULATOR_DEVICES="many").stderr
+
+
+def test_a_forked_child_has_no_driver() -> None:
+    program = """
+import os
+d.cuInit(0)
+if not (child := os.fork()):
+    os._exit(not (d.cuDeviceGetCount()[0] == d.cuInit(0)[0] == 3))
+print(os.waitpid(child, 0)[1])
+"""
+    assert _run(program).stdout.strip() == "0"

@@ -1,0 +1,174 @@
+"""Launches: how parameters come, which shapes are refused, what a kernel does to memory."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda.bindings import driver as bindings
+
+from cudart_py.simulator import driver
+from tests.simulator.kernels import (
+    INVALID,
+    Attribute,
+    attribute,
+    configuration,
+    function,
+    launch,
+    ptx,
+    value_of,
+    with_counts,
+)
+from tests.simulator.support import Status, compile_ptx, download, ok, upload
+
+
+def test_a_kernel_runs_at_the_synchronise(module: Any) -> None:
+    address = upload(np.zeros(100, np.int32))
+    assert not launch(
+        function(module, "add"),
+        ctypes.c_void_p(address),
+        ctypes.c_int(1),
+        ctypes.c_uint(100),
+        grid=(4, 1, 1),
+        block=(32, 1, 1),
+    )
+    view = np.ctypeslib.as_array((ctypes.c_int * 100).from_address(address))
+    assert (view == 0).all()
+    ok(driver.cuCtxSynchronize())
+    assert view.tolist() == [11, 21, 31, 41] * 25
+
+
+def test_parameters_are_read_at_the_call(module: Any) -> None:
+    address, value = upload(np.zeros(4, np.int32)), ctypes.c_int(1)
+    launch(function(module, "add"), ctypes.c_void_p(address), value, ctypes.c_uint(1))
+    value.value = 1000
+    assert value_of(address) == 11
+
+
+def test_parameters_may_be_values_with_their_types(module: Any) -> None:
+    address = upload(np.zeros(4, np.int32))
+    pointer = bindings.CUdeviceptr(address)
+    for first, kind in ((pointer, ctypes.c_void_p), (address, ctypes.c_void_p), (pointer, None)):
+        packed = ((first, 1, ctypes.c_uint(1)), (kind, ctypes.c_int, ctypes.c_uint))
+        ok(driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, packed, 0))
+    assert value_of(address) == 33
+
+
+def test_parameters_may_come_packed_as_extra(module: Any) -> None:
+    address = upload(np.zeros(4, np.int32))
+    packed = np.zeros(16, np.uint8)
+    packed[:8].view(np.uint64)[0], packed[8:].view(np.uint32)[:] = address, (1, 1)
+    size = ctypes.c_size_t(16)
+    extra = (ctypes.c_size_t * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 0)
+    ok(driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, 0, ctypes.addressof(extra)))
+    assert value_of(address) == 11
+    size.value = 12
+    result = driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, 0, ctypes.addressof(extra))
+    assert result == (INVALID,)
+
+
+def test_structures_are_passed_by_value(module: Any) -> None:
+    class Pair(ctypes.Structure):
+        _fields_ = [("first", ctypes.c_float), ("second", ctypes.c_double)]  # as ctypes wants it
+
+    address = upload(np.zeros(1))
+    launch(function(module, "pairs"), ctypes.c_void_p(address), Pair(1.5, 2.25), ctypes.c_char(4))
+    assert download(address, 1, np.float64)[0] == 15.0
+
+
+def test_a_variable_is_reached_through_a_pointer_in_another(module: Any) -> None:
+    launch(function(module, "bump"))
+    counter, _ = ok(driver.cuModuleGetGlobal(module, b"counter"))
+    assert value_of(int(counter)) == 6
+
+
+def test_missing_parameters_are_an_invalid_value(module: Any) -> None:
+    assert driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, None, 0) == (INVALID,)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((0, 1, 1), (1, 1, 1)),
+        ((1, 1, 0), (1, 1, 1)),
+        ((1, 65536, 1), (1, 1, 1)),
+        ((2**31, 1, 1), (1, 1, 1)),
+        ((1, 1, 1), (0, 1, 1)),
+        ((1, 1, 1), (1025, 1, 1)),
+        ((1, 1, 1), (1, 1, 65)),
+        ((1, 1, 1), (64, 32, 1)),
+        ((-1, 1, 1), (1, 1, 1)),
+    ],
+)
+def test_wrong_shapes_are_an_invalid_value(module: Any, grid: Any, block: Any) -> None:
+    assert launch(function(module, "bump"), grid=grid, block=block) == INVALID
+
+
+def test_launch_bounds_limit_the_block(module: Any) -> None:
+    kernel = function(module, "bounded")
+    assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 128
+    address = upload(np.zeros(256, np.int32))
+    assert launch(kernel, ctypes.c_void_p(address), block=(129, 1, 1)) == INVALID
+
+
+def test_too_many_registers_for_a_block_are_out_of_resources(context: Any) -> None:
+    kernel = function(ok(driver.cuModuleLoadData(with_counts("bump", 200))), "bump")
+    assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 320
+    assert launch(kernel, block=(321, 1, 1)) == Status.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+    assert not launch(kernel, block=(320, 1, 1))
+
+
+def test_attributes_of_a_launch_are_checked(module: Any) -> None:
+    kernel = function(module, "bump")
+    ok(driver.cuLaunchKernelEx(configuration(4, CLUSTER_DIMENSION=(2, 1, 1)), kernel, 0, 0))
+    odd = driver.cuLaunchKernelEx(configuration(5, CLUSTER_DIMENSION=(2, 1, 1)), kernel, 0, 0)
+    assert odd == (INVALID,)
+    large = configuration(16, CLUSTER_DIMENSION=(16, 1, 1))
+    assert driver.cuLaunchKernelEx(large, kernel, 0, 0) == (Status.CUDA_ERROR_INVALID_CLUSTER_SIZE,)
+    ok(driver.cuFuncSetAttribute(kernel, Attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
+    ok(driver.cuLaunchKernelEx(large, kernel, 0, 0))
+
+
+def test_a_kernels_own_cluster_divides_the_grid(module: Any) -> None:
+    kernel = function(module, "clustered")
+    assert attribute(kernel, "REQUIRED_CLUSTER_WIDTH") == 2
+    address = ctypes.c_void_p(upload(np.zeros(4, np.int32)))
+    assert launch(kernel, address, grid=(3, 1, 1)) == INVALID
+    assert not launch(kernel, address, grid=(4, 1, 1))
+
+
+def test_a_cooperative_grid_must_fit_the_device(module: Any) -> None:
+    kernel = function(module, "bump")
+    most = 2 * 132
+    ok(driver.cuLaunchCooperativeKernel(kernel, most, 1, 1, 1024, 1, 1, 0, 0, None))
+    result = driver.cuLaunchCooperativeKernel(kernel, most + 1, 1, 1, 1024, 1, 1, 0, 0, None)
+    assert result == (Status.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,)
+    large = configuration(132 * 32 + 1, COOPERATIVE=1)
+    assert driver.cuLaunchKernelEx(large, kernel, 0, 0) == (Status.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,)
+
+
+def test_a_kernel_of_another_context_is_an_invalid_handle(two_devices: list[Any]) -> None:
+    kernel = function(ok(driver.cuModuleLoadData(ptx())), "bump")
+    ok(driver.cuCtxSetCurrent(two_devices[1]))
+    assert launch(kernel) == Status.CUDA_ERROR_INVALID_HANDLE
+
+
+def test_a_wild_store_ends_the_context_with_a_report(module: Any) -> None:
+    assert not launch(function(module, "spoil"))
+    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
+    assert "spoil" in (driver.take_report() or "")
+
+
+SPIN = r"""
+extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { } }
+"""
+
+
+def test_a_kernel_that_waits_for_the_host_ends_at_the_step_limit(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "1000")
+    kernel = function(ok(driver.cuModuleLoadData(compile_ptx(SPIN))), "spin")
+    launch(kernel, ctypes.c_void_p(upload(np.zeros(1, np.int32))))
+    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_LAUNCH_TIMEOUT,)
+    assert "spin" in (driver.take_report() or "")

@@ -1,0 +1,33 @@
+"""The software driver offers CUDA's functions as cuda.bindings does, and nothing else."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from cuda.bindings import driver as bindings
+
+from cudart_py.simulator import driver
+
+FUNCTIONS = sorted(name for name in vars(driver) if name.startswith("cu"))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parameters_are_those_of_cuda_bindings(name: str) -> None:
+    ours = inspect.signature(getattr(driver, name)).parameters.values()
+    theirs = inspect.signature(getattr(bindings, name)).parameters.values()
+    assert [(p.name, p.default) for p in ours] == [(p.name, p.default) for p in theirs]
+
+
+def test_nothing_else_is_offered() -> None:
+    public = {name for name in vars(driver) if not name.startswith("_")} - {"annotations"}
+    assert public == {*FUNCTIONS, "CAPABILITIES", "take_report"}
+
+
+def test_all_names_everything_and_is_sorted() -> None:
+    assert sorted(driver.__all__) == sorted([*FUNCTIONS, "CAPABILITIES", "take_report"])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_says_which_of_cudas_it_is(name: str) -> None:
+    assert f"as {name}." in (getattr(driver, name).__doc__ or "")

@@ -1,0 +1,100 @@
+"""Copies between devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+
+@pytest.fixture
+def pair():
+    """The two devices that a copy goes between, twice the same where there is one only."""
+    every = cuda.devices()
+    return every[0], every[-1]
+
+
+@pytest.mark.parametrize("with_stream", [False, True])
+def test_a_copy_between_devices(pair, rng, with_stream):
+    first, second = pair
+    host = rng.random((10, 100))
+    with first:
+        stream = cuda.Stream() if with_stream else None
+        source = cuda.to_device(host, stream=stream)
+    with second:
+        target = cuda.zeros((10, 100))
+        target.stream.synchronize()
+    cuda.memcpy_peer(target, source, stream=stream)
+    if stream is not None:
+        stream.synchronize()
+    with second:
+        np.testing.assert_array_equal(target.to_host(), host)
+
+
+def test_no_elements_are_copied_at_once(device):
+    cuda.memcpy_peer(cuda.zeros(0), cuda.zeros((3, 0)))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: (np.zeros(3), cuda.zeros(3)), TypeError, "dst is a DeviceArray, not ndarray"),
+        (lambda: (cuda.zeros(3), np.zeros(3)), TypeError, "src is a DeviceArray"),
+        (lambda: (cuda.zeros(3), cuda.zeros(4)), ValueError, "shape"),
+        (lambda: (cuda.zeros(3), cuda.zeros(3, np.float32)), TypeError, "src float32"),
+        (lambda: (cuda.zeros((4, 4))[:, :2], cuda.zeros((4, 2))), ValueError, "dst is not contiguous"),
+        (lambda: (cuda.zeros((4, 2)), cuda.zeros((4, 4))[:, :2]), ValueError, "src is not contiguous"),
+    ],
+)
+def test_wrong_arguments_are_named(device, make, error, words):
+    with pytest.raises(error, match=words):
+        cuda.memcpy_peer(*make())
+
+
+def test_closed_arrays_are_refused(device):
+    array = cuda.zeros(3)
+    array.close()
+    with pytest.raises(ValueError, match="closed"):
+        cuda.memcpy_peer(array, cuda.zeros(3))
+
+
+TWO_DEVICES = """
+import numpy as np, cudart_py as cuda
+first, second = cuda.devices()[:2]
+host = np.arange(1000.0)
+pool = cuda.MemoryPool(first)
+with first:
+    # Nothing is waited for: a copy between devices comes after the work of both.
+    source, pooled = cuda.to_device(host), cuda.empty(1000, pool=pool).copy_from(host)
+with second:
+    target = cuda.zeros(1000)
+    target.stream.synchronize()
+    cuda.memcpy_peer(target, source)
+    assert (target.to_host() == host).all()
+    twice = cuda.compile(
+        'extern "C" __global__ void twice(const double *x, double *y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }'
+    )["twice"]
+    for array in (source, pooled):
+        try: twice[1, 1000](array, target)
+        except ValueError as error: assert "enable_peer" in str(error)
+        else: raise AssertionError
+    if second.can_access_peer(first):
+        second.enable_peer(first)
+        late = cuda.MemoryPool(first)
+        with first: after = cuda.empty(1000, pool=late).copy_from(host)
+        first.synchronize()
+        for array in (source, pooled, after):
+            twice[1, 1000](array, target)
+            assert (target.to_host() == 2 * host).all()
+            cuda.memcpy(target, array, stream=target.stream)
+            assert (target.to_host() == host).all()
+        second.disable_peer(first)
+print("done")
+"""
+
+
+def test_two_devices_with_and_without_peer_access(device, python):
+    if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
+        pytest.skip("this machine has one device")
+    assert python(TWO_DEVICES, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "done\n"

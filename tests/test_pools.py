@@ -1,0 +1,169 @@
+"""Memory pools: statistics, limits, thresholds, and who owns them."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+MIB = 1 << 20
+
+
+def test_a_pool_counts_what_its_arrays_use(device):
+    with cuda.MemoryPool() as pool:
+        assert (pool.used, pool.reserved) == (0, 0)
+        array = cuda.empty(MIB, np.uint8, pool=pool)
+        assert pool.used == MIB
+        assert pool.reserved >= MIB
+        array.close()
+        device.synchronize()
+        assert pool.used == 0
+        assert pool.used_high == MIB
+        assert pool.reserved_high >= MIB
+
+
+def test_the_high_marks_begin_again(device):
+    with cuda.MemoryPool() as pool:
+        cuda.empty(4 * MIB, np.uint8, pool=pool).close()
+        small = cuda.empty(MIB, np.uint8, pool=pool)
+        device.synchronize()
+        pool.reset_high()
+        assert pool.used_high == MIB
+        small.close()
+
+
+def test_an_array_of_a_pool_is_an_array(device, rng):
+    host = rng.random(1000)
+    with cuda.MemoryPool() as pool:
+        array = cuda.empty(1000, pool=pool)
+        np.testing.assert_array_equal(array.copy_from(host).to_host(), host)
+        array.close()
+
+
+def test_a_pool_holds_no_more_than_its_maximum(device):
+    with cuda.MemoryPool(max_size=32 * MIB) as pool:
+        first = cuda.empty(24 * MIB, np.uint8, pool=pool)
+        with pytest.raises(cuda.OutOfMemoryError, match=f"the pool holds {32 * MIB:,} at most"):
+            cuda.empty(24 * MIB, np.uint8, pool=pool)
+        first.close()
+        device.synchronize()
+        cuda.empty(24 * MIB, np.uint8, pool=pool).close()
+        assert pool.max_size == 32 * MIB
+
+
+def test_memory_below_the_threshold_is_kept_and_trim_gives_it_back(device):
+    with cuda.MemoryPool() as pool:
+        cuda.empty(64 * MIB, np.uint8, pool=pool).close()
+        device.synchronize()
+        assert pool.reserved >= 64 * MIB
+        pool.trim()
+        assert pool.reserved == 0
+
+
+def test_memory_above_the_threshold_goes_back_at_a_synchronisation(device):
+    with cuda.MemoryPool(release_threshold=0) as pool:
+        assert pool.release_threshold == 0
+        cuda.empty(64 * MIB, np.uint8, pool=pool).close()
+        device.synchronize()
+        assert pool.reserved == 0
+        pool.release_threshold = 1 << 40
+        assert pool.release_threshold == 1 << 40
+
+
+def test_closing_a_pool_leaves_its_arrays(device):
+    pool = cuda.MemoryPool()
+    array = cuda.empty(100, pool=pool)
+    pool.close()
+    array.copy_from(np.arange(100.0))
+    np.testing.assert_array_equal(array.to_host(), np.arange(100.0))
+    array.close()
+    with pytest.raises(ValueError, match="MemoryPool is closed"):
+        cuda.empty(1, pool=pool)
+    with pytest.raises(ValueError, match="MemoryPool is closed"):
+        pool.trim()
+    assert "closed" in repr(pool)
+
+
+def test_the_devices_pool_is_known_and_never_destroyed(device):
+    pool = device.memory_pool
+    before = pool.used
+    array = cuda.empty(MIB, np.uint8)
+    assert pool.used >= before + MIB
+    pool.close()
+    array.close()
+    assert device.memory_pool.used >= 0
+
+
+def test_the_device_may_use_another_pool(device):
+    original = device.memory_pool.handle
+    pool = device.memory_pool = cuda.MemoryPool()
+    try:
+        assert device.memory_pool is pool
+        array = cuda.empty(MIB, np.uint8)
+        assert pool.used == MIB
+        array.close()
+    finally:
+        device.memory_pool = None
+    assert device.memory_pool.handle == original
+
+
+def test_a_pool_in_use_by_the_device_is_kept_alive(device):
+    device.memory_pool = cuda.MemoryPool()
+    try:
+        gc.collect()
+        array = cuda.empty(MIB, np.uint8)
+        assert device.memory_pool.used == MIB
+        array.close()
+    finally:
+        device.memory_pool = None
+
+
+def test_closing_the_pool_in_use_brings_back_the_devices_own(device):
+    original = device.memory_pool.handle
+    pool = device.memory_pool = cuda.MemoryPool()
+    pool.close()
+    assert device.memory_pool.handle == original
+    cuda.zeros(3).close()
+    device.memory_pool = None
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "words"),
+    [
+        (lambda: cuda.MemoryPool(max_size=-1), ValueError, "max_size is -1"),
+        (lambda: cuda.MemoryPool(max_size=1.5), TypeError, "max_size is a number of bytes, not 1.5"),
+        (lambda: cuda.MemoryPool(release_threshold=2**64), ValueError, "release_threshold"),
+        (lambda: cuda.Device(0).memory_pool.trim(-1), ValueError, "keep is -1"),
+        (lambda: setattr(cuda.Device(0), "memory_pool", 5), TypeError, "MemoryPool or None, not int"),
+    ],
+)
+def test_wrong_arguments_are_named(device, use, error, words):
+    with pytest.raises(error, match=words):
+        use()
+
+
+def test_many_leave_nothing_behind(device):
+    before = device.memory_info.free
+    for _ in range(200):
+        pool = cuda.MemoryPool()
+        cuda.empty(MIB, np.uint8, pool=pool)
+    del pool
+    gc.collect()
+    device.synchronize()
+    assert device.memory_info.free >= before - 4 * MIB
+
+
+def test_a_pool_of_another_device_than_the_streams_is_refused(device, python):
+    program = (
+        "import cudart_py as cuda\n"
+        "if len(cuda.devices()) < 2: raise SystemExit\n"
+        "pool = cuda.MemoryPool(cuda.Device(1))\n"
+        "try: cuda.empty(3, pool=pool)\n"
+        "except ValueError as error: print(error)\n"
+        "with cuda.Device(1): print(cuda.empty(3, pool=pool).device.ordinal)\n"
+    )
+    printed = python(program, CUDART_PY_SIMULATOR_DEVICES="2").stdout.splitlines()
+    assert printed in ([], ["the pool is of device 1, and the stream belongs to device 0", "1"])
