@@ -1,0 +1,219 @@
+"""Cases of arithmetic: floating point, integers, carries, bits, conversions, comparisons, approximations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from . import values
+from .bounds import EXACT, FUNCTIONS, PTX, Bound
+from .frame import Case, Out, rows
+
+BLOCK = 128
+
+
+def row_case(
+    group: str,
+    kernel: str,
+    inputs: tuple[values.Array, ...],
+    dtype: str,
+    *,
+    bounds: Mapping[str, Bound] | None = None,
+    bound: Bound = EXACT,
+    view: str = "",
+    name: str = "",
+    block: int = BLOCK,
+    n: int = 0,
+) -> Case:
+    """Make a case of a row kernel: `kernel(inputs..., out, n)` with a row for each instruction.
+
+    There are `n` lanes, or as many as the first input has elements.
+    """
+    n = n or inputs[0].size
+    labels = rows(group, kernel)
+    out = Out("out", dtype, (len(labels), n), labels=labels, bounds=bounds or {}, bound=bound, view=view)
+    return Case(group, kernel, -(-n // block), block, (*inputs, out, n), name=name)
+
+
+def _floating() -> list[Case]:
+    cases = []
+    for group, dtype, name in (("fp32", np.float32, "float32"), ("fp64", np.float64, "float64")):
+        n = 1152 if dtype == np.float32 else 768
+        pairs, triples = values.float_pairs(n, dtype), values.float_triples(n, dtype)
+        for kernel, inputs in (("arithmetic", pairs), ("fused", triples), ("extrema", pairs), ("quotients", pairs)):
+            cases.append(row_case(group, kernel, inputs, name))
+    halves, bfloats = values.half_triples(512, values.HALVES), values.half_triples(512, values.BFLOATS)
+    pairs16 = tuple(values.words(51 + k, 256) for k in range(3))
+    return [
+        *cases,
+        row_case("half", "half", halves, "uint16"),
+        row_case("half", "bfloat", bfloats, "uint16"),
+        row_case("half", "pairs", pairs16, "uint32"),
+    ]
+
+
+_INTEGERS = {
+    "signed16": np.int16, "unsigned16": np.uint16, "signed32": np.int32, "unsigned32": np.uint32,
+    "signed64": np.int64, "unsigned64": np.uint64,
+}  # fmt: skip
+
+
+def _integer() -> list[Case]:
+    cases = []
+    for kernel, dtype in _INTEGERS.items():
+        triples = values.integer_triples(512, dtype)
+        cases.append(row_case("integer", kernel, triples, np.dtype(dtype).name))
+        cases.append(row_case("integer", f"{kernel}_division", triples[:2], np.dtype(dtype).name))
+    a, b, c = values.integer_triples(512, np.int32)
+    wide = values.integer_triples(512, np.int64)[2]
+    narrow = values.integer_triples(512, np.int16)
+    return [
+        *cases,
+        row_case("integer", "wide32", (a, b, wide), "int64"),
+        row_case("integer", "wide16", (*narrow[:2], a), "int32"),
+        row_case("integer", "dot_products", (a, b, c), "int32"),
+        row_case("carry", "words32", values.integer_triples(512, np.uint32), "uint32"),
+        row_case("carry", "words64", values.integer_triples(384, np.uint64)[:2], "uint64"),
+        row_case("carry", "int128", values.integer_triples(384, np.uint64)[:2], "uint64"),
+    ]
+
+
+def _bits() -> list[Case]:
+    n = 512
+    cases = []
+    for width in (16, 32, 64):
+        a, b, _ = values.integer_triples(n, f"uint{width}")
+        amounts = values.below(61 + width, n, 2 * width, np.uint32)
+        amounts[:8] = [0, width - 1, width, width + 1, 255, 256, 0x80000000, 0xFFFFFFFF]
+        cases.append(row_case("bits", f"logic{width}", (a, b, amounts), f"uint{width}"))
+    a, b, c = values.integer_triples(n, np.uint32)
+    wide, other, _ = values.integer_triples(n, np.uint64)
+    amounts = values.below(71, n, 80, np.uint32)
+    amounts[:4] = [31, 32, 33, 0xFFFFFFFF]
+    positions, lengths = values.below(72, n, 72, np.uint32), values.below(73, n, 72, np.uint32)
+    positions[:6], lengths[:6] = [0, 31, 32, 255, 256, 0], [0, 1, 8, 255, 3, 300]
+    return [
+        *cases,
+        row_case("bits", "funnel", (a, b, amounts), "uint32"),
+        row_case("bits", "logic_of_three", (a, b, c), "uint32"),
+        row_case("bits", "fields32", (a, b, positions, lengths), "uint32"),
+        row_case("bits", "fields64", (wide, other, positions, lengths), "uint64"),
+        row_case("bits", "masks", (positions, lengths), "uint32"),
+        row_case("bits", "counts", (a, wide), "uint32"),
+        row_case("bits", "reversed64", (wide,), "uint64"),
+        row_case("bits", "permutation", (a, b, values.words(74, n)), "uint32"),
+    ]
+
+
+def _conversion_inputs() -> dict[str, values.Array]:
+    halves = np.arange(-12, 12, dtype=np.float64) / 2
+    ends = np.array(
+        [s * (2.0**k + d) for s in (1, -1) for k in (7, 8, 15, 16, 31, 32, 63, 64) for d in (-1, -0.5, 0, 0.5, 1)]
+    )
+    floats = np.concatenate([values.FLOATS, halves.astype(np.float32), ends.astype(np.float32)])
+    doubles = np.concatenate([values.DOUBLES, halves, ends, floats.astype(np.float64)])
+    # Doubles next to the points halfway between two floats, and below a float's normal range.
+    single = values.near_one(81, 64, np.float32).astype(np.float64)
+    ties = single + np.spacing(np.abs(single).astype(np.float32)).astype(np.float64) / 2
+    tiny = values.near_one(82, 48, np.float64, 8) * 2.0**-140
+    doubles = np.concatenate([doubles, ties, ties * (1 + 2.0**-52), tiny])
+    small = values.near_one(83, 512, np.float32, 40)
+    return {
+        "float": np.concatenate([floats, small])[:512],
+        "double": np.concatenate([doubles, values.near_one(84, 512, np.float64, 70)])[:640],
+        "int32": values.integer_triples(512, np.int32)[2],
+        "int64": values.integer_triples(512, np.int64)[2],
+        "half": np.concatenate([values.HALVES, values.words(85, 493, np.uint16)])[:512],
+    }
+
+
+_CONVERSIONS = {
+    "float_to_int32": "int32", "float_to_int64": "int64", "double_to_int32": "int32", "double_to_int64": "int64",
+    "float_to_float": "float32", "double_to_float": "float32", "double_to_double": "float64",
+    "float_to_double": "float64", "int32_to_float": "float32", "int64_to_float": "float32",
+    "int32_to_double": "float64", "int64_to_double": "float64", "int32_to_int32": "int32",
+    "int32_to_int64": "int64", "int64_to_int32": "int32", "float_to_half": "uint16", "double_to_half": "uint16",
+    "int32_to_half": "uint16", "half_to_half": "uint16", "half_to_float": "float32",
+    "half_to_double": "float64", "half_to_int": "int32",
+}  # fmt: skip
+
+
+def _conversions() -> list[Case]:
+    inputs = _conversion_inputs()
+    cases = [
+        row_case("convert", kernel, (inputs[kernel.split("_to_")[0]],), dtype) for kernel, dtype in _CONVERSIONS.items()
+    ]
+    pairs = values.float_pairs(512)
+    return [
+        *cases,
+        row_case("convert", "packed", values.integer_triples(512, np.int32), "int32"),
+        row_case("convert", "float_pairs", (inputs["float"], values.near_one(86, 512, np.float32, 10)), "uint32"),
+        row_case("convert", "tensor_float", (pairs[1],), "uint32"),
+    ]
+
+
+def _comparisons() -> list[Case]:
+    floats, doubles = values.float_pairs(800), values.float_pairs(704, np.float64)
+    halves = values.half_triples(448, values.HALVES)[:2]
+    cases = [
+        row_case("compare", "floats", floats, "uint8"),
+        row_case("compare", "doubles", doubles, "uint8"),
+        row_case("compare", "halves", halves, "uint8"),
+    ]
+    for kernel, dtype in (("ints16", np.int16), ("ints32", np.int32), ("ints64", np.int64)):
+        cases.append(row_case("compare", kernel, values.integer_triples(384, dtype)[:2], "uint8"))
+    return [
+        *cases,
+        row_case("compare", "combined", floats, "uint8"),
+        row_case("compare", "predicates", floats, "uint8"),
+        row_case("compare", "selections", floats, "uint32"),
+    ]
+
+
+def _approximations() -> list[Case]:
+    wide = np.concatenate([values.FLOATS, values.near_one(91, 486, np.float32, 40)])[:512]
+    # The range of the exponential, and the neighbourhood of one for the logarithm.
+    moderate = np.concatenate(
+        [values.near_one(92, 384, np.float32, 7), (0.5 + np.arange(128) * (1.5 / 128)).astype(np.float32)]
+    )
+    angles = values.near_one(93, 512, np.float32, 12)
+    angles = np.concatenate([values.FLOATS[[0, 1, 2, 3, 22, 23, 24]], angles[np.abs(angles) <= np.float32(np.pi)]])[
+        :256
+    ]
+    a, b = values.near_one(94, 512, np.float32, 60), values.near_one(95, 512, np.float32, 60)
+    special = values.FLOATS.size
+    a[:special], b[:special] = values.FLOATS, np.float32(1.5)
+    a[special : 2 * special], b[special : 2 * special] = np.float32(-0.75), values.FLOATS
+    # div.approx speaks of divisors between 2^-126 and 2^126 only.
+    b = np.where((np.abs(b) > np.float32(2.0**126)) & np.isfinite(b), np.float32(3), b)
+    b = np.where((np.abs(b) < np.float32(2.0**-126)) & (b != 0), np.float32(3), b)
+    doubles = np.concatenate([values.DOUBLES, values.near_one(96, 488, np.float64, 300)])
+    halves = np.concatenate([values.HALVES, values.words(97, 237, np.uint16)])[:256]
+    bfloats = np.concatenate([values.BFLOATS, values.words(98, 237, np.uint16)])
+    ordinary = np.concatenate(
+        [values.FLOATS[[0, 1, 8, 9, 12, 13, 14, 22, 23, 24]], values.near_one(99, 246, np.float32, 6)]
+    )
+    double_ordinary = np.concatenate(
+        [values.DOUBLES[[0, 1, 6, 7, 20, 21, 22]], values.near_one(100, 185, np.float64, 6)]
+    )
+    function = dict(FUNCTIONS)
+    return [
+        row_case("approximate", "functions", (wide,), "float32", bounds=PTX),
+        row_case("approximate", "functions", (moderate,), "float32", bounds=PTX, name="functions near one"),
+        row_case("approximate", "angles", (angles,), "float32", bounds=PTX),
+        row_case("approximate", "quotients", (a, b), "float32", bounds=PTX),
+        row_case("approximate", "doubles", (doubles,), "float64", bounds=PTX),
+        row_case("approximate", "halves", (halves,), "uint16", bounds=PTX, view="float16"),
+        row_case("approximate", "bfloats", (bfloats,), "float32", bounds=PTX),
+        row_case("approximate", "math", (ordinary,), "float32", bounds=function),
+        row_case("approximate", "double_math", (double_ordinary,), "float64", bounds=function),
+    ]
+
+
+def cases() -> list[Case]:
+    """Return every case of this module."""
+    with np.errstate(all="ignore"):  # overflow and underflow are part of the inputs
+        made: list[Any] = [_floating(), _integer(), _bits(), _conversions(), _comparisons(), _approximations()]
+        return [case for group in made for case in group]

@@ -1,0 +1,183 @@
+"""Cases: one launch of a kernel, its inputs, and what of its results is recorded and compared."""
+
+from __future__ import annotations
+
+import functools
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .bounds import EXACT, Bound
+
+ROOT = Path(__file__).parents[1]
+KERNELS = ROOT / "kernels"
+# No contraction, so that IEEE alone decides each result; the carry chains use 128-bit integers.
+OPTIONS = ("-fmad=false", "--device-int128", "-w")
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Out:
+    """An array that a kernel writes; its contents after the launch are recorded.
+
+    `initial` is what it holds before (zeros by default). `labels` name the first axis: the instruction of
+    each row; `bounds` gives those of them that need not be exact. `view` is the dtype that the numbers
+    are compared in, where the kernel's pointer has another one. `sorted` is for results in an order that
+    the hardware does not fix.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] = ()
+    initial: Array | None = None
+    labels: tuple[str, ...] = ()
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    bound: Bound = EXACT
+    view: str = ""
+    sorted: bool = False
+
+    def before(self) -> Array:
+        """Return the array's contents before the launch."""
+        return np.zeros(self.shape, self.dtype) if self.initial is None else self.initial
+
+    def bound_of(self, row: int) -> Bound:
+        """Return the bound of a row."""
+        return self.bounds.get(self.labels[row], self.bound) if self.labels else self.bound
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """An array that a kernel reads and writes and that no test looks at afterwards."""
+
+    initial: Array
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch: `kernel` of the file `kernels/<group>.cu`, with arguments in order.
+
+    An argument is an input array, an `Out`, a `Scratch` or a scalar.
+    """
+
+    group: str
+    kernel: str
+    grid: Any
+    block: Any
+    arguments: tuple[Any, ...]
+    name: str = ""
+    shared_bytes: int = 0
+
+    @property
+    def id(self) -> str:
+        """The case's name within its group."""
+        return self.name or self.kernel
+
+    @property
+    def outs(self) -> tuple[Out, ...]:
+        """The recorded arrays."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Out))
+
+    @property
+    def digest(self) -> int:
+        """A checksum of the kernel's code and of all that goes in: recorded data belong to exactly these."""
+        shape = repr((self.kernel, self.grid, self.block, self.shared_bytes))
+        checksum = zlib.crc32((shape + code(self.group, self.kernel)).encode())
+        for argument in self.arguments:
+            if isinstance(argument, Out):
+                argument = argument.before()
+            elif isinstance(argument, Scratch):
+                argument = argument.initial
+            checksum = zlib.crc32(np.ascontiguousarray(argument).tobytes(), checksum)
+        return checksum
+
+
+@functools.cache
+def code(group: str, kernel: str) -> str:
+    """Return a kernel's code: its file and `rows.cuh` without the other kernels, comments and spacing."""
+    path = KERNELS / f"{group}.cu"
+    if not path.is_file():  # the text of a random kernel is in no file
+        return ""
+    text = (KERNELS / "rows.cuh").read_text() + path.read_text()
+    text = re.sub(r"//[^\n]*", "", text)
+    parts = re.split(r"(?=^extern \"C\" __global__ void \w+\()", text, flags=re.MULTILINE)
+    kept = [parts[0]]
+    for part in parts[1:]:
+        body, rest = re.split(r"^}", part, maxsplit=1, flags=re.MULTILINE) if "\n}" in part else ("", "")
+        kept += [body if f" {kernel}(" in part.split("\n", 1)[0] else "", rest]
+    return " ".join("".join(kept).split())
+
+
+@functools.cache
+def rows(group: str, kernel: str) -> tuple[str, ...]:
+    """Read the names of a row kernel's rows out of its source: the first argument of each macro."""
+    text = (KERNELS / f"{group}.cu").read_text()
+    start = re.search(rf"__global__ void {kernel}\(", text)
+    if not start:
+        raise ValueError(f"{group}.cu has no kernel {kernel}")
+    body = re.split(r"^}", text[start.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+    return tuple(re.findall(r"\b[A-Z][A-Z0-9_]*\(\s*\"([^\"]+)\"", body))
+
+
+@functools.cache
+def module(group: str) -> cuda.Module:
+    """Compile and load a group's kernels, once in a process."""
+    return cuda.compile(KERNELS / f"{group}.cu", include=[KERNELS], options=OPTIONS)
+
+
+def launch(kernel: cuda.Kernel, case: Case) -> dict[str, Array]:
+    """Launch a kernel with a case's arguments and return its recorded arrays by name."""
+    arguments: list[Any] = []
+    written: list[tuple[Out, cuda.DeviceArray]] = []
+    for argument in case.arguments:
+        if isinstance(argument, Out):
+            device = cuda.to_device(argument.before())
+            written.append((argument, device))
+            argument = device
+        elif isinstance(argument, Scratch):
+            argument = cuda.to_device(argument.initial)
+        elif isinstance(argument, np.ndarray):
+            argument = cuda.to_device(argument)
+        arguments.append(argument)
+    kernel[case.grid, case.block, case.shared_bytes](*arguments)
+    arrays = {out.name: device.to_host() for out, device in written}
+    return {out.name: np.sort(arrays[out.name], axis=None) if out.sorted else arrays[out.name] for out, _ in written}
+
+
+def run(case: Case) -> dict[str, Array]:
+    """Run a case on the chosen driver."""
+    return launch(module(case.group)[case.kernel], case)
+
+
+def differences(case: Case, out: Out, expected: Array, got: Array, limit: int = 6) -> str:
+    """Describe where an array differs from what was recorded by more than its bound; empty if nowhere."""
+    if expected.shape != got.shape:
+        return f"{out.name}: shape {got.shape} instead of {expected.shape}"
+    lines = []
+    for row in range(expected.shape[0] if out.labels else 1):
+        e, g = (expected[row], got[row]) if out.labels else (expected, got)
+        e, g = (np.ascontiguousarray(a).reshape(-1).view(out.view or a.dtype) for a in (e, g))
+        bad = np.flatnonzero(~out.bound_of(row).allows(e, g))
+        if bad.size:
+            label = f"row {row}, {out.labels[row]}" if out.labels else out.name
+            lines.append(f"{label}: {bad.size} of {e.size} differ")
+            lines += [f"    [{i}] expected {_shown(e[i])}, got {_shown(g[i])}{_inputs(case, i)}" for i in bad[:limit]]
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    bits = np.asarray(value).view(f"u{value.dtype.itemsize}")
+    return f"{value!s} (0x{int(bits):0{2 * value.dtype.itemsize}x})"
+
+
+def _inputs(case: Case, lane: int) -> str:
+    arrays = [a for a in case.arguments if isinstance(a, np.ndarray) and a.ndim == 1 and lane < a.size]
+    return "".join(f"; {_shown(array[lane])}" for array in arrays if array.dtype.names is None)

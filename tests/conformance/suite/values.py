@@ -1,0 +1,167 @@
+"""Inputs: tables of special values crossed with one another, and seeded random bits.
+
+Everything comes from the raw bits of NumPy's PCG64, whose stream is fixed for good, and from operations that
+IEEE 754 decides, so that the inputs are the same on every machine and with every version of NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Zeros, subnormals, the least and largest normal numbers, neighbours of one, halves (ties), the ends of the
+# integers, infinities and NaN; last, two numbers whose product is the least normal one only after rounding.
+FLOATS = np.array(
+    [
+        0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x80800000,
+        0x3F800000, 0xBF800000, 0x3F800001, 0x3F7FFFFF, 0x3F000000, 0xBFC00000, 0x40200000, 0xC0600000,
+        0x4B000001, 0x4F000000, 0xCF000000, 0x5F000000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000,
+        0x7FC00000, 0x1E3CE508, 0x00800001, 0x3F7FFFFE,
+    ],
+    np.uint32,
+).view(np.float32)  # fmt: skip
+DOUBLES = np.array(
+    [
+        0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x800FFFFFFFFFFFFF, 0x0010000000000000,
+        0x8010000000000000, 0x3FF0000000000000, 0xBFF0000000000000, 0x3FF0000000000001, 0x3FEFFFFFFFFFFFFF,
+        0x3FE0000000000000, 0xBFF8000000000000, 0x4004000000000000, 0xC00C000000000000, 0x4330000000000001,
+        0x41E0000000000000, 0xC1E0000000000000, 0x43E0000000000000, 0xC3E0000000000000, 0x7FEFFFFFFFFFFFFF,
+        0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000, 0x2000000000000001,
+    ],
+    np.uint64,
+).view(np.float64)  # fmt: skip
+HALVES = np.array(
+    [
+        0x0000, 0x8000, 0x0001, 0x83FF, 0x0400, 0x8400, 0x3C00, 0xBC00, 0x3C01, 0x3BFF, 0x3800, 0xBE00, 0x4100,
+        0x6401, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00,
+        0x0401, 0x3BFE,
+    ],
+    np.uint16,
+)  # fmt: skip
+BFLOATS = np.array(
+    [
+        0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x8080, 0x3F80, 0xBF80, 0x3F81, 0x3F7F, 0x3F00, 0xBFC0, 0x4020,
+        0x4301, 0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7FC0,
+    ],
+    np.uint16,
+)  # fmt: skip
+
+
+def raw(seed: int, n: int) -> NDArray[np.uint64]:
+    """Return n seeded 64-bit words."""
+    words: NDArray[np.uint64] = np.random.PCG64(seed).random_raw(n)
+    return words
+
+
+def words(seed: int, n: int, dtype: Any = np.uint32) -> Array:
+    """Return n seeded integers of any value of a dtype."""
+    bits = np.dtype(dtype).itemsize * 8
+    values: Array = (raw(seed, n) >> np.uint64(64 - bits)).astype(f"u{bits // 8}").view(dtype)
+    return values
+
+
+def below(seed: int, n: int, limit: int, dtype: Any = np.int32) -> Array:
+    """Return n seeded integers from 0 to limit - 1."""
+    return (raw(seed, n) % np.uint64(limit)).astype(dtype)
+
+
+def around(seed: int, n: int, limit: int) -> Array:
+    """Return n seeded integers from -limit to limit - 1, of 32 bits."""
+    return (below(seed, n, 2 * limit, np.int64) - limit).astype(np.int32)
+
+
+def crossed(*arrays: Array) -> list[Array]:
+    """Return every combination of the elements, as one flat array for each argument."""
+    return [np.ascontiguousarray(a.ravel()) for a in np.meshgrid(*arrays, indexing="ij")]
+
+
+def near_one(seed: int, n: int, dtype: Any, spread: int = 16) -> Array:
+    """Return n seeded floats of both signs with exponents within `spread` of one's."""
+    bits = raw(seed, n)
+    fraction, bias = (23, 127) if dtype == np.float32 else (52, 1023)
+    exponent = bits >> np.uint64(56) & np.uint64(0xFF)
+    exponent = np.uint64(bias - spread) + exponent % np.uint64(2 * spread)
+    sign = (bits >> np.uint64(55) & np.uint64(1)) << np.uint64(31 if dtype == np.float32 else 63)
+    value = sign | exponent << np.uint64(fraction) | bits & np.uint64((1 << fraction) - 1)
+    floats: Array = value.astype(np.uint32).view(np.float32) if dtype == np.float32 else value.view(np.float64)
+    return floats
+
+
+def _filled(crosses: list[Array], extras: list[list[Array]], n: int) -> tuple[Array, ...]:
+    columns = [np.concatenate([cross, *(e[k] for e in extras)]) for k, cross in enumerate(crosses)]
+    if len(columns[0]) < n:
+        raise ValueError(f"{len(columns[0])} values for {n} lanes")
+    return tuple(np.ascontiguousarray(column[:n]) for column in columns)
+
+
+def float_pairs(n: int, dtype: Any = np.float32, seed: int = 1) -> tuple[Array, ...]:
+    """Return n pairs of floats: special ones crossed, halfway cases, close exponents, any bits."""
+    table = FLOATS if dtype == np.float32 else DOUBLES
+    unit = 2.0**-24 if dtype == np.float32 else 2.0**-53
+    left = near_one(seed, 64, dtype, 2)
+    power = np.abs(left).view(f"u{left.itemsize}")
+    power = (power >> (23 if dtype == np.float32 else 52) << (23 if dtype == np.float32 else 52)).view(dtype)
+    halfway = [left, power * dtype(unit)]  # half a unit in the last place of the first operand
+    close = [near_one(seed + 1, n // 4, dtype), near_one(seed + 2, n // 4, dtype)]
+    integers = np.uint32 if dtype == np.float32 else np.uint64
+    anything = [words(seed + 3, n, integers).view(dtype), words(seed + 4, n, integers).view(dtype)]
+    return _filled(crossed(table, table), [halfway, close, anything], n)
+
+
+def float_triples(n: int, dtype: Any = np.float32, seed: int = 11) -> tuple[Array, ...]:
+    """Return n operands of a fused multiply-add, many with an exact result next to a halfway point.
+
+    There a product and a sum that are rounded one after the other, or a sum rounded in double precision
+    first, give another answer; others cancel, or end below the normal range.
+    """
+    single = dtype == np.float32
+    few = FLOATS[[0, 1, 2, 5, 6, 8, 9, 20, 22, 24]] if single else DOUBLES[[0, 1, 2, 3, 4, 6, 7, 19, 20, 22]]
+    specials = crossed(few, few, few)
+    picked = np.argsort(words(seed + 7, specials[0].size), kind="stable")[: n // 4]
+    hard = _hard_triples(n // 4, dtype, seed)
+    cancelling = [near_one(seed + 1, n // 8, dtype), near_one(seed + 2, n // 8, dtype)]
+    cancelling.append(-(cancelling[0] * cancelling[1]))
+    scale = dtype(2.0 ** (-70 if single else -520))
+    a, b, c = _hard_triples(n // 8, dtype, seed + 3)
+    small = [a * scale, b * scale, c * scale * scale]
+    close = [near_one(seed + k, n, dtype) for k in (4, 5, 6)]
+    return _filled([column[picked] for column in specials], [hard, cancelling, small, close], n)
+
+
+def _hard_triples(n: int, dtype: Any, seed: int) -> list[Array]:
+    """Return products just short of half a unit in the last place of what they are added to.
+
+    The exact sum lies next to the point halfway between two floats, closer than twice the precision can tell.
+    """
+    digits = 24 if dtype == np.float32 else 53
+    c = near_one(seed + 20, n, dtype, 8)
+    nudge = below(seed + 21, n, 40, dtype) * dtype(2.0 ** (1 - digits))
+    half_unit = np.spacing(np.abs(c)) / dtype(2)
+    one = dtype(1)
+    return [(one + nudge) * half_unit, one - nudge, c]
+
+
+def half_triples(n: int, table: Array, seed: int = 31) -> tuple[Array, ...]:
+    """Return n triples of 16-bit floats as their bits: special ones crossed in pairs, then any bits."""
+    a, b = crossed(table, table)
+    first = [a, b, np.roll(a, 7)]
+    return _filled(first, [[words(seed + k, n, np.uint16) for k in range(3)]], n)
+
+
+def integer_triples(n: int, dtype: Any, seed: int = 41) -> tuple[Array, ...]:
+    """Return n triples of integers: extremes and patterns crossed, then any bits of many magnitudes."""
+    bits = np.dtype(dtype).itemsize * 8
+    top = 1 << (bits - 1)
+    table = [0, 1, 2, 3, 7, 10, 0x7F, 0x80, 0xFF, (1 << bits // 2) - 1, 1 << bits // 2]
+    table += [top - 1, top, top + 1, 2 * top - 1, 2 * top - 2, (2 * top - 1) // 3]
+    special = np.array(table, f"u{bits // 8}").view(dtype)
+    a, b = crossed(special, special)
+    rest = []
+    for k in range(3):
+        shifts = raw(seed + 10 + k, n) % np.uint64(bits)
+        rest.append((words(seed + k, n, f"u{bits // 8}") >> shifts.astype(f"u{bits // 8}")).view(dtype))
+    return _filled([a, b, np.roll(a, 5)], [rest], n)
