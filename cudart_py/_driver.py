@@ -144,7 +144,9 @@ def _fall_back(reason: str) -> tuple[ModuleType, str]:
 def _simulator() -> ModuleType:
     from .simulator import driver
 
-    errors.check(driver.cuInit(0))
+    # The decorator gives it the bindings' result tuple, which its annotation does not show.
+    initialise: Any = driver.cuInit
+    errors.check(initialise(0))
     return driver
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from . import _driver, errors
-from ._driver import api
+from . import errors
+from ._driver import api, raw
 from ._lifetime import Handle
 from .capture import captures, defer, refuse
-from .device import Device, activated, current_device
+from .device import Device, activated, current_device, is_current
 from .stream import Stream, legacy_default
 
 if TYPE_CHECKING:
@@ -47,27 +47,38 @@ class PoolAllocation(Allocation):
     def __init__(self, nbytes: int, stream: Stream, pool: MemoryPool | None = None) -> None:
         self._value = None
         self._owned = True
-        self.device = stream.device
+        device = stream._device
+        if device is None:
+            device = current_device()
+        self.device = device
         self.nbytes = nbytes
         self.stream = stream
-        source = self.device._pool if pool is None else pool
+        source = device._pool if pool is None else pool
         self._pool = source.memory if source is not None else None
-        if nbytes:
-            if captures:
-                refuse(stream.handle, "an allocation", "allocate before the capture begins")
-            with activated(self.device):
-                if pool is None:
-                    result = _driver.raw.cuMemAllocAsync(nbytes, stream.handle)
-                else:
-                    result = _driver.raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, stream.handle)
-                if result[0]:
-                    # The pool may have grown before it failed, and would keep that from everybody else.
-                    api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(self.device.handle) if pool is None else pool.handle, 0)
-                    call = "cuMemAllocAsync" if pool is None else "cuMemAllocFromPoolAsync"
-                    raise out_of_memory(result[0], call, nbytes, pool)
-                self._value = int(result[1])
-        else:
+        if not nbytes:
             self._value = 0
+            return
+        if captures:
+            refuse(stream.handle, "an allocation", "allocate before the capture begins")
+        native = stream._native if stream._value is not None and stream._native is not None else stream.native
+        if pool is None and is_current(device):
+            result = raw.cuMemAllocAsync(nbytes, native)
+        else:
+            with activated(device):
+                if pool is None:
+                    result = raw.cuMemAllocAsync(nbytes, native)
+                else:
+                    result = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
+        if result[0]:
+            raise self._failure(result[0], pool)
+        self._value = int(result[1])
+
+    def _failure(self, status: Any, pool: MemoryPool | None) -> errors.CudaError:
+        with activated(self.device):
+            # The pool may have grown before it failed, and would keep that from everybody else.
+            api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(self.device.handle) if pool is None else pool.handle, 0)
+            call = "cuMemAllocAsync" if pool is None else "cuMemAllocFromPoolAsync"
+            return out_of_memory(status, call, self.nbytes, pool)
 
     def _release(self, value: Any) -> None:
         if not value:
@@ -75,13 +86,19 @@ class PoolAllocation(Allocation):
         # A captured free would free again at every launch of the graph.
         if captures and defer(self.stream._value or 0, functools.partial(self._release, value)):
             return
+        stream = self.stream
+        if stream._value is not None and stream._native is not None and is_current(self.device):
+            (status,) = raw.cuMemFreeAsync(value, stream._native)
+            if status:
+                raise errors.failure(status, "cuMemFreeAsync")
+            return
         with activated(self.device):
-            if self.stream.closed:
+            if stream.closed:
                 # The stream that would order this free is gone: wait for everything instead.
                 api.cuCtxSynchronize()
                 api.cuMemFreeAsync(value, legacy_default.handle)
             else:
-                api.cuMemFreeAsync(value, self.stream.handle)
+                api.cuMemFreeAsync(value, stream.handle)
 
 
 class PitchedAllocation(Allocation):
@@ -98,7 +115,7 @@ class PitchedAllocation(Allocation):
         self.stream = legacy_default
         # The driver takes 4, 8 and 16 only: the widest access of a kernel that the rows must suit.
         access = max(size for size in (4, 8, 16) if size == 4 or itemsize % size == 0)
-        result = _driver.raw.cuMemAllocPitch(width, height, access)
+        result = raw.cuMemAllocPitch(width, height, access)
         if result[0]:
             raise out_of_memory(result[0], "cuMemAllocPitch", width * height)
         self._value, self.pitch = int(result[1]), int(result[2])

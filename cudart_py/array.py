@@ -31,7 +31,7 @@ class DeviceArray:
     An array of size 0 has the pointer 0.
     """
 
-    __slots__ = ("__weakref__", "_allocation", "_is_view", "_pointer", "dtype", "shape", "strides")
+    __slots__ = ("__weakref__", "_allocation", "_flat", "_is_view", "_pointer", "dtype", "shape", "strides")
 
     def __init__(
         self,
@@ -47,8 +47,19 @@ class DeviceArray:
         self._is_view = is_view
         self.shape = shape
         self.dtype = dtype
-        self.strides = strides if strides is not None else _shapes.contiguous_strides(shape, dtype.itemsize)
-        self._pointer = 0 if 0 in shape else allocation.handle + offset
+        itemsize = dtype.itemsize
+        # The bytes of an array known to be in one piece, 0 for others.
+        self._flat = 0
+        if strides is not None:
+            self.strides = strides
+        elif len(shape) == 1:
+            self.strides = (itemsize,)
+            self._flat = shape[0] * itemsize
+        else:
+            self.strides = _shapes.contiguous_strides(shape, itemsize)
+            self._flat = math.prod(shape) * itemsize
+        value = allocation._value
+        self._pointer = 0 if 0 in shape else (allocation.handle if value is None else value) + offset
 
     @classmethod
     def borrow(
@@ -309,13 +320,20 @@ def empty(
     legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
     OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
     """
-    sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
+    sizes = (shape,) if shape.__class__ is int and shape >= 0 else _shapes.as_shape(shape)
+    try:
+        kind = _known_dtype(dtype)  # type: ignore[arg-type]  # what cannot be hashed raises
+    except TypeError:  # it cannot be hashed, or is wrong
+        kind = _shapes.as_dtype(dtype)
     where = legacy_default if stream is None else stream
     if pool is not None and pool.device is not where.device:
         raise ValueError(
             f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {where.device.ordinal}"
         )
     return DeviceArray(PoolAllocation(math.prod(sizes) * kind.itemsize, where, pool), sizes, kind)
+
+
+_known_dtype = functools.lru_cache(128)(_shapes.as_dtype)
 
 
 def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:

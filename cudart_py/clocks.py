@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,7 @@ def nvml() -> Any | None:
     return bindings
 
 
+@functools.cache
 def clock_reader(device: Device) -> Callable[[], float | None]:
     """Return a function that reads the clock of a device's multiprocessors in MHz, None where NVML cannot.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _shapes, errors, staging
-from ._driver import api
+from ._driver import api, raw
 from .array import DeviceArray
 from .capture import captures, hold_copy
-from .device import activated
+from .device import activated, is_current
 from .event import Event
 from .stream import Stream, legacy_default, stream_handle
 
@@ -21,6 +22,7 @@ __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
 
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
+_NO_BYTES = ctypes.c_char * 0
 
 
 class _Side(NamedTuple):
@@ -47,11 +49,67 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     Raises TypeError for other types and for different dtypes, ValueError for different sizes, a
     read-only destination, and host arrays with negative or zero strides.
     """
+    if not captures and _copy_plain(dst, src, stream):
+        return
     to, source = _side(dst, "dst", writes=True), _side(src, "src")
     _check_same(to, source)
     if captures:
         hold_copy(stream_handle(stream), dst, src)
     _queue(to, source, stream)
+
+
+def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:
+    """Make the commonest copy in the fewest steps: between whole arrays of one shape, one of them on the device.
+
+    Return False, with nothing done, for all that is different or wrong.
+    """
+    where = legacy_default if stream is None else stream
+    if not isinstance(where, Stream) or where._value is None or not is_current(where._device):
+        return False
+    native = where._native if where._native is not None else where.native
+    if dst.__class__ is DeviceArray:
+        nbytes = dst._flat
+        if not nbytes or dst._allocation._value is None:
+            return False
+        to_device, to = True, dst._pointer
+    elif dst.__class__ is np.ndarray:
+        flags = dst.flags
+        if not flags.c_contiguous or not flags.writeable:
+            return False
+        nbytes, to_device, to = dst.nbytes, False, 0
+    else:
+        return False
+    if src.__class__ is DeviceArray:
+        if not src._flat or src._allocation._value is None:
+            return False
+        from_device, source = True, src._pointer
+    elif src.__class__ is np.ndarray and to_device and src.flags.c_contiguous:
+        from_device, source = False, 0
+    else:
+        return False
+    if dst.dtype is not src.dtype or dst.shape != src.shape:
+        return False
+    if to_device and from_device:
+        name, (status,) = "cuMemcpyDtoDAsync", raw.cuMemcpyDtoDAsync(to, source, nbytes, native)
+    elif nbytes >= staging.THRESHOLD:
+        return False
+    elif to_device:
+        name, (status,) = "cuMemcpyHtoDAsync", raw.cuMemcpyHtoDAsync(to, _host_address(src), nbytes, native)
+    else:
+        name, (status,) = "cuMemcpyDtoHAsync", raw.cuMemcpyDtoHAsync(_host_address(dst), source, nbytes, native)
+    if status:
+        raise errors.failure(status, name)
+    if stream is None and not (to_device and from_device):
+        where.synchronize()
+    return True
+
+
+def _host_address(array: NDArray[Any]) -> int:
+    """Return the address of an array in one piece, several times as fast as `array.ctypes.data`."""
+    try:
+        return ctypes.addressof(_NO_BYTES.from_buffer(array))  # type: ignore[arg-type]  # arrays are buffers
+    except (TypeError, ValueError):  # it is read-only, or of a dtype that buffers do not know
+        return int(array.ctypes.data)
 
 
 def memcpy2d(

@@ -46,7 +46,7 @@ class GraphRecord(NamedTuple):
     nodes: int
 
     def __str__(self) -> str:
-        return f"a graph of {self.nodes} nodes on stream {self.stream:#x}"
+        return f"a graph of {self.nodes} node{'' if self.nodes == 1 else 's'} on stream {self.stream:#x}"
 
 
 class _Synchronized(NamedTuple):

@@ -18,6 +18,7 @@ __all__ = ["Headers", "find", "remedy"]
 _TOOLKIT = "/usr/local/cuda"
 
 _RUNTIME_HEADER = "cuda_runtime_api.h"
+_INTERNAL_HEADER = os.path.join("crt", "mma.h")
 _RANDOM_HEADER = "curand_kernel.h"
 _CORE_HEADER = os.path.join("cuda", "std", "__cccl", "version.h")
 # CCCL 3 is the first that compiles with CUDA 13; each CCCL 3 works with every CUDA 13.
@@ -54,6 +55,11 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
         elif os.path.exists(os.path.join(root, _RUNTIME_HEADER)):
             folders.append(root)
             version_files.append(os.path.join(root, _RUNTIME_HEADER))
+            break
+    for root in _distinct(_roots("cudart", library)):
+        # mma.h and a few others include what a wheel of its own brings, or a toolkit.
+        if os.path.exists(os.path.join(root, _INTERNAL_HEADER)) and not _runtime_mismatch(root, version):
+            folders.append(root)
             break
     for root in _distinct(_roots("curand", library)):
         # cuRAND has versions of its own; what it must not do is bring another release's runtime headers.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from . import _lifetime, errors
-from ._driver import api, raw
+from ._driver import api
 from .capture import captures, find
 from .device import Device, activated
 
@@ -90,13 +90,37 @@ def launch_host_function(stream: Stream, function: Callable[[], object]) -> None
     capture = find(stream.handle) if captures else None
     kept = _once if capture is None else _repeated
     kept[waiting.key] = waiting
-    with activated(device):
-        (status,) = raw.cuLaunchHostFunc(stream.native, _address, waiting.key)
-    if status:
+    try:
+        with activated(device):
+            if capture is None:
+                api.cuLaunchHostFunc(stream.native, _address, waiting.key)
+            else:
+                _add_node(stream, waiting.key)
+    except BaseException:
         kept.pop(waiting.key, None)
-        raise errors.failure(status, "cuLaunchHostFunc")
+        raise
     if capture is not None:
         capture.hold("a callback", (_Captured(waiting),))
+
+
+def _add_node(stream: Stream, key: int) -> None:
+    """Append a host node to the graph that the stream records into.
+
+    Capturing cuLaunchHostFunc would not do: the bindings give the driver a block of their own and free it at the
+    first call, which a graph's second launch would use again.
+    """
+    from cuda.bindings import driver as enums
+
+    info = api.cuStreamGetCaptureInfo(stream.native)
+    if info[0] != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
+        raise errors.failure(enums.CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "cuStreamGetCaptureInfo")
+    graph, before = info[2], list(info[3])
+    parameters = enums.CUDA_HOST_NODE_PARAMS()
+    parameters.fn = enums.CUhostFn(_address)
+    parameters.userData = key
+    node = api.cuGraphAddHostNode(graph, before, len(before), parameters)
+    flags = enums.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    api.cuStreamUpdateCaptureDependencies(stream.native, [node], None, 1, int(flags))
 
 
 @atexit.register

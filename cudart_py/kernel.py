@@ -43,8 +43,9 @@ def _is_plain(key: tuple[Any, ...]) -> bool:
     """Tell whether the grid, block and shared bytes are ints and tuples of ints, and of no other type."""
     for size in key[:3]:
         if type(size) is tuple:
-            if not all(type(number) is int for number in size):
-                return False
+            for number in size:  # a loop, because all() takes longer than the rest of a look-up
+                if type(number) is not int:
+                    return False
         elif type(size) is not int:
             return False
     return True
@@ -131,14 +132,20 @@ class Kernel:
         # Only launches on the default stream are kept, so that no stream outlives its user here; of others what
         # does not hold the stream.
         try:
-            kept = self._launches.get(key)
-            if kept is None:
+            if len(key) != 4:
+                kept = self._launches.get(key)
+            else:
                 grid, block, shared_bytes, stream = key
+                kept = None
                 prepared = self._prepared.get((grid, block, shared_bytes, stream._value))
                 # A handle's number may have come back as another device's stream.
-                if prepared is not None and stream._device in (None, prepared.device) and isinstance(stream, Stream):
+                if (
+                    prepared is not None
+                    and (stream._device is prepared.device or stream._device is None)
+                    and isinstance(stream, Stream)
+                ):
                     kept = Launch(prepared, stream)
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, AttributeError):
             kept = None
         # 1.0 and True find what was kept for 1.
         if kept is not None and (type(key[0]) is type(key[1]) is type(key[-1]) is int or _is_plain(key)):

@@ -107,7 +107,19 @@ class Prepared:
     `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).
     """
 
-    __slots__ = ("_arguments", "attributed", "device", "idle", "kernel", "module", "pack", "record", "shape", "stream")
+    __slots__ = (
+        "_arguments",
+        "attributed",
+        "checked",
+        "device",
+        "idle",
+        "kernel",
+        "module",
+        "pack",
+        "record",
+        "shape",
+        "stream",
+    )
 
     def __init__(self, kernel: Kernel, shape: LaunchShape, stream: int, config: Any = None) -> None:
         from cuda.bindings import driver as enums
@@ -119,6 +131,7 @@ class Prepared:
         self.stream = stream
         self.pack = kernel.pack
         self.attributed = config is not None
+        self.checked = -1
         # The bindings take handle objects faster than ints, which they would turn into such first.
         function = enums.CUfunction(kernel.handle)
         self._arguments: tuple[Any, ...] = (
@@ -141,6 +154,13 @@ class Prepared:
             (status,) = (raw.cuLaunchKernelEx if self.attributed else raw.cuLaunchKernel)(*arguments)
         return status
 
+    def check(self, stream: Stream) -> None:
+        """Check that neither module nor stream was closed; of the module needed only after something was."""
+        generation = _lifetime.generation
+        if self.module.closed or stream.closed:
+            raise ValueError(f"{self.kernel.name}: {'its module' if self.module.closed else 'the stream'} is closed")
+        self.checked = generation
+
     def settle(self, status: Any, arguments: tuple[Any, ...]) -> None:
         """Do what rarely has to be done after a launch: raise, keep what a graph uses, wait in debug mode."""
         if status:
@@ -161,12 +181,11 @@ class Launch:
     the launch becomes part of the graph, which keeps the arguments alive.
     """
 
-    __slots__ = ("_checked", "_prepared", "stream")
+    __slots__ = ("_prepared", "stream")
 
     def __init__(self, prepared: Prepared, stream: Stream) -> None:
         self._prepared = prepared
         self.stream = stream
-        self._checked = -1
 
     @property
     def kernel(self) -> Kernel:
@@ -188,8 +207,8 @@ class Launch:
         except IndexError:
             call = prepared.make_call()
         pack(call[0], arguments)
-        if self._checked != _lifetime.generation:
-            self._check()
+        if prepared.checked != _lifetime.generation or self.stream._value is None:
+            prepared.check(self.stream)
         if this_thread.device is not prepared.device:
             status = prepared.start_elsewhere(call[1])
         elif prepared.attributed:
@@ -201,14 +220,6 @@ class Launch:
             prepared.settle(status, arguments)
         else:
             _log.append(prepared.record)
-
-    def _check(self) -> None:
-        """Check that neither module nor stream was closed; needed only after something was."""
-        generation = _lifetime.generation
-        if self._prepared.module.closed or self.stream.closed:
-            closed = "its module" if self._prepared.module.closed else "the stream"
-            raise ValueError(f"{self._prepared.kernel.name}: {closed} is closed")
-        self._checked = generation
 
     def bind(self, *arguments: Any) -> BoundLaunch:
         """Check and pack the arguments once; the result is called with none and keeps them alive."""
@@ -259,5 +270,5 @@ class BoundLaunch:
         """Check that nothing that the launch uses was closed; needed only after something was."""
         generation = _lifetime.generation
         Held(self._prepared.kernel.name, self._arguments).check()
-        self._launch._check()
+        self._prepared.check(self._launch.stream)
         self._checked = generation

@@ -41,9 +41,10 @@ def measure(
     `fn` is called without arguments, many times; several functions in a sequence take turns, which keeps
     L2 from holding one's input when each has another. `bytes` and `flops` are what one call moves and
     computes. `ceiling` names what to compare with, measured once a process ("copy", "read", "write",
-    "fp32", "fp64"; see `ceilings`), or gives it in bytes or operations a second. `flush_l2`: overwrite the
-    L2 cache before each sample. `batch`: calls a sample, by default one, and for work below 50 us so many
-    that a sample lasts about a millisecond; within a batch the cache stays warm.
+    "fp32", "fp64"; see `ceilings`), or gives it as a number: bytes a second where `bytes` is given, else
+    operations a second. `flush_l2`: overwrite the L2 cache before each sample. `batch`: calls a sample, by
+    default one, and for work below 50 us so many that a sample lasts about a millisecond; within a batch the
+    cache stays warm.
 
     The work is queued behind a blocking kernel, so that launch latency is not in the time; work that waits
     for the device itself is measured without. Samples at dropped clocks are thrown away. It ends when

@@ -7,6 +7,8 @@ clocks and counters are in `extra_info`, the GPU and its driver in the machine i
 own comes at the end of the run.
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
+
+PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn where this is imported already.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from .measurement import relative_error
 
 __all__ = ["MeasureOptions", "Sample", "Samples", "collect"]
 
-# Sorting the samples for their quartiles after each one would take longer than taking them.
-_CHECKED_EVERY = 8
+# Sorting the samples for their quartiles after each one would take longer than taking them; so the next look is
+# after this many times as many.
+_NEXT_LOOK = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +85,16 @@ def collect(
     guard = ClockGuard()
     kept: list[float] = []
     clocks: list[float] = []
-    rejected = 0
+    rejected, next_look = 0, options.min_samples
     begin = now()
-    while not _enough(kept, now() - begin, options):
+    while True:
+        count, elapsed = len(kept), now() - begin
+        if count >= options.min_samples and (count >= options.max_samples or elapsed >= options.max_seconds):
+            break
+        if count >= next_look and elapsed >= options.min_seconds:
+            if relative_error(kept) <= options.precision:
+                break
+            next_look = max(count + 1, int(_NEXT_LOOK * count))
         seconds, clock = take()
         if not guard.accepts(clock):
             rejected += 1
@@ -96,14 +104,3 @@ def collect(
         if clock is not None:
             clocks.append(clock)
     return Samples(tuple(kept), rejected, statistics.median(clocks) if clocks else None)
-
-
-def _enough(kept: list[float], elapsed: float, options: MeasureOptions) -> bool:
-    count = len(kept)
-    if count < options.min_samples:
-        return False
-    if count >= options.max_samples or elapsed >= options.max_seconds:
-        return True
-    if elapsed < options.min_seconds or (count - options.min_samples) % _CHECKED_EVERY:
-        return False
-    return relative_error(kept) <= options.precision

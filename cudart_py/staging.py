@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from . import errors
 from ._driver import api
 from .addresses import memory_kind
+from .capture import captures
 from .device import Device, activated, current_device
 from .event import Event
 from .host_memory import PinnedMemory
@@ -116,7 +117,8 @@ def _staged(
     stream: int,
     host: int,
 ) -> bool:
-    if _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
+    # A capture anywhere in the process forbids making the page-locked memory, and is spoiled by the attempt.
+    if captures or _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
         return False
     ring = _ring_of(current_device())
     if ring is None or not ring.busy.acquire(blocking=False):

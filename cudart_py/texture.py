@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from . import _shapes
 from ._driver import api
 from ._lifetime import Handle
 from .array import DeviceArray
@@ -82,8 +83,8 @@ class Texture(Handle):
 
     Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` has the shape
     (height, width), or (height, width, channels) with 1, 2 or 4 channels, and is best made by `empty_pitched`,
-    whose rows begin where the texture units want them. The other arguments are those of `TextureOptions`. Its memory is read as it is then at each launch; what a
-    kernel writes to it is seen by the next one. The array is kept alive.
+    whose rows begin where the texture units want them; it is kept alive. The other arguments are those of
+    `TextureOptions`. A kernel reads the memory as it was when the kernel began.
 
     Raises TypeError for what is no DeviceArray and for dtypes that no texture has, ValueError for shapes and
     strides that it cannot have.
@@ -163,27 +164,25 @@ def _resource(array: DeviceArray) -> Any:
     for name, size in (("WIDTH", width), ("HEIGHT", height)):
         if not 1 <= size <= limit(name):
             raise ValueError(f"the {name.lower()} {size} of a texture is outside 1 to {limit(name)}")
-    steps = (channels * array.itemsize, array.itemsize) if array.ndim == 3 else (array.itemsize,)
+    inner = _shapes.contiguous_strides(array.shape[1:], array.itemsize)
     if any(
-        size > 1 and step != want for size, step, want in zip(array.shape[1:], array.strides[1:], steps, strict=True)
+        size > 1 and step != want for size, step, want in zip(array.shape[1:], array.strides[1:], inner, strict=True)
     ):
         raise ValueError(f"the elements of a row must be contiguous, and the strides are {array.strides}")
-    properties = array.device.properties
-    row = width * steps[0]
-    pitch = (
-        array.strides[0]
-        if height > 1
-        else -(-row // properties.texture_pitch_alignment) * (properties.texture_pitch_alignment)
-    )
-    if pitch % properties.texture_pitch_alignment or pitch > limit("PITCH"):
+    alignment = array.device.properties.texture_pitch_alignment
+    # One row has no pitch; what the driver is told must suit it all the same.
+    row = width * channels * array.itemsize
+    pitch = array.strides[0] if height > 1 else -(-row // alignment) * alignment
+    if pitch % alignment or pitch > limit("PITCH"):
         raise ValueError(
-            f"a texture's rows begin a multiple of {properties.texture_pitch_alignment} bytes apart, and at most "
-            f"{limit('PITCH')}, not {pitch}: make the array with empty_pitched"
+            f"a texture's rows begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}, not {pitch}: "
+            "make the array with empty_pitched"
         )
-    if array.pointer % properties.texture_alignment:
+    start = array.device.properties.texture_alignment
+    if array.pointer % start:
         raise ValueError(
-            f"a texture begins at a multiple of {properties.texture_alignment} bytes, and the array at "
-            f"{array.pointer:#x}: use a whole array of empty_pitched, not a slice"
+            f"a texture begins at a multiple of {start} bytes, and the array at {array.pointer:#x}: "
+            "use a whole array of empty_pitched, not a slice"
         )
     resource = enums.CUDA_RESOURCE_DESC()
     resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D

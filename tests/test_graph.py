@@ -138,7 +138,7 @@ def test_streams_that_wait_for_an_event_join_the_capture(device, module, stream,
 def test_a_stream_that_was_not_joined_is_the_drivers_capture_error(device, module, stream, arrays):
     x, y = arrays
     with cuda.Stream(non_blocking=True) as other:
-        with pytest.raises(cuda.CaptureError, match="UNJOINED"), stream.capture():
+        with pytest.raises(cuda.CaptureError, match="UNJOINED"), stream.capture():  # noqa: PT012  # the block is tested
             other.wait(stream.record(cuda.Event(timing=False)))
             saxpy_on(module, other, 3.0, x, y)
         saxpy_on(module, stream, 1.0, x, y)
@@ -187,7 +187,7 @@ class BlockError(Exception):
 
 
 def test_a_block_that_raises_ends_the_capture_and_leaves_no_graph(device, module, stream, arrays):
-    with pytest.raises(BlockError), stream.capture() as graph:  # noqa: PT012
+    with pytest.raises(BlockError), stream.capture() as graph:  # noqa: PT012  # the block is tested
         saxpy_on(module, stream, 2.0, *arrays)
         raise BlockError
     assert graph.closed
@@ -283,7 +283,7 @@ def test_other_garbage_inside_does_not_spoil_the_capture(device, module, stream,
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("use", ["synchronize", "done"])
 def test_what_cannot_be_captured_is_the_drivers_capture_error(module, stream, arrays, use):
-    with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNSUPPORTED"), stream.capture() as graph:  # noqa: PT012
+    with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNSUPPORTED"), stream.capture() as graph:  # noqa: PT012  # the block is tested
         saxpy_on(module, stream, 2.0, *arrays)
         stream.synchronize() if use == "synchronize" else stream.done
     assert graph.closed
@@ -292,7 +292,7 @@ def test_what_cannot_be_captured_is_the_drivers_capture_error(module, stream, ar
 
 @pytest.mark.unsanitized
 def test_a_spoilt_capture_is_an_error_at_its_end(module, stream, arrays):
-    with pytest.raises(cuda.CaptureError, match="INVALIDATED"), stream.capture():  # noqa: PT012
+    with pytest.raises(cuda.CaptureError, match="INVALIDATED"), stream.capture():  # noqa: PT012  # the block is tested
         saxpy_on(module, stream, 2.0, *arrays)
         with pytest.raises(cuda.CaptureError):
             stream.synchronize()

@@ -316,7 +316,7 @@ def test_arrays_go_to_cupy_and_back_without_a_copy(device, module):
 def test_streams_go_to_cupy_and_back(device, module):
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     ours = cuda.Stream(non_blocking=True)
-    with cupy.cuda.ExternalStream(ours.handle):
+    with cupy.cuda.Stream.from_external(ours):
         theirs = cupy.arange(1 << 20, dtype=cupy.float32) * 2
     wrapped = cuda.as_device_array(theirs, stream=ours)
     assert float(wrapped.to_host(stream=ours)[-1]) == 2 * ((1 << 20) - 1)

@@ -117,7 +117,7 @@ def test_eight_threads_on_their_own_streams_give_right_results(device, module, r
                     results[i] = y.to_host(stream=stream)
                     x.close()
                     y.close()
-        except BaseException as error:  # noqa: BLE001  # whatever a thread raised fails the test below
+        except BaseException as error:  # whatever a thread raised fails the test below
             failures.append(error)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]

@@ -37,7 +37,9 @@ def pieces(monkeypatch):
         return call
 
     for name in ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
-        monkeypatch.setitem(vars(api), name, noting(getattr(api, name)))
+        # api's function binds the raw one when it is first looked up: in this order nothing is counted twice.
+        for face in (api, _driver.raw):
+            monkeypatch.setitem(vars(face), name, noting(getattr(face, name)))
     return sizes
 
 
@@ -162,6 +164,15 @@ def test_during_capture_the_driver_decides(device, small, monkeypatch, pieces):
     assert pieces == [80_000]
 
 
+def test_during_any_capture_of_ours_the_driver_copies(device, small, pieces):
+    stream, other = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    array = cuda.empty(10_000, stream=other)
+    with stream.capture():
+        cuda.memcpy(array, np.zeros(10_000), stream=other)
+    assert pieces == [80_000]
+    assert not staging._rings
+
+
 def test_the_ring_is_given_back_and_made_again(device, small):
     host = np.arange(10_000)
     cuda.to_device(host)
@@ -181,6 +192,21 @@ def test_exit_with_a_ring_is_silent(python):
         "host = np.arange(2_000_000)\n"
         "array = cuda.to_device(host)\n"
         "assert staging._rings and (array.to_host() == host).all()\n"
+    )
+    result = python(program, CUDART_PY_DRIVER=_driver._selected)
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_exit_with_every_kind_of_memory_alive_is_silent(python):
+    program = (
+        "import numpy as np, cudart_py as cuda\n"
+        "device = cuda.Device(0).__enter__()\n"
+        "managed, plain = cuda.managed_empty(10), np.zeros(1000)\n"
+        "registered, pool = cuda.register_host(plain), cuda.MemoryPool()\n"
+        "array = cuda.empty(10, pool=pool)\n"
+        "device.memory_pool = cuda.MemoryPool()\n"
+        "other = cuda.zeros(5)\n"
+        "borrowed = cuda.Stream.borrow(cuda.Stream())\n"
     )
     result = python(program, CUDART_PY_DRIVER=_driver._selected)
     assert (result.stdout, result.stderr) == ("", "")

@@ -23,7 +23,7 @@ from cuda.bindings.driver import (
 from . import work
 from .contexts import local
 from .errors import StatusError, entry, number
-from .graphs import Graph, Node
+from .graphs import Graph, Node, find_node
 from .streams import find_stream
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "cuStreamEndCapture",
     "cuStreamGetCaptureInfo",
     "cuStreamIsCapturing",
+    "cuStreamUpdateCaptureDependencies",
     "cuThreadExchangeStreamCaptureMode",
     "forbidding",
 ]
@@ -208,6 +209,23 @@ def cuStreamGetCaptureInfo(hStream: Any) -> tuple[Any, ...]:
     before = [CUgraphNode(node.handle) for node in capture.streams[stream]]
     data = [CUgraphEdgeData() for _ in before]
     return status, cuuint64_t(capture.identity), CUgraph(capture.graph.handle), before, data, len(before)
+
+
+@entry()
+def cuStreamUpdateCaptureDependencies(
+    hStream: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, flags: Any
+) -> None:
+    """Say what a captured stream's next node comes after, instead or besides, as cuStreamUpdateCaptureDependencies."""
+    stream = find_stream(hStream)
+    capture = stream.capture
+    if capture is None:
+        raise StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
+    capture.require_valid()
+    given = [find_node(node) for node in (dependencies or [])[: number(numDependencies)]]
+    if any(node not in capture.graph.nodes for node in given) or number(flags) not in (0, 1):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    before = () if number(flags) else capture.streams[stream]
+    capture.streams[stream] = tuple(dict.fromkeys((*before, *given)))
 
 
 @entry(values=1)

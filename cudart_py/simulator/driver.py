@@ -11,6 +11,7 @@ from .capture import (
     cuStreamEndCapture,
     cuStreamGetCaptureInfo,
     cuStreamIsCapturing,
+    cuStreamUpdateCaptureDependencies,
     cuThreadExchangeStreamCaptureMode,
 )
 from .contexts import (
@@ -107,6 +108,7 @@ from .functions import (
     cuFuncSetAttribute,
 )
 from .graphs import (
+    cuGraphAddHostNode,
     cuGraphClone,
     cuGraphCreate,
     cuGraphDebugDotPrint,
@@ -226,6 +228,7 @@ __all__ = [
     "cuFuncSetAttribute",
     "cuGetErrorName",
     "cuGetErrorString",
+    "cuGraphAddHostNode",
     "cuGraphClone",
     "cuGraphCreate",
     "cuGraphDebugDotPrint",
@@ -332,6 +335,7 @@ __all__ = [
     "cuStreamQuery",
     "cuStreamSetAttribute",
     "cuStreamSynchronize",
+    "cuStreamUpdateCaptureDependencies",
     "cuStreamWaitEvent",
     "cuTexObjectCreate",
     "cuTexObjectDestroy",

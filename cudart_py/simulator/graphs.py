@@ -27,11 +27,13 @@ from .graph_memory import AllocateInGraph, FreeInGraph
 from .handles import Handles
 from .host_functions import HostCall
 from .launches import Kernel
+from .memory import host_address
 from .work import Operation
 
 __all__ = [
     "Graph",
     "Node",
+    "cuGraphAddHostNode",
     "cuGraphClone",
     "cuGraphCreate",
     "cuGraphDebugDotPrint",
@@ -167,6 +169,16 @@ def cuGraphClone(originalGraph: Any) -> Any:
     for node in original.nodes:
         copies[node] = clone.add(node.operation, [copies[before] for before in node.dependencies])
     return CUgraph(clone.handle)
+
+
+@entry(values=1)
+def cuGraphAddHostNode(hGraph: Any, dependencies: Any, numDependencies: Any, nodeParams: Any) -> Any:
+    """Add a call of a host function after the given nodes, as cuGraphAddHostNode."""
+    graph = find_graph(hGraph)
+    before = [find_node(node) for node in (dependencies or [])[: number(numDependencies)]]
+    if nodeParams is None or not int(nodeParams.fn) or any(node not in graph.nodes for node in before):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return CUgraphNode(graph.add(HostCall(int(nodeParams.fn), host_address(nodeParams.userData)), before).handle)
 
 
 def _listed(found: list[Node], wanted: int) -> tuple[list[Any], int]:

@@ -19,6 +19,10 @@ FORMATS = {
     "f16": (11, -14, 15),
     "bf16": (8, -126, 127),
     "tf32": (11, -126, 127),
+    # the digits of a format with no least exponent: what decides whether a result is flushed
+    "f32 unbounded": (24, -100_000, 127),
+    "f16 unbounded": (11, -100_000, 15),
+    "bf16 unbounded": (8, -100_000, 127),
 }
 
 
@@ -100,6 +104,15 @@ def round_exact(exact: Fraction, kind: str, rounding: str, negative_zero: bool =
     else:
         value = float(result)
     return -value if negative else value
+
+
+def round_flushed(exact: Fraction, kind: str, rounding: str, negative_zero: bool = False) -> float:
+    """Round an exact number as ``round_exact``, and flush what is too small for a normal number (``.ftz``)."""
+    least = Fraction(2) ** FORMATS[kind][1]
+    # What is twice as great stays normal, which saves the second rounding.
+    if 0 < abs(exact) < 2 * least and abs(Fraction(round_exact(exact, f"{kind} unbounded", rounding))) < least:
+        return -0.0 if exact < 0 else 0.0
+    return round_exact(exact, kind, rounding, negative_zero)
 
 
 def bits_of(value: float, kind: str) -> int:

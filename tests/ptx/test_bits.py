@@ -66,11 +66,12 @@ def test_bit_field_extract(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["b32", "b64"])
 def test_bit_field_insert(kind: str) -> None:
-    """bfi drops what passes the top"""
+    """bfi drops what passes the top; b32 alone takes the low eight bits of position and length"""
     width = int(kind[1:])
+    kept = 0xFF if kind == "b32" else 0xFFFFFFFF
 
     def reference(a: int, b: int, c: int, d: int) -> int:
-        pos, length = c & 0xFF, d & 0xFF
+        pos, length = c & kept, d & kept
         for i in range(length):
             if pos + i < width:
                 b = b & ~(1 << (pos + i)) | (a >> i & 1) << (pos + i)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import comparisons, double, exact, floating
-from tests.ptx.references import Array, assert_same_floats, finite, floats, round_exact
+from tests.ptx.references import Array, assert_same_floats, finite, floats, round_exact, round_flushed
 
 ROUNDINGS = ["rn", "rz", "rm", "rp"]
 KINDS = {"f32": np.float32, "f64": np.float64}
@@ -153,12 +153,63 @@ def test_ftz_flushes_operands_and_results() -> None:
     )  # fmt: skip
     compare(
         lambda x, y: floating.mul_rn_f32(x, y, ftz=True),
-        lambda x, y: flush(ieee_product(flush(x), flush(y), "f32", "rn")), a, b,
+        lambda x, y: flushed_product(flush(x), flush(y), "rn"), a, b,
     )  # fmt: skip
     compare(
         lambda x, y, z: floating.fma_rn_f32(x, y, z, ftz=True),
         lambda x, y, z: flush(ieee_sum(flush(x), flush(y), flush(z), "f32", "rn")), a, b, c,
     )  # fmt: skip
+
+
+def flushed_product(x: float, y: float, rounding: str) -> float:
+    """Multiply and flush."""
+    if not finite(x) or not finite(y):
+        return float(np.float64(x) * np.float64(y))
+    return round_flushed(Fraction(x) * Fraction(y), "f32", rounding, math.copysign(1, x) != math.copysign(1, y))
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_ftz_takes_for_subnormal_what_is_so_rounded_with_no_least_exponent(rounding: str) -> None:
+    """mul, div and fma with ftz, around the least normal number"""
+    rng = np.random.default_rng(25)
+    near = (1 + rng.integers(-4, 4, COUNT) * 2.0**-24).astype(np.float32)
+    other = (1 + rng.integers(-4, 4, COUNT) * 2.0**-24) * rng.choice([1, -1], COUNT)
+    small = (np.maximum(1, np.abs(other)) * 2.0**-126 * np.sign(other)).astype(np.float32)
+    zero = np.full(COUNT, 2.0**-149, np.float32)
+    compare(
+        lambda x, y: find(f"mul_{rounding}_f32")(x, y, ftz=True),
+        lambda x, y: flushed_product(x, y, rounding), small, near,
+    )  # fmt: skip
+    compare(
+        lambda x, y: find(f"div_{rounding}_f32")(x, y, ftz=True),
+        lambda x, y: round_flushed(Fraction(x) / Fraction(y), "f32", rounding), small, near,
+    )  # fmt: skip
+    compare(
+        lambda x, y, z: find(f"fma_{rounding}_f32")(x, y, z, ftz=True),
+        lambda x, y, z: round_flushed(Fraction(x) * Fraction(y), "f32", rounding), small, near, zero,
+    )  # fmt: skip
+
+
+def test_products_that_the_hardware_flushes() -> None:
+    """2**-126 * 0x3f7fffff is zero and 0x00800001 * 0x3f7ffffe is not: recorded on an H200"""
+    a = np.array([0x00800000, 0x80800000, 0x00800001], np.uint32).view(np.float32)
+    b = np.array([0x3F7FFFFF, 0x3F7FFFFF, 0x3F7FFFFE], np.uint32).view(np.float32)
+    wanted = {
+        "rn": [0, 0x80000000, 0x00800000], "rz": [0, 0x80000000, 0],
+        "rm": [0, 0x80000000, 0], "rp": [0, 0x80000000, 0x00800000],
+    }  # fmt: skip
+    for rounding, patterns in wanted.items():
+        assert find(f"mul_{rounding}_f32")(a, b, ftz=True).view(np.uint32).tolist() == patterns
+
+
+@pytest.mark.parametrize("factor", [0.0, -0.0, 1.0, -2.0, 0.5, 3.0, 2.5, math.inf, math.nan, 2.0**-100, 2.0**127])
+def test_fma_with_one_factor_for_all_lanes(factor: float) -> None:
+    """A power of two, and a factor with few bits, whose exact sums are often ties"""
+    b, c = floats(np.float32, COUNT, 26), floats(np.float32, COUNT, 27)
+    scalar = np.float32(factor)
+    result = floating.fma_rn_f32(scalar, b, c)
+    wanted = [ieee_sum(float(scalar), x, y, "f32", "rn") for x, y in zip(b.tolist(), c.tolist(), strict=True)]
+    assert_same_floats(result, wanted, b, c)
 
 
 def test_sat_clamps_and_turns_nan_to_zero() -> None:

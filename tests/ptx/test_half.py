@@ -11,7 +11,7 @@ import pytest
 
 from cudart_py.simulator.ptx import half
 from cudart_py.simulator.ptx.formats import widen
-from tests.ptx.references import Array, bits_of, finite, round_exact
+from tests.ptx.references import Array, bits_of, finite, round_exact, round_flushed
 
 KINDS = ["f16", "bf16"]
 COUNT = 6000
@@ -105,11 +105,25 @@ def test_modifiers(kind: str) -> None:
 
     check(
         lambda x, y: half.mul(kind, x, y, ftz=True),
-        lambda x, y: flush(ieee(flush(x), flush(y), None, kind)),
+        lambda x, y: flushed_product(flush(x), flush(y), kind),
         kind,
         a,
         b,
     )
+
+
+def flushed_product(x: float, y: float, kind: str) -> float:
+    """Multiply and flush."""
+    if not finite(x) or not finite(y):
+        return x * y
+    return round_flushed(Fraction(x) * Fraction(y), kind, "rn", math.copysign(1, x) != math.copysign(1, y))
+
+
+def test_products_that_the_hardware_flushes() -> None:
+    """0x0400 * 0x3bff is zero and 0x0401 * 0x3bfe is not: recorded on an H200"""
+    a = np.array([0x0400, 0x8400, 0x0401], np.uint16)
+    b = np.array([0x3BFF, 0x3BFF, 0x3BFE], np.uint16)
+    assert half.mul_f16(a, b, ftz=True).tolist() == [0, 0x8000, 0x0400]
 
 
 def extreme(x: float, y: float, smaller: bool) -> float:

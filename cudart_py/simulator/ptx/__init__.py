@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .faults import Fault, PtxError, UnsupportedError
 from .launch import Launch, run
+from .observer import Observer
 from .parser import Entry, Module
+from .textures import Texture
 
-__all__ = ["Entry", "Fault", "Launch", "Module", "PtxError", "UnsupportedError", "run"]
+__all__ = ["Entry", "Fault", "Launch", "Module", "Observer", "PtxError", "Texture", "UnsupportedError", "run"]

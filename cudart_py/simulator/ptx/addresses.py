@@ -24,7 +24,7 @@ class Address:
     is what a place has more than an address: an array for spaces that each block or lane has its own of.
     """
 
-    __slots__ = ("_indices", "_runs", "bits", "group", "high", "low", "places", "space")
+    __slots__ = ("_indices", "_runs", "bits", "group", "high", "low", "notes", "places", "space")
 
     def __init__(self, space: Space, group: Group, places: Any, low: int, high: int, bits: int) -> None:
         self.space = space
@@ -33,6 +33,8 @@ class Address:
         self.low = low
         self.high = high
         self.bits = bits
+        # What an observer keeps about these places.
+        self.notes: dict[Any, Any] = {}
         self._indices: dict[int, Any] = {}
         self._runs: dict[int, int] = {}
 

@@ -20,9 +20,7 @@ _FLOATS = {"f32", "f64", *_HALVES}
 _DOUBLED = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 
 
-def library_call(
-    w: Writer, i: Instruction, result: str, types: Sequence[str]
-) -> None:
+def library_call(w: Writer, i: Instruction, result: str, types: Sequence[str]) -> None:
     """Write a call of the function named after the opcode, its operands of the given types."""
     function = find(i.opcode)
     if function is None:
@@ -239,20 +237,18 @@ def _dot(w: Writer, i: Instruction) -> None:
     library_call(w, i, third, [left, right, third])
 
 
-def _sad(w: Writer, i: Instruction) -> None:
-    _generic(w, i)
-
-
 EMITTERS: dict[str, Emitter] = {
     "add": _plain("+"), "sub": _plain("-"), "addc": _carry, "subc": _carry, "mul": _mul, "mad": _mad, "madc": _mad,
     "fma": _generic, "div": _generic, "rem": _generic, "and": _logic("&"), "or": _logic("|"), "xor": _logic("^"),
     "not": _not, "cnot": _cnot, "neg": _neg, "abs": _abs, "min": _extreme("minimum"), "max": _extreme("maximum"),
-    "shl": _shift("<<"), "shr": _shift(">>"), "sad": _sad, "mul24": _generic, "mad24": _generic, "lop3": _lop3,
+    "shl": _shift("<<"), "shr": _shift(">>"), "sad": _generic, "mul24": _generic, "mad24": _generic, "lop3": _lop3,
     "shf": _typed("b32", "b32", "b32", "u32"), "prmt": _typed("b32", "b32", "b32", "b32"),
     "bfe": _typed(None, None, "u32", "u32"), "bfi": _typed(None, None, None, "u32", "u32"),
     "bmsk": _typed("b32", "u32", "u32"), "szext": _typed(None, None, "u32"), "popc": _typed("u32", None),
-    "clz": _typed("u32", None), "bfind": _typed("u32", None), "brev": _generic, "fns": _typed("b32", "b32", "b32", "s32"),
-    "testp": _typed("pred", None), "copysign": _generic, "dp4a": _dot, "dp2a": _dot, "sqrt": _generic, "rsqrt": _generic,
+    "clz": _typed("u32", None), "bfind": _typed("u32", None), "brev": _generic,
+    "fns": _typed("b32", "b32", "b32", "s32"),
+    "testp": _typed("pred", None), "copysign": _generic, "dp4a": _dot, "dp2a": _dot, "sqrt": _generic,
+    "rsqrt": _generic,
     "rcp": _generic, "sin": _generic, "cos": _generic, "lg2": _generic, "ex2": _generic, "tanh": _generic,
 }  # fmt: skip
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .faults import Fault
+from .faults import Fault, UnsupportedError
 from .groups import Group, Lazy, split
 from .instructions import Immediate, Instruction, Operand, Register, Vector
 
@@ -56,7 +57,10 @@ class Barriers:
             observer.barrier(group, instruction, "arrive")
         group.pc = block.terminator.targets[0]
         if "cluster" in parts:
-            # Clusters have one block each here, so a cluster's barrier is block-wide.
+            if math.prod(chunk.launched.launch.cluster) > 1:
+                what = "a barrier of a cluster of several blocks"
+                raise UnsupportedError(chunk.launched.located(what, instruction, group, 0))
+            # With one block in a cluster its barrier is block-wide.
             if "arrive" in parts:
                 return group
             operands: list[Operand] = [Immediate(1 << 16)]
@@ -65,11 +69,16 @@ class Barriers:
         reduces = "red" in parts
         destination = operands.pop(0) if reduces else None
         predicate = _operand(group, operands.pop()) if reduces else None
-        number = _number(group, operands[0])
-        expected = _number(group, operands[1]) if len(operands) > 1 else None
+        numbers = _operand_value(group, operands[0])
+        counts = _operand_value(group, operands[1]) if len(operands) > 1 else None
+        parted = [np.unique(value) for value in (numbers, counts) if value.__class__ is ndarray]
+        if any(len(values) > 1 for values in parted):
+            self._arrive_apart(group, instruction, numbers, counts, (destination, predicate))
+            return group if "arrive" in parts else None
+        number = _first(numbers)
+        expected = None if counts is None else _first(counts)
         if "arrive" in parts:
-            counts = np.bincount(chunk.block_of_lane[group.lane_numbers], minlength=chunk.blocks)
-            self._arrived[number] = self._arrived.get(number, 0) + counts
+            self._count(number, group.lane_numbers)
             return group
         if group.n == chunk.live and not self.parked and expected in (None, chunk.threads) and not self._arrived:
             if reduces:
@@ -79,6 +88,28 @@ class Barriers:
             return group
         self.parked.append(_Parked(group, instruction, number, expected, (destination, predicate)))
         return None
+
+    def _count(self, number: int, lanes: Array) -> None:
+        """Count lanes that arrive without waiting."""
+        counts = np.bincount(self._chunk.block_of_lane[lanes], minlength=self._chunk.blocks)
+        self._arrived[number] = self._arrived.get(number, 0) + counts
+
+    def _arrive_apart(
+        self, group: Group, instruction: Instruction, numbers: Any, counts: Any, value: tuple[Any, Any]
+    ) -> None:
+        """Bring the lanes of a group to the barriers that each names."""
+        numbers = np.broadcast_to(numbers, group.n)
+        expected = np.broadcast_to(-1 if counts is None else counts, group.n)
+        destination, predicate = value
+        pairs = sorted({(int(n), int(c)) for n, c in zip(numbers, expected, strict=True)})
+        picks = [np.flatnonzero((numbers == number) & (expected == count)) for number, count in pairs]
+        if "arrive" in instruction.parts:
+            for (number, _), pick in zip(pairs, picks, strict=True):
+                self._count(number, group.lane_numbers[pick])
+            return
+        for (number, count), pick, part in zip(pairs, picks, split(group, picks, [group.pc] * len(picks)), strict=True):
+            kept = None if predicate is None else predicate[pick]
+            self.parked.append(_Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
 
     def release(self, epoch: int) -> bool:
         """Let the lanes of full barriers go on at an age of `epoch`; tell whether any did."""
@@ -118,20 +149,17 @@ class Barriers:
                 if not len(picks[0]):
                     self.parked.append(parked)
                     continue
-                _keep_predicate = [predicate[pick] if predicate is not None else None for pick in picks]
+                kept = [predicate[pick] if predicate is not None else None for pick in picks]
                 group, rest = split(group, picks, (group.pc, group.pc))
-                predicate = _keep_predicate[0]
-                self.parked.append(
-                    _Parked(rest, parked.instruction, number, parked.expected, (destination, _keep_predicate[1]))
-                )
+                predicate = kept[0]
+                self.parked.append(_Parked(rest, parked.instruction, number, parked.expected, (destination, kept[1])))
             if destination is not None:
                 reductions.append((group, parked.instruction, destination, predicate))
             group.epoch = max(group.epoch, epoch)
             if chunk.launched.observer is not None:
                 chunk.launched.observer.barrier(group, parked.instruction, "release")
-            here_group = group
             if destination is None:
-                chunk.push(here_group)
+                chunk.push(group)
         if reductions:
             _reduce(chunk, reductions)
             for group, *_ in reductions:
@@ -144,9 +172,7 @@ class Barriers:
         chunk = self._chunk
         lanes = sum(other.group.n for other in self.parked)
         what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
-        return Fault(
-            "CUDA_ERROR_LAUNCH_TIMEOUT", chunk.launched.located(what, parked.instruction, parked.group, 0)
-        )
+        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", chunk.launched.located(what, parked.instruction, parked.group, 0))
 
 
 def _operand(group: Group, operand: Operand) -> Array:
@@ -167,15 +193,19 @@ def _register(group: Group, operand: Register) -> Any:
     return group.code.zeros[slot] if value is None else value
 
 
-def _number(group: Group, operand: Operand) -> int:
+def _operand_value(group: Group, operand: Operand) -> Any:
+    """Give a barrier's number or count: an int, or what a register holds."""
     if isinstance(operand, Immediate):
         return operand.value
     assert isinstance(operand, Register)
-    value = _register(group, operand)
+    return _register(group, operand)
+
+
+def _first(value: Any) -> int:
     return int(value[0] if value.__class__ is ndarray else value)
 
 
-def _reduce(chunk: Chunk, parts: list[tuple[Group, Instruction, Any, Array]]) -> None:
+def _reduce(chunk: Chunk, parts: list[tuple[Group, Instruction, Any, Any]]) -> None:
     """Combine the predicates of each block's lanes and hand every lane the result."""
     counts = np.zeros(chunk.blocks, np.int64)
     lanes = np.zeros(chunk.blocks, np.int64)

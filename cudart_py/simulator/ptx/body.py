@@ -209,7 +209,7 @@ def parse_body(name: str, text: str) -> Function:
     while position < length:
         match = _ITEM.match(text, position)
         if match is None:
-            raise PtxError(f"{name}: {text[position:position + 60].strip()!r} isn't understood")
+            raise PtxError(f"{name}: {text[position : position + 60].strip()!r} isn't understood")
         position = match.end()
         kind = match.lastgroup
         if kind == "statement":
@@ -249,7 +249,9 @@ def _label(name: str, text: str, position: int, function: Function, scopes: _Sco
         function.labels[scopes.label(name)] = len(function.instructions)
         return position
     if following[1] == "branchtargets":
-        function.branch_targets[scopes.label(name)] = tuple(scopes.label(item.strip()) for item in following[2].split(","))
+        function.branch_targets[scopes.label(name)] = tuple(
+            scopes.label(item.strip()) for item in following[2].split(",")
+        )
     return following.end()
 
 

@@ -13,18 +13,18 @@ import numpy as np
 
 from .arithmetic import EMITTERS as ARITHMETIC
 from .control_flow import Block, Code
-from .instructions import Register
 from .memory_access import EMITTERS as MEMORY
 from .movement import EMITTERS as MOVEMENT
 from .operands import DTYPES, Writer
+from .tensor import EMITTERS as TENSOR
 from .warp_access import EMITTERS as WARP
 
 __all__ = ["BlockFunction", "compile_block"]
 
 BlockFunction = Callable[[Any, list[Any]], Any]
 
-EMITTERS = {**ARITHMETIC, **MOVEMENT, **MEMORY, **WARP}
-_NAMESPACE: dict[str, Any] = {name: np.dtype(name) for name in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "c16")}
+EMITTERS = {**ARITHMETIC, **MOVEMENT, **MEMORY, **WARP, **TENSOR}
+_NAMESPACE: dict[str, Any] = {name: np.dtype(name) for name in sorted(set(DTYPES.values()) - {"?"})}
 _NAMESPACE["np"] = np
 
 
@@ -81,8 +81,6 @@ def exit_slots(code: Code, block: Block) -> int:
         assert terminator.instruction is not None
         for slot in code.touched(terminator.instruction)[0]:
             bits |= 1 << slot
-    if block.synchronous and isinstance(block.mask, Register):
-        bits |= 0
     return bits
 
 

@@ -8,17 +8,19 @@ from typing import Any
 
 from .declarations import TYPE_SIZES
 from .faults import PtxError
-from .instructions import Access, Call, Function, Instruction, Operand, Register, Symbol, Vector
+from .instructions import Access, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
 
-__all__ = ["Block", "Code", "Terminator"]
+__all__ = ["Block", "CallSite", "Code", "Terminator"]
 
 _BRANCHES = {"bra", "bra.uni", "brx.idx", "brx.idx.uni"}
 _ENDS = {"ret", "ret.uni", "exit", "trap"}
 _BARRIERS = re.compile(r"(bar|barrier)(\.cta)?\.(sync|red|arrive)|barrier\.cluster|(bar|barrier)\.cta\.(sync|red)")
 # Only these can make another lane's progress the condition of a loop's end.
-_SPINS = re.compile(r"atom\.(\w+\.)*(cas|exch)|ld\.(\w+\.)*(volatile|acquire|relaxed)|ld\.(volatile|acquire|relaxed)|nanosleep|mbarrier\.\w*wait")
-_SYNCHRONOUS = re.compile(r"shfl\.sync|vote\.sync|match\.\w+\.sync|redux\.sync|bar\.warp\.sync|elect\.sync|wmma\.|mma\.|ldmatrix")
-EXTERNS = frozenset({"vprintf", "malloc", "free", "__assertfail", "__nv_aligned_device_malloc"})
+_SPINS = re.compile(
+    r"atom\.([\w:]+\.)*(cas|exch)|ld\.([\w:]+\.)*(volatile|acquire|relaxed)|nanosleep|mbarrier\.\w*wait"
+)
+_SYNCHRONOUS = re.compile(r"shfl\.sync|vote\.sync|match\.\w+\.sync|redux\.sync|bar\.warp\.sync|elect\.sync|wmma\.")
+EXTERNS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
 
 @dataclass(slots=True)
@@ -225,7 +227,9 @@ class Code:
         block.spins = any(_SPINS.match(instruction.opcode) for instruction in body)
         if _SYNCHRONOUS.match(body[0].opcode):
             block.synchronous = True
-            block.mask = body[0].operands[-1]
+            # Matrix operations name no mask: they need the whole warp.
+            whole = body[0].opcode.startswith("wmma")
+            block.mask = Immediate(0xFFFFFFFF) if whole else body[0].operands[-1]
         return block
 
     def _lower_calls(self) -> None:
@@ -237,7 +241,8 @@ class Code:
             opcode = instruction.opcode
             if opcode.startswith("st.param"):
                 access = instruction.operands[0]
-                assert isinstance(access, Access) and isinstance(access.base, Symbol)
+                assert isinstance(access, Access)
+                assert isinstance(access.base, Symbol)
                 slots = self.parameter_slots(instruction)
                 by_slot = {slot: key for key, slot in self.parameter_pieces[access.base.name].items()}
                 pieces = stored.setdefault(access.base.name, {})
@@ -253,7 +258,6 @@ class Code:
                 access = instruction.operands[1]
                 assert isinstance(access, Access)
                 if isinstance(access.base, Symbol) and access.base.name in results:
-                    by_slot = {s: k for k, s in self.parameter_pieces.get(access.base.name, {}).items()}
                     for slot in self.parameter_slots(instruction):
                         by_slot = {s: k for k, s in self.parameter_pieces[access.base.name].items()}
                         site.results[results.index(access.base.name)][by_slot[slot]] = slot
@@ -264,10 +268,6 @@ class Code:
         if key not in self._loops:
             self._loops[key] = any(block.spins for block in self.blocks[target : source + 1])
         return self._loops[key]
-
-    def result_pieces(self, name: str) -> dict[tuple[int, int], int]:
-        """Give the slots of the pieces of a result that this function stores."""
-        return self.parameter_pieces.get(name, {})
 
     def _find_live(self) -> None:
         returned = 0

@@ -23,6 +23,10 @@ NAN_F16 = np.uint16(0x7FFF)
 NAN_BF16 = np.uint16(0x7FFF)
 
 LEAST_NORMAL_F32 = np.float32(2.0**-126)
+# Any subnormal number times this is inexact, and so is the least normal one.
+_SHRINK_F32 = np.float32(1 - 2.0**-24)
+# Far enough above the subnormal range of float32, and exact for every float64 that comes from float32.
+_UP = 2.0**64
 
 _QUIET_F64 = np.uint64(1 << 51)
 _SPLITTER = 2.0**27 + 1.0
@@ -72,19 +76,23 @@ def keep_freed_pages() -> None:
 # --- NaN and subnormal results ------------------------------------------------------------------------------------
 
 
+def has_nan(a: Array) -> bool:
+    """Tell whether any number is NaN."""
+    # The maximum of an array with a NaN is NaN; that is the cheapest search for one.
+    greatest = np.maximum.reduce(a, axis=None, initial=-np.inf)
+    return bool(greatest != greatest)
+
+
 def canonical_f32(result: Array) -> Array:
     """Replace NaNs in place by the hardware's one, and give the array back."""
-    # The maximum of an array with a NaN is NaN; that is the cheapest search for one.
-    greatest = result.max(initial=0.0)
-    if greatest != greatest:
+    if has_nan(result):
         np.copyto(result, NAN_F32, where=np.isnan(result))
     return result
 
 
 def canonical_f64(result: Array, *operands: Array) -> Array:
     """Replace NaNs in place by the first NaN operand, made quiet, or the default NaN; give the array back."""
-    greatest = result.max(initial=0.0)
-    if greatest != greatest:
+    if has_nan(result):
         lanes = np.isnan(result)
         chosen = np.where(lanes, NAN_F64, result)
         for operand in reversed(operands):
@@ -94,17 +102,45 @@ def canonical_f64(result: Array, *operands: Array) -> Array:
     return result
 
 
+def has_tiny_f32(a: Array) -> bool:
+    """Tell whether any number is subnormal or the least normal one (of either sign); zeros are neither."""
+    # One multiplication whose underflow the processor signals costs less than comparisons of magnitudes.
+    try:
+        with np.errstate(under="raise"):
+            np.multiply(a, _SHRINK_F32)
+    except FloatingPointError:
+        return True
+    return False
+
+
 def flush_f32(a: Array) -> Array:
-    """Give the array with its subnormal numbers as zeros of their sign (``.ftz``)."""
-    tiny = np.abs(a) < LEAST_NORMAL_F32
-    return np.where(tiny, a * np.float32(0), a) if tiny.any() else a
+    """Give the array with its subnormal numbers as zeros of their sign (``.ftz`` of operands and exact results)."""
+    if not has_tiny_f32(a):
+        return a
+    return np.where(np.abs(a) < LEAST_NORMAL_F32, a * np.float32(0), a)
+
+
+def flush_rounded_f32(result: Array, high: Array, low: Array | None, rounding: str) -> Array:
+    """Give results with zeros of their sign for those whose ``high + low`` is subnormal (``.ftz`` of results).
+
+    Recorded outputs of an H200 settle when a result counts as subnormal: when it is below the least normal number
+    after a rounding to 24 bits that knows no least exponent. So 2**-126 * 0x3f7fffff is flushed, although rounding in
+    the subnormal range gives the least normal number; 0x00800001 * 0x3f7ffffe in ``rn`` is not.
+    """
+    if not has_tiny_f32(result):
+        return result
+    scaled = narrow_f32(high * _UP, None if low is None else low * _UP, rounding)
+    tiny = (np.abs(result) <= LEAST_NORMAL_F32) & (np.abs(scaled) < LEAST_NORMAL_F32 * np.float32(_UP))
+    return np.where(tiny, result * np.float32(0), result)
 
 
 def saturate(a: Array) -> Array:
     """Clamp to the range from +0 to 1, NaN becoming +0 (``.sat``)."""
-    # fmax takes the zero where the other is NaN; adding zero turns a negative zero positive.
     zero, one = a.dtype.type(0), a.dtype.type(1)
-    result: Array = np.fmin(np.fmax(a, zero) + zero, one)
+    # Adding zero turns a negative zero positive.
+    result: Array = np.asarray(np.clip(a, zero, one) + zero)
+    if has_nan(result):
+        np.copyto(result, zero, where=np.isnan(result))
     return result
 
 

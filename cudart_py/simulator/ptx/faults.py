@@ -17,7 +17,7 @@ class UnsupportedError(Exception):
         self.report = report
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818  # because it is an event of the kernel's, named as hardware names it
     """Report an error that a kernel made while it ran.
 
     `status_name` is the name of the driver's status, such as ``CUDA_ERROR_ILLEGAL_ADDRESS``;

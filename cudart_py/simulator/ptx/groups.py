@@ -46,7 +46,12 @@ class Frame:
     __slots__ = ("code", "live", "registers", "results", "resume")
 
     def __init__(
-        self, code: Code, resume: int, registers: list[Any], live: tuple[int, ...], results: list[dict[tuple[int, int], int]]
+        self,
+        code: Code,
+        resume: int,
+        registers: list[Any],
+        live: tuple[int, ...],
+        results: list[dict[tuple[int, int], int]],
     ) -> None:
         self.code = code
         self.resume = resume
@@ -63,7 +68,7 @@ class Group:
 
     __slots__ = (
         "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
-        "lanes", "n", "pc", "prefix", "registers", "rows", "selections", "spins", "stack",
+        "lanes", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack",
     )  # fmt: skip
 
     def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
@@ -83,6 +88,8 @@ class Group:
         self.forced = False
         # The rows of warps that these lanes make, found when they are first needed.
         self.rows: Any = None
+        # What an observer keeps about these lanes.
+        self.notes: Any = None
         self._own: Domain | None = None
         self._specials: dict[str, Any] = {}
         self._shared_base: Any = None

@@ -41,12 +41,23 @@ class MemoryLike(Protocol):
     bytes: NDArray[np.uint8]
 
     @property
-    def generation(self) -> int: ...
-    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
-    def describe(self, address: int) -> str: ...
-    def texture(self, handle: int) -> Any: ...
-    def allocate(self, size: int) -> int: ...
-    def release(self, address: int) -> bool: ...
+    def generation(self) -> int:
+        """Give a number that changes at every allocation and free."""
+
+    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give the sorted starts and ends of all that kernels may touch."""
+
+    def describe(self, address: int) -> str:
+        """Say where an address lies."""
+
+    def texture(self, handle: int) -> Any:
+        """Give the Texture of a handle, or raise KeyError."""
+
+    def allocate(self, size: int) -> int:
+        """Serve a kernel's malloc."""
+
+    def release(self, address: int) -> bool:
+        """Serve a kernel's free."""
 
 
 @dataclass(frozen=True)
@@ -121,18 +132,18 @@ class Launched:
 
     def _uniform_specials(self) -> frozenset[str]:
         names = {
-            "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%gridid", "%nsmid",
-            "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size", "%cluster_ctarank",
+            "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%gridid",
+            "%nsmid",
+            "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
             "%cluster_nctarank", "%is_explicit_cluster",
         }  # fmt: skip
         names |= {f"%envreg{number}" for number in range(32)}
         for axis, threads, blocks in zip("xyz", self.launch.block, self.launch.grid, strict=True):
-            names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_ctaid.{axis}", f"%cluster_nctaid.{axis}",
-                      f"%nclusterid.{axis}"}  # fmt: skip
+            names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_nctaid.{axis}", f"%nclusterid.{axis}"}
             if threads == 1:
                 names.add(f"%tid.{axis}")
             if blocks == 1:
-                names |= {f"%ctaid.{axis}", f"%clusterid.{axis}"}
+                names |= {f"%ctaid.{axis}", f"%clusterid.{axis}", f"%cluster_ctaid.{axis}"}
         return frozenset(names)
 
     def symbol(self, name: str) -> int:

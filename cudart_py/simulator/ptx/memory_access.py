@@ -10,13 +10,13 @@ from .declarations import TYPE_SIZES
 from .instructions import Access, Call, Immediate, Instruction, Operand, Register, Symbol, Vector
 from .operands import Writer, dtype_of
 
-__all__ = ["EMITTERS"]
+__all__ = ["EMITTERS", "space_of"]
 
 Emitter = Callable[[Writer, Instruction], None]
 _SPACES = {"global", "shared", "local", "const", "param"}
 
 
-def _space(parts: list[str]) -> str:
+def space_of(parts: list[str]) -> str:
     """Give the state space that an opcode names, or generic."""
     for part in parts[1:]:
         name = part.split("::")[0]
@@ -70,7 +70,7 @@ def _ld(w: Writer, i: Instruction) -> None:
     ptx_type = parts[-1]
     destination, access = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
-    space = _space(parts)
+    space = space_of(parts)
     items = destination.items if isinstance(destination, Vector) else (destination,)
     if space == "param":
         if w.code.is_parameter(access):
@@ -104,7 +104,7 @@ def _st(w: Writer, i: Instruction) -> None:
     access, source = i.operands[0], i.operands[1]
     assert isinstance(access, Access)
     items = source.items if isinstance(source, Vector) else (source,)
-    space = _space(parts)
+    space = space_of(parts)
     dtype = dtype_of(ptx_type)
     if space == "param" and w.code.is_parameter(access):
         for item, slot in zip(items, w.code.parameter_slots(i), strict=True):
@@ -118,9 +118,7 @@ def _st(w: Writer, i: Instruction) -> None:
     if len(items) == 1:
         w.emit(f"g.chunk.memory.store({name}, {offset}, {dtype!r}, {shift}, {values[0]}, {w.site()})")
     else:
-        w.emit(
-            f"g.chunk.memory.store_vector({name}, {offset}, {dtype!r}, {shift}, ({', '.join(values)},), {w.site()})"
-        )
+        w.emit(f"g.chunk.memory.store_vector({name}, {offset}, {dtype!r}, {shift}, ({', '.join(values)},), {w.site()})")
 
 
 _ATOMIC_OPERATIONS = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}
@@ -142,7 +140,7 @@ def _atom(w: Writer, i: Instruction) -> None:
         return
     count = 3 if operation == "cas" else 2
     values = [w.value(operand, ptx_type)[0] for operand in operands[1:count]]
-    name, offset, _ = address(w, access, _space(parts))
+    name, offset, _ = address(w, access, space_of(parts))
     size = TYPE_SIZES[ptx_type]
     _observe(w, parts[0], name, offset, size)
     call = f"g.chunk.memory.atomic({operation!r}, {ptx_type!r}, {name}, {offset}, ({', '.join(values)},), {w.site()}"
@@ -156,14 +154,13 @@ def _atom_vector(w: Writer, i: Instruction, operation: str, access: Access, sour
     """Write an atomic on several neighbours, each atomic by itself."""
     ptx_type = i.parts[-1]
     size = TYPE_SIZES[ptx_type]
-    name, offset, _ = address(w, access, _space(i.parts))
+    name, offset, _ = address(w, access, space_of(i.parts))
     _observe(w, i.parts[0], name, offset, size * len(source.items))
     destination = i.operands[0]
     for index, item in enumerate(source.items):
         value, _ = w.value(item, ptx_type)
-        call = (
-            f"g.chunk.memory.atomic({operation!r}, {ptx_type!r}, {name}, {offset + index * size}, ({value},), {w.site()})"
-        )
+        place = f"{name}, {offset + index * size}"
+        call = f"g.chunk.memory.atomic({operation!r}, {ptx_type!r}, {place}, ({value},), {w.site()})"
         if i.parts[0] == "atom" and isinstance(destination, Vector):
             w.write(destination.items[index], call, dtype_of(ptx_type), False)
         else:
@@ -177,18 +174,19 @@ def _nothing(w: Writer, i: Instruction) -> None:
 def _call(w: Writer, i: Instruction) -> None:
     """Write a call of the system: printf, the heap or a failed assertion."""
     call = i.operands[0]
-    assert isinstance(call, Call) and isinstance(call.target, Symbol)
+    assert isinstance(call, Call)
+    assert isinstance(call.target, Symbol)
     site = w.code.call_sites[id(i)]
     arguments = []
     for pieces in site.arguments:
         if len(pieces) != 1:
             raise w.unsupported("a call of the system with a structure")
-        ((_, size), slot), = pieces.items()
+        (((_, size), slot),) = pieces.items()
         arguments.append(w.read(slot, f"u{size}"))
     name = call.target.name.lstrip("_")
     expression = f"g.chunk.system.{name}(g, {', '.join(arguments)}, site={w.site()})"
     if site.results and site.results[0]:
-        ((_, size), slot), = site.results[0].items()
+        (((_, size), slot),) = site.results[0].items()
         w.write_slot(slot, expression, f"u{size}", False)
     else:
         w.emit(expression)
@@ -222,19 +220,19 @@ def _cp(w: Writer, i: Instruction) -> None:
             read = f"np.where({ignored}, {zero}, {whole})[()]"
         elif "cache_hint" not in i.opcode or len(i.operands) > 4:
             read, _ = w.value(operand, "u32")
-    w.emit(
-        f"g.chunk.memory.copy({to_name}, {to_offset}, {from_name}, {from_offset}, {size.value}, {read}, {w.site()})"
-    )
+    w.emit(f"g.chunk.memory.copy({to_name}, {to_offset}, {from_name}, {from_offset}, {size.value}, {read}, {w.site()})")
 
 
 def _mbarrier(w: Writer, i: Instruction) -> None:
     """Write the operations on barriers that are kept in shared memory."""
     parts = i.parts
     accesses = [operand for operand in i.operands if isinstance(operand, Access)]
-    name, offset, _ = address(w, accesses[0], "generic" if _space(parts) == "generic" else "shared")
+    name, offset, _ = address(w, accesses[0], "generic" if space_of(parts) == "generic" else "shared")
     others: list[Operand] = [o for o in i.operands if not isinstance(o, Access)]
     verb = parts[1] if parts[0] == "mbarrier" else "arrive"
-    has_result = verb in ("test_wait", "try_wait", "pending_count") or (verb in ("arrive", "arrive_drop") and parts[0] == "mbarrier")
+    has_result = verb in ("test_wait", "try_wait", "pending_count") or (
+        verb in ("arrive", "arrive_drop") and parts[0] == "mbarrier"
+    )
     destination = others.pop(0) if has_result else None
     values = []
     for operand in others:
@@ -247,7 +245,8 @@ def _mbarrier(w: Writer, i: Instruction) -> None:
     if "expect_tx" in parts:
         verb = "arrive_expect" if verb == "arrive" else "expect"
     parity = ", parity=True" if "parity" in parts else ""
-    call = f"g.chunk.memory.mbarrier({verb!r}, {name}, {offset}, ({' '.join(v + ',' for v in values)}), {w.site()}{parity})"
+    arguments = " ".join(f"{value}," for value in values)
+    call = f"g.chunk.memory.mbarrier({verb!r}, {name}, {offset}, ({arguments}), {w.site()}{parity})"
     if destination is None:
         w.emit(call)
     else:

@@ -18,7 +18,18 @@ from .spaces import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 __all__ = ["EMITTERS"]
 
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
-_SIMPLE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+_SIMPLE = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
 # The unordered comparisons are what the ordered opposite isn't.
 _UNORDERED = {"ltu": ">=", "leu": ">", "gtu": "<=", "geu": "<"}
 
@@ -231,7 +242,9 @@ def _set(w: Writer, i: Instruction) -> None:
     expression, same = _comparison(w, i, parts[0], ptx_type)
     single = result_type.removesuffix("x2")
     width = "u2" if result_type in ("u16", "s16", "f16", "bf16", "f16x2", "bf16x2") else "u4"
-    true = w.constant(_TRUE[single] if single in _TRUE else np.uint16(0xFFFF) if width == "u2" else np.uint32(0xFFFFFFFF))
+    true = w.constant(
+        _TRUE[single] if single in _TRUE else np.uint16(0xFFFF) if width == "u2" else np.uint32(0xFFFFFFFF)
+    )
     name = w.temporary()
     w.emit(f"{name} = {expression}")
     if ptx_type.endswith("x2"):

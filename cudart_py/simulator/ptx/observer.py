@@ -25,9 +25,7 @@ class Observer(Protocol):
     def block(self, group: Group, block: Block) -> None:
         """See a group about to execute a block's instructions together."""
 
-    def access(
-        self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction
-    ) -> None:
+    def access(self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction) -> None:
         """See an access (`kind` is ld, st, atom or red) of `size` bytes, `offset` behind an Address or Mixed."""
 
     def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:

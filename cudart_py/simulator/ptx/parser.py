@@ -173,7 +173,7 @@ class Module:
         while position < length:
             match = _TOP.match(text, position)
             if match is None:
-                raise PtxError(f"{text[position:position + 60].strip()!r} isn't understood")
+                raise PtxError(f"{text[position : position + 60].strip()!r} isn't understood")
             position = match.end()
             if match["file"]:
                 self.files[int(match["file"])] = match["path"]
@@ -194,7 +194,7 @@ class Module:
     def _header(self, kind: str, position: int) -> int:
         match = _HEADER.match(self.text, position)
         if match is None:
-            raise PtxError(f"{self.text[position:position + 60].strip()!r} isn't understood")
+            raise PtxError(f"{self.text[position : position + 60].strip()!r} isn't understood")
         name = match["name"]
         params = parse_parameters(_COMMENT.sub("", match["parameters"] or ""))
         position = match.end()

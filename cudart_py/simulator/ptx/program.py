@@ -84,7 +84,7 @@ class Program:
 def variant(code: Code, index: int, uniform: tuple[bool, ...], context: Context) -> tuple[BlockFunction, bool]:
     """Give the function of a block for these scalar inputs, and whether scalars must be spread out first."""
     key: tuple[Any, ...] = (index, uniform, context)
-    known = code.variants.get(key)
+    known: tuple[BlockFunction, bool] | None = code.variants.get(key)
     if known is not None:
         return known
     counter = (index, context)

@@ -19,6 +19,7 @@ from .program import variant
 from .spaces import LOCAL_WINDOW, Space
 from .specials import geometry, special_value
 from .system import System
+from .tensor import Tensor
 from .warps import Warps, incomplete
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Chunk:
         self.memory = launched.memory_access
         self.system = System(launched)
         self.warps = Warps()
+        self.tensor = Tensor()
         self.first = first
         self.blocks = count
         self.threads = launched.threads
@@ -59,7 +61,9 @@ class Chunk:
         self.shared = Space("shared", np.zeros(count * self.shared_stride, np.uint8), launched.shared_size)
         self.shared_base = self.geometry.block_base(self.shared_stride)
         self.local_stride = -(-launched.local_size // 16) * 16
-        self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), launched.local_size, LOCAL_WINDOW)
+        self.local = Space(
+            "local", np.zeros(self.lanes * self.local_stride, np.uint8), launched.local_size, LOCAL_WINDOW
+        )
         self.local_base = self.geometry.lane_base(self.local_stride)
         self.barriers = Barriers(self)
         self.printed: list[tuple[int, str]] = []

@@ -116,7 +116,13 @@ class Resolver:
             positions = np.flatnonzero(kinds == name)
             chosen = places.take(positions)
             part = self._windowed(
-                group, str(name), chosen, int(chosen.min()), int(chosen.max()), int(np.bitwise_or.reduce(chosen)), positions
+                group,
+                str(name),
+                chosen,
+                int(chosen.min()),
+                int(chosen.max()),
+                int(np.bitwise_or.reduce(chosen)),
+                positions,
             )
             parts.append((positions, part))
         return Mixed(group, parts)
@@ -153,7 +159,9 @@ class Resolver:
 
     # --- checks
 
-    def check(self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None = None) -> None:
+    def check(
+        self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None = None
+    ) -> None:
         """Raise Fault unless all bytes from `offset` on may be touched and are aligned to `size`."""
         if (address.bits | offset) & (size - 1):
             self._check_alignment(address, offset, size, site, positions)
@@ -212,7 +220,8 @@ class Resolver:
             base = 0
         if base.__class__ is ndarray and len(base) != len(address.places):
             # Part of a mixed access: addresses within an arena repeat at the arena's stride.
-            stride = address.group.chunk.shared_stride if address.space.name == "shared" else address.group.chunk.local_stride
+            chunk = address.group.chunk
+            stride = chunk.shared_stride if address.space.name == "shared" else chunk.local_stride
             return np.asarray(address.places % stride)
         return np.asarray(address.places - base)
 
@@ -226,9 +235,7 @@ class Resolver:
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
     ) -> None:
         seen = self._seen(address) + offset
-        for position, value in enumerate(seen):
-            if self._outside(address.space, value, size):
-                break
+        position = next(place for place, value in enumerate(seen) if self._outside(address.space, value, size))
         self._fail("CUDA_ERROR_ILLEGAL_ADDRESS", "is out of bounds", address, position, int(seen[position]), size, site,
                    positions)  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,7 @@ def special_value(chunk: Chunk, name: str) -> Any:
         return np.uint32(launched.properties.get("sm_count", 1))
     if base.startswith("lanemask_"):
         return _lane_mask(chunk.geometry.lane(), base[9:])
-    if base.startswith("clock") or base.startswith("globaltimer"):
+    if base.startswith(("clock", "globaltimer")):
         # Every look at the clock finds it further on.
         launched.looks += 1
         ticks = launched.steps_at_start - launched.steps_left + launched.looks
@@ -103,7 +104,12 @@ def special_value(chunk: Chunk, name: str) -> Any:
     if base in ("total_smem_size", "aggr_smem_size"):
         return np.uint32(launched.shared_size)
     if base == "cluster_nctarank":
-        return np.uint32(1)
+        return np.uint32(math.prod(launch.cluster))
+    if base == "is_explicit_cluster":
+        return np.bool_(math.prod(launch.cluster) > 1)
+    if base == "cluster_ctarank":
+        x, y, z = (_axis_value(chunk, "cluster_ctaid", place) for place in range(3))
+        return x + np.uint32(launch.cluster[0]) * (y + np.uint32(launch.cluster[1]) * z)
     return np.uint32(0)
 
 
@@ -111,15 +117,24 @@ def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
     launch = chunk.launched.launch
     if base == "ntid":
         return np.uint32(launch.block[axis])
-    if base in ("nctaid", "nclusterid"):
+    if base == "nctaid":
         return np.uint32(launch.grid[axis])
+    extent = np.uint32(launch.cluster[axis])
+    if base == "cluster_nctaid":
+        return extent
+    if base == "nclusterid":
+        return np.uint32(launch.grid[axis]) // extent
     if base == "tid":
         return chunk.geometry.tid(axis)
-    if base in ("ctaid", "clusterid"):
+    if base == "clusterid":
+        return _axis_value(chunk, "ctaid", axis) // extent
+    if base == "cluster_ctaid":
+        return _axis_value(chunk, "ctaid", axis) % extent
+    if base == "ctaid":
         blocks = np.arange(chunk.first, chunk.first + chunk.blocks)
         found = _coordinate(blocks, launch.grid, axis)
         return found if found.ndim == 0 else np.repeat(found, chunk.threads)
-    return np.uint32(1 if base == "cluster_nctaid" else 0)
+    return np.uint32(0)
 
 
 def _coordinate(index: Any, shape: tuple[int, int, int], axis: int) -> Any:

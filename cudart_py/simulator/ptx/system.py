@@ -55,8 +55,8 @@ class System:
             block, thread = divmod(int(lane), threads)
             b = _coordinates(block + group.chunk.first, grid_shape)
             t = _coordinates(thread, block_shape)
-            line_text = f"{where}: block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}] Assertion `{text}` failed.\n"
-            group.chunk.printed.append((block, line_text))
+            place = f"block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}]"
+            group.chunk.printed.append((block, f"{where}: {place} Assertion `{text}` failed.\n"))
         raise Fault("CUDA_ERROR_ASSERT", launched.located(f"assertion `{text}` failed ({where})", site, group, 0))
 
     def vprintf(self, group: Group, format_: Any, arguments: Any, *, site: Instruction) -> Array:
@@ -107,7 +107,6 @@ class System:
                 what = f"free({int(address):#x}), which malloc didn't give: {launched.memory.describe(int(address))}"
                 raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", launched.located(what, site, group, lane))
         launched.memory_access.forget()
-
 
     def texture(
         self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, site: Instruction

@@ -62,9 +62,7 @@ def _place(index: Array, extent: int, mode: str) -> tuple[Array, Array]:
 def _fetch(texture: Texture, texels: Array, x: Array, y: Array) -> Array:
     """Give channels of texels, shape (lanes, channels), with the border where it applies."""
     # Wrapping and mirroring exist for normalized coordinates only; else they clamp.
-    modes = [
-        mode if texture.normalized_coordinates or mode == "border" else "clamp" for mode in texture.address_modes
-    ]
+    modes = [mode if texture.normalized_coordinates or mode == "border" else "clamp" for mode in texture.address_modes]
     column, outside = _place(x, texture.width, modes[0])
     row, above = _place(y, max(texture.height, 1), modes[1])
     values: Array = texels[row, column]

@@ -103,9 +103,8 @@ def _tex(w: Writer, i: Instruction) -> None:
     items = access.coordinates.items[: 1 if geometry == "1d" else 2]
     coordinates = [_spread(w, w.value(item, coordinate_type), dtype_of(coordinate_type)) for item in items]
     result = w.temporary()
-    w.emit(
-        f"{result} = g.chunk.system.texture(g, {handle}, ({', '.join(coordinates)},), {dtype_of(result_type)!r}, {w.site()})"
-    )
+    arguments = f"{handle}, ({', '.join(coordinates)},), {dtype_of(result_type)!r}, {w.site()}"
+    w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
     destination = i.operands[0]
     assert isinstance(destination, Vector)
     for index, item in enumerate(destination.items):

@@ -1,0 +1,196 @@
+"""Count what a launch does as the hardware's counters would: an observer of the PTX machine.
+
+Counts are kept for each instruction and each block of instructions, and put together by source line at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .banks import count_wavefronts
+from .metrics import Tally, metrics, total
+from .ptx.addresses import Address, Mixed
+from .sectors import count_sectors, run_sectors
+from .warp_rows import WarpRows, rows_of, warps_of
+
+if TYPE_CHECKING:
+    from .ptx.control_flow import Block, Code
+    from .ptx.groups import Group
+    from .ptx.instructions import Instruction
+    from .ptx.launch import Launched
+
+__all__ = ["Counters"]
+
+ndarray = np.ndarray
+Line = tuple[str, int]
+
+
+class Counters:
+    """Count one launch; `lines` and `metrics` have the results when it has ended."""
+
+    def __init__(self) -> None:
+        self.kernel = ""
+        self.grid = self.block_shape = (0, 0, 0)
+        self.lines: dict[Line, dict[str, float]] = {}
+        self.metrics: dict[str, float] = {}
+        self._blocks: dict[int, list[Any]] = {}
+        self._sites: dict[int, tuple[Instruction, Tally]] = {}
+        self._kinds: dict[int, str] = {}
+
+    def start(self, launched: Launched) -> None:
+        """Note the launch's shape."""
+        launch = launched.launch
+        self.kernel, self.grid, self.block_shape = launch.entry.name, launch.grid, launch.block
+
+    def block(self, group: Group, block: Block) -> None:
+        """Count the instructions of a block, each once for a warp and once for each of its lanes."""
+        counts = self._blocks.get(id(block))
+        if counts is None:
+            counts = self._blocks[id(block)] = [block, 0, 0]
+        counts[1] += warps_of(group)
+        counts[2] += group.n
+
+    def access(
+        self, group: Group, kind: str, address: Address | Mixed, offset: int, size: int, site: Instruction, *_: Any
+    ) -> None:
+        """Count an access's requests, sectors or wavefronts."""
+        known = self._sites.get(id(site))
+        if known is None:
+            known = self._sites[id(site)] = site, {}
+            self._kinds[id(site)] = _kind(group.code, kind, site)
+        if site.opcode.startswith("ld.const"):
+            # Constants have a cache of their own.
+            return
+        kind = self._kinds[id(site)] if kind == "atom" else kind
+        tally = known[1]
+        if isinstance(address, Address):
+            self._count(tally, group, kind, address, offset, size, None)
+            return
+        for positions, part in address.parts:
+            self._count(tally, group, kind, part, offset, size, positions)
+
+    def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
+        """Count nothing: a branch is an instruction of its block."""
+
+    def barrier(self, group: Group, site: Instruction, event: str) -> None:
+        """Count nothing: a barrier is an instruction of its block."""
+
+    def fence(self, group: Group, site: Instruction) -> None:
+        """Count nothing: a fence is an instruction of its block."""
+
+    def exit(self, group: Group) -> None:
+        """Count nothing."""
+
+    def finish(self, launched: Launched) -> None:
+        """Put the counts together by source line."""
+        files = launched.launch.entry.module.files
+        by_line: dict[Line, Tally] = {}
+
+        def line(site: Instruction) -> Tally:
+            return by_line.setdefault((files.get(site.file, ""), site.line), {})
+
+        for block, warps, lanes in self._blocks.values():
+            for instruction in _counted(block):
+                tally = line(instruction)
+                tally["warps", "", ""] = tally.get(("warps", "", ""), 0) + warps
+                tally["lanes", "", ""] = tally.get(("lanes", "", ""), 0) + lanes
+        for site, counts in self._sites.values():
+            tally = line(site)
+            for key, count in counts.items():
+                tally[key] = tally.get(key, 0) + count
+        self.lines = {key: metrics(by_line[key]) for key in sorted(by_line)}
+        self.metrics = metrics(total(by_line.values()))
+        self._blocks, self._sites, self._kinds = {}, {}, {}
+
+    def _count(
+        self, tally: Tally, group: Group, kind: str, address: Address, offset: int, size: int, positions: Any
+    ) -> None:
+        space = address.space.name
+        if space == "shared":
+            kind = "atom" if kind == "red" else kind
+        elif space == "local":
+            kind = "st" if kind in ("atom", "red") else kind
+        elif space != "global":
+            return
+        warps = warps_of(group) if positions is None else WarpRows(group, positions).count
+        _add(tally, ("instructions", space, kind), warps)
+        if space == "shared":
+            wavefronts, conflicts = _wavefronts(group, address, offset, size, positions, warps)
+            _add(tally, ("wavefronts", space, kind), wavefronts)
+            _add(tally, ("conflicts", space, kind), conflicts)
+            return
+        _add(tally, ("requests", space, kind), warps)
+        counted = _sectors if space == "global" else _local_sectors
+        _add(tally, ("sectors", space, kind), counted(group, address, offset, size, positions, warps))
+
+
+def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:
+    tally[key] = tally.get(key, 0) + count
+
+
+def _counted(block: Block) -> list[Instruction]:
+    """Give the instructions that count for a block.
+
+    The branch around a guarded instruction stands for that instruction, which all lanes of the warp go through.
+    """
+    terminator = block.terminator
+    found = [instruction for instruction in block.instructions if instruction.guard is None]
+    last = terminator.instruction
+    if last is not None and (last.guard is None or terminator.kind in ("branch", "next")):
+        found.append(last)
+    return found
+
+
+def _kind(code: Code, kind: str, site: Instruction) -> str:
+    """Give an access's kind; an atomic whose result nothing reads is a reduction for the hardware."""
+    if kind != "atom":
+        return kind
+    results = set(code.touched(site)[1])
+    used = any(results.intersection(code.touched(other)[0]) for other in code.function.instructions)
+    return "atom" if used else "red"
+
+
+def _sectors(group: Group, address: Address, offset: int, size: int, positions: Any, warps: int) -> int:
+    places = address.places
+    if places.__class__ is not ndarray:
+        return warps
+    key = "sectors", offset % 32, size
+    count: int | None = address.notes.get(key)
+    if count is None:
+        rows = rows_of(group) if positions is None else WarpRows(group, positions)
+        start = address.run_start(size) if isinstance(rows.active, int) else -1
+        # Places count from the region's start, which is a multiple of the sector.
+        count = (
+            run_sectors(start + offset, size, warps)
+            if start >= 0
+            else count_sectors(rows.arrange(places if not offset % 32 else places + offset))
+        )
+        address.notes[key] = count
+    return count
+
+
+def _local_sectors(group: Group, address: Address, offset: int, size: int, positions: Any, warps: int) -> int:
+    """Count where neighbouring lanes' words of one local address lie side by side."""
+    rows = rows_of(group) if positions is None else WarpRows(group, positions)
+    chunk = group.chunk
+    lanes = group.lane_numbers if positions is None else group.lane_numbers.take(positions)
+    own = (address.places + offset) % max(chunk.local_stride, 1)
+    first = (own >> 2) * 128 + lanes % chunk.threads % 32 * 4
+    return sum(count_sectors(rows.arrange(first + 128 * word)) for word in range(max(1, size // 4)))
+
+
+def _wavefronts(
+    group: Group, address: Address, offset: int, size: int, positions: Any, warps: int
+) -> tuple[int, int]:
+    places = address.places
+    rows = rows_of(group) if positions is None else WarpRows(group, positions)
+    if places.__class__ is not ndarray:
+        places = np.full(group.n if positions is None else len(positions), places)
+    key = "wavefronts", offset % 4, size
+    counts: tuple[int, int] | None = address.notes.get(key)
+    if counts is None:
+        counts = count_wavefronts(rows.arrange(places + offset % 4 if offset % 4 else places), rows.active, size)
+        address.notes[key] = counts
+    return counts

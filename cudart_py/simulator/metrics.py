@@ -1,0 +1,72 @@
+"""Name what is counted as Nsight Compute names it, and add it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = ["MODELLED", "NAMES", "Tally", "metrics"]
+
+_L1 = "l1tex__{what}_pipe_lsu_mem_{space}_op_{kind}.sum"
+
+# A metric's name, by what is counted, in which space, by what kind of instruction.
+COUNTED: dict[tuple[str, str, str], str] = {
+    **{
+        (what, space, kind): _L1.format(what=f"t_{what}", space=space, kind=kind)
+        for space, kinds in (("global", ("ld", "st", "red", "atom")), ("local", ("ld", "st")))
+        for kind in kinds
+        for what in ("requests", "sectors")
+    },
+    **{
+        (what, "shared", kind): f"l1tex__data_{name}_mem_shared_op_{kind}.sum"
+        for what, name in (("wavefronts", "pipe_lsu_wavefronts"), ("conflicts", "bank_conflicts_pipe_lsu"))
+        for kind in ("ld", "st", "atom")
+    },
+    **{
+        ("instructions", space, kind): f"smsp__inst_executed_op_{space}_{kind}.sum"
+        for space, kinds in (
+            ("global", ("ld", "st", "red", "atom")), ("shared", ("ld", "st", "atom")), ("local", ("ld", "st"))
+        )
+        for kind in kinds
+    },
+    ("warps", "", ""): "smsp__inst_executed.sum",
+    ("lanes", "", ""): "smsp__thread_inst_executed.sum",
+}  # fmt: skip
+
+# Quotients of two counts.
+RATIOS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
+    **{
+        f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{kind}.ratio": (
+            ("sectors", "global", kind),
+            ("requests", "global", kind),
+        )
+        for kind in ("ld", "st", "red", "atom")
+    },
+    "smsp__thread_inst_executed_per_inst_executed.ratio": (("lanes", "", ""), ("warps", "", "")),
+}
+
+NAMES = (*COUNTED.values(), *RATIOS)
+
+# What follows the hardware's rules but not always its numbers: it runs other instructions than PTX has, may merge
+# neighbouring accesses, keeps local variables in registers, and splits and joins the atomics of a warp.
+MODELLED = frozenset(
+    name for name in NAMES if name.startswith("smsp__") or any(s in name for s in ("_local_", "op_red", "op_atom"))
+)
+
+Tally = dict[tuple[str, str, str], int]
+
+
+def metrics(tally: Mapping[tuple[str, str, str], int]) -> dict[str, float]:
+    """Give all metrics of a tally; a quotient of nothing is 0."""
+    found: dict[str, float] = {name: tally.get(key, 0) for key, name in COUNTED.items()}
+    for name, (above, below) in RATIOS.items():
+        found[name] = tally.get(above, 0) / tally[below] if tally.get(below) else 0.0
+    return found
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """Add tallies up."""
+    result: Tally = {}
+    for tally in tallies:
+        for key, count in tally.items():
+            result[key] = result.get(key, 0) + count
+    return result

@@ -1,0 +1,401 @@
+"""Measure what a call costs the host, beside a C loop, bare cuda.bindings, cuda.core and CuPy, in one process.
+
+    python scripts/host_cost.py [--rounds 61] [--calls 200] [--json OUT]
+
+Each number is the median of the rounds, in microseconds a call. A round makes some calls of one kind and then
+drains the stream outside the time, because a full queue would make the host wait for the device. All kinds take
+turns within a round, so that a change of the machine's clock meets all alike. The C loop is compiled with the C
+compiler that there is (CC, cc, gcc or nvcc); what is missing is said and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from cuda.bindings import driver
+
+import cudart_py as cuda
+from cudart_py import _driver
+
+SOURCE = 'extern "C" __global__ void five(float a, const float *x, const float *y, float *z, unsigned int n) {}'
+GRID, BLOCK, SIZE = 4, 256, 1024
+MIB = 1 << 20
+
+C_LOOPS = r"""
+#include <stddef.h>
+#include <time.h>
+#include <dlfcn.h>
+typedef unsigned long long address;
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
+static void *find(const char *name) { return dlsym(dlopen("libcuda.so.1", RTLD_NOW), name); }
+#define LOOP(call) \
+    double start = now(); \
+    for (int i = 0; i < count; i++) { int status = call; if (status) return -status; } \
+    return now() - start;
+double launch(void *f, float a, address x, address y, address z, unsigned n, void *stream, int count) {
+    int (*fn)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) =
+        find("cuLaunchKernel");
+    void *arguments[] = {&a, &x, &y, &z, &n};
+    LOOP(fn(f, 4, 1, 1, 256, 1, 1, 0, stream, arguments, NULL))
+}
+double record(void *event, void *stream, int count) {
+    int (*fn)(void *, void *) = find("cuEventRecord");
+    LOOP(fn(event, stream))
+}
+double fill(address x, size_t n, void *stream, int count) {
+    int (*fn)(address, unsigned, size_t, void *) = find("cuMemsetD32Async");
+    LOOP(fn(x, 0, n, stream))
+}
+double upload(address x, void *host, size_t bytes, void *stream, int count) {
+    int (*fn)(address, void *, size_t, void *) = find("cuMemcpyHtoDAsync_v2");
+    LOOP(fn(x, host, bytes, stream))
+}
+double allocate(size_t bytes, void *stream, int count) {
+    int (*make)(address *, size_t, void *) = find("cuMemAllocAsync");
+    int (*drop)(address, void *) = find("cuMemFreeAsync");
+    address p;
+    LOOP(make(&p, bytes, stream) || drop(p, stream))
+}
+double graph(void *executable, void *stream, int count) {
+    int (*fn)(void *, void *) = find("cuGraphLaunch");
+    LOOP(fn(executable, stream))
+}
+"""
+
+
+class Row(NamedTuple):
+    """One way to do one thing: `run(count)` returns the seconds of that many calls."""
+
+    what: str
+    how: str
+    run: Callable[[int], float]
+
+
+def repeat(function: Callable[..., Any], *arguments: Any) -> Callable[[int], float]:
+    """Return a loop over a call, with as little of Python around it as there can be."""
+    names = ", ".join(f"a{i}" for i in range(len(arguments)))
+    space: dict[str, Any] = {"clock": time.perf_counter}
+    source = (
+        f"def make(f{', ' if names else ''}{names}):\n"
+        "    def run(count):\n"
+        "        calls = range(count)\n"
+        "        start = clock()\n"
+        f"        for _ in calls: f({names})\n"
+        "        return clock() - start\n"
+        "    return run\n"
+    )
+    exec(source, space)
+    run: Callable[[int], float] = space["make"](function, *arguments)
+    return run
+
+
+def compile_c() -> ctypes.CDLL | None:
+    """Compile the C loops, or say why not."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        print(f"no C loop: {error}")
+        return None
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang", "nvcc"))), None)
+    if compiler is None:
+        print("no C compiler was found: no C loop")
+        return None
+    folder = Path(tempfile.mkdtemp())
+    (folder / "loops.c").write_text(C_LOOPS)
+    flags = ["-Xcompiler", "-fPIC"] if Path(compiler).name == "nvcc" else ["-fPIC"]
+    command = [compiler, "-O2", "-shared", *flags, "-o", str(folder / "loops.so"), str(folder / "loops.c"), "-ldl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"{compiler} failed, no C loop: {done.stderr.strip()[:500]}")
+        return None
+    library = ctypes.CDLL(str(folder / "loops.so"))
+    p, u64, size, i = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int
+    library.launch.argtypes = [p, ctypes.c_float, u64, u64, u64, ctypes.c_uint, p, i]
+    library.record.argtypes = [p, p, i]
+    library.fill.argtypes = [u64, size, p, i]
+    library.upload.argtypes = [u64, p, size, p, i]
+    library.allocate.argtypes = [size, p, i]
+    library.graph.argtypes = [p, p, i]
+    for name in ("launch", "record", "fill", "upload", "allocate", "graph"):
+        getattr(library, name).restype = ctypes.c_double
+    return library
+
+
+class Things:
+    """What all rows work on: a kernel, three arrays, pinned memory, an event, a graph, a stream."""
+
+    def __init__(self, device: cuda.Device) -> None:
+        self.device = device
+        self.stream = cuda.Stream(non_blocking=True)
+        self.module = cuda.compile(SOURCE)
+        self.kernel = self.module["five"]
+        self.x, self.y, self.z = (cuda.zeros(SIZE, np.float32, stream=self.stream) for _ in range(3))
+        self.host = cuda.pinned_empty(SIZE, np.float32)
+        self.event = cuda.Event()
+        self.kept: list[object] = []
+        self.stream.synchronize()
+        with self.stream.capture() as graph:
+            for _ in range(10):
+                self.kernel[GRID, BLOCK, 0, self.stream](2.0, self.x, self.y, self.z, SIZE)
+        self.graph = graph.instantiate()
+        self.graph.upload(self.stream)
+
+
+def c_rows(t: Things) -> list[Row]:
+    """The C loops."""
+    c = compile_c()
+    if c is None:
+        return []
+    s = t.stream.handle
+    launch = (t.kernel.handle, 2.0, t.x.pointer, t.y.pointer, t.z.pointer, SIZE, s)
+    host = t.host.ctypes.data
+    return [
+        Row("launch", "C", lambda count: c.launch(*launch, count)),
+        Row("event record", "C", lambda count: c.record(t.event.handle, s, count)),
+        Row("memset 4 KiB", "C", lambda count: c.fill(t.x.pointer, SIZE, s, count)),
+        Row("upload 4 KiB", "C", lambda count: c.upload(t.x.pointer, host, 4 * SIZE, s, count)),
+        Row("allocate and free 1 MiB", "C", lambda count: c.allocate(MIB, s, count)),
+        Row("graph of 10 launches", "C", lambda count: c.graph(t.graph.handle, s, count)),
+    ]
+
+
+def bare_rows(t: Things) -> list[Row]:
+    """The driver's functions of cuda.bindings, given handle objects, which it takes fastest."""
+    f, s, event = driver.CUfunction(t.kernel.handle), driver.CUstream(t.stream.handle), driver.CUevent(t.event.handle)
+    executable = driver.CUgraphExec(t.graph.handle)
+    # The parameters, and the list that says where they are: CU_LAUNCH_PARAM_BUFFER_POINTER 1, _SIZE 2, _END 0.
+    layout = struct.Struct("<f4xQQQI")
+    buffer, size = ctypes.create_string_buffer(layout.size), ctypes.c_size_t(layout.size)
+    extra = (ctypes.c_uint64 * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
+    layout.pack_into(buffer, 0, 2.0, t.x.pointer, t.y.pointer, t.z.pointer, SIZE)
+    where = ctypes.addressof(extra)
+    raw = _driver.raw
+    launch, make, drop = raw.cuLaunchKernel, raw.cuMemAllocAsync, raw.cuMemFreeAsync
+    pack, x, y, z = layout.pack_into, t.x.pointer, t.y.pointer, t.z.pointer
+
+    def packing() -> None:
+        pack(buffer, 0, 2.0, x, y, z, SIZE)
+        launch(f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where)
+
+    def allocating() -> None:
+        drop(make(MIB, s)[1], s)
+
+    values = (2.0, x, y, z, SIZE)
+    kinds = (ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)
+    address, host = driver.CUdeviceptr(t.x.pointer), t.host.ctypes.data
+    # The rows know these by their addresses only.
+    t.kept += [buffer, size, extra]
+    cuda.check(launch(f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where))
+    return [
+        Row("launch", "bare, packed once", repeat(launch, f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where)),
+        Row("launch", "bare, packed each time", repeat(packing)),
+        Row(
+            "launch",
+            "bare, tuples of values and types",
+            repeat(launch, f, GRID, 1, 1, BLOCK, 1, 1, 0, s, (values, kinds), 0),
+        ),
+        Row("event record", "bare", repeat(raw.cuEventRecord, event, s)),
+        Row("memset 4 KiB", "bare", repeat(raw.cuMemsetD32Async, address, 0, SIZE, s)),
+        Row("upload 4 KiB", "bare", repeat(raw.cuMemcpyHtoDAsync, address, host, 4 * SIZE, s)),
+        Row("allocate and free 1 MiB", "bare", repeat(allocating)),
+        Row("graph of 10 launches", "bare", repeat(raw.cuGraphLaunch, executable, s)),
+        Row("stream query", "bare", repeat(raw.cuStreamQuery, s)),
+        Row("wait for an event", "bare", repeat(raw.cuStreamWaitEvent, s, event, 0)),
+    ]
+
+
+def our_rows(t: Things) -> list[Row]:
+    """What cudart_py costs."""
+    kernel, stream, x = t.kernel, t.stream, t.x
+    launch = kernel[GRID, BLOCK, 0, stream]
+    arguments = (2.0, t.x, t.y, t.z, SIZE)
+
+    def whole(a: float, x: Any, y: Any, z: Any, n: int) -> None:
+        kernel[GRID, BLOCK, 0, stream](a, x, y, z, n)
+
+    def allocating() -> None:
+        cuda.empty(MIB, np.uint8, stream=stream).close()
+
+    t.event.record(stream)
+    return [
+        Row("launch", "checked", repeat(launch, *arguments)),
+        Row("launch", "checked, with kernel[...] each time", repeat(whole, *arguments)),
+        Row("launch", "bound", repeat(launch.bind(*arguments))),
+        Row("event record", "ours", repeat(t.event.record, stream)),
+        Row("memset 4 KiB", "ours", repeat(lambda: cuda.memset(x, 0, stream=stream))),
+        Row("upload 4 KiB", "ours", repeat(lambda: cuda.memcpy(x, t.host, stream=stream))),
+        Row("allocate and free 1 MiB", "ours", repeat(allocating)),
+        Row("graph of 10 launches", "ours", repeat(t.graph.launch, stream)),
+        Row("stream query", "ours", repeat(lambda: stream.done)),
+        Row("wait for an event", "ours", repeat(stream.wait, t.event)),
+    ]
+
+
+def core_rows(t: Things) -> list[Row]:
+    """cuda.core."""
+    try:
+        from cuda import core
+
+        device = core.Device(t.device.ordinal)
+        device.set_current()
+        stream = core.Stream.from_handle(t.stream.handle)
+        program = cuda.Program(SOURCE, options=[f"--gpu-architecture={t.device.arch}"])
+        program.compile()
+        kernel = core.ObjectCode.from_cubin(program.cubin).get_kernel("five")
+        config = core.LaunchConfig(grid=GRID, block=BLOCK)
+        arguments = (np.float32(2), t.x.pointer, t.y.pointer, t.z.pointer, np.uint32(SIZE))
+        event = device.create_event()
+        memory = device.memory_resource
+
+        def allocating() -> None:
+            memory.allocate(MIB, stream=stream).close(stream)
+
+        rows = [
+            Row("launch", "cuda.core", repeat(core.launch, stream, config, kernel, *arguments)),
+            Row("event record", "cuda.core", repeat(stream.record, event)),
+            Row("allocate and free 1 MiB", "cuda.core", repeat(allocating)),
+        ]
+        return [row for row in rows if works(row)]
+    except Exception as error:
+        print(f"cuda.core is left out: {type(error).__name__}: {error}")
+        return []
+
+
+def cupy_rows(t: Things) -> list[Row]:
+    """CuPy."""
+    try:
+        import cupy
+
+        cupy.cuda.Device(t.device.ordinal).use()
+        stream = cupy.cuda.ExternalStream(t.stream.handle)
+        stream.use()
+        kernel = cupy.RawKernel(SOURCE, "five")
+        x, y, z = (cupy.zeros(SIZE, cupy.float32) for _ in range(3))
+        event = cupy.cuda.Event()
+        arguments = (np.float32(2), x, y, z, np.uint32(SIZE))
+        rows = [
+            Row("launch", "CuPy RawKernel", repeat(kernel, (GRID,), (BLOCK,), arguments)),
+            Row("event record", "CuPy", repeat(event.record, stream)),
+            Row("memset 4 KiB", "CuPy", repeat(lambda: x.data.memset_async(0, 4 * SIZE, stream))),
+            Row(
+                "upload 4 KiB",
+                "CuPy",
+                repeat(lambda: x.data.copy_from_host_async(ctypes.c_void_p(t.host.ctypes.data), 4 * SIZE, stream)),
+            ),
+            Row("allocate and free 1 MiB", "CuPy (its own pool)", repeat(lambda: cupy.cuda.alloc(MIB))),
+        ]
+        return [row for row in rows if works(row)]
+    except Exception as error:
+        print(f"CuPy is left out: {type(error).__name__}: {error}")
+        return []
+
+
+def works(row: Row) -> bool:
+    """Try a row once, or say why it is left out."""
+    try:
+        row.run(1)
+    except Exception as error:
+        print(f"{row.how}, {row.what}: left out: {type(error).__name__}: {error}")
+        return False
+    return True
+
+
+def import_milliseconds() -> tuple[float, float]:
+    """Return the times of `import numpy` and of `import cudart_py` in fresh processes, medians of 9."""
+
+    def median(statement: str) -> float:
+        program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+        runs = [
+            subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+            for _ in range(9)
+        ]
+        return 1e3 * statistics.median(float(run.stdout) for run in runs)
+
+    return median("import numpy"), median("import cudart_py")
+
+
+# What is measured against what, and by how many microseconds (milliseconds for the import) it may be above.
+BARS = [
+    (("launch", "checked"), ("launch", "bare, packed once"), 0.6),
+    (("launch", "bound"), ("launch", "bare, packed once"), 0.15),
+    (("event record", "ours"), ("event record", "bare"), 0.3),
+    (("memset 4 KiB", "ours"), ("memset 4 KiB", "bare"), 0.3),
+    (("upload 4 KiB", "ours"), ("upload 4 KiB", "bare"), 0.3),
+    (("allocate and free 1 MiB", "ours"), ("allocate and free 1 MiB", "bare"), 0.3),
+    (("launch", "checked"), ("launch", "cuda.core"), 0.0),
+    (("launch", "checked"), ("launch", "CuPy RawKernel"), 0.0),
+]
+
+
+def main() -> int:
+    """Print the table and the bars; return how many bars are missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=61)
+    parser.add_argument("--calls", type=int, default=200, help="calls between two drains of the stream")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    with cuda.Device(0) as device:
+        print(
+            f"{device.name}, driver for CUDA {'.'.join(map(str, cuda.driver_version()))}, "
+            f"Python {sys.version.split()[0]}"
+        )
+        things = Things(device)
+        rows = [*c_rows(things), *bare_rows(things), *core_rows(things), *cupy_rows(things), *our_rows(things)]
+        times: dict[tuple[str, str], list[float]] = {(row.what, row.how): [] for row in rows}
+        for _ in range(options.rounds + 3):
+            for row in rows:
+                row.run(options.calls // 10)
+                things.stream.synchronize()
+                seconds = row.run(options.calls)
+                device.synchronize()
+                if seconds < 0:
+                    raise RuntimeError(f"{row.what}, {row.how}: the driver answered {-seconds:.0f}")
+                times[row.what, row.how].append(1e6 * seconds / options.calls)
+    # The first rounds warm up.
+    medians = {key: statistics.median(values[3:]) for key, values in times.items()}
+    numpy, ours = import_milliseconds()
+    missed = report(medians, numpy, ours)
+    if options.json:
+        document = [{"what": what, "how": how, "microseconds": medians[what, how]} for what, how in medians]
+        document += [{"what": "import", "how": "numpy", "milliseconds": numpy}]
+        document += [{"what": "import", "how": "ours", "milliseconds": ours}]
+        options.json.write_text(json.dumps(document, indent=2) + "\n")
+    return missed
+
+
+def report(medians: dict[tuple[str, str], float], numpy: float, ours: float) -> int:
+    """Print the table and the bars, and return how many are missed."""
+    print("\n| what | how | us a call |\n|---|---|---|")
+    for what in dict.fromkeys(what for what, _ in medians):
+        for (other, how), value in medians.items():
+            if other == what:
+                print(f"| {what} | {how} | {value:.2f} |")
+    print(f"| import | numpy | {1e3 * numpy:.0f} |\n| import | cudart_py | {1e3 * ours:.0f} |\n")
+    missed = 0
+    for key, base, allowed in BARS:
+        if base in medians:
+            above = medians[key] - medians[base]
+            missed += above > allowed
+            verdict = "ok" if above <= allowed else "MISSED"
+            print(f"{verdict}: {key[0]}, {key[1]}: {above:+.2f} us of {allowed:.2f} above {base[1]}")
+    missed += ours - numpy > 60
+    print(f"{'ok' if ours - numpy <= 60 else 'MISSED'}: import: {ours - numpy:+.0f} ms of 60 above numpy's")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Measure the PTX machine against NumPy's own speed.
+
+The yardstick is thread-instructions a second divided by the elements a second of ``np.add(a, b, out=c)`` on 32,768
+float32 elements in the same process: it holds from machine to machine. The figures are printed and kept in the
+benchmark's extra information; only results are asserted.
+"""
+
+from __future__ import annotations
+
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ptx.machine import Kernels
+
+SOURCE = r"""
+extern "C" __global__ void saxpy(int n, float a, const float* __restrict__ x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+extern "C" __global__ void transpose(float* out, const float* in, int width, int height) {
+    __shared__ float tile[32][33];
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8) tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * width + x];
+    __syncthreads();
+    x = blockIdx.y * 32 + threadIdx.x;
+    y = blockIdx.x * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8) out[(y + j) * height + x] = tile[threadIdx.x][threadIdx.y + j];
+}
+extern "C" __global__ void matmul(const float* A, const float* B, float* C, int n) {
+    __shared__ float a[16][16], b[16][16];
+    int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    float sum = 0;
+    for (int t = 0; t < n / 16; t++) {
+        a[threadIdx.y][threadIdx.x] = A[row * n + t * 16 + threadIdx.x];
+        b[threadIdx.y][threadIdx.x] = B[(t * 16 + threadIdx.y) * n + column];
+        __syncthreads();
+        for (int k = 0; k < 16; k++) sum += a[threadIdx.y][k] * b[k][threadIdx.x];
+        __syncthreads();
+    }
+    C[row * n + column] = sum;
+}
+extern "C" __global__ void collatz(int n, int* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    long long v = i + 1;
+    int steps = 0;
+    while (v != 1) {
+        if (v & 1) v = 3 * v + 1; else v >>= 1;
+        steps++;
+    }
+    out[i] = steps;
+}
+"""
+
+
+class Count:
+    """Count thread-instructions as an observer."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def block(self, group: Any, block: Any) -> None:
+        self.total += group.n * (len(block.instructions) + (block.terminator.instruction is not None))
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *arguments: None
+
+
+def elements_per_second() -> float:
+    """Measure the yardstick's denominator."""
+    a, b, c = (np.ones(32768, np.float32) for _ in range(3))
+    return 32768 * 1000 / min(timeit.repeat(lambda: np.add(a, b, out=c), number=1000, repeat=5))
+
+
+def measure(benchmark: Any, kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> None:
+    counted = Count()
+    kernels.launch(name, grid, block, *arguments, steps=None, observer=counted)
+    benchmark(kernels.launch, name, grid, block, *arguments, steps=None)
+    if benchmark.stats is not None:
+        figure = counted.total / benchmark.stats.stats.min / elements_per_second()
+        benchmark.extra_info["yardstick"] = figure
+        print(f"\n{name}: {figure:.3f} thread-instructions for each element of np.add")
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return Kernels(SOURCE)
+
+
+def test_saxpy(benchmark: Any, kernels: Kernels) -> None:
+    n = 1 << 20
+    x, y = np.linspace(0, 1, n, dtype=np.float32), np.zeros(n, np.float32)
+    on_y = kernels.put(y)
+    measure(benchmark, kernels, "saxpy", n // 256, 256, n, np.float32(0), kernels.put(x), on_y)
+    assert not kernels.get(on_y, n, np.float32).any()
+
+
+def test_transpose(benchmark: Any, kernels: Kernels) -> None:
+    n = 1024
+    x = np.arange(n * n, dtype=np.float32)
+    out = kernels.zeros(n * n, np.float32)
+    measure(benchmark, kernels, "transpose", (n // 32, n // 32, 1), (32, 8, 1), out, kernels.put(x), n, n)
+    np.testing.assert_array_equal(kernels.get(out, n * n, np.float32).reshape(n, n), x.reshape(n, n).T)
+
+
+def test_matmul(benchmark: Any, kernels: Kernels) -> None:
+    n = 256
+    generator = np.random.default_rng(0)
+    a, b = (generator.integers(-4, 5, (n, n)).astype(np.float32) for _ in range(2))
+    out = kernels.zeros(n * n, np.float32)
+    grid = (n // 16, n // 16, 1)
+    measure(benchmark, kernels, "matmul", grid, (16, 16, 1), kernels.put(a), kernels.put(b), out, n)
+    np.testing.assert_array_equal(kernels.get(out, n * n, np.float32).reshape(n, n), a @ b)
+
+
+def test_collatz(benchmark: Any, kernels: Kernels) -> None:
+    n = 1 << 16
+    out = kernels.zeros(n)
+    measure(benchmark, kernels, "collatz", n // 256, 256, n, out)
+    assert kernels.get(out, 27)[-1] == 111
+
+
+def test_parse_and_first_launch(benchmark: Any) -> None:
+    """A kernel of about 100 instructions, from text to its first result."""
+    n = 16
+
+    def first() -> None:
+        fresh = Kernels(SOURCE)
+        out = fresh.zeros(n * n, np.float32)
+        a = fresh.put(np.eye(n, dtype=np.float32))
+        fresh.launch("matmul", 1, (16, 16, 1), a, a, out, n)
+        np.testing.assert_array_equal(fresh.get(out, n * n, np.float32).reshape(n, n), np.eye(n))
+
+    benchmark(first)

@@ -1,0 +1,72 @@
+"""The script that checks the measuring on a GPU: how it reads, compares and fails."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "measure_check.py"
+
+CSV = """==PROF== Connected to process 7
+==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 1 pass
+"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","7","saxpy","gpu__time_duration.sum","ns","1,024,000"
+"1","7","saxpy","gpu__time_duration.sum","us","1,025.5"
+"2","7","saxpy","sm__cycles_active.avg","cycle","17"
+==PROF== Disconnected from process 7
+"""
+
+
+@pytest.fixture(scope="module")
+def script():
+    specification = importlib.util.spec_from_file_location("measure_check", SCRIPT)
+    module = importlib.util.module_from_spec(specification)
+    # dataclasses look their module up there.
+    sys.modules["measure_check"] = module
+    specification.loader.exec_module(module)
+    yield module
+    del sys.modules["measure_check"]
+
+
+def test_durations_are_found_among_other_output(script):
+    assert script.read_durations(CSV) == pytest.approx([1.024e-3, 1.0255e-3])
+
+
+def test_output_without_a_table_has_no_durations(script):
+    assert script.read_durations("==ERROR== no right to use the counters") == []
+
+
+@pytest.mark.parametrize(("ours", "passed"), [(1.009, True), (0.991, True), (1.011, False)])
+def test_a_difference_is_held_against_the_bar(script, ours, passed):
+    assert script.compare("x", ours, 1.0, 0.01).passed is passed
+
+
+def test_a_check_without_a_bar_is_not_judged(script):
+    assert script.compare("x", 2.0, 1.0, None).passed is None
+
+
+def test_a_missing_profiler_is_said(script):
+    (line,) = script.check_ncu({}, None)
+    assert line.missing
+
+
+def test_every_case_launches(script, device, monkeypatch):
+    for case in script.CASES.values():
+        script.make_work(script.Case(case.kernel, min(case.amount, 100), None))()
+    device.synchronize()
+
+
+def test_without_a_gpu_it_fails_and_says_why():
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--only", "processes"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={"PATH": "", "CUDART_PY_DRIVER": "cuda", "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert done.returncode == 2
+    assert "measuring failed" in done.stderr

@@ -1,0 +1,82 @@
+"""docs/names.md: every function of the runtime and the driver is there, and every name of ours exists."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from cuda.bindings import driver, runtime
+
+import cudart_py as cuda
+
+PAGE = (Path(__file__).parents[1] / "docs" / "names.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in line.strip().strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if line.startswith("|") and not line.startswith(("|---", "| runtime"))
+]
+
+
+def quoted(text):
+    return re.findall(r"`([^`]+)`", text)
+
+
+def functions(module, prefix):
+    return sorted(
+        name
+        for name in dir(module)
+        if re.match(rf"{prefix}[A-Z]", name)
+        and callable(getattr(module, name))
+        and not isinstance(getattr(module, name), type)
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "prefix", "column"), [(runtime, "cuda", 0), (driver, "cu", 1)], ids=["runtime", "driver"]
+)
+def test_no_function_is_missing(module, prefix, column):
+    named = [name for row in ROWS for name in quoted(row[column])]
+    exact = {name for name in named if "*" not in name}
+    patterns = [name for name in named if "*" in name]
+    missing = [
+        name
+        for name in functions(module, prefix)
+        if name not in exact and not any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+    assert not missing
+
+
+# Templates, macros and functions of C++ alone, which the bindings cannot have.
+OF_CPP = re.compile(r"cuda(LaunchKernel|LaunchCooperative|Occupancy|FuncGet|Memcpy(To|From)Symbol|GetSymbol)")
+
+
+@pytest.mark.skipif(
+    tuple(map(int, version("cuda-bindings").split(".")[:2])) < (13, 4),
+    reason="the page names functions of CUDA 13.4, which older bindings lack",
+)
+@pytest.mark.parametrize(("module", "column"), [(runtime, 0), (driver, 1)], ids=["runtime", "driver"])
+def test_no_function_is_made_up(module, column):
+    names = dir(module)
+    for name in (name for row in ROWS for name in quoted(row[column])):
+        assert fnmatch.filter(names, name) or OF_CPP.match(name), name
+
+
+OURS = sorted({name for row in ROWS for name in quoted(row[2]) if re.fullmatch(r"\w+(\.\w+)?", name)})
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_name_of_ours_exists(name):
+    first, _, second = name.partition(".")
+    assert first in cuda.__all__
+    found = getattr(cuda, first)
+    assert not second or hasattr(found, second) or second in getattr(found, "__annotations__", {})
+
+
+def test_a_row_says_what_to_use_or_why_not():
+    for row in ROWS:
+        assert len(row) == 3, row
+        assert row[2], row
+        assert row[2].startswith("left out: ") or quoted(row[2]) or row[2].startswith("done "), row
