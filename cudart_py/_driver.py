@@ -113,7 +113,10 @@ def _cuda(*, required: bool) -> tuple[ModuleType, str]:
     status = driver.CUresult
     try:
         (result,) = driver.cuInit(0)
-    except DynamicLibNotFoundError as error:
+    except RuntimeError as error:
+        # Bindings before 13.1 raise a plain RuntimeError for a library that is not there.
+        if not isinstance(error, DynamicLibNotFoundError) and "libcuda" not in str(error):
+            raise
         if required:
             raise errors.NoDeviceError("libcuda.so.1 was not found: install the NVIDIA driver") from error
         return _fall_back("libcuda.so.1 was not found")

@@ -140,8 +140,12 @@ def cuFuncGetParamCount(func: Any) -> int:
 
 _ATTRIBUTE = CUfunction_attribute
 _DYNAMIC_SHARED = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.value
-# Bindings before 13.4 have no name for it.
-_SHARED_MEMORY_MODE = getattr(_ATTRIBUTE, "CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE", None)
+# Older bindings have no names for these.
+_RECENT = [
+    _ATTRIBUTE.__members__[f"CU_FUNC_ATTRIBUTE_{name}"].value
+    for name in ("DEVICE_NODE_UPDATE_SUPPORTED", "SHARED_MEMORY_MODE")
+    if f"CU_FUNC_ATTRIBUTE_{name}" in _ATTRIBUTE.__members__
+]
 _CARVEOUT = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.value
 _NON_PORTABLE_CLUSTER = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.value
 _CLUSTER_MUST_BE_SET = _ATTRIBUTE.CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET.value
@@ -175,8 +179,7 @@ def cuFuncGetAttribute(attrib: Any, hfunc: Any) -> int:
         _CLUSTER_MUST_BE_SET: 0,
         _NON_PORTABLE_CLUSTER: function.settings.get(_NON_PORTABLE_CLUSTER, 0),
         _SCHEDULING: function.settings.get(_SCHEDULING, 0),
-        _ATTRIBUTE.CU_FUNC_ATTRIBUTE_DEVICE_NODE_UPDATE_SUPPORTED.value: 0,
-        _SHARED_MEMORY_MODE: 0,
+        **dict.fromkeys(_RECENT, 0),
         **{
             extent: function.settings.get(extent, fixed)
             for extent, fixed in zip(_CLUSTER_EXTENTS, cluster, strict=True)
