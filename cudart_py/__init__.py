@@ -58,6 +58,7 @@ from .nvtx import nvtx_range
 from .occupancy import Occupancy, occupancy
 from .pointer import Pointer
 from .pools import MemoryPool
+from .profiling import LaunchProfile, LineProfile, Profile, profile
 from .program import Program
 from .properties import DeviceProperties, MemoryInfo
 from .staging import release_staging
@@ -91,6 +92,8 @@ __all__ = [
     "KernelTimeoutError",
     "Launch",
     "LaunchError",
+    "LaunchProfile",
+    "LineProfile",
     "LinkError",
     "MemoryInfo",
     "MemoryPool",
@@ -106,6 +109,7 @@ __all__ = [
     "PeerAccessError",
     "Pointer",
     "PointerAttributes",
+    "Profile",
     "Program",
     "RegisteredMemory",
     "Stream",
@@ -144,6 +148,7 @@ __all__ = [
     "pinned_empty",
     "pointer_attributes",
     "prefetch",
+    "profile",
     "register_host",
     "release_staging",
     "timed",

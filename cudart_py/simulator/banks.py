@@ -49,7 +49,8 @@ def _least(active: int, size: int) -> int:
 def _least_each(active: int | Array, size: int, count: int) -> Array:
     if isinstance(active, int):
         return np.full(count, _least(active, size))
-    return np.maximum(1, -(-active * size // (_BANKS * _WORD)))
+    least: Array = np.maximum(1, -(-active * size // (_BANKS * _WORD)))
+    return least
 
 
 @lru_cache(maxsize=4096)

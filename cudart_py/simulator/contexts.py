@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Context",
+    "all_active",
     "cuCtxDisablePeerAccess",
     "cuCtxEnablePeerAccess",
     "cuCtxGetCurrent",
@@ -173,6 +174,11 @@ def current_for_unsafe() -> Context:
     if work.captures:
         work.refuse_while_capturing()
     return context
+
+
+def all_active() -> list[Context]:
+    """Return the contexts of the process that somebody has retained and no fault has ended."""
+    return [context for context in _contexts.values() if context.active and context.sticky is None]
 
 
 def find_context(ctx: Any) -> Context:

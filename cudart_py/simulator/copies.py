@@ -75,6 +75,8 @@ class Copy:
         if destination_checked:
             require_live(self.destination, self.size, "the destination of a copy")
         ctypes.memmove(self.destination, self.source if self.held is None else self.held, self.size)
+        if destination_checked:
+            memory.note_written(self.destination, self.size)
 
 
 def _on_device(address: int, size: int) -> Allocation:

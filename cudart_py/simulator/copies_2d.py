@@ -74,6 +74,9 @@ class BoxCopy:
         if self.destination.allocation is not None:
             require_live(self.destination.address, self.destination.extent(shape), "the destination of a copy")
         self.destination.view(shape)[...] = self.source.view(shape) if self.held is None else self.held
+        if self.destination.allocation is not None:
+            # The padding between rows counts as written too.
+            memory.note_written(self.destination.address, self.destination.extent(shape))
 
 
 def _refuse() -> StatusError:

@@ -12,6 +12,7 @@ import numpy as np
 from .banks import count_wavefronts
 from .metrics import Tally, metrics, total
 from .ptx.addresses import Address, Mixed
+from .ptx.observer import Observer
 from .sectors import count_sectors, run_sectors
 from .warp_rows import WarpRows, rows_of, warps_of
 
@@ -27,7 +28,7 @@ ndarray = np.ndarray
 Line = tuple[str, int]
 
 
-class Counters:
+class Counters(Observer):
     """Count one launch; `lines` and `metrics` have the results when it has ended."""
 
     def __init__(self) -> None:
@@ -70,18 +71,6 @@ class Counters:
             return
         for positions, part in address.parts:
             self._count(tally, group, kind, part, offset, size, positions)
-
-    def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
-        """Count nothing: a branch is an instruction of its block."""
-
-    def barrier(self, group: Group, site: Instruction, event: str) -> None:
-        """Count nothing: a barrier is an instruction of its block."""
-
-    def fence(self, group: Group, site: Instruction) -> None:
-        """Count nothing: a fence is an instruction of its block."""
-
-    def exit(self, group: Group) -> None:
-        """Count nothing."""
 
     def finish(self, launched: Launched) -> None:
         """Put the counts together by source line."""
@@ -181,9 +170,7 @@ def _local_sectors(group: Group, address: Address, offset: int, size: int, posit
     return sum(count_sectors(rows.arrange(first + 128 * word)) for word in range(max(1, size // 4)))
 
 
-def _wavefronts(
-    group: Group, address: Address, offset: int, size: int, positions: Any, warps: int
-) -> tuple[int, int]:
+def _wavefronts(group: Group, address: Address, offset: int, size: int, positions: Any, warps: int) -> tuple[int, int]:
     places = address.places
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
     if places.__class__ is not ndarray:

@@ -1,7 +1,7 @@
 """The driver's functions, under the names, parameters and results of `cuda.bindings.driver`.
 
-Beside them: `CAPABILITIES`, what this driver can do that a GPU's driver can't, and `take_report()`, the text of the
-last fault.
+Beside them: `CAPABILITIES`, what this driver can do that a GPU's driver can't; `take_report()`, the text of the last
+fault; `begin_profile()` and `end_profile()`, which count what launches do.
 """
 
 from __future__ import annotations
@@ -160,6 +160,7 @@ from .pools import (
     cuMemPoolSetAttribute,
     cuMemPoolTrimTo,
 )
+from .profiles import begin_profile, end_profile
 from .reports import CAPABILITIES, take_report
 from .stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
 from .stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
@@ -179,6 +180,7 @@ from .textures import cuTexObjectCreate, cuTexObjectDestroy
 
 __all__ = [
     "CAPABILITIES",
+    "begin_profile",
     "cuCtxDisablePeerAccess",
     "cuCtxEnablePeerAccess",
     "cuCtxGetCurrent",
@@ -340,5 +342,6 @@ __all__ = [
     "cuTexObjectCreate",
     "cuTexObjectDestroy",
     "cuThreadExchangeStreamCaptureMode",
+    "end_profile",
     "take_report",
 ]

@@ -17,6 +17,8 @@ __all__ = ["StatusError", "cuGetErrorName", "cuGetErrorString", "entry", "lock",
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+from .findings import deliver, pending
+
 SUCCESS = CUresult.CUDA_SUCCESS
 
 # One lock for the whole driver. It is re-entrant because the garbage collector may run finalizers, which

@@ -66,6 +66,7 @@ class Fill:
             (self.pitch, element),
         )
         view[...] = self.value
+        memory.note_written(self.address, self.extent)
 
 
 def _fill(

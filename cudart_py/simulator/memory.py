@@ -17,8 +17,10 @@ import numpy as np
 from cuda.bindings.driver import CUdeviceptr, CUlimit, CUresult
 from numpy.typing import NDArray
 
+from .callers import call_site
 from .errors import StatusError
 from .region import Region, address_space
+from .shadow import Shadow
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -44,6 +46,7 @@ __all__ = [
     "host_address",
     "known",
     "live",
+    "note_written",
     "region",
     "window",
 ]
@@ -66,7 +69,19 @@ class Allocation:
     bytes that were asked for.
     """
 
-    __slots__ = ("address", "context", "device", "flags", "identity", "kind", "pool", "reserved", "size")
+    __slots__ = (
+        "_shadow",
+        "address",
+        "context",
+        "device",
+        "flags",
+        "identity",
+        "kind",
+        "pool",
+        "reserved",
+        "site",
+        "size",
+    )
 
     def __init__(
         self,
@@ -88,11 +103,21 @@ class Allocation:
         self.pool = pool
         self.identity = next(_identities)
         self.reserved = -(-size // 512) * 512
+        # Where the program is that asked for it, for reports.
+        self.site = call_site() if kind != HEAP else "a kernel's malloc"
+        self._shadow: Shadow | None = None
 
     @property
     def end(self) -> int:
         """Return the address after the last byte."""
         return self.address + self.size
+
+    @property
+    def shadow(self) -> Shadow:
+        """Return the records of who wrote and read it; what the host can write to counts as written."""
+        if self._shadow is None:
+            self._shadow = Shadow(self.address, self.size, self.on_host)
+        return self._shadow
 
     @property
     def on_host(self) -> bool:
@@ -107,6 +132,7 @@ class Freed(NamedTuple):
     size: int
     kind: str
     ordinal: int
+    site: str
 
 
 class Index:
@@ -214,7 +240,7 @@ def forget(allocation: Allocation) -> None:
     """Make an allocation neither known nor live, its bytes untouched."""
     known.remove(allocation)
     live.remove(allocation)
-    _freed.append(Freed(allocation.address, allocation.size, allocation.kind, allocation.device.ordinal))
+    _freed.append(_remembered(allocation))
     state.generation += 1
 
 
@@ -235,7 +261,7 @@ def begin_life(allocation: Allocation) -> None:
 def end_life(allocation: Allocation) -> None:
     """Take an allocation from the work of streams, which the host had given up before."""
     live.remove(allocation)
-    _freed.append(Freed(allocation.address, allocation.size, allocation.kind, allocation.device.ordinal))
+    _freed.append(_remembered(allocation))
     state.generation += 1
 
 
@@ -252,6 +278,13 @@ def find(address: int, size: int = 1) -> Allocation | None:
     if address <= 0 or region().contains(address) or address + size > 1 << 48:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return None
+
+
+def note_written(address: int, size: int) -> None:
+    """Note that a copy or a fill has written a range, for the check of what kernels read."""
+    allocation = live.find(address)
+    if allocation is not None and not allocation.on_host:
+        allocation.shadow.fill(address, size)
 
 
 def host_address(value: Any) -> int:
@@ -333,6 +366,10 @@ class ContextMemory:
         free(allocation)
         return True
 
+    def shadow(self, start: int) -> Shadow:
+        """Return the records of the allocation that starts at an address."""
+        return live.by_start[start].shadow
+
     def texture(self, handle: int) -> Any:
         """Return the texture object of a handle; raise KeyError when there is none."""
         return self._context.textures[handle]
@@ -369,10 +406,15 @@ def _bytes(count: int) -> str:
 
 
 def _name(allocation: Allocation) -> str:
-    return _named(allocation.address, allocation.size, allocation.kind, allocation.device.ordinal)
+    return _named(*_remembered(allocation))
 
 
-def _named(address: int, size: int, kind: str, ordinal: int) -> str:
+def _remembered(allocation: Allocation) -> Freed:
+    return Freed(allocation.address, allocation.size, allocation.kind, allocation.device.ordinal, allocation.site)
+
+
+def _named(address: int, size: int, kind: str, ordinal: int, site: str) -> str:
     adjective = "" if kind == DEVICE else f"{kind} "
     where = f" of device {ordinal}" if ordinal else ""
-    return f"the {size}-byte {adjective}allocation at {address:#x}{where}"
+    origin = f", allocated at {site}" if site else ""
+    return f"the {size}-byte {adjective}allocation at {address:#x}{where}{origin}"

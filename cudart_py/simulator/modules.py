@@ -64,6 +64,8 @@ class Module:
                 raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
             # An array without a size has none here; its one byte gives it an address.
             allocation = memory.allocate(max(variable.size, 1), memory.DEVICE, self.context, counted=True)
+            # What has no initial value is zero.
+            allocation.shadow.initialised = True
             self.variables[name] = allocation
             self.symbols[name] = allocation.address
         for name, variable in self.code.variables.items():

@@ -53,7 +53,8 @@ def _warp_numbers(lanes: Array, threads: int) -> Array:
     if threads % _LANES == 0:
         return lanes >> 5
     per_block = -(-threads // _LANES)
-    return lanes // threads * per_block + lanes % threads // _LANES
+    warps: Array = lanes // threads * per_block + lanes % threads // _LANES
+    return warps
 
 
 def warps_of(group: Group) -> int:

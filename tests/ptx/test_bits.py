@@ -209,3 +209,11 @@ def test_all_three_input_functions() -> None:
         result = ops.lop3_b32(*lanes, table)
         assert result.shape == (3,)
         assert (result & 0xFF == table).all()
+
+
+def test_one_selector_that_leaves_out_the_word_with_the_lanes() -> None:
+    """prmt of lanes and a scalar gives one result a lane whichever word is read"""
+    a, b = integers(np.uint32, 5, 30), np.uint32(0x80664422)
+    assert ops.prmt_b32(a, b, np.uint32(0x7654)).tolist() == [0x80664422] * 5
+    assert ops.prmt_b32(a, b, np.uint32(0xFCFC)).tolist() == [0xFF00FF00] * 5
+    assert ops.prmt_b32(a, b, np.uint32(0x3210)).tolist() == a.tolist()

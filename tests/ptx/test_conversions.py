@@ -134,6 +134,20 @@ def test_every_f16_and_bf16_widens_exactly() -> None:
     assert (converter("f16", "f32", rounding="rn")(widen(codes, "f16"))[~np.isnan(f16)] == codes[~np.isnan(f16)]).all()
 
 
+def test_f32_around_every_tie_of_f16() -> None:
+    """f32 to f16 rounds to nearest even at each point halfway between two f16 numbers, and next to it"""
+    codes = np.arange(0x7C00, dtype=np.uint16)
+    numbers = np.append(codes.view(np.float16).astype(np.float32), np.float32(65536))
+    ties = (numbers[:-1] + numbers[1:]) / 2
+    even = np.where(codes % 2 == 0, codes, codes + 1).astype(np.uint16)
+    convert = converter("f16", "f32", rounding="rn")
+    for sign in (np.uint16(0), np.uint16(0x8000)):
+        signed = -ties if sign else ties
+        assert (convert(signed) == even | sign).all()
+        assert (convert(np.nextafter(signed, np.float32(0))) == codes | sign).all()
+        assert (convert(np.nextafter(signed, 2 * signed)) == (codes + np.uint16(1)) | sign).all()
+
+
 def test_a_pair_decides_a_tie_of_its_high_part() -> None:
     """f16 rounding of a pair follows the low part where the high part alone is a tie"""
     high = np.array([1 + 2.0**-11, 1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-11])

@@ -202,13 +202,13 @@ def test_products_that_the_hardware_flushes() -> None:
         assert find(f"mul_{rounding}_f32")(a, b, ftz=True).view(np.uint32).tolist() == patterns
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factor", [0.0, -0.0, 1.0, -2.0, 0.5, 3.0, 2.5, math.inf, math.nan, 2.0**-100, 2.0**127])
-def test_fma_with_one_factor_for_all_lanes(factor: float) -> None:
+def test_fma_with_one_factor_for_all_lanes(factor: float, kind: str) -> None:
     """A power of two, and a factor with few bits, whose exact sums are often ties"""
-    b, c = floats(np.float32, COUNT, 26), floats(np.float32, COUNT, 27)
-    scalar = np.float32(factor)
-    result = floating.fma_rn_f32(scalar, b, c)
-    wanted = [ieee_sum(float(scalar), x, y, "f32", "rn") for x, y in zip(b.tolist(), c.tolist(), strict=True)]
+    b, c = floats(KINDS[kind], COUNT, 26), floats(KINDS[kind], COUNT, 27)
+    result = find(f"fma_rn_{kind}")(KINDS[kind](factor), b, c)
+    wanted = [ieee_sum(factor, x, y, kind, "rn") for x, y in zip(b.tolist(), c.tolist(), strict=True)]
     assert_same_floats(result, wanted, b, c)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cudart_py.simulator.ptx import Observer
 from tests.ptx.machine import Kernels
 
 SOURCE = r"""
@@ -20,7 +21,7 @@ extern "C" __global__ void k(int* out, const int* in, int n) {
 """
 
 
-class Recorder:
+class Recorder(Observer):
     """Keep what happens."""
 
     def __init__(self) -> None:
@@ -29,9 +30,7 @@ class Recorder:
     def start(self, launched: Any) -> None:
         self.events.append(("start",))
 
-    def block(self, group: Any, block: Any) -> None: ...
-
-    def access(self, group: Any, kind: str, address: Any, offset: int, size: int, site: Any) -> None:
+    def access(self, group: Any, kind: str, address: Any, offset: int, size: int, site: Any, values: Any) -> None:
         self.events.append((kind, address.space.name, group.n, size, site.line))
 
     def branch(self, group: Any, site: Any, taken: Any) -> None:

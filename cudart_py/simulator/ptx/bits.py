@@ -187,6 +187,8 @@ def fns_b32(mask: Array, base: Array, offset: Array) -> Array:
 
 def prmt_b32(a: Array, b: Array, selectors: Array) -> Array:
     """Pick four bytes of the pair by nibbles, whose top bit asks for the byte's sign instead (``prmt.b32``)."""
+    if selectors.ndim == 0:
+        return _permuted(a, b, int(selectors))
     joined = np.left_shift(b, 32, dtype=np.uint64) | a
     result: Array = np.zeros((), np.uint32)
     for index in range(4):
@@ -197,6 +199,20 @@ def prmt_b32(a: Array, b: Array, selectors: Array) -> Array:
         byte = np.where(sign, (byte >> 7) * np.uint32(0xFF), byte)
         result = result | byte << (8 * index)
     return result
+
+
+def _permuted(a: Array, b: Array, selectors: int) -> Array:
+    """Pick bytes by one selector for all lanes, as compilers write it."""
+    result: Array = np.zeros((), np.uint32)
+    for index in range(4):
+        selector = selectors >> (4 * index) & 15
+        byte = (b if selector & 4 else a) >> np.uint32(8 * (selector & 3)) & np.uint32(0xFF)
+        if selector & 8:
+            byte = (byte >> np.uint32(7)) * np.uint32(0xFF)
+        result = result | byte << np.uint32(8 * index)
+    shape = np.broadcast(a, b).shape
+    # The word with the lanes may be one that no byte was taken from.
+    return result if result.shape == shape else np.full(shape, result)
 
 
 def _prmt_mode(a: Array, b: Array, bytes_: list[Array]) -> Array:

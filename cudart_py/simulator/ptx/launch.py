@@ -50,6 +50,9 @@ class MemoryLike(Protocol):
     def describe(self, address: int) -> str:
         """Say where an address lies."""
 
+    def shadow(self, start: int) -> Any:
+        """Give what an observer keeps about the allocation that starts at an address."""
+
     def texture(self, handle: int) -> Any:
         """Give the Texture of a handle, or raise KeyError."""
 

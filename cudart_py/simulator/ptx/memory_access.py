@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -55,10 +55,11 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
     return name, access.offset, method in ("global_", "param")
 
 
-def _observe(w: Writer, kind: str, name: str, offset: int, size: int) -> None:
-    """Tell an observer of an access just before it happens."""
+def _observe(w: Writer, kind: str, name: str, offset: int, size: int, values: Sequence[str] = ()) -> None:
+    """Tell an observer of an access just before it happens, with what a store is about to store."""
     if w.context.observed:
-        w.emit(f"g.chunk.launched.observer.access(g, {kind!r}, {name}, {offset}, {size}, {w.site()})")
+        stored = "".join(f"{value}, " for value in values)
+        w.emit(f"g.chunk.launched.observer.access(g, {kind!r}, {name}, {offset}, {size}, {w.site()}, ({stored}))")
 
 
 def _shift(ptx_type: str) -> int:
@@ -113,8 +114,8 @@ def _st(w: Writer, i: Instruction) -> None:
         return
     shift = _shift(ptx_type)
     name, offset, _ = address(w, access, space)
-    _observe(w, "st", name, offset, len(items) << shift)
     values = [w.typed(item, dtype)[0] for item in items]
+    _observe(w, "st", name, offset, len(items) << shift, values)
     if len(items) == 1:
         w.emit(f"g.chunk.memory.store({name}, {offset}, {dtype!r}, {shift}, {values[0]}, {w.site()})")
     else:
@@ -168,7 +169,13 @@ def _atom_vector(w: Writer, i: Instruction, operation: str, access: Access, sour
 
 
 def _nothing(w: Writer, i: Instruction) -> None:
-    """Write nothing: all accesses happen in order, so fences, prefetches and naps change nothing."""
+    """Write nothing: prefetches and naps change nothing."""
+
+
+def _fence(w: Writer, i: Instruction) -> None:
+    """Write nothing but the observer's call: all accesses happen in order."""
+    if w.context.observed:
+        w.emit(f"g.chunk.launched.observer.fence(g, {w.site()})")
 
 
 def _call(w: Writer, i: Instruction) -> None:
@@ -256,6 +263,6 @@ def _mbarrier(w: Writer, i: Instruction) -> None:
 
 EMITTERS: dict[str, Emitter] = {
     "ld": _ld, "ldu": _ld, "st": _st, "atom": _atom, "red": _atom, "call": _call, "cp": _cp, "mbarrier": _mbarrier,
-    "membar": _nothing, "fence": _nothing, "prefetch": _nothing, "prefetchu": _nothing, "nanosleep": _nothing,
+    "membar": _fence, "fence": _fence, "prefetch": _nothing, "prefetchu": _nothing, "nanosleep": _nothing,
     "discard": _nothing, "applypriority": _nothing, "griddepcontrol": _nothing, "pmevent": _nothing,
 }  # fmt: skip

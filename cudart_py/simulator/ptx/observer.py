@@ -17,7 +17,10 @@ __all__ = ["Observer"]
 
 
 class Observer(Protocol):
-    """Watch a launch; `group.lane_numbers` tells which lanes of which chunk take part in an event."""
+    """Watch a launch; `group.lane_numbers` tells which lanes of which chunk take part in an event.
+
+    A class that inherits from this one need only have the methods for what it wants to see.
+    """
 
     def start(self, launched: Any) -> None:
         """Begin: the launch's shape, module and program are at hand."""
@@ -25,8 +28,25 @@ class Observer(Protocol):
     def block(self, group: Group, block: Block) -> None:
         """See a group about to execute a block's instructions together."""
 
-    def access(self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction) -> None:
-        """See an access (`kind` is ld, st, atom or red) of `size` bytes, `offset` behind an Address or Mixed."""
+    def executed(self, group: Group, block: Block) -> None:
+        """See that a group has executed a block's instructions, but for what ends the block."""
+
+    def unwritten(self, group: Group, slot: int) -> None:
+        """See a group about to read a register that none of its lanes has written."""
+
+    def deserted(self, group: Group, block: Block) -> None:
+        """See a group go on alone at an instruction whose member mask names lanes that will never come."""
+
+    def access(
+        self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
+    ) -> None:
+        """See an access (`kind` is ld, st, atom or red) of `size` bytes, `offset` behind an Address or Mixed.
+
+        `values` are what a store is about to store, element by element, and empty for everything else.
+        """
+
+    def fence(self, group: Group, site: Instruction) -> None:
+        """See a group execute a fence."""
 
     def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
         """See a conditional branch: `taken` is a scalar, or an array over the group's lanes."""

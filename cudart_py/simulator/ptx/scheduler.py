@@ -67,6 +67,8 @@ class Chunk:
         self.local_base = self.geometry.lane_base(self.local_stride)
         self.barriers = Barriers(self)
         self.printed: list[tuple[int, str]] = []
+        # What an observer keeps about the chunk.
+        self.notes: Any = None
         self._specials: dict[str, Any] = {}
         self._ready: dict[Path, list[Group]] = {}
         self._held: dict[Path, list[Group]] = {}
@@ -152,6 +154,8 @@ class Chunk:
             for groups in self._held.values():
                 for group in groups:
                     group.forced = True
+                    if self.launched.observer is not None:
+                        self.launched.observer.deserted(group, group.code.blocks[group.pc])
                     self.push(group)
             self._held = {}
             return True
@@ -187,7 +191,9 @@ class Chunk:
             for slot in block.input_slots:
                 value = registers[slot]
                 if value is None:
-                    registers[slot] = code.zeros[slot]
+                    registers[slot] = value = code.zeros[slot]
+                    if observer is not None:
+                        observer.unwritten(group, slot)
                 elif value.__class__ is Lazy:
                     value = group.resolve(slot)
                 uniform.append(value.__class__ is not ndarray)
@@ -199,6 +205,8 @@ class Chunk:
             if observer is not None:
                 observer.block(group, block)
             result = function(group, registers)
+            if observer is not None:
+                observer.executed(group, block)
             next_group = self._leave(group, block, result, alone)
             if next_group is None:
                 return

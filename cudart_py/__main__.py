@@ -1,0 +1,72 @@
+"""The command `cudart-py`: profile a program on the simulator."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import _driver
+from .annotated_source import annotated_sources
+from .profiling import Profile, profile
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the program's exit status."""
+    parser = argparse.ArgumentParser(prog="cudart-py", description="Tools around cudart_py.")
+    commands = parser.add_subparsers(title="commands", required=True)
+    profiled = commands.add_parser(
+        "profile", help="count what a program's launches do, launch by launch and line by line"
+    )
+    profiled.add_argument("script", type=Path, help="the Python program")
+    profiled.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")
+    options = parser.parse_args(arguments)
+    if not options.script.is_file():
+        parser.exit(2, f"cudart-py: there is no file {options.script}\n")
+    if not os.environ.get(_driver.ENVIRONMENT_VARIABLE):
+        # The one that counts, whatever devices there are.
+        _driver.select("simulator")
+    return _profiled(options.script, options.arguments)
+
+
+def _profiled(script: Path, arguments: Sequence[str]) -> int:
+    """Run a program as Python runs it, then print what its launches did; return its exit status."""
+    before = sys.argv, sys.path[0]
+    sys.argv, sys.path[0] = [str(script), *arguments], str(script.resolve().parent)
+    status = 0
+    counted = profile()
+    try:
+        with counted:
+            try:
+                runpy.run_path(str(script), run_name="__main__")
+            except SystemExit as end:
+                status = _status(end.code)
+    finally:
+        sys.argv, sys.path[0] = before
+        # After the program's own output, also when it failed.
+        _print(counted)
+    return status
+
+
+def _status(code: object) -> int:
+    """Give the exit status of what a program passes to sys.exit, and say what is no number, as Python does."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    print(code, file=sys.stderr)  # noqa: T201  # because it is what Python prints
+    return 1
+
+
+def _print(counted: Profile) -> None:
+    text = f"\n{counted}"
+    if counted.launches:
+        text += f"\n\n{annotated_sources(counted.launches)}"
+    print(text)  # noqa: T201  # because it is the command's result
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Profiles: count what launches do, from a begin to its end."""
+
+from __future__ import annotations
+
+from . import contexts, work
+from .counters import Counters
+from .errors import entry
+
+__all__ = ["begin_profile", "counters", "end_profile"]
+
+# The profiles under way, inner ones last. Launches belong to all of them.
+_open: list[list[Counters]] = []
+
+
+def counters() -> Counters | None:
+    """Return the counters for a launch that begins now, entered in all open profiles; None when there are none."""
+    if not _open:
+        return None
+    found = Counters()
+    for profile in _open:
+        profile.append(found)
+    return found
+
+
+def _complete() -> None:
+    for context in contexts.all_active():
+        work.complete_context(context)
+
+
+@entry()
+def begin_profile() -> None:
+    """Run what is queued, then count from here on."""
+    _complete()
+    _open.append([])
+
+
+@entry(values=1)
+def end_profile() -> list[Counters]:
+    """Run what is queued and return the counters of all launches since the innermost begin, in the order they ran."""
+    try:
+        _complete()
+    finally:
+        found = _open.pop()
+    return [counted for counted in found if counted.metrics]
