@@ -83,6 +83,8 @@ def make_request(
     own += _macros(define or {})
     # The assembler refuses line information beside full debug information.
     output = [] if _DEBUG_OPTIONS & set(given) else ["--generate-line-info"]
+    # What NVRTC keeps itself comes back without the assembler's report; keeping is this package's business.
+    output.append("--no-cache")
     return Request(
         text,
         name,

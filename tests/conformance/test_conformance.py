@@ -20,7 +20,14 @@ def agree(case: Case) -> None:
     assert not any(wrong), f"{case.group}.cu, {case.id}\n" + "\n".join(filter(None, wrong))
 
 
-@pytest.mark.parametrize("case", table.CONFORMANCE, ids=lambda case: f"{case.group}-{case.id}".replace(" ", "-"))
+# compute-sanitizer's racecheck knows barriers alone: what a lock in shared memory orders is a race to it.
+LOCKS = {"shared_locks"}
+CASES = [
+    pytest.param(case, marks=pytest.mark.unsanitized) if case.kernel in LOCKS else case for case in table.CONFORMANCE
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.group}-{case.id}".replace(" ", "-"))
 def test_kernel_agrees_with_the_recorded_gpu(case: Case) -> None:
     agree(case)
 

@@ -35,6 +35,7 @@ extern "C" __global__ void half_result(const __half* a, const __half* b, __half*
     wmma::load_matrix_sync(right, b, 16);
     wmma::fill_fragment(sum, __float2half(1.0f));
     wmma::mma_sync(sum, left, right, sum);
+    __syncwarp();
     wmma::store_matrix_sync(tile, sum, 16, wmma::mem_row_major);
     __syncwarp();
     for (int k = threadIdx.x; k < 256; k += 32) out[k] = tile[k];
