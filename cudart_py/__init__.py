@@ -16,6 +16,7 @@ from ._driver import capabilities
 from .addresses import PointerAttributes, pointer_attributes
 from .array import DeviceArray, empty, empty_like, empty_pitched, full, to_device, zeros
 from .cache import CacheInfo, CacheWarning, cache_info, clear_cache
+from .checking import SimulatorWarning, checks
 from .copies import memcpy, memcpy2d, memcpy3d, memcpy_peer
 from .debugging import debug
 from .device import Device, current_device, devices, driver_version
@@ -112,6 +113,7 @@ __all__ = [
     "Profile",
     "Program",
     "RegisteredMemory",
+    "SimulatorWarning",
     "Stream",
     "Texture",
     "TextureOptions",
@@ -121,6 +123,7 @@ __all__ = [
     "cache_info",
     "capabilities",
     "check",
+    "checks",
     "clear_cache",
     "compile",
     "current_device",

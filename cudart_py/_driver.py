@@ -20,7 +20,17 @@ from typing import Any
 
 from . import errors
 
-__all__ = ["ENVIRONMENT_VARIABLE", "api", "capabilities", "forked", "image_kind", "raw", "select", "take_report"]
+__all__ = [
+    "ENVIRONMENT_VARIABLE",
+    "api",
+    "capabilities",
+    "forked",
+    "image_kind",
+    "raw",
+    "select",
+    "set_checks",
+    "take_report",
+]
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_DRIVER"
 _NAMES = ("cuda", "simulator")
@@ -180,6 +190,12 @@ def take_report() -> str | None:
         return None
     report: str | None = getattr(_module, "take_report", lambda: None)()
     return report
+
+
+def set_checks(mode: str | None) -> str | None:
+    """Choose what becomes of the driver's findings in kernels, and return what was chosen before; hardware has none."""
+    before: str | None = getattr(_choose(), "set_checks", lambda _: None)(mode)
+    return before
 
 
 def capabilities() -> frozenset[str]:

@@ -1,12 +1,20 @@
 // Sum many numbers to one. Additions that wait for one another are slow; each variant has fewer of them.
 //
-//   sum_atomic     every thread adds its element to the one total: n additions, one after the other
-//   sum_block      a warp adds by shuffles, a block by its warps' sums, and one atomic a block remains
-//   sum_grid       a fixed grid strides over the array by four numbers at a time: few blocks, few atomics
-//   sum_partials   as sum_grid, but a block stores its sum instead of adding it; called again on those sums with one
-//                  block, it ends with the total. No atomics: the order is fixed, and so is every bit of the result
+//   sum_atomic         every thread adds its element to the one total: n additions, one after the other
+//   sum_block          a warp adds by shuffles, a block by its warps' sums, and one atomic a block remains
+//   sum_block_cub      the same with CUB's block reduction (where its headers are installed)
+//   sum_grid           a fixed grid strides over the array by four numbers at a time: few blocks, few atomics
+//   sum_partials       as sum_grid, but a block stores its sum instead of adding it; called again on those sums with
+//                      one block, it ends with the total. No atomics: the order is fixed, and so is every bit of the
+//                      result
+//   sum_once<loads>    two passes in one launch: the block that finishes last adds up the sums. And several loads in
+//                      flight a thread: that many are asked for before the first one is used
 //
 // Blocks are whole warps. The atomics need a total that starts at zero.
+
+#if __has_include(<cub/block/block_reduce.cuh>)
+#include <cub/block/block_reduce.cuh>
+#endif
 
 // The sum of a warp's values, in its lane 0.
 __device__ float warp_sum(float value)
@@ -64,6 +72,20 @@ extern "C" __global__ void sum_block(const float* x, float* total, int n)
         atomicAdd(total, sum);
 }
 
+#if __has_include(<cub/block/block_reduce.cuh>)
+// A block has 256 threads.
+extern "C" __global__ void sum_block_cub(const float* x, float* total, int n)
+{
+    using BlockReduce = cub::BlockReduce<float, 256>;
+    __shared__ BlockReduce::TempStorage storage;
+
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = BlockReduce(storage).Sum(i < n ? x[i] : 0.0f);
+    if (threadIdx.x == 0)
+        atomicAdd(total, sum);
+}
+#endif
+
 extern "C" __global__ void sum_grid(const float* x, float* total, int n)
 {
     float sum = block_sum(strided_sum(x, n));
@@ -76,4 +98,61 @@ extern "C" __global__ void sum_partials(const float* x, float* sums, int n)
     float sum = block_sum(strided_sum(x, n));
     if (threadIdx.x == 0)
         sums[blockIdx.x] = sum;
+}
+
+// A block takes tiles, one behind the other in memory, of `loads` groups a thread; the next one lies a grid further.
+template <int loads>
+__device__ float tiled_sum(const float* x, int n)
+{
+    const float4* groups = reinterpret_cast<const float4*>(x);
+    unsigned count = n / 4;
+    unsigned tile = loads * blockDim.x;
+    unsigned tiles = count / tile;
+
+    float sum = 0.0f;
+    for (unsigned number = blockIdx.x; number < tiles; number += gridDim.x) {
+        const float4* mine = groups + number * tile + threadIdx.x;
+        float4 group[loads];
+#pragma unroll
+        for (int i = 0; i < loads; i++)
+            group[i] = __ldcs(mine + i * blockDim.x);
+#pragma unroll
+        for (int i = 0; i < loads; i++)
+            sum += (group[i].x + group[i].y) + (group[i].z + group[i].w);
+    }
+    // Less than a tile is left, and after it less than a group.
+    unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned i = tiles * tile + first; i < count; i += gridDim.x * blockDim.x) {
+        float4 group = groups[i];
+        sum += (group.x + group.y) + (group.z + group.w);
+    }
+    if (first < n % 4)
+        sum += x[count * 4 + first];
+    return sum;
+}
+
+__device__ unsigned finished;  // blocks of the launch in progress; zero between launches
+
+template <int loads>
+__global__ void sum_once(const float* x, float* sums, float* total, int n)
+{
+    __shared__ bool last;
+
+    float sum = block_sum(tiled_sum<loads>(x, n));
+    if (threadIdx.x == 0) {
+        sums[blockIdx.x] = sum;
+        // The sum must be there before the block counts as finished. The counter goes back to zero by itself.
+        __threadfence();
+        last = atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last)
+        return;
+    __threadfence();
+    sum = 0.0f;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x)
+        sum += __ldcg(sums + i);  // from L2, where the other blocks' stores are
+    sum = block_sum(sum);
+    if (threadIdx.x == 0)
+        *total = sum;
 }

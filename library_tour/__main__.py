@@ -40,11 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         device = cuda.Device(options.device)
     except (stops.UnknownStopError, plots.MissingPlotExtraError, ValueError, OSError, cuda.NoDeviceError) as error:
         parser.exit(USAGE, f"library-tour: {error}\n")
-    names = list(dict.fromkeys(options.stops)) or stops.COURSE
+    names = list(dict.fromkeys(options.stops)) or stops.names()
+    environment = record.environment(device) if options.json else {}
     outcomes = tour(device, names, options.size)
     console = Console(highlight=False)
     if options.json:
-        record.write(options.json, record.record(device, outcomes))
+        record.write(options.json, record.record(environment, outcomes))
         console.print(Text(f"written: {options.json}"), soft_wrap=True)
     if options.plot:
         draw(console, outcomes, options.plot)
@@ -92,13 +93,13 @@ def list_stops(*, as_json: bool) -> None:
     """Print every stop's name and title, in the tour's order."""
     if as_json:
         listed = []
-        for name in stops.COURSE:
+        for name in stops.names():
             stop = stops.load(name)
             size = stop.SIZE and {"counts": stop.SIZE.counts, "full": stop.SIZE.full, "small": stop.SIZE.small}
             listed.append({"name": name, "title": stop.TITLE, "size": size})
         sys.stdout.write(json.dumps(listed, indent=2) + "\n")
         return
-    Console(highlight=False).print(report.listing({name: stops.load(name).TITLE for name in stops.COURSE}))
+    Console(highlight=False).print(report.listing({name: stops.load(name).TITLE for name in stops.names()}))
 
 
 def tour(device: cuda.Device, names: Sequence[str], size: int | None) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""A stop's result as pictures, SVG and PNG, with matplotlib (the extra `plot`)."""
+"""A stop's result as pictures, SVG and PNG, and films as GIF, with matplotlib (the extra `plot`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .stop import Curve, Limit, Result, Row
+from .stop import Bars, Curve, Film, Limit, Result, Row, Timeline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["MissingPlotExtraError", "draw", "require"]
 
 FORMATS = ("svg", "png")
+FILM_MS = 150  # a frame
 
 
 class MissingPlotExtraError(RuntimeError):
@@ -28,19 +29,30 @@ def require() -> None:
 
 
 def draw(name: str, title: str, result: Result, folder: Path) -> list[Path]:
-    """Draw a stop's bars and curves into `folder`; return the files, none where there is nothing to draw.
+    """Draw a stop's rates and pictures into `folder`; return the files, none where there is nothing to draw.
 
-    Bars are the rates of the rows that have a fraction of the stop's limit, with the limit as a line.
+    The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line.
     """
     heading = f"{name}: {title}"
-    pictures: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
+    files = []
     limit = result.limit
     if limit is not None and limit.rate is not None:
-        pictures[name] = _bars(heading, limit, [row for row in result.rows if "of limit" in row.values])
-    for curve in result.curves:
-        pictures[f"{name}-{curve.name}"] = _curve(heading, curve)
-    files = []
-    for stem, figure in pictures.items():
+        rated = [row for row in result.rows if limit.unit in row.values and "of limit" in row.values]
+        if rated:
+            figures[name] = _rates(heading, limit, rated)
+    for picture in result.pictures:
+        stem = f"{name}-{picture.name}"
+        match picture:
+            case Curve():
+                figures[stem] = _curve(heading, picture)
+            case Bars():
+                figures[stem] = _bars(heading, picture)
+            case Timeline():
+                figures[stem] = _timeline(heading, picture)
+            case Film():
+                files.append(_film(picture, folder / f"{stem}.gif"))
+    for stem, figure in figures.items():
         for suffix in FORMATS:
             path = folder / f"{stem}.{suffix}"
             figure.savefig(path, dpi=150)
@@ -48,27 +60,38 @@ def draw(name: str, title: str, result: Result, folder: Path) -> list[Path]:
     return files
 
 
-def _figure(title: str) -> tuple[Figure, Axes]:
+def _figure(title: str, height: float = 4) -> tuple[Figure, Axes]:
     # Without pyplot: no window system, nothing global to close.
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, height), layout="constrained")
     axes = figure.add_subplot()
     axes.set_title(title, fontsize=10, wrap=True)
     return figure, axes
 
 
-def _bars(title: str, limit: Limit, rows: list[Row]) -> Figure:
-    figure, axes = _figure(title)
-    rate = limit.rate
-    assert rate is not None
-    bars = axes.barh([row.name for row in rows], [float(row.values[limit.unit]) for row in rows])
-    axes.bar_label(bars, fmt="%.4g", padding=3)
+def _rates(title: str, limit: Limit, rows: list[Row]) -> Figure:
+    bars = {row.name: {limit.unit: float(row.values[limit.unit])} for row in rows}
+    return _bars(title, Bars("", limit.unit, bars, limit))
+
+
+def _bars(title: str, picture: Bars) -> Figure:
+    cases = list(dict.fromkeys(case for bars in picture.bars.values() for case in bars))
+    figure, axes = _figure(title, 2 + 0.28 * len(picture.bars) * len(cases))
+    thickness = 0.8 / len(cases)
+    for number, case in enumerate(cases):
+        places = [place + thickness * (number - (len(cases) - 1) / 2) for place in range(len(picture.bars))]
+        lengths = [bars.get(case, 0.0) for bars in picture.bars.values()]
+        drawn = axes.barh(places, lengths, thickness, label=case if len(cases) > 1 else None)
+        axes.bar_label(drawn, fmt="%.4g", padding=3, fontsize=8)
+    axes.set_yticks(range(len(picture.bars)), list(picture.bars))
     axes.invert_yaxis()  # the table's order, from above
-    axes.axvline(rate, color="black", linestyle="--", label=f"{limit.name}: {rate:.4g}")
-    axes.set_xlabel(limit.unit)
+    line = picture.line
+    if line is not None and line.rate is not None:
+        axes.axvline(line.rate, color="black", linestyle="--", label=f"{line.name}: {line.rate:.4g}")
+    axes.set_xlabel(picture.unit)
     axes.margins(x=0.12)
-    figure.legend(loc="outside lower center")
+    figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
@@ -77,11 +100,46 @@ def _curve(title: str, curve: Curve) -> Figure:
     for label, points in curve.lines.items():
         x, y = zip(*points, strict=True)
         axes.plot(x, y, marker=".", label=label)
-    if curve.logarithmic:
+    if "x" in curve.logarithmic:
         axes.set_xscale("log", base=2)
+    if "y" in curve.logarithmic:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     axes.set_xlabel(curve.x)
     axes.set_ylabel(curve.y)
-    axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend()
     return figure
+
+
+def _timeline(title: str, timeline: Timeline) -> Figure:
+    figure, axes = _figure(title, 1.2 + 0.4 * len(timeline.lanes))
+    for place, spans in enumerate(timeline.lanes.values()):
+        # White edges keep spans apart that follow each other at once.
+        axes.broken_barh(
+            [(begin, end - begin) for begin, end in spans], (place - 0.4, 0.8), edgecolor="white", linewidth=0.3
+        )
+        for begin, end in spans:
+            axes.plot([begin, end], [place, place], alpha=0)  # bars do not stretch the axes by themselves
+    axes.set_yticks(range(len(timeline.lanes)), list(timeline.lanes))
+    axes.invert_yaxis()
+    axes.set_xlabel("ms")
+    return figure
+
+
+def _film(film: Film, path: Path) -> Path:
+    """Write frames as an animated GIF, in one range of colours."""
+    from matplotlib import colormaps
+    from PIL import Image
+
+    low = min(float(frame.min()) for frame in film.frames)
+    high = max(float(frame.max()) for frame in film.frames)
+    colours = colormaps["inferno"]
+    scale = max(1, 256 // max(film.frames[0].shape))  # small plates in large pixels
+    images = []
+    for frame in film.frames:
+        coloured = colours((frame - low) / ((high - low) or 1.0), bytes=True)
+        images.append(Image.fromarray(coloured.repeat(scale, 0).repeat(scale, 1)).convert("P"))
+    images[0].save(path, save_all=True, append_images=images[1:], duration=FILM_MS, loop=0)
+    return path

@@ -6,7 +6,7 @@ import json
 import math
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import cudart_py as cuda
 
 from .runner import Outcome
-from .stop import Value
+from .stop import Bars, Curve, Film, Picture, Points, Timeline, Value
 
 __all__ = ["SCHEMA", "environment", "record", "write"]
 
@@ -67,9 +67,9 @@ def commit(folder: Path = Path(__file__).parent.parent) -> str | None:
     return done.stdout.strip()
 
 
-def record(device: cuda.Device, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return a whole run as what JSON can hold."""
-    return {"schema": SCHEMA, **environment(device), "stops": [_stop(outcome) for outcome in outcomes]}
+def record(environment: Mapping[str, Any], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return a whole run as what JSON can hold; the environment is asked for before, while the device still answers."""
+    return {"schema": SCHEMA, **environment, "stops": [_stop(outcome) for outcome in outcomes]}
 
 
 def _stop(outcome: Outcome) -> dict[str, Any]:
@@ -92,17 +92,27 @@ def _stop(outcome: Outcome) -> dict[str, Any]:
             for row in result.rows
         ],
         "checks": [{"fact": check.fact, "holds": check.holds, "detail": check.detail} for check in result.all_checks],
-        "curves": [
-            {
-                "name": curve.name,
-                "x": curve.x,
-                "y": curve.y,
-                "lines": {label: [list(point) for point in points] for label, points in curve.lines.items()},
-            }
-            for curve in result.curves
-        ],
+        "pictures": [_picture(picture) for picture in result.pictures],
         "notes": list(result.notes),
     }
+
+
+def _picture(picture: Picture) -> dict[str, Any]:
+    """Return what a picture shows, but for a film its length alone, which is many numbers."""
+    found: dict[str, Any] = {"kind": type(picture).__name__.lower(), "name": picture.name}
+    match picture:
+        case Curve():
+            return found | {"x": picture.x, "y": picture.y, "lines": _points(picture.lines)}
+        case Bars():
+            return found | {"unit": picture.unit, "bars": {name: dict(bars) for name, bars in picture.bars.items()}}
+        case Timeline():
+            return found | {"lanes": _points(picture.lanes)}
+        case Film():
+            return found | {"frames": len(picture.frames)}
+
+
+def _points(lines: Mapping[str, Points]) -> dict[str, list[list[float]]]:
+    return {label: [list(point) for point in points] for label, points in lines.items()}
 
 
 def _finite(value: Value) -> Value | None:

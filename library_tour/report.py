@@ -82,7 +82,7 @@ def _grid() -> Table:
 def _check(row: Row) -> Text:
     if row.check is None:
         return Text("")
-    return Text("right", STYLES["passed"]) if row.check.holds else Text("WRONG", STYLES["failed"])
+    return Text(row.check.word, STYLES["passed"]) if row.check.holds else Text("WRONG", STYLES["failed"])
 
 
 def cell(column: str, value: Value) -> Text:

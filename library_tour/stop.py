@@ -1,16 +1,33 @@
-"""What a stop is and what it returns: rows, checks and curves, with no idea how they are shown."""
+"""What a stop is and what it returns: rows, checks and pictures, with no idea how they are shown."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-__all__ = ["Check", "Curve", "Limit", "Result", "Row", "Size", "Stop", "Value"]
+__all__ = [
+    "Bars",
+    "Check",
+    "Curve",
+    "Film",
+    "Limit",
+    "Picture",
+    "Points",
+    "Result",
+    "Row",
+    "Size",
+    "Stop",
+    "Timeline",
+    "Value",
+]
 
 Value = float | int | str
+Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -29,11 +46,15 @@ class Size:
 
 @dataclass(frozen=True)
 class Check:
-    """One fact that was tried; `detail` says what came instead where it does not hold."""
+    """One fact that was tried: `detail` says what came instead where it does not hold.
+
+    `word` is what a table says where it does.
+    """
 
     fact: str
     holds: bool
     detail: str = ""
+    word: str = "right"
 
 
 @dataclass(frozen=True)
@@ -61,13 +82,42 @@ class Limit:
 
 @dataclass(frozen=True)
 class Curve:
-    """One picture: lines of (x, y) points over common axes."""
+    """Lines of (x, y) points over common axes; `logarithmic` names the axes that are."""
 
     name: str
     x: str
     y: str
-    lines: Mapping[str, Sequence[tuple[float, float]]]
-    logarithmic: bool = False
+    lines: Mapping[str, Points]
+    logarithmic: Literal["", "x", "y", "xy"] = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Values of several cases beside one another, for each of several names; `line` is where a bar would be full."""
+
+    name: str
+    unit: str
+    bars: Mapping[str, Mapping[str, float]]
+    line: Limit | None = None
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What was at work when: for each lane of the picture, begin and end of its spans in milliseconds."""
+
+    name: str
+    lanes: Mapping[str, Points]
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no one truth
+class Film:
+    """Pictures one after the other, each a plane of numbers in a common range."""
+
+    name: str
+    frames: Sequence[NDArray[Any]]
+
+
+Picture = Curve | Bars | Timeline | Film
 
 
 @dataclass(frozen=True)
@@ -77,7 +127,7 @@ class Result:
     rows: Sequence[Row]
     limit: Limit | None = None
     checks: Sequence[Check] = ()
-    curves: Sequence[Curve] = ()
+    pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
 
     @property

@@ -8,7 +8,7 @@ from typing import cast
 
 from .stop import Stop
 
-__all__ = ["COURSE", "UnknownStopError", "load", "module_name"]
+__all__ = ["COURSE", "LIBRARIES", "UnknownStopError", "load", "module_name", "names"]
 
 # Each is a module of library_tour/course; its device code, where it has any, is kernels/<name>.cu.
 COURSE = (
@@ -16,31 +16,46 @@ COURSE = (
     "device_query",
     "vector_add",
     "daxpy",
+    "map",
     # Memory
     "copies",
     "copies_2d",
     "memset",
     # Coalescing, shared memory, divergence
+    "stride_and_offset",
     "transpose",
+    "bank_conflicts",
     # Reductions and histograms
     "reduction",
+    "histogram",
     # Streams and time
     "events",
+    "heat",
+    # Numerics and applications
+    "monte_carlo",
 )
+
+# Each is a module of library_tour/libraries.
+LIBRARIES: tuple[str, ...] = ()
 
 
 class UnknownStopError(LookupError):
     """A name that no stop has; the message offers near ones."""
 
 
+def names() -> tuple[str, ...]:
+    """Return every stop's name, in the tour's order."""
+    return COURSE + LIBRARIES
+
+
 def module_name(name: str) -> str:
     """Return the full module name of a stop; raise UnknownStopError for a name that none has."""
-    if name not in COURSE:
-        near = difflib.get_close_matches(name, COURSE, n=3, cutoff=0.5)
-        near += [stop for stop in COURSE if name and name in stop and stop not in near]
+    if name not in names():
+        near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+        near += [stop for stop in names() if name and name in stop and stop not in near]
         hint = f"did you mean {' or '.join(near)}?" if near else "`library-tour list` names them all"
         raise UnknownStopError(f"there is no stop {name!r}: {hint}")
-    return f"library_tour.course.{name}"
+    return f"library_tour.{'course' if name in COURSE else 'libraries'}.{name}"
 
 
 def load(name: str) -> Stop:

@@ -1,25 +1,23 @@
-"""Times of work on the device, and the rates that bound it."""
+"""Times of work on the device, and what they come to as rates."""
 
 from __future__ import annotations
 
 import functools
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import numpy as np
-
 import cudart_py as cuda
+from cudart_py.benchmark import MeasureOptions, measure
 
 from .stop import Limit, Value
 
-__all__ = ["Phases", "available", "copy_limit", "host_ms", "link_limit", "median_ms", "rates"]
+__all__ = ["Phases", "available", "host_ms", "median_ms", "per_second", "rates"]
 
-REPEATS = 20
-# Slow variants are repeated less: until this many milliseconds are spent, but at least three times.
-BUDGET_MS = 1000.0
-LEAST_REPEATS = 3
+# Slow variants are repeated less: until the time is up, but three times.
+OPTIONS = MeasureOptions(min_samples=3, min_seconds=0.05, max_seconds=0.5, warm_up_seconds=0.02)
+# What the first letter of a rate's unit multiplies.
+PREFIXES = {"M": 1e6, "G": 1e9, "T": 1e12}
 
 
 @functools.cache
@@ -28,15 +26,11 @@ def available() -> bool:
     return "gpu_timing" in cuda.capabilities()
 
 
-def median_ms(work: Callable[[], object]) -> float:
-    """Return the median of `REPEATS` times of `work`, after one that is not counted."""
-    work()
-    times: list[float] = []
-    while len(times) < REPEATS and (len(times) < LEAST_REPEATS or sum(times) < BUDGET_MS):
-        with cuda.timed() as timer:
-            work()
-        times.append(timer.milliseconds)
-    return statistics.median(times)
+def median_ms(work: Callable[[], object], stream: cuda.Stream | None = None) -> float:
+    """Return the device's median time of the work that a call queues on `stream`, the default one unless given."""
+    seconds = measure(work, stream=stream, options=OPTIONS).median
+    assert seconds is not None  # asked only where `available`
+    return 1e3 * seconds
 
 
 def host_ms(work: Callable[[], object], *, wait: bool) -> float:
@@ -51,29 +45,17 @@ def host_ms(work: Callable[[], object], *, wait: bool) -> float:
     return 1e3 * seconds
 
 
-def copy_limit(nbytes: int) -> Limit:
-    """Return the bandwidth of a device-to-device copy of `nbytes`, read and written bytes together."""
-    if not available():
-        return Limit("copy bandwidth")
-    source, target = cuda.zeros(nbytes, np.uint8), cuda.empty(nbytes, np.uint8)
-    ms = median_ms(lambda: cuda.memcpy(target, source))
-    return Limit("copy bandwidth", rate=1e-6 * 2 * nbytes / ms)
+def per_second(amount: float, ms: float, unit: str) -> float:
+    """Return how much of a unit ("GB/s", "Gsteps/s") it is to do `amount` bytes or steps in so many milliseconds."""
+    return 1e3 * amount / ms / PREFIXES[unit[0]]
 
 
-def link_limit(nbytes: int) -> Limit:
-    """Return the bandwidth of a copy of `nbytes` from pinned memory to the device."""
-    if not available():
-        return Limit("the link to the host")
-    source, target = cuda.pinned_empty(nbytes, np.uint8), cuda.empty(nbytes, np.uint8)
-    ms = median_ms(lambda: cuda.memcpy(target, source))
-    return Limit("the link to the host", rate=1e-6 * nbytes / ms)
-
-
-def rates(ms: float, nbytes: int, limit: Limit | None = None) -> dict[str, Value]:
-    """Return the columns of a timed row: time, and for `nbytes` moved their rate and fraction of the limit."""
+def rates(ms: float, amount: float = 0, limit: Limit | None = None) -> dict[str, Value]:
+    """Return the columns of a timed row: time, the rate of what it did in the limit's unit, and its fraction."""
     columns: dict[str, Value] = {"ms": ms}
-    if nbytes:
-        columns["GB/s"] = rate = 1e-6 * nbytes / ms
+    if amount:
+        unit = limit.unit if limit else "GB/s"
+        columns[unit] = rate = per_second(amount, ms, unit)
         if limit and limit.rate:
             columns["of limit"] = rate / limit.rate
     return columns
@@ -93,6 +75,6 @@ class Phases:
         if available():
             self._ms[name] = timer.milliseconds
 
-    def rates(self, name: str, nbytes: int, limit: Limit | None = None) -> dict[str, Value]:
+    def rates(self, name: str, amount: float = 0, limit: Limit | None = None) -> dict[str, Value]:
         """Return the columns of a phase's row, none where it was not timed."""
-        return rates(self._ms[name], nbytes, limit) if name in self._ms else {}
+        return rates(self._ms[name], amount, limit) if name in self._ms else {}

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from . import timing
+from . import counters, timing
 from .checks import compare, on_host, poison
-from .stop import Limit, Row, Value
+from .stop import Check, Limit, Row, Value
 
-__all__ = ["Variant", "measure"]
+__all__ = ["Variant", "measure", "side_by_side"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,43 +23,63 @@ class Variant:
 
     `launch` computes `output`, on the device or the host, which must come within `tolerance` of
     `expected`. The output is poisoned before; where it is an input too, `prepare` writes it instead.
-    `timed` is what is timed, `launch` where it is not given, and moves `nbytes`. `columns` are further
-    columns of the variant's row.
+    `timed` is what is timed, `launch` where it is not given, and does `amount` of what the limit counts:
+    bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the variant's row.
     """
 
     name: str
     launch: Callable[[], object]
     output: cuda.DeviceArray | NDArray[Any]
     expected: NDArray[Any]
-    nbytes: int
+    amount: float = 0
     tolerance: float = 0.0
     prepare: Callable[[], object] | None = None
     timed: Callable[[], object] | None = None
     columns: Mapping[str, Value] = field(default_factory=dict)
 
 
-def measure(variants: Sequence[Variant], limit: Limit | None) -> list[Row]:
-    """Check all variants, then time those that are right; one row each, in the given order."""
-    checked = [_check(variant) for variant in variants]
+def measure(variants: Sequence[Variant], limit: Limit | None, explained_by: Sequence[str] = ()) -> list[Row]:
+    """Check all variants, then time those that are right; one row each, in the given order.
+
+    `explained_by` names the counters (`counters.COLUMNS`) that say why one is faster than the other; a
+    driver that counts shows them.
+    """
+    checked = [_check(variant, explained_by) for variant in variants]
     return [_time(variant, row, limit) for variant, row in zip(variants, checked, strict=True)]
 
 
-def _check(variant: Variant) -> Row:
+def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
     if variant.prepare:
         variant.prepare()
     else:
         poison(variant.output)
     try:
-        variant.launch()
+        counted = counters.count(variant.launch, explained_by)
         got = on_host(variant.output)
-    except cuda.NotSupportedError as error:
-        return Row(variant.name, note=f"this driver cannot run it: {error}")
+    except (cuda.NotSupportedError, cuda.NotFoundError) as error:
+        return Row(variant.name, note=f"not run here: {error}")
     check = compare(f"{variant.name} equals NumPy's result", got, variant.expected, variant.tolerance)
-    return Row(variant.name, variant.columns, check)
+    return Row(variant.name, {**variant.columns, **counted}, check)
 
 
 def _time(variant: Variant, row: Row, limit: Limit | None) -> Row:
     if not timing.available() or row.check is None or not row.check.holds:
         return row
     ms = timing.median_ms(variant.timed or variant.launch)
-    return Row(row.name, {**timing.rates(ms, variant.nbytes, limit), **row.values}, row.check)
+    return Row(row.name, {**timing.rates(ms, variant.amount, limit), **row.values}, row.check)
+
+
+def side_by_side(cases: Mapping[str, Sequence[Row]], column: str) -> list[Row]:
+    """Merge the same variants' rows of several cases: one column a case, which holds each row's `column`.
+
+    A row's check holds if it does in every case; its note is the first case's that has one.
+    """
+    merged = []
+    for rows in zip(*cases.values(), strict=True):
+        values = {case: row.values[column] for case, row in zip(cases, rows, strict=True) if column in row.values}
+        checks = [row.check for row in rows if row.check]
+        wrong = [check for check in checks if not check.holds]
+        check = (wrong or checks)[0] if checks else None
+        note = next((row.note for row in rows if row.note), "")
+        merged.append(Row(rows[0].name, values, check and Check(check.fact, not wrong, check.detail), note))
+    return merged

@@ -25,11 +25,11 @@ def loaded_stems(name: str) -> set[str]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_device_code_has_a_stop_of_its_stem_that_loads_it(source: Path) -> None:
-    assert source.stem in stops.COURSE
+    assert source.stem in stops.names()
     assert source.stem in loaded_stems(source.stem)
 
 
-@pytest.mark.parametrize("name", stops.COURSE)
+@pytest.mark.parametrize("name", stops.names())
 def test_a_stop_loads_device_code_of_its_own_stem_alone(name: str) -> None:
     stems = loaded_stems(name)
     assert stems <= {name}

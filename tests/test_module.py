@@ -60,11 +60,11 @@ def test_rubbish_is_no_image(device):
         cuda.load("saxpy.ptx")
 
 
-VARIABLES = '''
+VARIABLES = """
 __constant__ float coefficients[4];
 __device__ int counter = 7;
 extern "C" __global__ void apply(float *out) { out[threadIdx.x] = coefficients[threadIdx.x] * counter; }
-'''
+"""
 
 
 def test_symbols_are_arrays_over_the_variables(device):

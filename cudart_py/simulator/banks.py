@@ -1,7 +1,12 @@
 """Count how often the 32 banks of shared memory must be asked for what the lanes of warps touch together.
 
-A bank gives one 4-byte word at a time, to any number of lanes. Rows are byte places; where a block's shared memory
-starts among them doesn't matter, because banks that all lanes of a warp are off by don't change who meets whom.
+A bank gives one 4-byte word at a time, to any number of lanes; a wavefront is one word of each bank. Accesses of 8
+bytes go in two passes of 16 lanes and those of 16 bytes in four of 8, and two passes become one where each lane has
+the place of its neighbour (lane number with the lowest or the second bit turned over), as measured on an H200. A
+wavefront beyond the first of a pass is a bank conflict. Atomics give each lane its turn, be the word the same or not.
+
+Rows are byte places; where a block's shared memory starts among them doesn't matter, because banks that all lanes of
+a warp are off by don't change who meets whom.
 """
 
 from __future__ import annotations
@@ -17,55 +22,84 @@ __all__ = ["count_wavefronts"]
 Array = NDArray[Any]
 _BANKS = 32
 _WORD = 4
+_LANES = np.arange(32)
 
 
-def count_wavefronts(rows: Array, active: int | Array, size: int) -> tuple[int, int]:
-    """Give the wavefronts of rows of accesses of `size` bytes, and how many are above the least possible.
+def count_wavefronts(rows: Array, present: Array | None, size: int, *, atomic: bool = False) -> tuple[int, int]:
+    """Give the wavefronts of rows of accesses of `size` bytes, and how many of them are conflicts.
 
-    `active` is how many lanes of each row take part; the places of others must repeat those of lanes that do.
+    `present` tells which lanes take part, None standing for all.
     """
     words = rows >> 2
     relative = words - words[:, :1]
-    if (relative == relative[0]).all():
+    if (relative == relative[0]).all() and (present is None or (present == present[0]).all()):
         # All warps do the same, which is the rule in programs whose blocks are alike.
-        most = np.array([_most_in_a_bank(relative[0].tobytes(), size)])
-        total = int(most[0]) * len(rows)
-        if isinstance(active, int):
-            least = _least(active, size)
-            return max(total, least * len(rows)), max(total - least * len(rows), 0)
-        most = np.repeat(most, len(rows))
-    else:
-        most = _most(words, size)
-    least_each = _least_each(active, size, len(rows))
-    wavefronts = np.maximum(most, least_each)
-    return int(wavefronts.sum()), int((wavefronts - least_each).sum())
-
-
-def _least(active: int, size: int) -> int:
-    """Give the wavefronts that lanes need at least: what 4 bytes of each bank can't hold goes into another."""
-    return max(1, -(-active * size // (_BANKS * _WORD)))
-
-
-def _least_each(active: int | Array, size: int, count: int) -> Array:
-    if isinstance(active, int):
-        return np.full(count, _least(active, size))
-    least: Array = np.maximum(1, -(-active * size // (_BANKS * _WORD)))
-    return least
+        lanes = None if present is None else present[0].tobytes()
+        wavefronts, conflicts = _of_one(relative[0].tobytes(), lanes, size, atomic)
+        return wavefronts * len(rows), conflicts * len(rows)
+    if present is None:
+        present = np.ones(words.shape, np.bool_)
+    found = _count(words, present, size, atomic)
+    return int(found[0].sum()), int(found[1].sum())
 
 
 @lru_cache(maxsize=4096)
-def _most_in_a_bank(relative: bytes, size: int) -> int:
-    return int(_most(np.frombuffer(relative, np.int64)[None, :], size)[0])
+def _of_one(relative: bytes, lanes: bytes | None, size: int, atomic: bool) -> tuple[int, int]:
+    words = np.frombuffer(relative, np.int64)[None, :]
+    present = np.ones(words.shape, np.bool_) if lanes is None else np.frombuffer(lanes, np.bool_)[None, :]
+    wavefronts, conflicts = _count(words, present, size, atomic)
+    return int(wavefronts[0]), int(conflicts[0])
 
 
-def _most(words: Array, size: int) -> Array:
-    """Give, for each row, the greatest number of different words that one bank must give."""
-    if size > _WORD:
-        words = (words[:, :, None] + np.arange(size // _WORD)).reshape(len(words), -1)
-    ordered = np.sort(words, axis=1)
-    fresh = np.ones(ordered.shape, np.bool_)
-    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=fresh[:, 1:])
-    bank = (ordered & (_BANKS - 1)) + np.arange(len(ordered))[:, None] * _BANKS
-    counts = np.bincount(bank[fresh], minlength=len(ordered) * _BANKS)
+def _count(words: Array, present: Array, size: int, atomic: bool) -> tuple[Array, Array]:
+    """Give wavefronts and conflicts of each row of word numbers."""
+    if atomic:
+        most = _most(words, present, 1, distinct=False)
+        return most, np.maximum(most - 1, 0)
+    each = max(1, size // _WORD)
+    if each == 1:
+        most = _most(words, present, 1)
+        return most, np.maximum(most - 1, 0)
+    passes = each
+    lanes = 32 // passes
+    apart = [_most(words[:, at : at + lanes], present[:, at : at + lanes], each) for at in range(0, 32, lanes)]
+    wavefronts = np.zeros(len(words), np.int64)
+    conflicts = np.zeros(len(words), np.int64)
+    for first in range(0, passes, 2):
+        side = slice(first * lanes, (first + 2) * lanes)
+        together = _most(words[:, side], present[:, side], each)
+        joined = _joins(words, present, side)
+        two = apart[first] + apart[first + 1]
+        beyond = np.maximum(apart[first] - 1, 0) + np.maximum(apart[first + 1] - 1, 0)
+        wavefronts += np.where(joined, together, two)
+        conflicts += np.where(joined, np.maximum(together - 1, 0), beyond)
+    return wavefronts, conflicts
+
+
+def _joins(words: Array, present: Array, side: slice) -> Array:
+    """Tell in which rows all lanes of two passes have the place of the neighbour at one of the two distances."""
+    result = np.zeros(len(words), np.bool_)
+    for distance in (1, 2):
+        other = _LANES ^ distance
+        alike = (words == words[:, other]) | ~present | ~present[:, other]
+        result |= alike[:, side].all(axis=1)
+    return result
+
+
+def _most(words: Array, present: Array, each: int, *, distinct: bool = True) -> Array:
+    """Give, for each row, the greatest number of words that one bank must give, different ones or all."""
+    count = len(words)
+    if each > 1:
+        words = (words[:, :, None] + np.arange(each)).reshape(count, -1)
+        present = np.repeat(present, each, axis=1)
+    if distinct:
+        # What doesn't take part comes first, as a word that no lane has.
+        words = np.sort(np.where(present, words, np.iinfo(np.int64).min), axis=1)
+        counted = words > np.iinfo(np.int64).min
+        counted[:, 1:] &= words[:, 1:] != words[:, :-1]
+    else:
+        counted = present
+    bank = (words & (_BANKS - 1)) + np.arange(count)[:, None] * _BANKS
+    counts = np.bincount(bank[counted], minlength=count * _BANKS)
     most: Array = counts.reshape(-1, _BANKS).max(axis=1)
     return most

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUcontext, CUctx_flags, CUdevice, CUlimit, CUresult, CUstreamCaptureMode
 
-from . import memory, work
+from . import kernel_memory, memory, work
 from .devices import Device, attribute, find_device, require_initialised
 from .errors import StatusError, entry, number
 from .handles import next_handle
@@ -89,7 +89,7 @@ class Context:
         self.pools: dict[int, Pool] = {}
         self.textures: dict[int, Any] = {}
         self.peers: set[Device] = set()
-        self.memory = memory.ContextMemory(self)
+        self.memory = kernel_memory.ContextMemory(self)
 
     @property
     def active(self) -> bool:
@@ -201,9 +201,12 @@ def primary(device: Device) -> Context:
 @entry(values=1)
 def cuDevicePrimaryCtxRetain(dev: Any) -> Any:
     """Return the device's primary context, one reference more, as cuDevicePrimaryCtxRetain."""
+    from . import leaks
+
     context = primary(find_device(dev))
     if not context.references:
         context.sticky = None
+        leaks.watch()
     context.references += 1
     return CUcontext(context.handle)
 

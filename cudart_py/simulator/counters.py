@@ -61,8 +61,8 @@ class Counters(Observer):
         if known is None:
             known = self._sites[id(site)] = site, {}
             self._kinds[id(site)] = _kind(group.code, kind, site)
-        if site.opcode.startswith("ld.const"):
-            # Constants have a cache of their own.
+        if kind == "mbarrier" or site.opcode.startswith("ld.const"):
+            # Constants have a cache of their own; how barriers in memory count isn't known.
             return
         kind = self._kinds[id(site)] if kind == "atom" else kind
         tally = known[1]
@@ -106,7 +106,7 @@ class Counters(Observer):
         warps = warps_of(group) if positions is None else WarpRows(group, positions).count
         _add(tally, ("instructions", space, kind), warps)
         if space == "shared":
-            wavefronts, conflicts = _wavefronts(group, address, offset, size, positions, warps)
+            wavefronts, conflicts = _wavefronts(group, address, offset, size, positions, kind == "atom")
             _add(tally, ("wavefronts", space, kind), wavefronts)
             _add(tally, ("conflicts", space, kind), conflicts)
             return
@@ -149,7 +149,7 @@ def _sectors(group: Group, address: Address, offset: int, size: int, positions: 
     count: int | None = address.notes.get(key)
     if count is None:
         rows = rows_of(group) if positions is None else WarpRows(group, positions)
-        start = address.run_start(size) if isinstance(rows.active, int) else -1
+        start = address.run_start(size) if rows.present is None else -1
         # Places count from the region's start, which is a multiple of the sector.
         count = (
             run_sectors(start + offset, size, warps)
@@ -170,14 +170,17 @@ def _local_sectors(group: Group, address: Address, offset: int, size: int, posit
     return sum(count_sectors(rows.arrange(first + 128 * word)) for word in range(max(1, size // 4)))
 
 
-def _wavefronts(group: Group, address: Address, offset: int, size: int, positions: Any, warps: int) -> tuple[int, int]:
+def _wavefronts(
+    group: Group, address: Address, offset: int, size: int, positions: Any, atomic: bool
+) -> tuple[int, int]:
     places = address.places
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
     if places.__class__ is not ndarray:
         places = np.full(group.n if positions is None else len(positions), places)
-    key = "wavefronts", offset % 4, size
+    key = "wavefronts", offset % 4, size, atomic
     counts: tuple[int, int] | None = address.notes.get(key)
     if counts is None:
-        counts = count_wavefronts(rows.arrange(places + offset % 4 if offset % 4 else places), rows.active, size)
+        arranged = rows.arrange(places + offset % 4 if offset % 4 else places)
+        counts = count_wavefronts(arranged, rows.present, size, atomic=atomic)
         address.notes[key] = counts
     return counts

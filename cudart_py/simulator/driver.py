@@ -1,7 +1,8 @@
 """The driver's functions, under the names, parameters and results of `cuda.bindings.driver`.
 
 Beside them: `CAPABILITIES`, what this driver can do that a GPU's driver can't; `take_report()`, the text of the last
-fault; `begin_profile()` and `end_profile()`, which count what launches do.
+fault; `begin_profile()` and `end_profile()`, which count what launches do; `set_checks()`,
+which chooses what becomes of mistakes that hardware hides.
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ from .fills import (
     cuMemsetD32,
     cuMemsetD32Async,
 )
+from .findings import set_checks
 from .functions import (
     cuFuncGetAttribute,
     cuFuncGetModule,
@@ -343,5 +345,6 @@ __all__ = [
     "cuTexObjectDestroy",
     "cuThreadExchangeStreamCaptureMode",
     "end_profile",
+    "set_checks",
     "take_report",
 ]

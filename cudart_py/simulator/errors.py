@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 from cuda.bindings.driver import CUresult
 
+from .findings import deliver, pending
+
 __all__ = ["StatusError", "cuGetErrorName", "cuGetErrorString", "entry", "lock", "number"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-from .findings import deliver, pending
 
 SUCCESS = CUresult.CUDA_SUCCESS
 
@@ -32,6 +32,14 @@ class StatusError(Exception):
     def __init__(self, status: CUresult) -> None:
         super().__init__(status.name)
         self.status = status
+
+
+def _deliver() -> None:
+    """Deliver what the checks found, unless a finalizer's call came in the middle of other work."""
+    from .work import runner
+
+    if not runner.running:
+        deliver()
 
 
 def number(value: Any) -> int:
@@ -53,15 +61,20 @@ def entry(values: int = 0) -> Callable[[Function], Function]:
                     function(*arguments, **named)
                 except StatusError as error:
                     return (error.status,)
+            if pending:
+                _deliver()
             return (SUCCESS,)
 
         @functools.wraps(function)
         def with_value(*arguments: Any, **named: Any) -> tuple[Any, ...]:
             with lock:
                 try:
-                    return SUCCESS, function(*arguments, **named)
+                    result = SUCCESS, function(*arguments, **named)
                 except StatusError as error:
                     return error.status, None
+            if pending:
+                _deliver()
+            return result
 
         @functools.wraps(function)
         def with_values(*arguments: Any, **named: Any) -> tuple[Any, ...]:

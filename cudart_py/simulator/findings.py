@@ -55,7 +55,7 @@ def put_finding(text: str) -> None:
 
 def deliver() -> None:
     """Warn of what is pending, at the program's own line; raise it when the mode, or a filter, says so."""
-    from ..errors import SimulatorWarning
+    from ..checking import SimulatorWarning
 
     texts = pending[:]
     pending.clear()

@@ -18,7 +18,7 @@ from cuda.bindings.driver import (
     CUresult,
 )
 
-from . import memory, occupancy, profiles, ptx
+from . import memory, observers, occupancy, ptx
 from .devices import attribute, whole_number
 from .errors import StatusError, entry, number
 from .functions import Function, find_function
@@ -81,7 +81,7 @@ class Kernel:
                 print_=_print,
                 steps=_steps(),
                 properties=_properties(context),
-                observer=profiles.counters(),
+                observer=observers.observer(),
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None

@@ -14,7 +14,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from cuda.bindings.driver import CUdeviceptr, CUlimit, CUresult
+from cuda.bindings.driver import CUdeviceptr, CUresult
 from numpy.typing import NDArray
 
 from .callers import call_site
@@ -34,7 +34,6 @@ __all__ = [
     "PINNED",
     "REGISTERED",
     "Allocation",
-    "ContextMemory",
     "allocate",
     "begin_life",
     "describe",
@@ -46,6 +45,7 @@ __all__ = [
     "host_address",
     "known",
     "live",
+    "named",
     "note_written",
     "region",
     "window",
@@ -310,78 +310,13 @@ def window(address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> ND
     return np.ndarray(shape, np.uint8, state.bytes, address - state.base, strides)
 
 
-class ContextMemory:
-    """What the kernels of one context may touch: the memory that the PTX machine is given."""
-
-    def __init__(self, context: Context) -> None:
-        region()
-        self._context = context
-        self._extents: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        self._generation = -1
-        self._heap_used = 0
-        self.base = state.base
-        self.bytes = state.bytes
-
-    @property
-    def generation(self) -> int:
-        """Return a number that changes at every allocation and free."""
-        return state.generation
-
-    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sorted starts and ends of all that the kernels may touch."""
-        if self._generation != state.generation or self._extents is None:
-            context = self._context
-            ranges = [
-                (allocation.address, allocation.address + allocation.size)
-                for allocation in map(live.by_start.__getitem__, live.starts)
-                if context.reaches(allocation)
-            ]
-            table = np.array(ranges, np.int64).reshape(-1, 2)
-            self._extents = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
-            self._generation = state.generation
-        return self._extents
-
-    def describe(self, address: int) -> str:
-        """Say where an address lies among the allocations."""
-        return describe(address, self._context)
-
-    def allocate(self, size: int) -> int:
-        """Serve a kernel's malloc: an address, 0 when the context's heap is exhausted."""
-        limit = self._context.limits[CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value]
-        if size <= 0 or self._heap_used + size > limit:
-            return 0
-        allocation = Allocation(region().open(size), size, HEAP, self._context)
-        # Only kernels know it: the host's calls don't take such addresses.
-        live.add(allocation)
-        state.generation += 1
-        self._heap_used += size
-        return allocation.address
-
-    def release(self, address: int) -> bool:
-        """Serve a kernel's free; return whether a malloc had given the address."""
-        allocation = live.by_start.get(address)
-        if allocation is None or allocation.kind != HEAP or allocation.context is not self._context:
-            return False
-        self._heap_used -= allocation.size
-        free(allocation)
-        return True
-
-    def shadow(self, start: int) -> Shadow:
-        """Return the records of the allocation that starts at an address."""
-        return live.by_start[start].shadow
-
-    def texture(self, handle: int) -> Any:
-        """Return the texture object of a handle; raise KeyError when there is none."""
-        return self._context.textures[handle]
-
-
 def describe(address: int, context: Context | None = None) -> str:
     """Say where an address lies among the allocations of the process."""
     if address == 0:
         return "the null pointer"
     allocation = live.find(address)
     if allocation is not None:
-        text = f"{_bytes(address - allocation.address)} into {_name(allocation)}"
+        text = f"{_bytes(address - allocation.address)} into {named(allocation)}"
         if context is not None and not context.reaches(allocation):
             text += f", which device {context.device.ordinal} has no peer access to"
         return text
@@ -393,9 +328,9 @@ def describe(address: int, context: Context | None = None) -> str:
     past = address - before.end if before is not None else _NEAR
     short = after.address - address if after is not None else _NEAR
     if before is not None and past < _NEAR and past <= short:
-        return f"{_bytes(past)} past the end of {_name(before)}"
+        return f"{_bytes(past)} past the end of {named(before)}"
     if after is not None and short < _NEAR:
-        return f"{_bytes(short)} before the start of {_name(after)}"
+        return f"{_bytes(short)} before the start of {named(after)}"
     if known.find(address) is None and not region().contains(address):
         return "host memory that is neither pinned, managed nor registered, or nothing at all"
     return "no allocation is near it"
@@ -405,7 +340,8 @@ def _bytes(count: int) -> str:
     return f"{count} byte" if count == 1 else f"{count} bytes"
 
 
-def _name(allocation: Allocation) -> str:
+def named(allocation: Allocation) -> str:
+    """Name an allocation by its size, kind, address, and where the program asked for it."""
     return _named(*_remembered(allocation))
 
 

@@ -78,14 +78,10 @@ class Order:
 
     # --- what happens
 
-    def barrier_done(self, group: Group, now: int, whole: bool) -> None:
-        """Note that a group leaves a barrier; one that not the whole block takes part in orders nobody but them."""
+    def barrier_done(self, group: Group, now: int) -> None:
+        """Note that a group leaves a barrier of its whole block."""
         chunk = self.chunk
         lanes = group.lane_numbers
-        if not whole:
-            self.release(group, now, "cta", now)
-            self.acquire(group, now)
-            return
         blocks = chunk.block_of_lane[lanes]
         if group.n == chunk.lanes:
             self.barrier[:] = now
@@ -119,15 +115,13 @@ class Order:
             kept.fence[lanes] = now
             kept.fence_of_block[lanes] = barrier
 
-    def release(self, group: Group, now: int, scope: str = "", own: int = 0) -> None:
-        """Note an access by which what lay before the last fence, or before `own`, is published."""
+    def release(self, group: Group, now: int, scope: str = "") -> None:
+        """Note an access by which what lay before the last fence is published; with a scope it is a fence itself."""
+        if scope:
+            self.fence(group, now, scope)
         lanes = group.lane_numbers
-        for name in ("gpu", "cta"):
-            if name not in self._scopes and not (scope and name == "cta"):
-                continue
-            kept = self._scope(name)
-            cover = kept.fence[lanes]
-            self._publish(kept, lanes, now, np.maximum(cover, own) if scope in ("gpu", name) else cover)
+        for kept in self._scopes.values():
+            self._publish(kept, lanes, now, kept.fence[lanes])
 
     def _publish(self, kept: _Scope, lanes: Array, now: int, cover: Array) -> None:
         some = cover > 0

@@ -13,7 +13,6 @@ from .touched_words import TouchedWords
 
 if TYPE_CHECKING:
     from .ptx.addresses import Address
-    from .ptx.groups import Group
     from .ptx.instructions import Instruction
     from .ptx.scheduler import Chunk
 
@@ -208,5 +207,3 @@ def _collision(words: TouchedWords, writes: Array, records: Array, values: tuple
     if not len(places):
         return None
     return "write", int(order[places[0]]), int(records[order[places[0] + 1]])
-
-

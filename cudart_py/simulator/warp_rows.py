@@ -19,14 +19,14 @@ _LANES = 32
 class WarpRows:
     """Arrange the lanes of a group, or those at some positions of it, in rows of 32.
 
-    `count` is the number of warps, `active` how many lanes of each take part: an int where all are full, else an array.
+    `count` is the number of warps, `present` tells which lanes of each take part, None standing for all.
     """
 
     def __init__(self, group: Group, positions: Array | None = None) -> None:
         lanes = group.lane_numbers if positions is None else group.lane_numbers.take(positions)
         threads = group.chunk.threads
         self._places: Array | None = None
-        self.active: int | Array = _LANES
+        self.present: Array | None = None
         if threads % _LANES == 0 and len(lanes) == group.chunk.lanes:
             self.count = len(lanes) // _LANES
             return
@@ -36,12 +36,13 @@ class WarpRows:
         active = np.diff(first, append=len(lanes))
         if self.count * _LANES == len(lanes):
             return
-        self.active = active
         # A lane that takes no part repeats the row's first one that does, which adds nothing to what a row touches.
         row = np.repeat(np.arange(self.count), active)
         column = (lanes % threads if threads % _LANES else lanes) % _LANES
         self._places = np.repeat(first[:, None], _LANES, axis=1)
         self._places[row, column] = np.arange(len(lanes))
+        self.present = np.zeros((self.count, _LANES), np.bool_)
+        self.present[row, column] = True
 
     def arrange(self, values: Array) -> Array:
         """Give an array over the lanes as rows."""

@@ -29,6 +29,7 @@ import cudart_py as cuda
 
 from .. import timing
 from ..checks import compare, on_host, poison
+from ..limits import link_limit
 from ..stop import Curve, Result, Row, Size
 from ..variants import Variant, measure
 
@@ -70,11 +71,11 @@ def run(device: cuda.Device, size: int) -> Result:
 
     def variants(some: Ways, nbytes: int) -> list[Variant]:
         return [
-            Variant(name=name, launch=partial(cuda.memcpy, *way), output=way[0], expected=data, nbytes=nbytes)
+            Variant(name=name, launch=partial(cuda.memcpy, *way), output=way[0], expected=data, amount=nbytes)
             for name, way in some.items()
         ]
 
-    limit = timing.link_limit(size)
+    limit = link_limit(size)
     rows = measure(variants(link, size), limit) + measure(variants(beside, 2 * size), None)
     if not timing.available():
         return Result(rows, limit, checks)
@@ -97,4 +98,4 @@ def bandwidths(ways: Ways, size: int) -> Curve:
         ]
         for name, (target, source) in ways.items()
     }
-    return Curve("bandwidth", "bytes", "GB/s", lines, logarithmic=True)
+    return Curve("bandwidth", "bytes", "GB/s", lines, logarithmic="x")

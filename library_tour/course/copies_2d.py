@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
+from ..limits import link_limit
 from ..stop import Result, Size
-from ..timing import link_limit
 from ..variants import Variant, measure
 
 TITLE = "A window of a matrix, copied or filled in one call"
@@ -70,7 +70,7 @@ def run(device: cuda.Device, size: int) -> Result:
         return [
             Variant(
                 name=name, launch=launch, output=output, expected=expected,
-                nbytes=host[window].nbytes, columns={"calls": calls},
+                amount=host[window].nbytes, columns={"calls": calls},
             )
             for name, (launch, output, expected, calls) in ways.items()
         ]  # fmt: skip

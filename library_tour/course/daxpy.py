@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from ..device_code import blocks_for, load
+from ..limits import copy_limit
 from ..stop import Result, Size
-from ..timing import copy_limit
 from ..variants import Variant, measure
 
 TITLE = "y = a x + y, where memory decides"
@@ -49,7 +49,7 @@ def run(device: cuda.Device, size: int) -> Result:
         expected=reference(x, y),
         # The kernel rounds once, NumPy twice; both stay below 4, where two roundings are this far apart.
         tolerance=2 * np.spacing(2.0),
-        nbytes=3 * x.nbytes,
+        amount=3 * x.nbytes,
     )
-    limit = copy_limit(x.nbytes)
+    limit = copy_limit(device)
     return Result(measure([variant], limit), limit)

@@ -26,6 +26,7 @@ import cudart_py as cuda
 
 from .. import timing
 from ..checks import compare, refusal
+from ..limits import link_limit
 from ..stop import Check, Limit, Result, Row, Size
 
 TITLE = "Time on the device, and order across streams"
@@ -59,7 +60,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "time of timing=False": refusal("no time", cuda.EventTimingError, lambda: arrived - untimed),
         "time before record()": refusal("no time", cuda.EventNotRecordedError, lambda: arrived - unrecorded),
     }
-    limit = timing.link_limit(size)
+    limit = link_limit(size)
     rows = [Row(name, check=check) for name, check in checks.items()]
     return Result(rows + clocks(on_device, data, limit), limit)
 

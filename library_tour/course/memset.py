@@ -5,7 +5,7 @@ On the software driver, which checks and does not time:
     $ library-tour run memset
     memset: A 1 in every byte is not a 1 in every integer
     size 1,048,579: 32-bit integers to fill
-    limit: copy bandwidth
+    limit: write bandwidth
                           every integer  check
     ──────────────────────────────────────────
     8 bits                   16,843,009  right
@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from ..checks import refusal
+from ..limits import write_limit
 from ..stop import Result, Row, Size
-from ..timing import copy_limit
 from ..variants import Variant, measure
 
 TITLE = "A 1 in every byte is not a 1 in every integer"
@@ -61,13 +61,13 @@ def run(device: cuda.Device, size: int) -> Result:
             launch=launch,
             output=integers,
             expected=expected,
-            nbytes=integers.nbytes,
+            amount=integers.nbytes,
             columns={"every integer": int(expected[0])},
         )
 
     variants = [variant(f"{8 * width().itemsize} bits", partial(fill, width), width) for width in WIDTHS]
     variants.append(variant("32 bits, in a stream", fill_in_a_stream, np.uint32))
-    limit = copy_limit(integers.nbytes)
+    limit = write_limit(device)
     rows = measure(variants, limit)
 
     too_large = refusal("258 does not fit a byte", ValueError, lambda: cuda.memset(integers.view(np.uint8), 258))

@@ -1,23 +1,26 @@
 """Transpose a matrix: coalesced on both sides by way of shared memory.
 
-On the software driver, which checks and does not time:
+On the software driver, which checks, counts and does not time:
 
     $ library-tour run transpose
     transpose: Coalesced on both sides, by way of shared memory
     size 1,024: rows and columns of the matrix
     limit: copy bandwidth
-                         course GB/s  check
-    ───────────────────────────────────────
-    naive                         35  right
-    tile                          66  right
-    tile, padded by one          165  right
-    copy through a tile          169  right
-    plain copy                   160  right
+                         course GB/s  sectors/load  sectors/store  conflicts  check
+    ───────────────────────────────────────────────────────────────────────────────
+    naive                         35          3.91           31.3          0  right
+    tile                          66          3.91           4.00  1,023,744  right
+    tile, padded by one          165          3.91           4.00          0  right
+    4 x 4 in registers                        15.6           15.6          0  right
+    4 x 4, then a tile                        15.2           16.0          0  right
+    copy through a tile          169          3.91           3.91          0  right
+    plain copy                   160          3.91           3.91          0  right
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +28,37 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from ..device_code import blocks_for, load
+from ..limits import copy_limit
 from ..stop import Result, Size
-from ..timing import copy_limit
 from ..variants import Variant, measure
 
 TITLE = "Coalesced on both sides, by way of shared memory"
-SIZE = Size("rows and columns of the matrix", full=16384, small=1024, least=2)
-TILE = 32
-BLOCK = (TILE, 8)
-# Kernel, whether it transposes, and the GB/s that the course measured.
-VARIANTS = {
-    "naive": ("transpose_naive", True, 35),
-    "tile": ("transpose_tile<0>", True, 66),
-    "tile, padded by one": ("transpose_tile<1>", True, 165),
-    "copy through a tile": ("copy_tile", False, 169),
-    "plain copy": ("copy_plain", False, 160),
-}
+SIZE = Size("rows and columns of the matrix", full=16384, small=1024, least=4)
+EXPLAINED_BY = ("sectors/load", "sectors/store", "conflicts")
 
 Floats = NDArray[np.float32]
+
+
+class Way(NamedTuple):
+    """A kernel, the tile that a block turns, its threads, and the multiple that rows and columns must be of."""
+
+    kernel: str
+    course: int | str  # GB/s
+    tile: tuple[int, int] = (32, 32)
+    block: tuple[int, int] = (32, 8)
+    multiple: int = 1
+    turns: bool = True
+
+
+WAYS = {
+    "naive": Way("transpose_naive", 35),
+    "tile": Way("transpose_tile<0>", 66),
+    "tile, padded by one": Way("transpose_tile<1>", 165),
+    "4 x 4 in registers": Way("transpose_registers", "", (32, 128), (8, 32), 4),
+    "4 x 4, then a tile": Way("transpose_vector<64, 16>", "", (64, 64), (16, 16), 4),
+    "copy through a tile": Way("copy_tile", 169, turns=False),
+    "plain copy": Way("copy_plain", 160, turns=False),
+}
 
 
 def reference(matrix: Floats) -> Floats:
@@ -52,27 +68,33 @@ def reference(matrix: Floats) -> Floats:
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check every variant on a matrix that is neither square nor made of whole tiles; time a square one."""
-    matrix = np.random.default_rng().random((size - 1, size + 1), np.float32)
-    source, target = cuda.zeros(size**2, np.float32), cuda.empty(size**2, np.float32)
-    source[: matrix.size].copy_from(matrix.ravel())
-    transposed = reference(matrix)
-    module = load("transpose", names=("transpose_tile<0>", "transpose_tile<1>"))
+    square = size // 4 * 4
+    source, target = (cuda.zeros(size * (size + 8), np.float32) for _ in range(2))
+    module = load("transpose", names=[way.kernel for way in WAYS.values() if "<" in way.kernel])
+    random = np.random.default_rng()
+    matrices = {1: random.random((size, size + 8), np.float32), 4: random.random((square, square + 8), np.float32)}
 
-    def launch(kernel: str, rows: int, columns: int) -> Callable[[], object]:
-        grid = (blocks_for(columns, TILE), blocks_for(rows, TILE))
-        return module[kernel][grid, BLOCK].bind(source, target, rows, columns)
+    def launch(way: Way, rows: int, columns: int) -> Callable[[], object]:
+        grid = (blocks_for(columns, way.tile[0]), blocks_for(rows, way.tile[1]))
+        return module[way.kernel][grid, way.block].bind(source, target, rows, columns)
 
-    variants = [
-        Variant(
+    def variant(name: str, way: Way) -> Variant:
+        matrix = matrices[way.multiple]
+        return Variant(
             name=name,
-            launch=launch(kernel, *matrix.shape),
+            prepare=lambda: prepare(matrix),
+            launch=launch(way, *matrix.shape),
             output=target[: matrix.size],
-            expected=(transposed if turns else matrix).ravel(),
-            timed=launch(kernel, size, size),
-            nbytes=2 * source.nbytes,
-            columns={"course GB/s": course},
+            expected=(reference(matrix) if way.turns else matrix).ravel(),
+            timed=launch(way, square, square),
+            amount=2 * 4 * square**2,
+            columns={"course GB/s": way.course},
         )
-        for name, (kernel, turns, course) in VARIANTS.items()
-    ]
-    limit = copy_limit(source.nbytes)
-    return Result(measure(variants, limit), limit)
+
+    def prepare(matrix: Floats) -> None:
+        source[: matrix.size].copy_from(matrix.ravel())
+        cuda.memset(target.view(np.uint8), 0xFF)
+
+    limit = copy_limit(device)
+    rows = measure([variant(name, way) for name, way in WAYS.items()], limit, EXPLAINED_BY)
+    return Result(rows, limit)

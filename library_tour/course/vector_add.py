@@ -24,8 +24,9 @@ import cudart_py as cuda
 
 from ..checks import compare, poison
 from ..device_code import blocks_for, load
+from ..limits import copy_limit
 from ..stop import Result, Row, Size
-from ..timing import Phases, copy_limit
+from ..timing import Phases
 
 TITLE = "The whole life of a computation, phase by phase"
 SIZE = Size("numbers in each vector", full=2**26 + 3, small=2**20 + 3)
@@ -66,12 +67,12 @@ def run(device: cuda.Device, size: int) -> Result:
     phases = Phases()
     add(kernel, a, b, phases)
 
-    limit = copy_limit(a.nbytes)
+    limit = copy_limit(device)
     rows = [
-        Row("allocate", {"MB": 3e-6 * a.nbytes, **phases.rates("allocate", 0)}),
+        Row("allocate", {"MB": 3e-6 * a.nbytes, **phases.rates("allocate")}),
         Row("copy in", {"MB": 2e-6 * a.nbytes, **phases.rates("copy in", 2 * a.nbytes)}),
         Row("launch", {"MB": 3e-6 * a.nbytes, **phases.rates("launch", 3 * a.nbytes, limit)}, check),
         Row("copy out", {"MB": 1e-6 * a.nbytes, **phases.rates("copy out", a.nbytes)}),
-        Row("free", {"MB": 3e-6 * a.nbytes, **phases.rates("free", 0)}),
+        Row("free", {"MB": 3e-6 * a.nbytes, **phases.rates("free")}),
     ]
     return Result(rows, limit)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cudart_py.simulator.checks import Checks
+from cudart_py.simulator.counters import Counters
 from tests.ptx.machine import Kernels
 
 SOURCE = r"""
@@ -76,14 +78,22 @@ def elements_per_second() -> float:
     return 32768 * 1000 / min(timeit.repeat(lambda: np.add(a, b, out=c), number=1000, repeat=5))
 
 
-def measure(benchmark: Any, kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any) -> None:
+def measure(
+    benchmark: Any,
+    kernels: Kernels,
+    name: str,
+    grid: Any,
+    block: Any,
+    *arguments: Any,
+    observer: Callable[[], Any] = lambda: None,
+) -> None:
     counted = Count()
     kernels.launch(name, grid, block, *arguments, steps=None, observer=counted)
-    benchmark(kernels.launch, name, grid, block, *arguments, steps=None)
+    benchmark(lambda: kernels.launch(name, grid, block, *arguments, steps=None, observer=observer()))
     if benchmark.stats is not None:
         figure = counted.total / benchmark.stats.stats.min / elements_per_second()
         benchmark.extra_info["yardstick"] = figure
-        print(f"\n{name}: {figure:.3f} thread-instructions for each element of np.add")
+        print(f"\n{benchmark.name}: {figure:.3f} thread-instructions for each element of np.add")
 
 
 @pytest.fixture(scope="module")
@@ -91,36 +101,47 @@ def kernels() -> Kernels:
     return Kernels(SOURCE)
 
 
-def test_saxpy(benchmark: Any, kernels: Kernels) -> None:
+# What watches a launch beside the machine; nothing, counters, checks.
+OBSERVERS: dict[str, Callable[[], Any]] = {"plain": lambda: None, "counters": Counters, "checks": Checks}
+watched = pytest.mark.parametrize("observer", OBSERVERS.values(), ids=OBSERVERS)
+
+
+@watched
+def test_saxpy(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
     n = 1 << 20
     x, y = np.linspace(0, 1, n, dtype=np.float32), np.zeros(n, np.float32)
     on_y = kernels.put(y)
-    measure(benchmark, kernels, "saxpy", n // 256, 256, n, np.float32(0), kernels.put(x), on_y)
+    measure(benchmark, kernels, "saxpy", n // 256, 256, n, np.float32(0), kernels.put(x), on_y, observer=observer)
     assert not kernels.get(on_y, n, np.float32).any()
 
 
-def test_transpose(benchmark: Any, kernels: Kernels) -> None:
+@watched
+def test_transpose(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
     n = 1024
     x = np.arange(n * n, dtype=np.float32)
     out = kernels.zeros(n * n, np.float32)
-    measure(benchmark, kernels, "transpose", (n // 32, n // 32, 1), (32, 8, 1), out, kernels.put(x), n, n)
+    arguments = out, kernels.put(x), n, n
+    measure(benchmark, kernels, "transpose", (n // 32, n // 32, 1), (32, 8, 1), *arguments, observer=observer)
     np.testing.assert_array_equal(kernels.get(out, n * n, np.float32).reshape(n, n), x.reshape(n, n).T)
 
 
-def test_matmul(benchmark: Any, kernels: Kernels) -> None:
+@watched
+def test_matmul(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
     n = 256
     generator = np.random.default_rng(0)
     a, b = (generator.integers(-4, 5, (n, n)).astype(np.float32) for _ in range(2))
     out = kernels.zeros(n * n, np.float32)
     grid = (n // 16, n // 16, 1)
-    measure(benchmark, kernels, "matmul", grid, (16, 16, 1), kernels.put(a), kernels.put(b), out, n)
+    arguments = kernels.put(a), kernels.put(b), out, n
+    measure(benchmark, kernels, "matmul", grid, (16, 16, 1), *arguments, observer=observer)
     np.testing.assert_array_equal(kernels.get(out, n * n, np.float32).reshape(n, n), a @ b)
 
 
-def test_collatz(benchmark: Any, kernels: Kernels) -> None:
+@watched
+def test_collatz(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
     n = 1 << 16
     out = kernels.zeros(n)
-    measure(benchmark, kernels, "collatz", n // 256, 256, n, out)
+    measure(benchmark, kernels, "collatz", n // 256, 256, n, out, observer=observer)
     assert kernels.get(out, 27)[-1] == 111
 
 

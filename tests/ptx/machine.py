@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cudart_py import headers
 from cudart_py.program import Program, library_path, library_version
 from cudart_py.simulator.ptx import Launch, Module, run
+from cudart_py.simulator.shadow import Shadow
 
 __all__ = ["Kernels", "Memory", "ptx_of"]
 
@@ -28,6 +29,7 @@ class Memory:
         self.generation = 0
         self.heap: set[int] = set()
         self.textures: dict[int, Any] = {}
+        self.shadows: dict[int, Shadow] = {}
         self._next = 4096
         self._live: dict[int, int] = {}
 
@@ -73,6 +75,10 @@ class Memory:
         """Give the starts and ends of all allocations."""
         starts = sorted(self._live)
         return np.array(starts, np.int64), np.array([start + self._live[start] for start in starts], np.int64)
+
+    def shadow(self, start: int) -> Shadow:
+        """Give the records of an allocation."""
+        return self.shadows.setdefault(start, Shadow(start, self._live[start], True))
 
     def describe(self, address: int) -> str:
         """Say where an address lies."""

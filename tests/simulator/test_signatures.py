@@ -9,7 +9,7 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 
-OTHERS = {"CAPABILITIES", "begin_profile", "end_profile", "take_report"}
+OTHERS = {"CAPABILITIES", "begin_profile", "end_profile", "set_checks", "take_report"}
 FUNCTIONS = sorted(name for name in vars(driver) if name.startswith("cu"))
 
 

@@ -19,6 +19,7 @@ def only_stops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def replace(**runs: Run) -> None:
         monkeypatch.setattr(stops, "COURSE", tuple(runs))
+        monkeypatch.setattr(stops, "LIBRARIES", ())
         for name, run in runs.items():
             module = ModuleType(name)
             module.__dict__.update(TITLE=f"What {name} shows", SIZE=Size("grains of sand", 200, 100, least=2), run=run)

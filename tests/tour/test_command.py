@@ -121,13 +121,13 @@ def test_a_device_that_is_not_there_is_status_2(capsys):
 def test_list_names_every_stop(capsys):
     assert main(["list"]) == 0
     out = capsys.readouterr().out
-    assert [line.split()[0] for line in out.splitlines()] == list(stops.COURSE)
+    assert [line.split()[0] for line in out.splitlines()] == list(stops.names())
 
 
 def test_list_json_has_names_titles_and_sizes(capsys):
     assert main(["list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [stop["name"] for stop in listed] == list(stops.COURSE)
+    assert [stop["name"] for stop in listed] == list(stops.names())
     assert listed[1]["title"] == stops.load(listed[1]["name"]).TITLE
     assert listed[1]["size"]["counts"] == stops.load(listed[1]["name"]).SIZE.counts
 
@@ -153,7 +153,7 @@ def test_plot_writes_svg_and_png(only_stops, tmp_path):
     pytest.importorskip("matplotlib")
 
     def curved(device: cuda.Device, size: int) -> Result:
-        return Result([], curves=[Curve("growth", "x", "y", {"line": [(1, 1), (2, 4)]})])
+        return Result([], pictures=[Curve("growth", "x", "y", {"line": [(1, 1), (2, 4)]})])
 
     only_stops(first=curved)
     assert main(["run", "--plot", str(tmp_path / "new" / "folder")]) == 0

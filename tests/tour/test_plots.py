@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from library_tour import plots
-from library_tour.stop import Curve, Limit, Result, Row
+from library_tour.stop import Bars, Curve, Film, Limit, Result, Row, Timeline
 
 pytest.importorskip("matplotlib")
 
@@ -20,6 +21,29 @@ def test_without_rates_there_are_no_bars(tmp_path):
 
 
 def test_a_curve_is_a_picture_of_its_own(tmp_path):
-    curve = Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, logarithmic=True)
-    files = plots.draw("idea", "What it shows", Result([], curves=[curve]), tmp_path)
+    curve = Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, logarithmic="xy")
+    files = plots.draw("idea", "What it shows", Result([], pictures=[curve]), tmp_path)
     assert [file.name for file in files] == ["idea-growth.svg", "idea-growth.png"]
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        Bars("cases", "GB/s", {"a": {"few": 1.0, "many": 2.0}, "b": {"many": 3.0}}, Limit("read", rate=4.0)),
+        Timeline("overlap", {"copy": [(0.0, 1.0), (1.0, 2.5)], "write": []}),
+    ],
+    ids=["bars", "timeline"],
+)
+def test_bars_and_timelines_are_pictures_too(picture, tmp_path):
+    files = plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path)
+    assert [file.name for file in files] == [f"idea-{picture.name}.svg", f"idea-{picture.name}.png"]
+
+
+def test_a_film_is_an_animation_with_every_frame(tmp_path):
+    from PIL import Image
+
+    film = Film("frames", [np.full((4, 6), value, np.float32) for value in (0.0, 0.5, 1.0)])
+    [file] = plots.draw("idea", "What it shows", Result([], pictures=[film]), tmp_path)
+    assert file.name == "idea-frames.gif"
+    with Image.open(file) as image:
+        assert image.n_frames == 3

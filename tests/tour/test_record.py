@@ -4,12 +4,13 @@ import json
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 import cudart_py as cuda
 from library_tour import record
 from library_tour.runner import Outcome
-from library_tour.stop import Curve, Limit, Result, Row
+from library_tour.stop import Bars, Curve, Film, Limit, Result, Row, Timeline
 
 
 def outcome(result: Result) -> Outcome:
@@ -24,21 +25,32 @@ def test_the_environment_names_versions_driver_device_and_date():
     assert environment["date"].endswith("+00:00")
 
 
-def test_rows_limit_and_curves_are_recorded():
-    result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), curves=[Curve("c", "x", "y", {"l": [(1, 2)]})])
-    [stop] = record.record(cuda.Device(0), [outcome(result)])["stops"]
+def test_rows_limit_and_pictures_are_recorded():
+    pictures = [
+        Curve("c", "x", "y", {"l": [(1, 2)]}),
+        Bars("b", "GB/s", {"a": {"few": 1.0}}),
+        Timeline("t", {"copy": [(0.0, 1.5)]}),
+        Film("f", [np.zeros((2, 2))] * 3),
+    ]
+    result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), pictures=pictures)
+    [stop] = record.record({"date": "today"}, [outcome(result)])["stops"]
     assert stop["rows"] == [{"name": "a", "values": {"ms": 1.5}, "holds": None, "note": ""}]
     assert stop["limit"] == {"name": "link", "unit": "GB/s", "rate": 55.0}
-    assert stop["curves"][0]["lines"] == {"l": [[1, 2]]}
+    assert stop["pictures"] == [
+        {"kind": "curve", "name": "c", "x": "x", "y": "y", "lines": {"l": [[1, 2]]}},
+        {"kind": "bars", "name": "b", "unit": "GB/s", "bars": {"a": {"few": 1.0}}},
+        {"kind": "timeline", "name": "t", "lanes": {"copy": [[0.0, 1.5]]}},
+        {"kind": "film", "name": "f", "frames": 3},
+    ]
 
 
 def test_a_nan_in_a_row_is_recorded_as_null():
-    [stop] = record.record(cuda.Device(0), [outcome(Result([Row("a", {"ms": float("nan")})]))])["stops"]
+    [stop] = record.record({"date": "today"}, [outcome(Result([Row("a", {"ms": float("nan")})]))])["stops"]
     assert stop["rows"][0]["values"] == {"ms": None}
 
 
 def test_a_record_is_read_back_as_written(tmp_path):
-    run = record.record(cuda.Device(0), [outcome(Result([]))])
+    run = record.record({"date": "today"}, [outcome(Result([]))])
     record.write(tmp_path / "run.json", run)
     assert json.loads((tmp_path / "run.json").read_text()) == run
 

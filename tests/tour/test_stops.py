@@ -1,17 +1,38 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import plots, stops, timing
+from library_tour import counters, limits, plots, stops, timing
+from library_tour.course import histogram, monte_carlo
 from library_tour.report import headline
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Size
+from library_tour.stop import Bars, Curve, Film, Result, Size, Timeline
+
+# Where a size counts rows and columns, or what each thread does.
+SMALL = {"transpose": 50, "copies_2d": 50, "heat": 50, "bank_conflicts": 50}
 
 
 def explained(outcome: Outcome) -> str:
     checks = "; ".join(f"{check.fact}: {check.detail}" for check in outcome.failed_checks)
     return f"{checks} {outcome.message} {outcome.traceback}"
+
+
+@pytest.fixture
+def any_clock(monkeypatch):
+    """Let everything that is done for a GPU alone run everywhere; the times themselves mean nothing."""
+
+    def once(work, stream=None) -> float:
+        work()
+        (stream or cuda.legacy_default).synchronize()
+        return 1.0
+
+    monkeypatch.setattr(timing, "available", lambda: True)
+    monkeypatch.setattr(timing, "median_ms", once)
+    monkeypatch.setattr(limits, "measured_ceiling", lambda device, kind: 4e12)
+    monkeypatch.setattr(monte_carlo, "SEEDS", 2)
+    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**20)
 
 
 @pytest.mark.parametrize("name", stops.COURSE)
@@ -45,23 +66,70 @@ def test_names_are_unique():
 
 
 @pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_reports_and_draws_times_where_the_driver_has_them(name, monkeypatch, tmp_path):
-    """With any clock, so that what is done for a GPU alone runs everywhere; the times themselves mean nothing."""
-    monkeypatch.setattr(timing, "available", lambda: True)
-    monkeypatch.setattr(timing, "REPEATS", 1)
-    monkeypatch.setattr(timing, "LEAST_REPEATS", 1)
-    outcome = run_stop(name, cuda.Device(0), 5000 if name not in ("transpose", "copies_2d") else 50)
+def test_the_stop_reports_and_draws_times_where_the_driver_has_them(name, any_clock, tmp_path):
+    outcome = run_stop(name, cuda.Device(0), SMALL.get(name, 5000))
     assert outcome.state == "passed", explained(outcome)
-    timed = [row for row in outcome.result.rows if "ms" in row.values]
-    assert timed or name == "device_query"
-    if timed:
+    rated = [row for row in outcome.result.rows if "of limit" in row.values]
+    assert rated or name == "device_query"
+    if rated:
         assert outcome.result.limit.rate
-        assert any("of limit" in row.values for row in timed)
         pytest.importorskip("matplotlib")
         assert plots.draw(name, outcome.title, outcome.result, tmp_path)
+
+
+def pictures(result: Result, kind: type) -> set[str]:
+    return {picture.name for picture in result.pictures if isinstance(picture, kind)}
+
+
+def test_the_course_draws_its_curves_bars_film_and_timeline(any_clock):
+    def result(name: str, size: int) -> Result:
+        return run_stop(name, cuda.Device(0), size).result
+
+    assert pictures(result("stride_and_offset", 100), Curve) == {"stride", "offset"}
+    assert pictures(result("histogram", 100), Bars) == {"cases"}
+    assert pictures(result("monte_carlo", 100), Curve) == {"error"}
+    heat = result("heat", 50)
+    assert pictures(heat, Film) == {"frames"}
+    assert pictures(heat, Timeline) == {"overlap"}
+    [timeline] = [picture for picture in heat.pictures if isinstance(picture, Timeline)]
+    assert set(timeline.lanes) == {"compute", "copy", "write"}
 
 
 @pytest.mark.parametrize("name", stops.COURSE)
 def test_the_docstring_shows_every_checked_row(name):
     rows = run_stop(name, cuda.Device(0), 50).result.rows
     assert [row.name for row in rows if row.check and row.name not in stops.load(name).__doc__] == []
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_counters_tell_why_a_transpose_is_slow():
+    rows = {row.name: row.values for row in run_stop("transpose", cuda.Device(0), 256).result.rows}
+    assert rows["naive"]["sectors/store"] > 7 * rows["tile, padded by one"]["sectors/store"]
+    assert rows["tile"]["conflicts"] > 0 == rows["tile, padded by one"]["conflicts"] == rows["naive"]["conflicts"]
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_counted_bank_conflicts_follow_the_ways():
+    rows = run_stop("bank_conflicts", cuda.Device(0), 64).result.rows
+    one_way = rows[0].values["wavefronts"]
+    for row in rows:
+        # The store that numbers the words has none.
+        assert row.values["conflicts"] == pytest.approx((row.values["ways"] - 1) * one_way, rel=0.02)
+
+
+def test_a_value_outside_is_counted_behind_the_last_bin():
+    values = np.array([-0.1, 0.0, 0.05, 0.1, 0.99, 1.0, np.nan], np.float32)
+    assert histogram.reference(values, 10).tolist() == [2, 1, 0, 0, 0, 0, 0, 0, 0, 1, 3]
+
+
+def test_the_generator_is_philox():
+    """The known answers of Random123 for Philox 4x32-10."""
+    zero = np.zeros((4, 1), np.uint32)
+    assert [f"{x:08x}" for x in monte_carlo.philox(zero, 0)[:, 0]] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]
+    ones = np.full((4, 1), 0xFFFFFFFF, np.uint32)
+    answer = [f"{x:08x}" for x in monte_carlo.philox(ones, 2**64 - 1)[:, 0]]
+    assert answer == ["408f276d", "41c83b0e", "a20bc7c6", "6d5451fd"]
+
+
+def test_the_closed_form_is_the_known_price():
+    assert monte_carlo.closed_form() == pytest.approx(6.6348, abs=5e-5)

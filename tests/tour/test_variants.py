@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import numpy as np
 
 import cudart_py as cuda
-from library_tour import timing
-from library_tour.stop import Limit
-from library_tour.variants import Variant, measure
+from library_tour import counters, timing
+from library_tour.stop import Check, Limit, Row
+from library_tour.variants import Variant, measure, side_by_side
 
+METRICS = [f"l1tex__t_{what}_pipe_lsu_mem_global_op_ld.sum" for what in ("sectors", "requests")]
 LIMIT = Limit("copy bandwidth")
 
 
 def variant(launch, output, **options) -> Variant:
-    return Variant(name="idea", launch=launch, output=output, expected=np.full(8, 3, np.int32), nbytes=32, **options)
+    return Variant(name="idea", launch=launch, output=output, expected=np.full(8, 3, np.int32), amount=32, **options)
 
 
 def test_a_right_variant_holds():
@@ -42,7 +46,7 @@ def test_a_wrong_variant_is_never_timed(monkeypatch):
 def test_every_variant_is_checked_before_any_is_timed(monkeypatch):
     monkeypatch.setattr(timing, "available", lambda: True)
     order = []
-    monkeypatch.setattr(timing, "median_ms", lambda work: order.append("time") or 1.0)
+    monkeypatch.setattr(timing, "median_ms", lambda work, stream=None: order.append("time") or 1.0)
     output = cuda.zeros(8, np.int32)
 
     def launch() -> None:
@@ -67,4 +71,33 @@ def test_what_the_driver_cannot_run_is_a_row_that_says_so():
 
     [row] = measure([variant(refuse, cuda.zeros(8, np.int32))], LIMIT)
     assert row.check is None
-    assert row.note == "this driver cannot run it: no such instruction"
+    assert row.note == "not run here: no such instruction"
+
+
+def test_counters_become_columns(monkeypatch):
+    output = cuda.zeros(8, np.int32)
+    monkeypatch.setattr(counters, "available", lambda: True)
+    launch = SimpleNamespace(metrics=dict.fromkeys(METRICS, 12) | {METRICS[1]: 3})
+    monkeypatch.setattr(cuda, "profile", lambda: nullcontext(SimpleNamespace(launches=[launch, launch])))
+    [row] = measure([variant(lambda: cuda.memset(output, 3), output)], LIMIT, ["sectors/load", "loads"])
+    assert row.values == {"sectors/load": 4.0, "loads": 6}
+
+
+def test_a_counter_that_the_driver_does_not_have_is_left_out(monkeypatch):
+    output = cuda.zeros(8, np.int32)
+    monkeypatch.setattr(counters, "available", lambda: True)
+    monkeypatch.setattr(cuda, "profile", lambda: nullcontext(SimpleNamespace(launches=[SimpleNamespace(metrics={})])))
+    [row] = measure([variant(lambda: cuda.memset(output, 3), output)], LIMIT, ["conflicts"])
+    assert row.values == {}
+
+
+def test_cases_stand_side_by_side():
+    right, wrong = Check("it is", True), Check("it is", False, "it is not")
+    first = [Row("a", {"GB/s": 1.0}, right), Row("b", note="not here")]
+    second = [Row("a", {"GB/s": 2.0}, wrong), Row("b", {"GB/s": 3.0}, right)]
+    a, b = side_by_side({"few": first, "many": second}, "GB/s")
+    assert a.values == {"few": 1.0, "many": 2.0}
+    assert (a.check.holds, a.check.detail) == (False, "it is not")
+    assert b.values == {"many": 3.0}
+    assert b.check.holds
+    assert b.note == "not here"

@@ -156,16 +156,16 @@ class Launched:
     def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
         """Say what happened, where in the source, and in which block and thread."""
         launch = self.launch
-        lane = int(group.lane_numbers[position])
-        block, thread = divmod(lane, self.threads)
-        block += group.chunk.first
+        lane = int(group.lane_numbers[position]) + group.chunk.first * self.threads
         module = launch.entry.module
         where = module.source(site.file, site.line)
         inside = "" if site.function == launch.entry.name else f" (in {site.function})"
-        return (
-            f"kernel {launch.entry.name}{inside} at {where}: {what}; block {_triple(block, launch.grid)}, "
-            f"thread {_triple(thread, launch.block)}, instruction '{site.text}'"
-        )
+        return f"kernel {launch.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
+
+    def thread(self, number: int) -> str:
+        """Name a thread, counted through the launch, by its block and its place there."""
+        block, thread = divmod(number, self.threads)
+        return f"block {_triple(block, self.launch.grid)}, thread {_triple(thread, self.launch.block)}"
 
 
 def _triple(index: int, shape: tuple[int, int, int]) -> str:

@@ -235,6 +235,7 @@ def _mbarrier(w: Writer, i: Instruction) -> None:
     parts = i.parts
     accesses = [operand for operand in i.operands if isinstance(operand, Access)]
     name, offset, _ = address(w, accesses[0], "generic" if space_of(parts) == "generic" else "shared")
+    _observe(w, "mbarrier", name, offset, 8)
     others: list[Operand] = [o for o in i.operands if not isinstance(o, Access)]
     verb = parts[1] if parts[0] == "mbarrier" else "arrive"
     has_result = verb in ("test_wait", "try_wait", "pending_count") or (

@@ -6,7 +6,7 @@ second form for it, so a launch without one pays nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .control_flow import Block
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Observer"]
 
 
-class Observer(Protocol):
+class Observer:
     """Watch a launch; `group.lane_numbers` tells which lanes of which chunk take part in an event.
 
     A class that inherits from this one need only have the methods for what it wants to see.
@@ -34,13 +34,13 @@ class Observer(Protocol):
     def unwritten(self, group: Group, slot: int) -> None:
         """See a group about to read a register that none of its lanes has written."""
 
-    def deserted(self, group: Group, block: Block) -> None:
-        """See a group go on alone at an instruction whose member mask names lanes that will never come."""
+    def deserted(self, group: Group, block: Block, position: int) -> None:
+        """See a group go on though the member mask of the lane at `position` names lanes that will never come."""
 
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:
-        """See an access (`kind` is ld, st, atom or red) of `size` bytes, `offset` behind an Address or Mixed.
+        """See an access (`kind` is ld, st, atom, red or mbarrier) of `size` bytes, `offset` behind an Address or Mixed.
 
         `values` are what a store is about to store, element by element, and empty for everything else.
         """

@@ -154,8 +154,6 @@ class Chunk:
             for groups in self._held.values():
                 for group in groups:
                     group.forced = True
-                    if self.launched.observer is not None:
-                        self.launched.observer.deserted(group, group.code.blocks[group.pc])
                     self.push(group)
             self._held = {}
             return True
@@ -182,6 +180,10 @@ class Chunk:
                     if here is None:
                         return
                     group = here
+            if observer is not None and group.forced and group.n != self.lanes:
+                missed = incomplete(group, block) if block.synchronous else None
+                if missed is not None:
+                    observer.deserted(group, block, int(missed[1][0]))
             group.forced = False
             launched.steps_left -= len(block.instructions) + 1
             if launched.steps_left < 0:

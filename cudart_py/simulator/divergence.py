@@ -1,0 +1,108 @@
+"""Find barriers that not all threads of a block reach, and member masks that lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .ptx.instructions import Immediate, Register
+
+if TYPE_CHECKING:
+    from .ptx.control_flow import Block, Code
+    from .ptx.groups import Group
+    from .ptx.instructions import Instruction
+
+__all__ = ["Divergence"]
+
+Array = NDArray[Any]
+_BRANCHES = ("bra", "ret", "exit", "brx")
+
+
+class Divergence:
+    """Watch who waits at the barriers of one chunk.
+
+    A thread that has returned needn't come to a barrier any more. One that has gone past it, and does something
+    else without being able to come back, should have come.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        # Where the lanes of each block wait: the barrier's instruction, by its number in `_sites`.
+        self._waiting = np.full(blocks, -1)
+        self._sites: list[Instruction] = []
+        self._codes: list[Code] = []
+        self._reach: dict[int, dict[int, frozenset[int]]] = {}
+        self.some = False
+
+    def arrive(self, group: Group, site: Instruction) -> tuple[Instruction, int] | None:
+        """Note lanes that wait; give another barrier at which lanes of the same block wait, and a position."""
+        if site not in self._sites:
+            self._sites.append(site)
+            self._codes.append(group.code)
+        number = self._sites.index(site)
+        blocks = group.chunk.block_of_lane[group.lane_numbers]
+        waiting = self._waiting[blocks]
+        other = np.flatnonzero((waiting >= 0) & (waiting != number))
+        self._waiting[blocks] = number
+        self.some = True
+        return (self._sites[int(waiting[other[0]])], int(other[0])) if len(other) else None
+
+    def leave(self, group: Group) -> None:
+        """Note lanes that go on from a barrier."""
+        if group.n == group.chunk.lanes:
+            self._waiting[:] = -1
+        else:
+            self._waiting[group.chunk.block_of_lane[group.lane_numbers]] = -1
+        self.some = bool((self._waiting >= 0).any())
+
+    def passing(self, group: Group, block: Block) -> tuple[Instruction, int] | None:
+        """Give the barrier that lanes about to run a block have gone past, and a position, else None."""
+        if group.frames or not any(not i.opcode.startswith(_BRANCHES) for i in block.instructions):
+            return None
+        waiting = self._waiting[group.chunk.block_of_lane[group.lane_numbers]]
+        for number in np.unique(waiting[waiting >= 0]):
+            code = self._codes[number]
+            if code is not group.code:
+                continue
+            reach = self._reachable(code)
+            at = next(b.index for b in code.blocks if b.terminator.instruction is self._sites[number])
+            if block.index in reach[at] and at not in reach[block.index] and block.index != at:
+                return self._sites[number], int(np.flatnonzero(waiting == number)[0])
+        return None
+
+    def _reachable(self, code: Code) -> dict[int, frozenset[int]]:
+        """Give, for each block of a function, the blocks that can come after it."""
+        known = self._reach.get(code.base)
+        if known is None:
+            known = {}
+            for block in code.blocks:
+                found: set[int] = set()
+                waiting = list(block.terminator.targets)
+                while waiting:
+                    index = waiting.pop()
+                    if index not in found:
+                        found.add(index)
+                        waiting.extend(code.blocks[index].terminator.targets)
+                known[block.index] = frozenset(found)
+            self._reach[code.base] = known
+        return known
+
+
+def outside_mask(group: Group, block: Block) -> int:
+    """Give the position of a lane that executes an instruction whose member mask doesn't name it, else -1."""
+    operand = block.mask
+    if isinstance(operand, Immediate):
+        if operand.value & 0xFFFFFFFF == 0xFFFFFFFF:
+            return -1
+        mask: Any = np.uint32(operand.value & 0xFFFFFFFF)
+    elif isinstance(operand, Register):
+        value = group.registers[group.code.slot(operand.name)]
+        if value is None:
+            return -1
+        mask = value.view(np.uint32)
+    else:
+        return -1
+    lane = (group.lane_numbers % group.chunk.threads % 32).astype(np.uint32)
+    outside = np.flatnonzero((mask >> lane) & np.uint32(1) == 0)
+    return int(outside[0]) if len(outside) else -1

@@ -1,0 +1,34 @@
+"""Leaks: what is still allocated when the program ends, listed when the environment asks for it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from . import contexts, memory
+
+__all__ = ["watch"]
+
+LEAKS_VARIABLE = "CUDART_PY_SIMULATOR_LEAKS"
+
+
+def watch() -> None:
+    """List at the program's end what it hasn't freed, if CUDART_PY_SIMULATOR_LEAKS is set; called for every context."""
+    if os.environ.get(LEAKS_VARIABLE, "") not in ("", "0"):
+        # Told again for another device, atexit would list everything twice.
+        atexit.unregister(_list)
+        atexit.register(_list)
+
+
+def _list() -> None:
+    variables = {
+        address
+        for context in contexts.all_active()
+        for module in context.modules.values()
+        for address in module.symbols.values()
+    }
+    for start in memory.known.starts:
+        allocation = memory.known.by_start[start]
+        if allocation.kind not in (memory.HEAP, memory.REGISTERED) and start not in variables:
+            print(f"cudart_py: leaked: {memory.named(allocation)}", file=sys.stderr)  # noqa: T201  # as asked for

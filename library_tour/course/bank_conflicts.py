@@ -1,0 +1,77 @@
+"""Read shared memory with several strides: lanes that want different words of one bank wait for one another.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run bank_conflicts
+    bank_conflicts: One bank hands out one word at a time
+    size 64: reads of each thread
+    limit: shared memory, 128 bytes a clock and SM
+                      ways  wavefronts   conflicts  check
+    ─────────────────────────────────────────────────────
+    stride 1             1     549,120           0  right
+    stride 2             2   1,089,792     540,672  right
+    stride 3             1     549,120           0  right
+    stride 32           32  17,309,952  16,760,832  right
+    one word for all     1     549,120           0  right
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..device_code import load
+from ..limits import shared_limit
+from ..stop import Result, Row, Size
+from ..variants import Variant, measure
+
+TITLE = "One bank hands out one word at a time"
+SIZE = Size("reads of each thread", full=2**14, small=2**6)
+STRIDES = {"stride 1": 1, "stride 2": 2, "stride 3": 3, "stride 32": 32, "one word for all": 0}
+BANKS, LANES, WORDS = 32, 32, 1024
+EXPLAINED_BY = ("wavefronts", "conflicts")
+
+Words = NDArray[np.uint32]
+
+
+def reference(stride: int, repeats: int) -> Words:
+    """Return each thread's sum of the words that it reads, which are numbered."""
+    places = (np.arange(WORDS) % LANES * stride)[:, None] + BANKS * np.arange(repeats)
+    return np.asarray((places % WORDS).sum(axis=1, dtype=np.uint32))
+
+
+def ways(stride: int) -> int:
+    """Return how many different words of the same bank a warp wants at most, and so how often it is served."""
+    words = np.unique(np.arange(LANES) * stride)
+    return int(np.bincount(words % BANKS).max())
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every stride's sums and time it, with two full blocks on every multiprocessor."""
+    blocks = 2 * device.sm_count
+    kernel = load("bank_conflicts")["read_stride"]
+    sums = cuda.empty(blocks * WORDS, np.uint32)
+    variants = [
+        Variant(
+            name=name,
+            launch=kernel[blocks, WORDS].bind(sums, stride, size),
+            output=sums,
+            expected=np.tile(reference(stride, size), blocks),
+            amount=4 * sums.size * size,
+            columns={"ways": ways(stride)},
+        )
+        for name, stride in STRIDES.items()
+    ]
+    limit = shared_limit(device)
+    rows = measure(variants, limit, EXPLAINED_BY)
+    return Result([with_slowdown(row, rows[0]) for row in rows], limit)
+
+
+def with_slowdown(row: Row, first: Row) -> Row:
+    """Add how often slower than the first a row is, to compare with its ways."""
+    if not timing.available():
+        return row
+    return Row(row.name, {**row.values, "slower": float(row.values["ms"]) / float(first.values["ms"])}, row.check)

@@ -1,0 +1,303 @@
+"""Let heat spread over a plate, and write frames to a file while the next steps run.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run heat
+    heat: A plate in two copies, and frames written while it cools
+    size 256: rows and columns of the plate
+    limit: copy bandwidth
+                           sectors/load  conflicts  check
+    ──────────────────────────────────────────────────────
+    one thread                     1.00          0  right
+    one block                      4.76          0  right
+    many blocks                    4.79          0  right
+    a thread a cell                4.29          0  right
+    through a tile                 5.41          0  right
+    four cells, down rows          12.5          0  right
+    no bounds test                                  caught
+    no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
+    kernel heat_unbounded at kernels/heat.cu:22: a global read of 4 bytes
+    at 0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
+    allocation at 0x7f…, allocated at
+    library_tour/course/heat.py:159; block (0, 12, 0), thread (0, 4, 0),
+    instruction 'ld.global.f32 %f13, [%rd3]'
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..checks import compare, on_host
+from ..device_code import blocks_for, load
+from ..limits import copy_limit
+from ..stop import Check, Film, Picture, Result, Row, Size, Timeline
+from ..variants import Variant, measure
+from ..wrong import shown_wrong
+
+TITLE = "A plate in two copies, and frames written while it cools"
+SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
+RATE = 0.2
+STEPS = 4  # of a check; even, so that the result is in the first copy
+CHECKED = 1000
+ROWS = "heat_rows<8>"
+EXPLAINED_BY = ("sectors/load", "conflicts")
+# Frames of the film, and how many steps lie between two where nothing is timed.
+FRAMES, FRAME_STEPS, FILM_CELLS = 24, 8, 128
+
+Floats = NDArray[np.float32]
+
+
+class Way(NamedTuple):
+    """A kernel; a block's threads and cells in x and y; the grid where it is fixed, and the largest plates for it."""
+
+    kernel: str
+    block: tuple[int, int]
+    cells: tuple[int, int] = (0, 0)
+    blocks: int = 0
+    checked: int = CHECKED
+    timed: int = SIZE.full
+
+
+WAYS = {
+    "one thread": Way("heat_strided", (1, 1), blocks=1, checked=12, timed=256),
+    "one block": Way("heat_strided", (256, 1), blocks=1, checked=64, timed=2048),
+    "many blocks": Way("heat_strided", (256, 1), blocks=4096),
+    "a thread a cell": Way("heat_cells", (32, 8), (32, 8)),
+    "through a tile": Way("heat_tiled", (32, 8), (32, 8)),
+    "four cells, down rows": Way(ROWS, (64, 4), (256, 32)),
+}
+
+
+def make_plate(rows: int, columns: int) -> Floats:
+    """Return a cold plate with a hot middle, equal to its mirror images."""
+    plate = np.zeros((rows, columns), np.float32)
+    plate[rows // 3 : rows - rows // 3, columns // 3 : columns - columns // 3] = 1
+    return plate
+
+
+def reference(plate: Floats, steps: int) -> Floats:
+    """Return the plate after so many steps, computed in double precision."""
+    now = plate.astype(np.float64)
+    for _ in range(steps):
+        inside = now[1:-1, 1:-1]
+        around = now[1:-1, :-2] + now[1:-1, 2:] + now[:-2, 1:-1] + now[2:, 1:-1]
+        now[1:-1, 1:-1] = inside + RATE * (around - 4 * inside)
+    return now.astype(np.float32)
+
+
+def stepper(
+    module: cuda.Module, way: Way, plates: list[cuda.DeviceArray], stream: cuda.Stream
+) -> Callable[[int], None]:
+    """Return a function that queues steps from the first plate to the second and back."""
+    rows, columns = plates[0].shape
+    grid = (blocks_for(columns, way.cells[0]), blocks_for(rows, way.cells[1])) if way.cells[0] else way.blocks
+    kernel = module[way.kernel][grid, way.block, 0, stream]
+    there_and_back = [kernel.bind(*plates, rows, columns, RATE), kernel.bind(*plates[::-1], rows, columns, RATE)]
+
+    def step(count: int) -> None:
+        for number in range(count):
+            there_and_back[number % 2]()
+
+    return step
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every variant on a small plate and time one step of a large one; then write a film of it."""
+    module = load("heat", names=[ROWS])
+    limit = copy_limit(device)
+    large = [cuda.zeros(size**2, np.float32) for _ in range(2)]
+    variants = [make_variant(module, name, way, size, large) for name, way in WAYS.items()]
+    rows = [*measure(variants, limit, EXPLAINED_BY), shown_wrong("no bounds test", without_bounds)]
+    mirrored = [asymmetry(variant) for variant in variants]
+    more, checks, pictures = film(device, module, max(16, size // 4))
+    return Result([*rows, *more], limit, [*mirrored, *checks], pictures)
+
+
+def make_variant(module: cuda.Module, name: str, way: Way, size: int, large: list[cuda.DeviceArray]) -> Variant:
+    """Return a variant that is checked on plates of its own, which are no whole blocks, and timed on large ones."""
+    few, many = min(size, way.checked), min(size, way.timed) // 4 * 4
+    plate = make_plate(few - 1, few // 4 * 4 + 4)
+    plates = [cuda.to_device(plate), cuda.to_device(plate)]
+    step = stepper(module, way, plates, cuda.legacy_default)
+    large_step = stepper(module, way, [both[: many**2].reshape(many, many) for both in large], cuda.legacy_default)
+
+    def prepare() -> None:
+        for array in plates:
+            array.copy_from(plate)
+
+    return Variant(
+        name=name,
+        prepare=prepare,
+        launch=lambda: step(STEPS),
+        output=plates[0],
+        expected=reference(plate, STEPS),
+        tolerance=1e-6,
+        timed=lambda: large_step(1),
+        amount=2 * 4 * many**2,
+        columns={"side": many} if timing.available() else {},
+    )
+
+
+def asymmetry(variant: Variant) -> Check:
+    """Check what the variant left behind: the plate equals its mirror image, bit for bit."""
+    cooled = on_host(variant.output)
+    return compare(f"{variant.name}: the plate equals its mirror image", cooled, cooled[::-1, ::-1])
+
+
+def without_bounds() -> str:
+    """Step a plate that is not made of whole blocks, with threads that do not look where it ends."""
+    plates = [cuda.to_device(make_plate(100, 100)) for _ in range(2)]
+    stepper(load("heat", names=[ROWS]), Way("heat_unbounded", (32, 8), (32, 8)), plates, cuda.legacy_default)(1)
+    after = plates[1].to_host()
+    return "" if np.array_equal(after, after[::-1, ::-1]) else "the plate no longer equals its mirror image."
+
+
+@dataclass
+class Camera:
+    """A plate that takes steps in one stream, while its last frame is copied out in another one, then written.
+
+    A frame goes to a staging copy on the device first, so that the plate can go on, then to pinned memory.
+    """
+
+    module: cuda.Module
+    plate: Floats
+    steps: int
+    film: list[Floats] = field(default_factory=list)
+    spans: dict[str, list[tuple[cuda.Event, cuda.Event]]] = field(default_factory=dict)
+    written: list[tuple[float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.compute, self.copies = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+        self.plates = [cuda.to_device(self.plate), cuda.to_device(self.plate)]
+        self.staging, self.pinned = cuda.empty_like(self.plate), cuda.pinned_empty(self.plate.shape, np.float32)
+        # As one graph: a queue holds fewer launches than there are steps between frames.
+        step = stepper(self.module, WAYS["four cells, down rows"], self.plates, self.compute)
+        with self.compute.capture() as graph:
+            step(self.steps)
+        self.advance = graph.instantiate()
+        cuda.current_device().synchronize()
+
+    def take_steps(self, after: cuda.Event | None = None) -> cuda.Event:
+        """Queue the steps to the next frame and its copy to the staging plate, the latter after an event."""
+        start = self.compute.record()
+        self.advance.launch(self.compute)
+        if after is not None:
+            self.compute.wait(after)
+        cuda.memcpy(self.staging, self.plates[0], stream=self.compute)
+        return self._spanned("compute", start, self.compute)
+
+    def copy_out(self, after: cuda.Event | None = None) -> cuda.Event:
+        """Queue the frame's copy from the staging plate to pinned memory, after an event."""
+        if after is not None:
+            self.copies.wait(after)
+        start = self.copies.record()
+        cuda.memcpy(self.pinned, self.staging, stream=self.copies)
+        return self._spanned("copy", start, self.copies)
+
+    def _spanned(self, lane: str, start: cuda.Event, stream: cuda.Stream) -> cuda.Event:
+        end = stream.record()
+        self.spans.setdefault(lane, []).append((start, end))
+        return end
+
+    def write(self, file: IO[bytes], copied: cuda.Event) -> None:
+        """Wait until the frame is in pinned memory and write it; keep a small one for the film."""
+        copied.synchronize()
+        start = time.perf_counter()
+        self.pinned.tofile(file)
+        self.written.append((start, time.perf_counter()))
+        coarse = max(1, max(self.plate.shape) // FILM_CELLS)
+        self.film.append(self.pinned[::coarse, ::coarse].copy())
+
+    def write_again(self, file: IO[bytes], frames: int) -> None:
+        """Write the frame that is there several times, with no steps between."""
+        for _ in range(frames):
+            self.write(file, self.copy_out())
+
+    def one_after_the_other(self, file: IO[bytes], frames: int) -> None:
+        """Write frames, each step of the work after the one before."""
+        for _ in range(frames):
+            self.write(file, self.copy_out(self.take_steps()))
+
+    def overlapped(self, file: IO[bytes], frames: int) -> None:
+        """Write frames while the next ones are computed."""
+        copied: cuda.Event | None = None
+        for _ in range(frames):
+            staged = self.take_steps(copied)
+            if copied is not None:
+                self.write(file, copied)
+            copied = self.copy_out(staged)
+        if copied is not None:
+            self.write(file, copied)
+
+    def timeline(self, begin: cuda.Event, begin_seconds: float) -> Timeline:
+        """Return when each stream and the host were at work, in milliseconds after the beginning."""
+        lanes = {lane: [(start - begin, end - begin) for start, end in spans] for lane, spans in self.spans.items()}
+        lanes["write"] = [(1e3 * (start - begin_seconds), 1e3 * (end - begin_seconds)) for start, end in self.written]
+        return Timeline("overlap", lanes)
+
+
+def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row], list[Check], list[Picture]]:
+    """Write a film of a plate, one thing after the other and overlapped; return rows, checks and pictures."""
+    plate = make_plate(size // 4 * 4, size // 4 * 4)
+    steps = FRAME_STEPS
+    with tempfile.TemporaryFile() as file:
+        if timing.available():
+            steps = steps_to_fill(Camera(module, plate, FRAME_STEPS), file)
+
+        def host_ms(work: Callable[[], object]) -> float:
+            device.synchronize()
+            file.seek(0)
+            start = time.perf_counter()
+            work()
+            device.synchronize()
+            return 1e3 * (time.perf_counter() - start)
+
+        # The first run of all makes the file as long as it gets.
+        waiting, busy, overlapping = (Camera(module, plate, steps) for _ in range(3))
+        host_ms(lambda: busy.one_after_the_other(file, FRAMES))
+        ms = {
+            "steps": host_ms(lambda: [busy.take_steps() for _ in range(FRAMES)]),
+            "writing": host_ms(lambda: busy.write_again(file, FRAMES)),
+            "in turn": host_ms(lambda: waiting.one_after_the_other(file, FRAMES)),
+        }
+        begin, begin_seconds = overlapping.compute.record(), time.perf_counter()
+        ms["overlapped"] = host_ms(lambda: overlapping.overlapped(file, FRAMES))
+        file.seek(0)
+        shape = (FRAMES, *plate.shape)
+        last = np.fromfile(file, np.float32, offset=4 * (FRAMES - 1) * plate.size).reshape(shape[1:])
+    pictures: list[Picture] = [Film("frames", overlapping.film)]
+    checks = [
+        compare(
+            "overlapped frames are those of one after the other", np.array(overlapping.film), np.array(waiting.film)
+        ),
+        compare("the file ends with the last frame", last, overlapping.pinned),
+    ]
+    if not timing.available():
+        return [], checks, pictures
+    longer = max(ms["steps"], ms["writing"])
+    rows = [Row(f"film: {name}", {"ms": value}) for name, value in ms.items()]
+    note = f"takes {ms['overlapped'] / longer:.3f} times what the longer of steps and writing takes alone"
+    rows[-1] = Row(
+        rows[-1].name, rows[-1].values, note=f"{note} ({FRAMES} frames of side {plate.shape[0]}, {steps} steps each)"
+    )
+    return rows, checks, [*pictures, overlapping.timeline(begin, begin_seconds)]
+
+
+def steps_to_fill(camera: Camera, file: IO[bytes]) -> int:
+    """Return how many steps take half as long again as a frame takes to be copied and written; an even number."""
+    for _ in range(2):
+        start = time.perf_counter()
+        camera.write(file, camera.copy_out())
+        writing = time.perf_counter() - start
+    step = 1e-3 * timing.median_ms(lambda: camera.advance.launch(camera.compute), camera.compute) / camera.steps
+    return max(2, round(1.5 * writing / step / 2) * 2)

@@ -1,0 +1,68 @@
+"""What bounds a stop's speed: what this device was measured to reach, or what its clock and widths allow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import cudart_py as cuda
+from cudart_py.ceilings import measured_ceiling
+
+from . import timing
+from .stop import Limit
+
+__all__ = ["copy_limit", "issue_limit", "link_limit", "read_limit", "shared_limit", "special_limit", "write_limit"]
+
+# Of a multiprocessor since compute capability 7.0, in a clock: bytes of shared memory, lanes of the
+# special-function units (sin, cos, exp2, log2, square roots), lanes of instructions issued.
+SHARED_BYTES, SPECIAL_LANES, ISSUED_LANES = 128, 16, 128
+
+
+def copy_limit(device: cuda.Device) -> Limit:
+    """Return the bandwidth of copying in the device's memory, read and written bytes together."""
+    return Limit("copy bandwidth", rate=_measured(device, "copy"))
+
+
+def read_limit(device: cuda.Device) -> Limit:
+    """Return the bandwidth of reading the device's memory."""
+    return Limit("read bandwidth", rate=_measured(device, "read"))
+
+
+def write_limit(device: cuda.Device) -> Limit:
+    """Return the bandwidth of writing the device's memory."""
+    return Limit("write bandwidth", rate=_measured(device, "write"))
+
+
+def _measured(device: cuda.Device, kind: str) -> float | None:
+    return 1e-9 * measured_ceiling(device, kind) if timing.available() else None
+
+
+def link_limit(nbytes: int) -> Limit:
+    """Return the bandwidth of a copy of `nbytes` from pinned memory to the device."""
+    if not timing.available():
+        return Limit("the link to the host")
+    source, target = cuda.pinned_empty(nbytes, np.uint8), cuda.empty(nbytes, np.uint8)
+    ms = timing.median_ms(lambda: cuda.memcpy(target, source, stream=cuda.legacy_default))
+    return Limit("the link to the host", rate=1e-6 * nbytes / ms)
+
+
+def shared_limit(device: cuda.Device) -> Limit:
+    """Return the bandwidth of all shared memories together, without conflicts."""
+    return _by_clock(device, f"shared memory, {SHARED_BYTES} bytes a clock and SM", "GB/s", SHARED_BYTES)
+
+
+def special_limit(device: cuda.Device, count: int, unit: str) -> Limit:
+    """Return how often a second the special-function units do `count` operations, in a unit like "Gsteps/s"."""
+    name = f"special functions, {count} each, {SPECIAL_LANES} a clock and SM"
+    return _by_clock(device, name, unit, SPECIAL_LANES / count)
+
+
+def issue_limit(device: cuda.Device, count: int, unit: str) -> Limit:
+    """Return how often a second `count` instructions are issued, in a unit like "Gsteps/s"."""
+    return _by_clock(device, f"instructions, about {count} each", unit, ISSUED_LANES / count)
+
+
+def _by_clock(device: cuda.Device, name: str, unit: str, a_clock: float) -> Limit:
+    if not timing.available():
+        return Limit(name, unit)
+    hertz = 1e3 * device.properties.clock_rate
+    return Limit(name, unit, device.sm_count * hertz * a_clock / timing.PREFIXES[unit[0]])

@@ -1,0 +1,59 @@
+"""Run what is wrong on purpose, in a process of its own and on the driver in software, which says what is wrong.
+
+What reads beyond an array, or waits forever, never runs on a GPU; and the error that it ends with stays in
+its process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+
+import cudart_py as cuda
+
+from .stop import Check, Row
+
+__all__ = ["shown_wrong"]
+
+SECONDS = 60
+
+
+def shown_wrong(name: str, program: Callable[[], str]) -> Row:
+    """Return a row whose check holds if the program is found to be wrong, with what was found below the table.
+
+    `program` is a module's function. It launches what is wrong, and raises what the driver reports, or
+    returns in one sentence what is wrong with the result; an empty one says that nothing is.
+    """
+    command = [sys.executable, "-m", __name__, program.__module__, program.__name__]
+    # The package's own place first, in a checkout that is not installed too.
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+    report = done.stdout.strip()
+    if done.returncode:
+        return Row(name, check=Check(f"{name} runs", False, done.stderr.strip()))
+    return Row(name, check=Check(f"{name} is found to be wrong", bool(report), word="caught"), note=report)
+
+
+def main() -> None:
+    """Run the program that the command names; print what is wrong with it and the driver's first warning."""
+    module, name = sys.argv[1:]
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            report = getattr(importlib.import_module(module), name)()
+        except cuda.CudaError as error:
+            report = str(error)
+    sys.stdout.write("\n".join(filter(None, [report, *(str(warning.message) for warning in warned[:1])])))
+    sys.stdout.flush()
+    # What a fault leaves behind need not be put in order.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

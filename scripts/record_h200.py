@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Make docs/h200.md, the recorded table, from the JSON of a tour and of the bars.
+
+library-tour run --json tour.json
+python scripts/course_bars.py --json bars.json
+python scripts/record_h200.py tour.json [bars.json] > docs/h200.md
+
+The second file is optional.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def number(value: object) -> str:
+    """Return a value as a cell: numbers with about four digits, fractions of a limit in per cent by their column."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str("" if value is None else value)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table's lines; the first column is words, the others are numbers."""
+    yield "| " + " | ".join(header) + " |"
+    yield "|---|" + "---:|" * (len(header) - 1)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+
+
+def heading(run: Json) -> Iterator[str]:
+    """Yield what the run depends on."""
+    device, driver = run["device"], run["driver"]
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    yield f"# Measured on one {device['name']}"
+    yield ""
+    yield f"{device['name']}, compute capability {device['compute_capability']}, {device['sm_count']} multiprocessors, "
+    yield f"{device['total_memory'] / 1e9:.0f} GB; CUDA {driver['cuda']}; {versions}."
+    yield f"Recorded {run['date']} at commit `{run['commit'] or 'unknown'}`."
+    yield ""
+    yield "This page is made by `scripts/record_h200.py` from the JSON of a run; change nothing here by hand."
+
+
+def bars(found: Json) -> Iterator[str]:
+    """Yield the table of speed bars."""
+    yield "## Bars"
+    yield ""
+    yield "Ratios of one run: the best variant of ours over what it is compared with."
+    yield ""
+    yield from table(["", "ours", "rate", "compared with", "ratio", ""], found["bars"])
+    rivals = [line for line in found["lines"] if line["rival"] and line["rate"]]
+    yield ""
+    yield from table(
+        ["others", "", "rate", "ms"],
+        [[x["section"], x["name"], f"{x['rate']:,.1f} {x['unit']}", number(x["ms"])] for x in rivals],
+    )
+
+
+def stop(found: Json) -> Iterator[str]:
+    """Yield a stop's section."""
+    yield f"## {found['name']}: {found['title']}"
+    yield ""
+    if found["limit"] and found["limit"]["rate"]:
+        limit = found["limit"]
+        yield f"Limit: {limit['name']}, {number(limit['rate'])} {limit['unit']}."
+    if found["size"]:
+        yield f"Size: {found['size']:,}."
+    if found["message"]:
+        yield f"{found['state']}: {found['message']}"
+    columns = list(dict.fromkeys(column for row in found["rows"] for column in row["values"]))
+
+    def cell(column: str, values: Json) -> str:
+        value = values.get(column)
+        return f"{100 * value:.1f} %" if column.startswith("of ") and value is not None else number(value)
+
+    yield ""
+    yield from table(["", *columns], [[x["name"], *(cell(c, x["values"]) for c in columns)] for x in found["rows"]])
+    remarks = [f"{row['name']}: {row['note']}" for row in found["rows"] if row["note"]] + found["notes"]
+    for remark in remarks:
+        yield ""
+        yield remark
+
+
+def main() -> None:
+    """Print the page."""
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    run = json.loads(Path(sys.argv[1]).read_text())
+    parts = [heading(run)]
+    if len(sys.argv) == 3:
+        parts.append(bars(json.loads(Path(sys.argv[2]).read_text())))
+    parts += [stop(found) for found in run["stops"]]
+    print("\n\n".join("\n".join(part) for part in parts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The patterns of patterns.cu: their names, shapes and arguments, and the metrics that are compared."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cudart_py as cuda
+
+__all__ = ["METRICS", "NAMES", "SOURCE", "launch"]
+
+SOURCE = Path(__file__).with_name("patterns.cu")
+NAMES: tuple[str, ...] = tuple(
+    re.findall(r"^(?:PATTERN|SHARED_LOAD|SHARED_STORE)\((\w+)", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)
+)
+_USUAL = 16, 256
+_TILES = (4, 4), (32, 8)
+# Each pattern's grid and block where they aren't the usual ones.
+_SHAPES: dict[str, tuple[Any, Any]] = {
+    "load_row": (16, (32, 8)),
+    "load_column": (16, (32, 8)),
+    "store_column": (16, (32, 8)),
+    "some_of_48_threads": (16, 48),
+    "some_of_100_threads": (16, 100),
+    "transpose_plain": _TILES,
+    "transpose_padded": _TILES,
+    "transpose_naive": _TILES,
+    "stencil_global": ((8, 8), (32, 8)),
+}
+_BYTES = 1 << 20
+
+METRICS: tuple[str, ...] = (
+    *(
+        f"l1tex__t_{what}_pipe_lsu_mem_global_op_{kind}.sum"
+        for what in ("requests", "sectors")
+        for kind in ("ld", "st", "red", "atom")
+    ),
+    *(
+        f"l1tex__data_{what}_mem_shared_op_{kind}.sum"
+        for what in ("pipe_lsu_wavefronts", "bank_conflicts_pipe_lsu")
+        for kind in ("ld", "st", "atom")
+    ),
+    *(f"smsp__inst_executed_op_{space}_{kind}.sum" for space in ("global", "shared") for kind in ("ld", "st", "atom")),
+    "smsp__inst_executed_op_global_red.sum",
+    "smsp__inst_executed.sum",
+    "smsp__thread_inst_executed.sum",
+    "smsp__thread_inst_executed_per_inst_executed.ratio",
+)
+
+
+def launch(names: tuple[str, ...] = NAMES) -> None:
+    """Launch each pattern once, in order, on fresh arguments of the same contents, and wait."""
+    module = cuda.compile(SOURCE)
+    generator = np.random.default_rng(2)
+    index = np.concatenate([generator.integers(0, 1024, 4096), generator.permutation(4096)]).astype(np.int32)
+    # The largest stride of patterns.cu reads and writes every 32nd of 4096 floats.
+    data, numbers = cuda.zeros(_BYTES, np.uint8), cuda.to_device(index)
+    for name in names:
+        out = cuda.zeros(_BYTES, np.uint8)
+        module[name][_SHAPES.get(name, _USUAL)](data, out, numbers)
+        cuda.current_device().synchronize()

@@ -1,0 +1,46 @@
+"""The page that tells how to add a stop has one that works."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import cudart_py as cuda
+from library_tour import device_code, stops
+from library_tour.runner import run_stop
+
+PAGE = Path(__file__).parents[2] / "docs" / "adding-a-stop.md"
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Write the page's two files to folders of their own, and make a tour of the stop alone."""
+    text = PAGE.read_text()
+    [device], [program] = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("cpp", "python"))
+    (tmp_path / "reverse.cu").write_text(device)
+    (tmp_path / "reverse.py").write_text(program)
+    import library_tour.course
+
+    monkeypatch.setattr(library_tour.course, "__path__", [*library_tour.course.__path__, str(tmp_path)])
+    monkeypatch.setattr(stops, "COURSE", ("reverse",))
+    monkeypatch.setattr(device_code, "find", lambda stem: tmp_path / f"{stem}.cu")
+    importlib.invalidate_caches()
+    yield
+    sys.modules.pop("library_tour.course.reverse", None)
+
+
+def test_the_pages_stop_runs(written):
+    outcome = run_stop("reverse", cuda.Device(0), 1000)
+    assert outcome.state == "passed", outcome.traceback
+    [row] = outcome.result.rows
+    assert row.name == "a thread an element"
+
+
+def test_the_page_names_what_is_there():
+    text = PAGE.read_text()
+    for path in re.findall(r"`((?:library_tour|kernels)/[\w./]+)`", text):
+        assert "reverse" in path or (PAGE.parents[1] / path).exists(), path

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+
+import cudart_py as cuda
+from library_tour.wrong import shown_wrong
+
+
+def wrong_result() -> str:
+    return "two is three."
+
+
+def nothing_wrong() -> str:
+    return ""
+
+
+def faulty() -> str:
+    array = cuda.zeros(4, np.int32)
+    kernel = cuda.compile('extern "C" __global__ void beyond(int* x) { x[4] = 1; }')["beyond"]
+    kernel[1, 1](array)
+    array.to_host()
+    return ""
+
+
+def broken() -> str:
+    raise RuntimeError("the wheels came off")
+
+
+def test_a_wrong_result_is_caught_and_told():
+    row = shown_wrong("idea", wrong_result)
+    assert (row.check.holds, row.check.word, row.note) == (True, "caught", "two is three.")
+
+
+def test_a_fault_is_caught_with_the_drivers_report_and_stays_in_its_process():
+    row = shown_wrong("idea", faulty)
+    assert row.check.holds
+    assert "beyond" in row.note
+    assert "past the end of the 16-byte allocation" in row.note
+    assert cuda.zeros(1, np.int32).to_host()[0] == 0
+
+
+def test_what_is_not_wrong_fails():
+    assert not shown_wrong("idea", nothing_wrong).check.holds
+
+
+def test_a_program_that_breaks_otherwise_fails_with_its_error():
+    row = shown_wrong("idea", broken)
+    assert not row.check.holds
+    assert "the wheels came off" in row.check.detail
