@@ -34,9 +34,10 @@ def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     patch.undo()
 
 
-@pytest.fixture(autouse=True)
-def _needs(request: pytest.FixtureRequest) -> None:
-    needed = {name for mark in request.node.iter_markers("needs") for name in mark.args}
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs what the driver lacks, before any fixture of its module is made."""
+    needed = {name for mark in item.iter_markers("needs") for name in mark.args}
     missing = needed - cuda.capabilities() if needed else set()
     if missing:
         pytest.skip(f"this driver lacks: {', '.join(sorted(missing))}")

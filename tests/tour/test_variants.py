@@ -74,6 +74,7 @@ def test_what_the_driver_cannot_run_is_a_row_that_says_so():
     assert row.note == "not run here: no such instruction"
 
 
+@pytest.mark.needs("profile")
 def test_counters_become_columns(monkeypatch):
     output = cuda.zeros(8, np.int32)
     monkeypatch.setattr(counters, "available", lambda: True)
@@ -83,6 +84,7 @@ def test_counters_become_columns(monkeypatch):
     assert row.values == {"sectors/load": 4.0, "loads": 6}
 
 
+@pytest.mark.needs("profile")
 def test_a_counter_that_the_driver_does_not_have_is_left_out(monkeypatch):
     output = cuda.zeros(8, np.int32)
     monkeypatch.setattr(counters, "available", lambda: True)
