@@ -4,6 +4,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 import cudart_py as cuda
 from library_tour import counters, timing
