@@ -1,0 +1,304 @@
+"""Transform with cuFFT: all kinds, batches and lengths, and Poisson's equation solved by a division.
+
+On the software driver, where NumPy and SciPy stand in for the libraries, and nothing is timed:
+
+    $ library-tour run fft
+    fft: cuFFT of every kind and length, and Poisson's equation
+    size 60: points of the batch's transforms, and of a side of the square
+    limit: copy bandwidth
+                             by               error    bound  check
+    ───────────────────────────────────────────────────────────────
+    C2C single               SciPy          9.0e-08  5.6e-06  right
+    C2C single, and back     SciPy          1.3e-07  1.1e-05  right
+    C2C double               SciPy          1.8e-16  1.0e-14  right
+    C2C double, and back     SciPy          2.6e-16  2.1e-14  right
+    R2C single               SciPy          9.0e-08  5.6e-06  right
+    C2R single, and back     SciPy          1.3e-07  1.1e-05  right
+    R2C double               SciPy          1.7e-16  1.0e-14  right
+    C2R double, and back     SciPy          2.6e-16  2.1e-14  right
+    C2C half
+    1-D of 3,600             SciPy          2.8e-16  2.1e-14  right
+    2-D of 3,600             SciPy          2.5e-16  2.1e-14  right
+    3-D of 3,375             SciPy          2.6e-16  2.1e-14  right
+    columns                  SciPy          1.5e-16  1.2e-14  right
+    every other of a window  SciPy          1.9e-16  1.2e-14  right
+    in place                 SciPy          1.8e-16  1.2e-14  right
+    length 2^8               SciPy          1.0e-07  7.6e-06  right
+    length 3^5               SciPy          1.2e-07  7.6e-06  right
+    length 5^3               SciPy          1.1e-07  6.6e-06  right
+    length 7^3               SciPy          1.2e-07  8.0e-06  right
+    length 251, a prime      SciPy          2.1e-07  1.7e-05  right
+    nvmath C2C single        nvmath, CPU    8.9e-08  5.6e-06  right
+    nvmath C2C double        nvmath, CPU    2.0e-16  1.0e-14  right
+    Poisson's equation       SciPy, kernel  3.4e-16  2.1e-14  right
+    C2C half: not run here: SciPy has no transforms of halves
+    Poisson's equation: its right-hand side is one wave, so that nothing but
+    rounding is left
+    Errors are in the 2-norm over the result's, and the bound is 16 roundings for
+    each factor of two of the length. GB/s count each number read and written once,
+    as if the transform were a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..device_code import blocks_for, load
+from ..limits import copy_limit
+from ..stop import Curve, Limit, Result, Row, Size
+from .dtypes import unit_roundoff
+from .fourier import complex32
+from .judgement import extra_row, judged, relative_error
+from .tools import Tools
+
+TITLE = "cuFFT of every kind and length, and Poisson's equation"
+SIZE = Size("points of the batch's transforms, and of a side of the square", full=4096, small=60, least=4)
+CHECKED = 180
+BATCH = 24
+BLOCK = (32, 8)
+SMOOTH = (64, 243, 625, 1024, 2401, 4096, 6561, 15625, 16807, 65536, 117649, 262144, 1048576)
+PRIMES = (61, 251, 631, 1021, 2399, 4093, 6563, 15619, 16811, 65537, 117671, 262139, 1048573)
+
+# In a batch of these lengths.
+POINTS = 2**24
+
+Array = NDArray[Any]
+
+
+def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return normal numbers of a dtype."""
+    random = np.random.default_rng()
+    values: Array = random.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * random.standard_normal(shape)
+    return values.astype(dtype)
+
+
+def exact(x: Array) -> Array:
+    """Return numbers in the longest precision that NumPy has, in which SciPy transforms too."""
+    return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
+
+
+def bound_of(dtype: Any, points: int) -> float:
+    """Return how far a transform may be off in the 2-norm, over the result's: some roundings a level of it.
+
+    A length that is a prime is done by three transforms of twice the length and more.
+    """
+    return float(16 * unit_roundoff(np.dtype(dtype)) * np.log2(max(points, 2)))
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every kind and layout at a small size, and time batches and squares at the full one."""
+    tools = Tools()
+    limit = copy_limit(device)
+    n = min(size, CHECKED)
+    rows = kind_rows(tools, n)
+    rows += dimension_rows(tools, n)
+    rows += layout_rows(tools, n)
+    rows += length_rows(tools)
+    rows += high_level_rows(tools, n)
+    rows += timed_rows(tools, size, limit)
+    rows.append(poisson_row(tools, n - n % 2))
+    pictures = [length_curve()] if timing.available() and tools.on_device else []
+    note = (
+        "Errors are in the 2-norm over the result's, and the bound is 16 roundings for each factor of two of the "
+        "length. GB/s count each number read and written once, as if the transform were a copy."
+    )
+    return Result(rows, limit, pictures=pictures, notes=[note])
+
+
+def kind_rows(tools: Tools, n: int) -> list[Row]:
+    """Transform complex and real numbers of single and double precision there and back, and halves."""
+    from scipy import fft as reference
+
+    rows = []
+    by = tools.by("fft")
+    for name, dtype in (("single", np.complex64), ("double", np.complex128)):
+        x = numbers((BATCH, n), dtype)
+        place = tools.put(x)
+        spectrum = tools.fft(place)
+        error = relative_error(exact(tools.get(spectrum)), reference.fft(exact(x)))
+        rows.append(judged(f"C2C {name}", by, error, bound_of(dtype, n)))
+        back = tools.get(tools.ifft(spectrum))
+        rows.append(judged(f"C2C {name}, and back", by, relative_error(back, n * x), 2 * bound_of(dtype, n)))
+    for name, real in (("single", np.float32), ("double", np.float64)):
+        x = numbers((BATCH, n), real)
+        spectrum = tools.rfft(tools.put(x))
+        error = relative_error(exact(tools.get(spectrum)), reference.rfft(exact(x)))
+        rows.append(judged(f"R2C {name}", by, error, bound_of(real, n)))
+        back = tools.get(tools.irfft(spectrum, length=n))
+        rows.append(judged(f"C2R {name}, and back", by, relative_error(back, n * x), 2 * bound_of(real, n)))
+    rows.append(half_row(tools))
+    return rows
+
+
+def half_row(tools: Tools) -> Row:
+    """Transform pairs of halves, of lengths that are powers of two."""
+    name = "C2C half"
+    if not tools.on_device:
+        return Row(name, note="not run here: SciPy has no transforms of halves")
+    x = np.zeros((BATCH, 64), complex32)
+    x["real"], x["imag"] = np.random.default_rng().standard_normal((2, BATCH, 64))
+    values = x["real"].astype(np.longdouble) + 1j * x["imag"].astype(np.longdouble)
+    got = tools.get(tools.fft(tools.put(x)))
+    found = got["real"].astype(np.longdouble) + 1j * got["imag"].astype(np.longdouble)
+    return judged(name, tools.by("fft"), relative_error(found, np.fft.fft(values)), bound_of(np.float16, 64))
+
+
+def dimension_rows(tools: Tools, n: int) -> list[Row]:
+    """Transform along one, two and three axes."""
+    from scipy import fft as reference
+
+    rows = []
+    side = max(2, round(n ** (2 / 3)))
+    for shape, title in (((n * n,), "1-D"), ((n, n), "2-D"), ((side, side, side), "3-D")):
+        x = numbers(shape, np.complex128)
+        got = exact(tools.get(tools.fft(tools.put(x), axes=None)))
+        error = relative_error(got, reference.fftn(exact(x)))
+        rows.append(judged(f"{title} of {x.size:,}", tools.by("fft"), error, bound_of(np.complex128, x.size)))
+    return rows
+
+
+def layout_rows(tools: Tools, n: int) -> list[Row]:
+    """Transform columns, every other element of windows, and in place."""
+    from scipy import fft as reference
+
+    rows = []
+    by, bound = tools.by("fft"), bound_of(np.complex128, 2 * n)
+    x = numbers((BATCH, n), np.complex128)
+    got = tools.get(tools.fft(tools.put(x), axes=0))
+    rows.append(judged("columns", by, relative_error(exact(got), reference.fft(exact(x), axis=0)), bound))
+    whole = numbers((BATCH, 2 * n), np.complex128)
+    got = tools.get(tools.fft(tools.put(whole)[2:9, 1 : 2 * n : 2]))
+    error = relative_error(exact(got), reference.fft(exact(whole[2:9, 1::2])))
+    rows.append(judged("every other of a window", by, error, bound))
+    place = tools.put(x.copy())
+    got = tools.get(tools.fft(place, place))
+    rows.append(judged("in place", by, relative_error(exact(got), reference.fft(exact(x))), bound))
+    return rows
+
+
+def length_rows(tools: Tools) -> list[Row]:
+    """Transform lengths with small factors, and primes."""
+    from scipy import fft as reference
+
+    rows = []
+    for length, title in ((2**8, "2^8"), (3**5, "3^5"), (5**3, "5^3"), (7**3, "7^3"), (251, "251, a prime")):
+        x = numbers((4, length), np.complex64)
+        error = relative_error(exact(tools.get(tools.fft(tools.put(x)))), reference.fft(exact(x)))
+        # A prime's transform goes through longer ones.
+        points = length if "prime" not in title else 4 * length**2
+        rows.append(judged(f"length {title}", tools.by("fft"), error, bound_of(np.complex64, points)))
+    return rows
+
+
+def high_level_rows(tools: Tools, n: int) -> list[Row]:
+    """Transform with nvmath.fft, of operands on the host: which runs on the CPU where there is no GPU."""
+    from scipy import fft as reference
+
+    rows = []
+    for name, dtype in (("single", np.complex64), ("double", np.complex128)):
+        title = f"nvmath C2C {name}"
+        x = numbers((BATCH, n), dtype)
+        try:
+            import nvmath
+
+            got = nvmath.fft.fft(x, axes=[1], execution="cuda" if tools.on_device else "cpu")
+        except (ImportError, RuntimeError) as error:
+            rows.append(extra_row(title, "cu13" if tools.on_device else "cpu", error))
+            continue
+        by = "nvmath, cuFFT" if tools.on_device else "nvmath, CPU"
+        rows.append(judged(title, by, relative_error(got, reference.fft(exact(x))), bound_of(dtype, n)))
+    return rows
+
+
+def timed_rows(tools: Tools, size: int, limit: Limit) -> list[Row]:
+    """Transform a batch of many short rows, and a square: what memory allows, or nearly."""
+    if not (tools.on_device and timing.available()):
+        return []
+    rows = []
+    cases = {
+        f"{size} rows of {size}": ((size, size), -1),
+        f"2-D {size} x {size}": ((size, size), None),
+    }
+    for title, (shape, axes) in cases.items():
+        x = cuda.to_device(numbers(shape, np.complex64))
+        out = cuda.empty(shape, np.complex64)
+
+        def work(x: Any = x, out: Any = out, axes: Any = axes) -> object:
+            return tools.fft(x, out, axes=axes)
+
+        work()
+        total = complex(tools.get(out[0, :1])[0]) if axes is None else complex(tools.get(out[:1, 0])[0])
+        source = x.to_host()
+        mean = source.sum(dtype=complex) if axes is None else source[0].sum(dtype=complex)
+        # The first element is the sum.
+        error = abs(total - mean) / float(np.linalg.norm(source if axes is None else source[0]))
+        rows.append(
+            judged(
+                title,
+                tools.by("fft"),
+                error,
+                4 * bound_of(np.complex64, source.size),
+                work=work,
+                amount=2 * source.nbytes,
+                limit=limit,
+                host=True,
+            )
+        )
+    return rows
+
+
+def poisson_row(tools: Tools, n: int) -> Row:
+    """Solve the equation Δu = f on a periodic square: transform, divide, transform back.
+
+    The spectrum is divided by a kernel, on whatever driver there is.
+    """
+    grid = 2 * np.pi * np.arange(n) / n
+    x, y = np.meshgrid(grid, grid)
+    # A wave that the grid holds: what is left is rounding alone.
+    u = np.sin(x) * np.cos(y)
+    f = -2 * u
+    spectrum = tools.rfft(tools.put(f), axes=(0, 1))
+    on_device = spectrum if tools.on_device else cuda.to_device(spectrum)
+    columns = n // 2 + 1
+    blocks = (blocks_for(columns, BLOCK[0]), blocks_for(n, BLOCK[1]))
+    load("fft")["poisson"][blocks, BLOCK](on_device, n)
+    divided = on_device if tools.on_device else on_device.to_host()
+    got = tools.get(tools.irfft(divided, axes=(0, 1), length=n, overwrite=True))
+    note = "its right-hand side is one wave, so that nothing but rounding is left"
+    error = relative_error(got, u)
+    return judged("Poisson's equation", f"{tools.by('fft')}, kernel", error, bound_of(np.float64, n * n), note=note)
+
+
+def length_curve() -> Curve:
+    """Measure the time of a batch of 2^24 points against the transform's length, with small factors and prime."""
+    return Curve(
+        "lengths", "points of a transform", "ns a point",
+        {"factors 2, 3, 5, 7": points_of(SMOOTH), "primes": points_of(PRIMES)}, logarithmic="xy",
+    )  # fmt: skip
+
+
+def points_of(lengths: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Measure nanoseconds a point for transforms of some lengths."""
+    points = []
+    for length in lengths:
+        count = max(1, POINTS // length)
+        x, out = (cuda.zeros((count, length), np.complex64) for _ in range(2))
+        ms = timing.median_ms(transform(x, out))
+        points.append((float(length), 1e6 * ms / x.size))
+    return points
+
+
+def transform(x: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:
+    """Return a function that queues the transform of rows."""
+    from .fourier import fft
+
+    return lambda: fft(x, out)

@@ -1,0 +1,271 @@
+"""Solve with cuSOLVER: every factorization with its residual, fits, a matrix as hard as any, and singular ones.
+
+On the software driver, where NumPy and SciPy stand in for the libraries, and nothing is timed:
+
+    $ library-tour run solver
+    solver: cuSOLVER's factorizations, judged by their residuals
+    size 48: rows and columns of the matrices
+    limit: multiply-adds in float64
+                              by                 error  bound  check
+    ────────────────────────────────────────────────────────────────
+    LU float32                LAPACK           0.00547   30.0  right
+    Cholesky float32          LAPACK           0.00903   30.0  right
+    triangular float32        LAPACK           0.00194   30.0  right
+    QR float32                LAPACK           0.00608   30.0  right
+    SVD float32               LAPACK             0.209   30.0  right
+    eigh float32              LAPACK            0.0799   30.0  right
+    LU float64                LAPACK           0.00716   30.0  right
+    Cholesky float64          LAPACK           0.00831   30.0  right
+    triangular float64        LAPACK           0.00163   30.0  right
+    QR float64                LAPACK            0.0448   30.0  right
+    SVD float64               LAPACK             0.307   30.0  right
+    eigh float64              LAPACK             0.100   30.0  right
+    LU complex128             LAPACK            0.0143   30.0  right
+    Cholesky complex128       LAPACK           0.00921   30.0  right
+    triangular complex128     LAPACK           0.00190   30.0  right
+    QR complex128             LAPACK            0.0529   30.0  right
+    SVD complex128            LAPACK             0.240   30.0  right
+    eigh complex128           LAPACK             0.132   30.0  right
+    nvmath, LU float64
+    sparse direct             SciPy's SuperLU  1.4e-04   30.0  right
+    least squares, degree 3   LAPACK, kernel   0.00577   30.0  right
+    least squares, degree 15  LAPACK, kernel   0.00103   30.0  right
+    Hilbert's matrix, n = 12  LAPACK, kernel   0.00944   30.0  right
+    nvmath, LU float64: not run here: "nvml" is an NVIDIA driver library and can
+    only be found via system search. Ensure the NVIDIA display driver is installed.
+    The extra `cu13` brings it: cudart-py[cu13]
+    least squares, degree 3: condition 8.1e+00, coefficients off by 5.0e-16
+    least squares, degree 15: condition 2.2e+05, coefficients off by 6.1e-12
+    Hilbert's matrix, n = 12: condition 1.6e+16, solution off by 3.0e-01
+    Residuals are over norm x n x eps, as LAPACK's own tests have them, and satisfy
+    below 30. The fit of a high degree and Hilbert's matrix have small residuals
+    too: it is the solutions that are off, by the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+from cudart_py.ceilings import measured_ceiling
+
+from .. import timing
+from ..checks import refusal
+from ..device_code import load
+from ..stop import Check, Limit, Result, Row, Size
+from .bindings import NotPositiveDefiniteError, SingularMatrixError
+from .judgement import extra_row, judged, relative_error
+from .tools import Tools
+
+TITLE = "cuSOLVER's factorizations, judged by their residuals"
+SIZE = Size("rows and columns of the matrices", full=2048, small=48, least=4)
+CHECKED = 128
+# What LAPACK's own tests ask for: a residual over norm x n x eps.
+SATISFIED = 30.0
+HILBERT = 12
+DEGREES = (3, 15)
+
+Array = NDArray[Any]
+
+
+def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return normal numbers of a dtype."""
+    random = np.random.default_rng()
+    values: Array = random.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * random.standard_normal(shape)
+    return values.astype(dtype)
+
+
+def positive(n: int, dtype: Any) -> Array:
+    """Return a Hermitian positive definite matrix."""
+    a = numbers((n, n), dtype)
+    product: Array = a @ a.conj().T / dtype(n) + np.eye(n, dtype=dtype)
+    return product
+
+
+def residual(left: Array, right: Array, scale: float, n: int, dtype: Any) -> float:
+    """Return the norm of a difference, computed in extended precision, over scale x n x eps."""
+    wide = np.clongdouble if left.dtype.kind == "c" else np.longdouble
+    found = float(np.linalg.norm((left.astype(wide) - right.astype(wide)).ravel()))
+    return found / (scale * n * float(np.finfo(dtype).eps))
+
+
+def norm(x: Array) -> float:
+    """Return the Frobenius norm."""
+    return float(np.linalg.norm(x.ravel()))
+
+
+def wide(x: Array) -> Array:
+    """Return numbers in extended precision."""
+    return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every solver at a small size, and time them at the full one."""
+    tools = Tools()
+    n = min(size, CHECKED)
+    limit = Limit("multiply-adds in float64", "TFLOP/s")
+    if timing.available():
+        limit = Limit(limit.name, limit.unit, 1e-12 * measured_ceiling(device, "fp64"))
+    dtypes = (np.float32, np.float64, np.complex128)
+    rows = [row for dtype in dtypes for row in solver_rows(tools, n, size, dtype, limit)]
+    rows += [high_level_row(tools, n), sparse_row(tools, n)]
+    rows += [fit_row(tools, degree) for degree in DEGREES]
+    rows.append(hilbert_row(tools))
+    notes = [
+        "Residuals are over norm x n x eps, as LAPACK's own tests have them, and satisfy below 30. The fit of a high "
+        "degree and Hilbert's matrix have small residuals too: it is the solutions that are off, by the condition."
+    ]
+    return Result(rows, limit, checks=refusals(tools), notes=notes)
+
+
+def solver_rows(tools: Tools, n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
+    """Solve and factor with each method."""
+    if dtype != np.float64:
+        limit = Limit("", limit.unit)  # it is that of another precision
+    by, name = tools.by("solver"), np.dtype(dtype).name
+    a, spd, b = numbers((n, n), dtype), positive(n, dtype), numbers((n, 3), dtype)
+    tall = numbers((2 * n, n), dtype)
+    place = {"a": tools.put(a), "spd": tools.put(spd), "b": tools.put(b), "tall": tools.put(tall)}
+    work = timed_work(tools, size, dtype)
+    errors: dict[str, float] = {}
+
+    x = tools.get(tools.solve(place["a"], place["b"]))
+    errors["LU"] = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, dtype)
+    factor = tools.get(tools.cholesky(place["spd"]))
+    errors["Cholesky"] = residual(wide(factor) @ wide(factor).conj().T, spd, norm(spd), n, dtype)
+    lower = np.tril(a) + n * np.eye(n, dtype=dtype)
+    x = tools.get(tools.solve_triangular(tools.put(lower), place["b"]))
+    errors["triangular"] = residual(wide(lower) @ wide(x), b, norm(lower) * norm(x), n, dtype)
+    q, r = (tools.get(part) for part in tools.qr(place["tall"]))
+    back = residual(wide(q) @ wide(r), tall, norm(tall), n, dtype)
+    straight = residual(wide(q).conj().T @ wide(q), np.eye(n), norm(q), n, dtype)
+    errors["QR"] = max(back, straight)
+    u, s, vh = (tools.get(part) for part in tools.svd(place["tall"]))
+    back = residual(wide(u) * s @ wide(vh), tall, norm(tall), n, dtype)
+    # Against LAPACK's values: those of a matrix move by no more than its perturbation.
+    values = residual(s, np.linalg.svd(tall, compute_uv=False), norm(tall), n, dtype)
+    errors["SVD"] = max(back, values)
+    w, v = (tools.get(part) for part in tools.eigh(place["spd"]))
+    back = residual(wide(spd) @ wide(v), wide(v) * w, norm(spd), n, dtype)
+    errors["eigh"] = max(back, residual(w, np.linalg.eigvalsh(spd), norm(spd), n, dtype))
+    return [
+        judged(
+            f"{title} {name}", by, error, SATISFIED, work=work.get(title), amount=operations(title, size), limit=limit
+        )
+        for title, error in errors.items()
+    ]
+
+
+def operations(title: str, n: int) -> float:
+    """Return the operations of a factorization of real numbers; 0 where they depend on the numbers."""
+    return {"LU": 2 / 3, "Cholesky": 1 / 3, "triangular": 1.0, "QR": 4 - 4 / 3}.get(title, 0.0) * float(n) ** 3
+
+
+def timed_work(tools: Tools, size: int, dtype: Any) -> dict[str, Callable[[], object]]:
+    """Return what is timed for each method, on square matrices of the full size; nothing without a GPU's clock."""
+    if not (tools.on_device and timing.available()) or np.dtype(dtype).kind == "c":
+        return {}
+    a, spd = cuda.to_device(numbers((size, size), dtype)), cuda.to_device(positive(size, dtype))
+    b = cuda.to_device(numbers((size, size), dtype))
+    return {
+        "LU": lambda: tools.solve(a, b[:, 0:1]),
+        "Cholesky": lambda: tools.cholesky(spd),
+        "triangular": lambda: tools.solve_triangular(spd, b),
+        "QR": lambda: tools.qr(a),
+        "SVD": lambda: tools.svd(a),
+        "eigh": lambda: tools.eigh(spd),
+    }
+
+
+def high_level_row(tools: Tools, n: int) -> Row:
+    """Solve with nvmath.linalg, of operands on the host; it has LU alone, and on a GPU alone."""
+    name = "nvmath, LU float64"
+    a, b = numbers((n, n), np.float64), numbers((n, 3), np.float64)
+    try:
+        import nvmath
+
+        x = nvmath.linalg.direct_solver(a, b)
+    except (ImportError, RuntimeError) as error:
+        return extra_row(name, "cu13", error)
+    found = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64)
+    return judged(name, "nvmath, cuSOLVER", found, SATISFIED)
+
+
+def sparse_row(tools: Tools, n: int) -> Row:
+    """Solve with a sparse matrix directly: nvmath's face of cuDSS, on a GPU alone; else SciPy's SuperLU."""
+    from scipy.sparse.linalg import spsolve
+
+    from .sparse import laplacian
+
+    name = "sparse direct"
+    a = laplacian(n).astype(np.float64)
+    b = numbers((n * n,), np.float64)
+    if tools.on_device:
+        try:
+            from nvmath.sparse.advanced import direct_solver
+
+            x, by = np.asarray(direct_solver(a.tocsr(), b)), "nvmath, cuDSS"
+        except (ImportError, RuntimeError, TypeError) as error:
+            return extra_row(name, "cu13", error)
+    else:
+        x, by = spsolve(a.tocsc(), b), "SciPy's SuperLU"
+    size = 8.0  # the Laplacian's norm
+    found = residual(a.astype(np.longdouble) @ wide(x), b, size * norm(x), n * n, np.float64)
+    return judged(name, by, found, SATISFIED)
+
+
+def fit_row(tools: Tools, degree: int) -> Row:
+    """Fit a polynomial to values of one by QR: the matrix of powers is made by a kernel.
+
+    With high degrees the powers look alike, the condition number grows, and with it what rounding does to the
+    coefficients; the values of the fit stay right.
+    """
+    points = np.linspace(-1, 1, 200)
+    coefficients = np.ones(degree + 1)
+    matrix = cuda.empty((points.size, degree + 1), np.float64)
+    load("solver")["vandermonde"][1, 256](cuda.to_device(points), matrix, *matrix.shape)
+    powers = matrix.to_host()
+    values = powers @ coefficients
+    x = tools.get(tools.lstsq(matrix if tools.on_device else powers, tools.put(values)))
+    condition = float(np.linalg.cond(powers))
+    off = relative_error(x, coefficients)
+    left = wide(powers).T @ (wide(powers) @ wide(x) - wide(values))
+    found = norm(left) / (norm(powers) * norm(values) * points.size * float(np.finfo(float).eps))
+    note = f"condition {condition:.1e}, coefficients off by {off:.1e}"
+    return judged(f"least squares, degree {degree}", f"{tools.by('solver')}, kernel", found, SATISFIED, note=note)
+
+
+def hilbert_row(tools: Tools) -> Row:
+    """Solve with Hilbert's matrix, made by a kernel: the residual is small and the solution is not right."""
+    n = HILBERT
+    matrix = cuda.empty((n, n), np.float64)
+    load("solver")["hilbert"][1, (16, 16)](matrix, n)
+    a = matrix.to_host()
+    b = (wide(a) @ np.ones(n)).astype(np.float64)
+    x = tools.get(tools.solve(matrix if tools.on_device else a, tools.put(b)))
+    found = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64)
+    off = relative_error(x, np.ones(n))
+    note = f"condition {np.linalg.cond(a):.1e}, solution off by {off:.1e}"
+    return judged(f"Hilbert's matrix, n = {n}", f"{tools.by('solver')}, kernel", found, SATISFIED, note=note)
+
+
+def refusals(tools: Tools) -> list[Check]:
+    """Give the solvers what has no solution."""
+    singular, indefinite = np.diag([1.0, 2.0, 0.0, 4.0]), np.diag([1.0, 2.0, -3.0, 4.0])
+    b = np.ones(4)
+    return [
+        refusal(
+            "a singular matrix is refused, and its pivot named", SingularMatrixError,
+            lambda: tools.solve(tools.put(singular), tools.put(b)),
+        ),
+        refusal(
+            "a matrix that is not positive definite is refused, and its minor named", NotPositiveDefiniteError,
+            lambda: tools.cholesky(tools.put(indefinite)),
+        ),
+    ]  # fmt: skip
