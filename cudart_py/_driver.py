@@ -42,13 +42,11 @@ _selected: str | None = None
 _is_forked = False
 
 
-class _Raw:
-    """The chosen driver's functions, kept as attributes from their first use on."""
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(_choose(), name)
-        setattr(self, name, value)
-        return value
+def _keep_raw(name: str) -> Any:
+    """Find one of the chosen driver's functions, and keep it as an attribute of `raw` from then on."""
+    value = getattr(_choose(), name)
+    setattr(raw, name, value)
+    return value
 
 
 class _Api:
@@ -60,7 +58,10 @@ class _Api:
         return value
 
 
-raw: Any = _Raw()
+# A module, because Python reads the attributes of modules several times as fast as those of an object that finds
+# them by a method.
+raw: Any = ModuleType("raw")
+raw.__getattr__ = _keep_raw
 api: Any = _Api()
 
 
@@ -168,6 +169,7 @@ def _after_fork() -> None:
     _is_forked = True
     # The cached functions would go round the check in _choose.
     raw.__dict__.clear()
+    raw.__getattr__ = _keep_raw
     api.__dict__.clear()
 
 

@@ -76,9 +76,13 @@ class Handle:
     def close(self) -> None:
         """Give the handle back; a second call does nothing."""
         global generation
-        with _closing:
+        # By hand, which takes half as long as `with`.
+        _closing.acquire()
+        try:
             value, self._value = self._value, None
             generation += 1
+        finally:
+            _closing.release()
         if value is not None and self._owned:
             self._release(value)
 
@@ -94,8 +98,12 @@ class Handle:
         self.close()
 
     def __del__(self, _forked: Any = _driver.forked) -> None:
-        # _value is missing when the constructor failed before the driver made anything.
-        if _exiting is not False or getattr(self, "_value", None) is None or _forked():
+        try:
+            if self._value is None:
+                return
+        except AttributeError:  # the constructor failed before the driver made anything
+            return
+        if _exiting is not False or _forked():
             return
         if in_host_function and threading.get_ident() in in_host_function:
             postponed.append(self)

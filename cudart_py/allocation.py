@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import errors
 from ._driver import api, raw
 from ._lifetime import Handle
 from .capture import captures, defer, refuse
-from .device import Device, activated, current_device, is_current
+from .device import Device, activated, current_device
+from .device import _thread as this_thread
 from .stream import Stream, legacy_default
 
 if TYPE_CHECKING:
@@ -21,9 +21,12 @@ __all__ = ["Allocation", "BorrowedAllocation", "PitchedAllocation", "PoolAllocat
 class Allocation(Handle):
     """Bytes of device memory; arrays and their views share one."""
 
-    __slots__ = ("device", "nbytes", "stream")
+    __slots__ = ("device", "home", "nbytes", "stream")
 
     device: Device
+    # The device while the memory may be used, False from its end on: what is done often asks both at once. Not None,
+    # which is the device of a thread that has done nothing yet.
+    home: Device | Literal[False]
     nbytes: int
     stream: Stream
 
@@ -50,7 +53,7 @@ class PoolAllocation(Allocation):
         device = stream._device
         if device is None:
             device = current_device()
-        self.device = device
+        self.device = self.home = device
         self.nbytes = nbytes
         self.stream = stream
         source = device._pool if pool is None else pool
@@ -60,8 +63,10 @@ class PoolAllocation(Allocation):
             return
         if captures:
             refuse(stream.handle, "an allocation", "allocate before the capture begins")
-        native = stream._native if stream._value is not None and stream._native is not None else stream.native
-        if pool is None and is_current(device):
+        native = stream._native
+        if native is None:
+            native = stream.native
+        if pool is None and this_thread.device is device:
             result = raw.cuMemAllocAsync(nbytes, native)
         else:
             with activated(device):
@@ -69,9 +74,10 @@ class PoolAllocation(Allocation):
                     result = raw.cuMemAllocAsync(nbytes, native)
                 else:
                     result = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
-        if result[0]:
-            raise self._failure(result[0], pool)
-        self._value = int(result[1])
+        status, self._value = result
+        if status:
+            self._value = None
+            raise self._failure(status, pool)
 
     def _failure(self, status: Any, pool: MemoryPool | None) -> errors.CudaError:
         with activated(self.device):
@@ -81,16 +87,22 @@ class PoolAllocation(Allocation):
             return out_of_memory(status, call, self.nbytes, pool)
 
     def _release(self, value: Any) -> None:
-        if not value:
+        self.home = False
+        native = self.stream._native
+        if native is None or captures or not self.nbytes or this_thread.device is not self.device:
+            self._release_carefully(value)
             return
-        # A captured free would free again at every launch of the graph.
-        if captures and defer(self.stream._value or 0, functools.partial(self._release, value)):
+        (status,) = raw.cuMemFreeAsync(value, native)
+        if status:
+            raise errors.failure(status, "cuMemFreeAsync")
+
+    def _release_carefully(self, value: Any) -> None:
+        """Free the memory whatever is current, captured or closed."""
+        if not self.nbytes:
             return
         stream = self.stream
-        if stream._value is not None and stream._native is not None and is_current(self.device):
-            (status,) = raw.cuMemFreeAsync(value, stream._native)
-            if status:
-                raise errors.failure(status, "cuMemFreeAsync")
+        # A captured free would free again at every launch of the graph.
+        if captures and defer(stream._value or 0, lambda: self._release_carefully(value)):
             return
         with activated(self.device):
             if stream.closed:
@@ -111,7 +123,7 @@ class PitchedAllocation(Allocation):
     def __init__(self, width: int, height: int, itemsize: int) -> None:
         self._value = None
         self._owned = True
-        self.device = current_device()
+        self.device = self.home = current_device()
         self.stream = legacy_default
         # The driver takes 4, 8 and 16 only: the widest access of a kernel that the rows must suit.
         access = max(size for size in (4, 8, 16) if size == 4 or itemsize % size == 0)
@@ -122,6 +134,7 @@ class PitchedAllocation(Allocation):
         self.nbytes = self.pitch * height
 
     def _release(self, value: Any) -> None:
+        self.home = False
         with activated(self.device):
             api.cuMemFree(value)
 
@@ -134,10 +147,15 @@ class BorrowedAllocation(Allocation):
     def __init__(self, pointer: int, nbytes: int, device: Device, owner: Any) -> None:
         self._value = pointer
         self._owned = False
-        self.device = device
+        self.device = self.home = device
         self.stream = legacy_default
         self.nbytes = nbytes
         self.owner = owner
+
+    def close(self) -> None:
+        """Let no array use the memory any more."""
+        self.home = False
+        super().close()
 
 
 def out_of_memory(status: Any, call: str, requested: int, pool: MemoryPool | None = None) -> errors.CudaError:

@@ -31,7 +31,7 @@ class DeviceArray:
     An array of size 0 has the pointer 0.
     """
 
-    __slots__ = ("__weakref__", "_allocation", "_flat", "_is_view", "_pointer", "dtype", "shape", "strides")
+    __slots__ = ("__weakref__", "_allocation", "_flat", "_is_view", "_native", "_pointer", "_strides", "dtype", "shape")
 
     def __init__(
         self,
@@ -47,19 +47,19 @@ class DeviceArray:
         self._is_view = is_view
         self.shape = shape
         self.dtype = dtype
-        itemsize = dtype.itemsize
+        # None stands for those of a contiguous array, which few ask for.
+        self._strides = strides
+        # What the bindings take fastest as the address: their own object, where there is one.
+        self._native = allocation._value
+        if not is_view and strides is None:
+            self._flat = allocation.nbytes
+            self._pointer = int(self._native)
+            return
         # The bytes of an array known to be in one piece, 0 for others.
-        self._flat = 0
-        if strides is not None:
-            self.strides = strides
-        elif len(shape) == 1:
-            self.strides = (itemsize,)
-            self._flat = shape[0] * itemsize
-        else:
-            self.strides = _shapes.contiguous_strides(shape, itemsize)
-            self._flat = math.prod(shape) * itemsize
-        value = allocation._value
-        self._pointer = 0 if 0 in shape else (allocation.handle if value is None else value) + offset
+        self._flat = math.prod(shape) * dtype.itemsize if strides is None else 0
+        self._pointer = 0 if 0 in shape else allocation.handle + offset
+        if offset or not self._pointer:
+            self._native = self._pointer
 
     @classmethod
     def borrow(
@@ -92,6 +92,13 @@ class DeviceArray:
         return cls(allocation, sizes, kind, steps)
 
     # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes from one element to the next along each axis."""
+        if self._strides is None:
+            self._strides = _shapes.contiguous_strides(self.shape, self.dtype.itemsize)
+        return self._strides
 
     @property
     def pointer(self) -> int:
@@ -303,7 +310,7 @@ class DeviceArray:
 
 def _closed_allocation() -> Allocation:
     allocation = BorrowedAllocation.__new__(BorrowedAllocation)
-    allocation._value, allocation._owned, allocation.stream = None, False, legacy_default
+    allocation._value, allocation._owned, allocation.home, allocation.stream = None, False, False, legacy_default
     return allocation
 
 
@@ -320,20 +327,31 @@ def empty(
     legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
     OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
     """
-    sizes = (shape,) if shape.__class__ is int and shape >= 0 else _shapes.as_shape(shape)
     try:
-        kind = _known_dtype(dtype)  # type: ignore[arg-type]  # what cannot be hashed raises
+        kind, itemsize = _known_dtype(dtype)  # type: ignore[arg-type]  # what cannot be hashed raises
     except TypeError:  # it cannot be hashed, or is wrong
-        kind = _shapes.as_dtype(dtype)
+        kind, itemsize = _sized(dtype)
+    if type(shape) is int and shape >= 0:
+        sizes: tuple[int, ...] = (shape,)
+        nbytes = shape * itemsize
+    else:
+        sizes = _shapes.as_shape(shape)
+        nbytes = math.prod(sizes) * itemsize
     where = legacy_default if stream is None else stream
     if pool is not None and pool.device is not where.device:
         raise ValueError(
             f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {where.device.ordinal}"
         )
-    return DeviceArray(PoolAllocation(math.prod(sizes) * kind.itemsize, where, pool), sizes, kind)
+    return DeviceArray(PoolAllocation(nbytes, where, pool), sizes, kind)
 
 
-_known_dtype = functools.lru_cache(128)(_shapes.as_dtype)
+def _sized(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:
+    """Return the dtype and its bytes."""
+    kind = _shapes.as_dtype(dtype)
+    return kind, kind.itemsize
+
+
+_known_dtype = functools.lru_cache(128)(_sized)
 
 
 def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import errors
+from . import debugging, errors
 from ._driver import api
 
 __all__ = [
@@ -63,6 +63,7 @@ class Capture:
         self.events: set[int] = set()
         self._later: list[Callable[[], None]] = []
         captures[_key(handle)] = self
+        debugging.state.last = None
 
     def hold(self, what: str, objects: tuple[Any, ...]) -> None:
         """Keep objects alive with the graph."""
@@ -159,6 +160,7 @@ def note_wait(event: int, stream: int) -> None:
     for capture in set(captures.values()):
         if event in capture.events:
             captures[_key(stream)] = capture
+            debugging.state.last = None
 
 
 @contextmanager

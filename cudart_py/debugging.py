@@ -62,6 +62,9 @@ class _State:
     def __init__(self) -> None:
         self.enabled = os.environ.get("CUDART_PY_DEBUG", "") not in ("", "0")
         self.log: deque[LaunchRecord | GraphRecord | _Synchronized] = deque(maxlen=256)
+        # The end of the log, if the same launch again needs no more than the driver's call: it is not logged twice.
+        # None when there is a capture, in debug mode, and after every synchronisation.
+        self.last: LaunchRecord | GraphRecord | None = None
 
 
 state = _State()
@@ -72,6 +75,7 @@ def debug() -> Iterator[None]:
     """Synchronise after every launch inside, so that an error names the kernel that made it."""
     before = state.enabled
     state.enabled = True
+    state.last = None
     try:
         yield
     finally:
@@ -84,6 +88,7 @@ _synchronized = functools.lru_cache(maxsize=64)(_Synchronized)
 def note_synchronized(device: int, stream: int | None) -> None:
     """Note that a stream (None: the whole device) was synchronised without an error."""
     state.log.append(_synchronized(device, stream))
+    state.last = None
 
 
 def wait_for(record: LaunchRecord | GraphRecord, device: Device) -> None:

@@ -10,7 +10,8 @@ from . import errors
 from ._driver import api, raw
 from ._lifetime import Handle
 from .capture import captures, note_recorded
-from .device import Device, activated, current_device, is_current
+from .device import Device, activated, current_device
+from .device import _thread as this_thread
 from .stream import Stream, finished, legacy_default
 
 __all__ = ["Event", "Timer", "timed"]
@@ -65,14 +66,16 @@ class Event(Handle):
     def record(self, stream: Stream | None = None) -> Event:
         """Put the mark behind the stream's work so far and return the event (cuEventRecord)."""
         stream = legacy_default if stream is None else stream
-        mark, native = self._native, stream._native
-        if self._value is None or native is None or stream._value is None:
-            mark, native = self.native, stream.native
-        if is_current(stream._device):
-            (status,) = raw.cuEventRecord(mark, native)
+        native = stream._native
+        if self._value is None or native is None:
+            self.handle  # noqa: B018  # raises when closed
+            native = stream.native
+        here = this_thread.device
+        if here is not None and (here is stream._device or stream._device is None):
+            (status,) = raw.cuEventRecord(self._native, native)
         else:
             with activated(stream.device):
-                (status,) = raw.cuEventRecord(mark, native)
+                (status,) = raw.cuEventRecord(self._native, native)
         if status:
             raise errors.failure(status, "cuEventRecord")
         self._recorded = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,11 @@ from ._driver import api, raw
 from .array import DeviceArray
 from .capture import captures, hold
 from .copies import memcpy
-from .device import activated, is_current
+from .device import _thread as this_thread
+from .device import activated
 from .stream import Stream, legacy_default, stream_handle
 
 __all__ = ["fill", "fill_bytes", "memset"]
-
-_NAMES = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 
 
 def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
@@ -28,36 +27,44 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
     `full`. Without `stream` the fill goes to the legacy default stream, and like cudaMemset returns
     before it is done. Raises ValueError if the value does not fit the dtype, TypeError for other types.
     """
-    if not isinstance(dst, DeviceArray):
+    if type(dst) is not DeviceArray and not isinstance(dst, DeviceArray):  # the first is the faster
         raise TypeError(f"dst is a DeviceArray, not {type(dst).__name__}")
     # Two floats may be equal and not the same, as 0.0 and -0.0; ints are kept.
-    word, width = _int_pattern(dst.dtype, value) if value.__class__ is int else _pattern(dst.dtype, value)
+    kept = _int_patterns[dst.dtype].get(value) if type(value) is int else None
+    word, width = _pattern(dst.dtype, value) if kept is None else kept
     if word is None:
         raise ValueError(
             f"memset writes 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does not repeat after 32; "
             "use cudart_py.full or copy_from"
         )
-    _set(dst, word, width, stream)
-
-
-def _set_plain(dst: DeviceArray, word: int, width: int, stream: Stream | None) -> bool:
-    """Make the commonest fill in the fewest steps; return False, with nothing done, for all that is different."""
+    # The commonest fill in the fewest steps: of a whole array, on the current device, outside of captures.
     where = legacy_default if stream is None else stream
-    if not isinstance(where, Stream) or where._value is None or captures:
-        return False
-    if not dst._flat or dst._allocation._value is None or not is_current(dst._allocation.device):
-        return False
-    name = _NAMES[width]
-    native = where._native if where._native is not None else where.native
-    (status,) = getattr(raw, name)(dst._pointer, word, dst._flat // width, native)
+    native = where._native if type(where) is Stream or isinstance(where, Stream) else None
+    if native is None:
+        stream_handle(stream)  # raises for what is no open stream
+        native = where.native
+    if captures or not dst._flat or this_thread.device is not dst._allocation.home:
+        _set(dst, word, width, stream)
+        return
+    if width == 4:
+        (status,) = raw.cuMemsetD32Async(dst._native, word, dst._flat // 4, native)
+    elif width == 2:
+        (status,) = raw.cuMemsetD16Async(dst._native, word, dst._flat // 2, native)
+    else:
+        (status,) = raw.cuMemsetD8Async(dst._native, word, dst._flat, native)
     if status:
-        raise errors.failure(status, name)
-    return True
+        raise errors.failure(status, f"cuMemsetD{8 * width}Async")
 
 
 def fill_bytes(dst: DeviceArray, value: int) -> None:
     """Set every byte of the array, in its own stream."""
-    _set(dst, value, 1, dst.stream)
+    native = dst.stream._native
+    if native is None or captures or not dst._flat or this_thread.device is not dst._allocation.home:
+        _set(dst, value, 1, dst.stream)
+        return
+    (status,) = raw.cuMemsetD8Async(dst._native, value, dst._flat, native)
+    if status:
+        raise errors.failure(status, "cuMemsetD8Async")
 
 
 def fill(dst: DeviceArray, value: Any) -> None:
@@ -101,16 +108,22 @@ def _pattern(dtype: np.dtype[Any], value: Any) -> tuple[int | None, int]:
     width = min(dtype.itemsize, 4)
     if dtype.itemsize == 3 or (dtype.itemsize > 4 and raw != raw[:4] * (len(raw) // 4)):
         same = raw == raw[:1] * len(raw)
-        return (raw[0], 1) if same else (None, width)
-    return int.from_bytes(raw[:width], "little"), width
+        pattern: tuple[int | None, int] = (raw[0], 1) if same else (None, width)
+    else:
+        pattern = (int.from_bytes(raw[:width], "little"), width)
+    if type(value) is int:
+        if len(_int_patterns) > _KEPT_PATTERNS or len(_int_patterns[dtype]) > _KEPT_PATTERNS:
+            _int_patterns.clear()
+        _int_patterns[dtype][value] = pattern
+    return pattern
 
 
-_int_pattern = functools.lru_cache(256)(_pattern)
+# The patterns of ints that were asked for, by dtype; to look them up takes half as long as by both together.
+_int_patterns: defaultdict[np.dtype[Any], dict[int, tuple[int | None, int]]] = defaultdict(dict)
+_KEPT_PATTERNS = 100
 
 
 def _set(dst: DeviceArray, word: int, width: int, stream: Stream | None) -> None:
-    if _set_plain(dst, word, width, stream):
-        return
     handle = stream_handle(stream)
     pointer = dst.pointer
     if not dst.size:

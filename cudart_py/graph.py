@@ -176,7 +176,7 @@ class ExecutableGraph(Handle):
         native = stream._native
         if self._checked != _lifetime.generation:
             self._check()
-        if native is None or stream._value is None:
+        if native is None:
             native = stream.native
         if this_thread.device is self._device and (stream._device is None or stream._device is self._device):
             (status,) = raw.cuGraphLaunch(self._native, native)
@@ -184,10 +184,8 @@ class ExecutableGraph(Handle):
             status = self._launch_elsewhere(stream)
         if self._record.stream != stream._value:
             self._record = self._record._replace(stream=stream._value)
-        if status or captures or _debug.enabled:
+        if status or _debug.last is not self._record:
             self._settle(status, stream)
-        else:
-            _log.append(self._record)
 
     def _check(self) -> None:
         """Check that nothing that the graph uses was closed; needed only after something was."""
@@ -210,8 +208,11 @@ class ExecutableGraph(Handle):
     def _settle(self, status: Any, stream: Stream) -> None:
         if status:
             raise errors.failure(status, "cuGraphLaunch", f"The launch was {self._record}")
-        if captures and hold(stream.handle, "a graph", (self,)):
-            return
+        if captures:
+            if hold(stream.handle, "a graph", (self,)):
+                return
+        elif not _debug.enabled:
+            _debug.last = self._record
         _log.append(self._record)
         if _debug.enabled:
             debugging.wait_for(self._record, self._device)

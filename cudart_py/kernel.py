@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._driver import api
 from .device import Device, activated
-from .launch import SIZE_OFFSET, Launch, LaunchShape, Prepared
+from .launch import DATA_OFFSET, Launch, LaunchShape, Prepared, launch_class
 from .launch_attributes import make_config
 from .occupancy import Occupancy, compute, multiprocessor_of
 from .packing import MAX_PARAMETER_BYTES, make_packer
@@ -72,7 +72,8 @@ class Kernel:
             raise ValueError(
                 f"{name} takes {signature.size} bytes of parameters, and {MAX_PARAMETER_BYTES} is the limit"
             )
-        self.pack = make_packer(self, SIZE_OFFSET)
+        self.pack = make_packer(self, DATA_OFFSET)
+        self._launch_class = launch_class(self)
 
     @property
     def handle(self) -> int:
@@ -144,7 +145,7 @@ class Kernel:
                     and (stream._device is prepared.device or stream._device is None)
                     and isinstance(stream, Stream)
                 ):
-                    kept = Launch(prepared, stream)
+                    kept = self._launch_class(prepared, stream)
         except (TypeError, AttributeError):
             kept = None
         # 1.0 and True find what was kept for 1.
@@ -200,7 +201,7 @@ class Kernel:
         handle = where.handle
         self._opt_in(shape.shared_bytes)
         config = make_config(self, shape, handle, cooperative, cluster)
-        return Launch(Prepared(self, shape, handle, config), where)
+        return self._launch_class(Prepared(self, shape, handle, config), where)
 
     def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
         """Return how many blocks of this shape one multiprocessor of the kernel's device holds at once.

@@ -12,18 +12,20 @@ from ._driver import raw
 from .capture import Held, captures, hold
 from .device import _thread as this_thread
 from .device import activated
+from .packing import MISSING, specialized
 from .stream import Stream
 
 if TYPE_CHECKING:
     from .kernel import Kernel
 
-__all__ = ["SIZE_OFFSET", "BoundLaunch", "Launch", "LaunchShape", "Prepared", "dimensions"]
+__all__ = ["DATA_OFFSET", "BoundLaunch", "Launch", "LaunchShape", "Prepared", "dimensions", "launch_class"]
 
 # cuLaunchKernel's `extra`, a list ended by 0: CU_LAUNCH_PARAM_BUFFER_POINTER (1) and the address,
 # CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the address of the size. The bindings name these as pointers only.
-_EXTRA = struct.Struct("<5Q")
-SIZE_OFFSET = _EXTRA.size
-_DATA_OFFSET = SIZE_OFFSET + 8
+# Behind the list come the size and the parameters themselves.
+_HEAD = struct.Struct("<6Q")
+_SIZE_OFFSET = 40
+DATA_OFFSET = _HEAD.size
 
 # What follows is written for speed: a launch is a few microseconds of the driver's, and all that happens here comes
 # on top. So the hot paths look at slots instead of calling properties, and enter `activated` only where they must.
@@ -94,10 +96,11 @@ def dimensions(kernel: Kernel, name: str, value: Any, limits: tuple[int, int, in
 
 def _make_call(nbytes: int, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """Make a buffer for the parameters, and the arguments of a driver call that ends with its address."""
-    buffer = ctypes.create_string_buffer(_DATA_OFFSET + nbytes)
+    buffer = ctypes.create_string_buffer(DATA_OFFSET + nbytes)
     address = ctypes.addressof(buffer)
-    _EXTRA.pack_into(buffer, 0, 1, address + _DATA_OFFSET, 2, address + SIZE_OFFSET, 0)
-    return buffer, (*arguments, address)
+    _HEAD.pack_into(buffer, 0, 1, address + DATA_OFFSET, 2, address + _SIZE_OFFSET, 0, nbytes)
+    # Of all that has a buffer's bytes, a memoryview gives them to a struct fastest.
+    return memoryview(buffer).cast("B"), (*arguments, address)
 
 
 class Prepared:
@@ -112,10 +115,10 @@ class Prepared:
         "attributed",
         "checked",
         "device",
+        "home",
         "idle",
         "kernel",
         "module",
-        "pack",
         "record",
         "shape",
         "stream",
@@ -129,8 +132,9 @@ class Prepared:
         self.device = kernel.device
         self.shape = shape
         self.stream = stream
-        self.pack = kernel.pack
         self.attributed = config is not None
+        # The device on which a launch needs nothing but cuLaunchKernel; False, which no thread has, with attributes.
+        self.home = False if self.attributed else self.device
         self.checked = -1
         # The bindings take handle objects faster than ints, which they would turn into such first.
         function = enums.CUfunction(kernel.handle)
@@ -148,8 +152,8 @@ class Prepared:
         """Make a buffer and the driver call's arguments with it."""
         return _make_call(self.kernel.signature.size, self._arguments)
 
-    def start_elsewhere(self, arguments: tuple[Any, ...]) -> Any:
-        """Launch where another device is current, and return the status."""
+    def start(self, arguments: tuple[Any, ...]) -> Any:
+        """Launch, whatever device is current and with attributes or without, and return the status."""
         with activated(self.device):
             (status,) = (raw.cuLaunchKernelEx if self.attributed else raw.cuLaunchKernel)(*arguments)
         return status
@@ -166,10 +170,13 @@ class Prepared:
         if status:
             call = "cuLaunchKernelEx" if self.attributed else "cuLaunchKernel"
             raise errors.failure(status, call, f"The launch was {self.record}")
-        if captures and hold(self.stream, self.kernel.name, (*arguments, self.module)):
-            return
-        debugging.state.log.append(self.record)
-        if debugging.state.enabled:
+        if captures:
+            if hold(self.stream, self.kernel.name, (*arguments, self.module)):
+                return
+        elif not _debug.enabled:
+            _debug.last = self.record
+        _log.append(self.record)
+        if _debug.enabled:
             debugging.wait_for(self.record, self.device)
 
 
@@ -199,27 +206,8 @@ class Launch:
 
     def __call__(self, *arguments: Any) -> None:
         """Launch with these arguments."""
-        prepared = self._prepared
-        idle = prepared.idle
-        pack = prepared.pack
-        try:
-            call = idle.pop()
-        except IndexError:
-            call = prepared.make_call()
-        pack(call[0], arguments)
-        if prepared.checked != _lifetime.generation or self.stream._value is None:
-            prepared.check(self.stream)
-        if this_thread.device is not prepared.device:
-            status = prepared.start_elsewhere(call[1])
-        elif prepared.attributed:
-            (status,) = raw.cuLaunchKernelEx(*call[1])
-        else:
-            (status,) = raw.cuLaunchKernel(*call[1])
-        idle.append(call)
-        if status or captures or _debug.enabled:
-            prepared.settle(status, arguments)
-        else:
-            _log.append(prepared.record)
+        # Every kernel has a subclass with a method of its own, made by `launch_class`.
+        raise NotImplementedError
 
     def bind(self, *arguments: Any) -> BoundLaunch:
         """Check and pack the arguments once; the result is called with none and keeps them alive."""
@@ -227,6 +215,53 @@ class Launch:
 
     def __repr__(self) -> str:
         return f"<Launch {self._prepared.record}>"
+
+
+# Collecting arguments in a tuple and taking them out again would cost as much as all their checks, and so would
+# another function in between. So each kernel has this method with its own parameters.
+_CALL = """
+def __call__(self, {parameters}/, *more):
+    prepared = self._prepared
+    try:
+        call = prepared.idle.pop()
+    except IndexError:
+        call = prepared.make_call()
+    try:
+        plain = {plain}
+        if plain:
+            pack_into(call[0], {packing})
+    except (AttributeError, ValueError, OverflowError, struct_error):
+        plain = False
+    if more or not plain:
+        pack(call[0], given({arguments}*more))
+    if prepared.checked != lifetime.generation or self.stream._value is None:
+        prepared.check(self.stream)
+    if this_thread.device is prepared.home:
+        (status,) = raw.cuLaunchKernel(*call[1])
+    else:
+        status = prepared.start(call[1])
+    prepared.idle.append(call)
+    if status or debug.last is not prepared.record:
+        prepared.settle(status, given({arguments}))
+"""
+
+
+def launch_class(kernel: Kernel) -> type[Launch]:
+    """Return the class of a kernel's launches, whose call takes the kernel's arguments."""
+
+    def given(*arguments: Any) -> tuple[Any, ...]:
+        return tuple(argument for argument in arguments if argument is not MISSING)
+
+    names = {
+        "debug": _debug,
+        "given": given,
+        "lifetime": _lifetime,
+        "pack": kernel.pack,
+        "raw": raw,
+        "this_thread": this_thread,
+    }
+    call = specialized(_CALL, kernel, DATA_OFFSET, names)
+    return type("Launch", (Launch,), {"__slots__": (), "__call__": call, "__doc__": Launch.__doc__})
 
 
 class BoundLaunch:
@@ -243,7 +278,7 @@ class BoundLaunch:
         self._arguments = arguments
         self._buffer, self._call = self._prepared.make_call()
         self._checked = -1
-        self._prepared.pack(self._buffer, arguments)
+        self._prepared.kernel.pack(self._buffer, arguments)
 
     @property
     def launch(self) -> Launch:
@@ -255,16 +290,12 @@ class BoundLaunch:
         prepared = self._prepared
         if self._checked != _lifetime.generation:
             self._check()
-        if this_thread.device is not prepared.device:
-            status = prepared.start_elsewhere(self._call)
-        elif prepared.attributed:
-            (status,) = raw.cuLaunchKernelEx(*self._call)
-        else:
+        if this_thread.device is prepared.home:
             (status,) = raw.cuLaunchKernel(*self._call)
-        if status or captures or _debug.enabled:
-            prepared.settle(status, self._arguments)
         else:
-            _log.append(prepared.record)
+            status = prepared.start(self._call)
+        if status or _debug.last is not prepared.record:
+            prepared.settle(status, self._arguments)
 
     def _check(self) -> None:
         """Check that nothing that the launch uses was closed; needed only after something was."""

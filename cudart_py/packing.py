@@ -1,6 +1,6 @@
 """Kernel arguments: checked against the C++ signature and packed into the bytes that a launch takes.
 
-Per signature one packer is generated. Its fast path takes the common types as they are; whatever it
+Per kernel the method that launches is generated. It takes the commonest types as they are; whatever it
 does not know goes, with all other arguments, through `convert`, which checks by name and position and
 either converts or says what is wrong.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import os
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,13 +20,18 @@ import numpy as np
 from .array import DeviceArray
 from .host_memory import device_pointer, pinned_owner
 from .pointer import Pointer
-from .signature import Parameter
+from .signature import Parameter, Signature
 from .texture import Texture
 
 if TYPE_CHECKING:
     from .kernel import Kernel
 
-__all__ = ["MAX_PARAMETER_BYTES", "convert", "make_packer"]
+__all__ = ["MAX_PARAMETER_BYTES", "MISSING", "convert", "make_packer", "specialized"]
+
+Packer = Callable[[Any, tuple[Any, ...]], None]
+
+# Stands for an argument that was not given.
+MISSING: Any = object()
 
 # The limit since CUDA 12.1 on devices of compute capability 7.0 and later.
 MAX_PARAMETER_BYTES = 32764
@@ -45,47 +51,59 @@ _FORMATS = {
 }
 
 
-def make_packer(kernel: Kernel, offset: int) -> Callable[[Any, tuple[Any, ...]], None]:
-    """Return the function that checks the arguments of one launch and packs them into a buffer.
+def make_packer(kernel: Kernel, offset: int) -> Packer:
+    """Return the function that checks the arguments of one launch, of any types, and packs them into a buffer.
 
-    It takes the buffer and the arguments. At `offset` it writes the 8-byte size of the parameters, and the
-    parameters behind it.
+    It takes the buffer and the arguments; the parameters begin at `offset`.
+    """
+    pack_into = _struct(kernel.signature).pack_into
+
+    def pack(buffer: Any, arguments: tuple[Any, ...]) -> None:
+        pack_into(buffer, offset, *_convert_all(kernel, arguments))
+
+    return pack
+
+
+def specialized(template: str, kernel: Kernel, offset: int, namespace: dict[str, Any]) -> Callable[..., None]:
+    """Define the function `template`, which takes the kernel's own arguments, and return it.
+
+    In the template stand `{parameters}`, `{arguments}` for all of them behind each other, `{plain}` for the
+    expression that they are of the commonest types and can be packed as they are, and `{packing}` for the
+    arguments of the `pack_into` that does that, which raises AttributeError, ValueError, OverflowError or
+    `struct_error` where only a value is not plain. An argument that is not given is `missing`.
     """
     parameters = kernel.signature.parameters
-    form, position = "<Q", 0
-    for parameter in parameters:
+    names = [f"a{i}" for i in range(len(parameters))]
+    values = [f"a{i}._pointer" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)]
+    source = template.format(
+        parameters="".join(f"{name}=missing, " for name in names),
+        arguments="".join(f"{name}, " for name in names),
+        plain=" and ".join(_plain_test(i, p) for i, p in enumerate(parameters)) or "True",
+        packing=", ".join([str(offset), *values]),
+    )
+    types = {f"t{i}": _numpy_dtype(p) for i, p in enumerate(parameters)}
+    pack_into = _struct(kernel.signature).pack_into
+    space = {
+        **namespace,
+        **types,
+        "device": kernel.device,
+        "missing": MISSING,
+        "pack_into": pack_into,
+        "struct_error": struct.error,
+    }
+    # Named as a file of this package, in which nobody looks for the caller of a launch.
+    file = os.path.join(os.path.dirname(__file__), f"<launch of {kernel.name}>")
+    exec(compile(source, file, "exec"), space)  # the source is ours
+    return space["__call__"]  # type: ignore[no-any-return]  # defined by the template
+
+
+def _struct(signature: Signature) -> struct.Struct:
+    """Return the layout of the parameters."""
+    form, position = "<", 0
+    for parameter in signature.parameters:
         form += "x" * (parameter.offset - position) + _format(parameter)
         position = parameter.offset + parameter.size
-    pack_into = struct.Struct(form).pack_into
-    size = kernel.signature.size
-
-    def convert_all(buffer: Any, arguments: tuple[Any, ...]) -> None:
-        pack_into(buffer, offset, size, *_convert_all(kernel, arguments))
-
-    namespace = {
-        "convert_all": convert_all,
-        "error": struct.error,
-        "pack_into": pack_into,
-        "device": kernel.device,
-        **{f"t{i}": _numpy_dtype(p) for i, p in enumerate(parameters)},
-    }
-    names = [f"a{i}" for i in range(len(parameters))]
-    tests = [_fast_test(i, p) for i, p in enumerate(parameters)]
-    values = [f"a{i}._pointer" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)]
-    # What is not as the fast path expects it lacks an attribute, or is refused by the struct.
-    source = (
-        "def pack(buffer, arguments):\n"
-        "    try:\n"
-        f"        [{', '.join(names)}] = arguments\n"
-        f"        if {' and '.join(filter(None, tests)) or 'True'}:\n"
-        f"            pack_into({', '.join(['buffer', str(offset), str(size), *values])})\n"
-        "            return\n"
-        "    except (AttributeError, ValueError, OverflowError, error):\n"
-        "        pass\n"
-        "    convert_all(buffer, arguments)\n"
-    )
-    exec(compile(source, f"<arguments of {kernel.name}>", "exec"), namespace)  # generated above
-    return namespace["pack"]  # type: ignore[return-value]  # defined by the source
+    return struct.Struct(form)
 
 
 def _format(parameter: Parameter) -> str:
@@ -95,7 +113,7 @@ def _format(parameter: Parameter) -> str:
     return _FORMATS.get(parameter.dtype or "", f"{parameter.size}s")
 
 
-def _fast_test(index: int, parameter: Parameter) -> str:
+def _plain_test(index: int, parameter: Parameter) -> str:
     """Return the expression that is true when an argument can be packed as it is.
 
     Ranges are left to the struct. What passes for a pointer is a DeviceArray: nothing else has `_allocation`.
@@ -105,7 +123,7 @@ def _fast_test(index: int, parameter: Parameter) -> str:
         if parameter.dtype == "bfloat16":
             return "False"
         dtype = f"{name}.dtype is t{index} and " if parameter.dtype is not None else ""
-        return f"{dtype}(m{index} := {name}._allocation)._value is not None and m{index}.device is device"
+        return f"{dtype}{name}._allocation.home is device"
     if parameter.dtype in ("float32", "float64"):
         return f"type({name}) is float"
     if parameter.kind == "bool":

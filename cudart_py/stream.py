@@ -8,7 +8,8 @@ from . import _lifetime, debugging, errors
 from ._driver import api, raw
 from ._lifetime import Handle
 from .capture import captures, note_wait
-from .device import Device, activated, current_device, is_current
+from .device import Device, activated, current_device
+from .device import _thread as this_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,12 +88,10 @@ class Stream(Handle):
     @property
     def native(self) -> Any:
         """The CUstream object, which the bindings take faster than an int; ValueError when closed."""
-        if self._value is None:
-            self.handle  # noqa: B018  # raises
         if self._native is None:
             from cuda.bindings import driver as enums
 
-            self._native = enums.CUstream(self._value)
+            self._native = enums.CUstream(self.handle)
         return self._native
 
     @property
@@ -123,8 +122,11 @@ class Stream(Handle):
 
     def _ask(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
         """Call a function of the driver with this stream, its device current, and return the status."""
-        native = self._native if self._value is not None and self._native is not None else self.native
-        if is_current(self._device):
+        native = self._native
+        if native is None:
+            native = self.native
+        here = this_thread.device
+        if here is not None and (here is self._device or self._device is None):
             return function(native, *arguments)[0]
         with activated(self.device):
             return function(native, *arguments)[0]
@@ -153,7 +155,11 @@ class Stream(Handle):
             return
         if not other._recorded:
             raise errors.EventNotRecordedError("cannot wait for an event that was never recorded")
-        status = self._ask(raw.cuStreamWaitEvent, other.native, 0)
+        native = self._native
+        if native is not None and other._value is not None and this_thread.device is self._device:
+            (status,) = raw.cuStreamWaitEvent(native, other._native, 0)
+        else:
+            status = self._ask(raw.cuStreamWaitEvent, other.native, 0)
         if status:
             raise errors.failure(status, "cuStreamWaitEvent")
         if captures:
@@ -205,6 +211,11 @@ class Stream(Handle):
         from .access_policy import AccessPolicy
 
         return AccessPolicy(self, array, hit_ratio, hit, miss)
+
+    def close(self) -> None:
+        """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy)."""
+        super().close()
+        self._native = None
 
     def _release(self, value: Any) -> None:
         api.cuStreamDestroy(value)
