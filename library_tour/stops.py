@@ -36,7 +36,7 @@ COURSE = (
 )
 
 # Each is a module of library_tour/libraries.
-LIBRARIES: tuple[str, ...] = ()
+LIBRARIES = ("gemm", "fft", "sparse", "solver", "rand")
 
 
 class UnknownStopError(LookupError):
@@ -51,7 +51,7 @@ def names() -> tuple[str, ...]:
 def module_name(name: str) -> str:
     """Return the full module name of a stop; raise UnknownStopError for a name that none has."""
     if name not in names():
-        near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, names(), n=3, cutoff=0.6)
         near += [stop for stop in names() if name and name in stop and stop not in near]
         hint = f"did you mean {' or '.join(near)}?" if near else "`library-tour list` names them all"
         raise UnknownStopError(f"there is no stop {name!r}: {hint}")

@@ -1,6 +1,6 @@
 """Transform with cuFFT: all kinds, batches and lengths, and Poisson's equation solved by a division.
 
-On the software driver, where NumPy and SciPy stand in for the libraries, and nothing is timed:
+On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
 
     $ library-tour run fft
     fft: cuFFT of every kind and length, and Poisson's equation
@@ -8,27 +8,27 @@ On the software driver, where NumPy and SciPy stand in for the libraries, and no
     limit: copy bandwidth
                              by               error    bound  check
     ───────────────────────────────────────────────────────────────
-    C2C single               SciPy          9.0e-08  5.6e-06  right
-    C2C single, and back     SciPy          1.3e-07  1.1e-05  right
+    C2C single               SciPy          9.5e-08  5.6e-06  right
+    C2C single, and back     SciPy          1.4e-07  1.1e-05  right
     C2C double               SciPy          1.8e-16  1.0e-14  right
-    C2C double, and back     SciPy          2.6e-16  2.1e-14  right
-    R2C single               SciPy          9.0e-08  5.6e-06  right
-    C2R single, and back     SciPy          1.3e-07  1.1e-05  right
+    C2C double, and back     SciPy          2.5e-16  2.1e-14  right
+    R2C single               SciPy          8.7e-08  5.6e-06  right
+    C2R single, and back     SciPy          1.2e-07  1.1e-05  right
     R2C double               SciPy          1.7e-16  1.0e-14  right
-    C2R double, and back     SciPy          2.6e-16  2.1e-14  right
+    C2R double, and back     SciPy          2.5e-16  2.1e-14  right
     C2C half
     1-D of 3,600             SciPy          2.8e-16  2.1e-14  right
     2-D of 3,600             SciPy          2.5e-16  2.1e-14  right
     3-D of 3,375             SciPy          2.6e-16  2.1e-14  right
     columns                  SciPy          1.5e-16  1.2e-14  right
-    every other of a window  SciPy          1.9e-16  1.2e-14  right
+    every other of a window  SciPy          1.7e-16  1.2e-14  right
     in place                 SciPy          1.8e-16  1.2e-14  right
     length 2^8               SciPy          1.0e-07  7.6e-06  right
     length 3^5               SciPy          1.2e-07  7.6e-06  right
     length 5^3               SciPy          1.1e-07  6.6e-06  right
-    length 7^3               SciPy          1.2e-07  8.0e-06  right
-    length 251, a prime      SciPy          2.1e-07  1.7e-05  right
-    nvmath C2C single        nvmath, CPU    8.9e-08  5.6e-06  right
+    length 7^3               SciPy          1.1e-07  8.0e-06  right
+    length 251, a prime      SciPy          2.2e-07  1.7e-05  right
+    nvmath C2C single        nvmath, CPU    8.8e-08  5.6e-06  right
     nvmath C2C double        nvmath, CPU    2.0e-16  1.0e-14  right
     Poisson's equation       SciPy, kernel  3.4e-16  2.1e-14  right
     C2C half: not run here: SciPy has no transforms of halves

@@ -1,6 +1,6 @@
 """Multiply matrices with cuBLAS: every precision, layout and epilogue, by nvmath's own face and by its bindings.
 
-On the software driver, where NumPy and SciPy stand in for the libraries, and nothing is timed:
+On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
 
     $ library-tour run gemm
     gemm: cuBLAS in every precision, with what follows in the same pass
@@ -9,16 +9,16 @@ On the software driver, where NumPy and SciPy stand in for the libraries, and no
                                 by                       error    bound  check
     ──────────────────────────────────────────────────────────────────────────
     float32                     SciPy's BLAS           1.8e-08  5.9e-06  right
-    float64                     SciPy's BLAS           3.3e-17  1.1e-14  right
-    complex64                   SciPy's BLAS           1.9e-08  2.3e-05  right
+    float64                     SciPy's BLAS           3.4e-17  1.1e-14  right
+    complex64                   SciPy's BLAS           1.8e-08  2.3e-05  right
     complex128                  SciPy's BLAS           3.4e-17  4.3e-14  right
     float16                     NumPy                  2.1e-05  9.8e-04  right
     bfloat16                    NumPy                  1.7e-04  0.00782  right
-    TF32                        NumPy                  2.9e-05  9.8e-04  right
+    TF32                        NumPy                  3.0e-05  9.8e-04  right
     nvmath float32              nvmath, CPU            1.8e-08  5.8e-06  right
-    nvmath float64              nvmath, CPU            3.3e-17  1.1e-14  right
+    nvmath float64              nvmath, CPU            3.4e-17  1.1e-14  right
     nvmath complex64            nvmath, CPU            1.8e-08  2.3e-05  right
-    nvmath complex128           nvmath, CPU            3.3e-17  4.3e-14  right
+    nvmath complex128           nvmath, CPU            3.4e-17  4.3e-14  right
     op N x op T                 SciPy's BLAS           1.8e-08  2.3e-05  right
     op N x op C                 SciPy's BLAS           1.8e-08  2.3e-05  right
     op T x op N                 SciPy's BLAS           1.8e-08  2.3e-05  right
@@ -27,14 +27,14 @@ On the software driver, where NumPy and SciPy stand in for the libraries, and no
     op C x op N                 SciPy's BLAS           1.8e-08  2.3e-05  right
     op C x op T                 SciPy's BLAS           1.8e-08  2.3e-05  right
     op C x op C                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    windows                     SciPy's BLAS           3.4e-17  1.1e-14  right
-    0.5 a b - 2 c               SciPy's BLAS           3.4e-17  1.1e-14  right
-    16 of 12 x 12               NumPy                  2.4e-08  8.3e-07  right
-    bias and ReLU, fused        NumPy                  1.3e-08  7.6e-06  right
-    bias and GELU, fused        NumPy                  1.3e-08  7.6e-06  right
+    windows                     SciPy's BLAS           3.3e-17  1.1e-14  right
+    0.5 a b - 2 c               SciPy's BLAS           3.3e-17  1.1e-14  right
+    16 of 12 x 12               NumPy                  2.1e-08  8.3e-07  right
+    bias and ReLU, fused        NumPy                  1.2e-08  7.6e-06  right
+    bias and GELU, fused        NumPy                  1.2e-08  7.6e-06  right
     bias and GELU, three calls  SciPy's BLAS, kernels  1.3e-08  7.6e-06  right
-    gemv float64                SciPy's BLAS           1.9e-17  1.1e-14  right
-    axpy float64                SciPy's BLAS           6.8e-17  4.4e-16  right
+    gemv float64                SciPy's BLAS           1.5e-17  1.1e-14  right
+    axpy float64                SciPy's BLAS           6.6e-17  4.4e-16  right
     Errors are in the Frobenius norm, over the product of the operands' norms. gemv
     and axpy move a number for every operation or two, and are as fast as memory; a
     product of matrices does n operations with each.

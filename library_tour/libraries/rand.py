@@ -1,6 +1,6 @@
 """Draw random numbers with cuRAND: every generator and distribution, and an integral by chance and by design.
 
-On the software driver, where NumPy and SciPy stand in for the libraries, and nothing is timed:
+On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
 
     $ library-tour run rand
     rand: cuRAND's generators, by chance and by design

@@ -184,7 +184,8 @@ class Generator(Handle):
         device = self.device
         assert device is not None
         where = cuda.legacy_default if stream is None else stream
-        views.check_place(device, out=out)
+        if out.__class__ is not cuda.DeviceArray or out.device is not device or out.closed:
+            views.check_place(device, out=out)
         assert isinstance(out, cuda.DeviceArray)
         views.require_contiguous("out", out)
         if stream is not None and stream.device is not device:

@@ -1,6 +1,6 @@
 """Solve with cuSOLVER: every factorization with its residual, fits, a matrix as hard as any, and singular ones.
 
-On the software driver, where NumPy and SciPy stand in for the libraries, and nothing is timed:
+On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
 
     $ library-tour run solver
     solver: cuSOLVER's factorizations, judged by their residuals
@@ -8,24 +8,24 @@ On the software driver, where NumPy and SciPy stand in for the libraries, and no
     limit: multiply-adds in float64
                               by                 error  bound  check
     ────────────────────────────────────────────────────────────────
-    LU float32                LAPACK           0.00547   30.0  right
-    Cholesky float32          LAPACK           0.00903   30.0  right
-    triangular float32        LAPACK           0.00194   30.0  right
-    QR float32                LAPACK           0.00608   30.0  right
-    SVD float32               LAPACK             0.209   30.0  right
-    eigh float32              LAPACK            0.0799   30.0  right
-    LU float64                LAPACK           0.00716   30.0  right
-    Cholesky float64          LAPACK           0.00831   30.0  right
-    triangular float64        LAPACK           0.00163   30.0  right
-    QR float64                LAPACK            0.0448   30.0  right
-    SVD float64               LAPACK             0.307   30.0  right
-    eigh float64              LAPACK             0.100   30.0  right
-    LU complex128             LAPACK            0.0143   30.0  right
-    Cholesky complex128       LAPACK           0.00921   30.0  right
-    triangular complex128     LAPACK           0.00190   30.0  right
-    QR complex128             LAPACK            0.0529   30.0  right
-    SVD complex128            LAPACK             0.240   30.0  right
-    eigh complex128           LAPACK             0.132   30.0  right
+    LU float32                LAPACK           0.00563   30.0  right
+    Cholesky float32          LAPACK            0.0105   30.0  right
+    triangular float32        LAPACK           0.00181   30.0  right
+    QR float32                LAPACK           0.00618   30.0  right
+    SVD float32               LAPACK             0.244   30.0  right
+    eigh float32              LAPACK            0.0806   30.0  right
+    LU float64                LAPACK           0.00641   30.0  right
+    Cholesky float64          LAPACK           0.00963   30.0  right
+    triangular float64        LAPACK           0.00211   30.0  right
+    QR float64                LAPACK            0.0430   30.0  right
+    SVD float64               LAPACK             0.257   30.0  right
+    eigh float64              LAPACK             0.108   30.0  right
+    LU complex128             LAPACK            0.0120   30.0  right
+    Cholesky complex128       LAPACK           0.00834   30.0  right
+    triangular complex128     LAPACK           0.00171   30.0  right
+    QR complex128             LAPACK            0.0560   30.0  right
+    SVD complex128            LAPACK             0.245   30.0  right
+    eigh complex128           LAPACK             0.133   30.0  right
     nvmath, LU float64
     sparse direct             SciPy's SuperLU  1.4e-04   30.0  right
     least squares, degree 3   LAPACK, kernel   0.00577   30.0  right

@@ -1,6 +1,6 @@
 """Multiply sparse matrices with cuSPARSE: the Laplacian of a grid in every format, and conjugate gradients on it.
 
-On the software driver, where NumPy and SciPy stand in for the libraries, and nothing is timed:
+On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
 
     $ library-tour run sparse
     sparse: cuSPARSE on a grid's Laplacian, and conjugate gradients
@@ -8,14 +8,14 @@ On the software driver, where NumPy and SciPy stand in for the libraries, and no
     limit: copy bandwidth
                                     by       error    bound  check
     ──────────────────────────────────────────────────────────────
-    Laplacian x vector, CSR         SciPy  5.5e-17  1.6e-15  right
-    Laplacian x vector, COO         SciPy  5.6e-17  1.6e-15  right
+    Laplacian x vector, CSR         SciPy  5.2e-17  1.6e-15  right
+    Laplacian x vector, COO         SciPy  4.8e-17  1.6e-15  right
     Laplacian x vector, SELL
-    x 8 vectors (SpMM)              SciPy  5.4e-17  1.6e-15  right
+    x 8 vectors (SpMM)              SciPy  5.5e-17  1.6e-15  right
     x itself (SpGEMM)               SciPy     0.00  1.6e-15  right
-    dense x dense, sampled (SDDMM)  SciPy  3.9e-17  3.1e-15  right
+    dense x dense, sampled (SDDMM)  SciPy  5.8e-17  3.1e-15  right
     dense to sparse                 SciPy     0.00     0.00  right
-    sparse x dense vector           SciPy  1.5e-17  1.7e-14  right
+    sparse x dense vector           SciPy  2.5e-17  1.7e-14  right
     conjugate gradients             SciPy  0.00182     30.0  right
     Laplacian x vector, SELL: not run here: SciPy does not store slices
     conjugate gradients: 288 iterations, on the host; residual over norm x n x eps

@@ -1,0 +1,22 @@
+// Between a transform and its inverse: Poisson's equation is a division there.
+//
+//   poisson   divides each element of a spectrum by -(kx^2 + ky^2), and by the number of points, which neither
+//             transform does; the mean, of which the equation says nothing, becomes zero
+//
+// The spectrum is that of real numbers on a square of length 2 pi: of n columns the first n / 2 + 1.
+
+extern "C" __global__ void poisson(double2* spectrum, int n)
+{
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int columns = n / 2 + 1;
+    if (row >= n || column >= columns)
+        return;
+    double kx = column;
+    double ky = row <= n / 2 ? row : row - n;
+    double square = kx * kx + ky * ky;
+    double factor = square > 0.0 ? -1.0 / (square * n * n) : 0.0;
+    double2* element = spectrum + size_t(row) * columns + column;
+    element->x *= factor;
+    element->y *= factor;
+}

@@ -1,0 +1,66 @@
+// Random numbers where they are used: cuRAND's device functions, and the integral that they are for.
+// The device functions need cuRAND's headers.
+//
+//   bits<State, streams>       some numbers of the host's generator: number i is stream i % streams' at place i / streams
+//   bits_philox                the same for Philox, whose streams give four numbers at a time
+//   uniform<State>             each thread goes on with a state of its own; nothing but the result is in memory
+//   integrand                  the product of |4 x - 2| + a over 1 + a, a = 0, 1, 2...: its integral over the unit cube is 1
+
+#if __has_include(<curand_kernel.h>)
+#include <curand_kernel.h>
+
+template <class State, int streams>
+__global__ void bits(unsigned* out, unsigned long long seed, int first, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    State state;
+    curand_init(seed, (first + i) % streams, (first + i) / streams, &state);
+    out[i] = curand(&state);
+}
+
+extern "C" __global__ void bits_philox(uint4* out, unsigned long long seed, int first, int groups,
+                                       int streams)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= groups)
+        return;
+    curandStatePhilox4_32_10_t state;
+    curand_init(seed, (first + i) % streams, (first + i) / streams * 4ull, &state);
+    out[i] = curand4(&state);
+}
+
+template <class State>
+__global__ void uniform(float* out, unsigned long long seed, int n)
+{
+    int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    State state;
+    curand_init(seed, thread, 0, &state);
+    for (int i = thread; i < n; i += gridDim.x * blockDim.x)
+        out[i] = curand_uniform(&state);
+}
+
+// Philox makes four at once.
+extern "C" __global__ void uniform_philox(float4* out, unsigned long long seed, int groups)
+{
+    int thread = blockIdx.x * blockDim.x + threadIdx.x;
+    curandStatePhilox4_32_10_t state;
+    curand_init(seed, thread, 0, &state);
+    for (int i = thread; i < groups; i += gridDim.x * blockDim.x)
+        out[i] = curand_uniform4(&state);
+}
+
+#endif
+
+// Coordinate k of point i is at k n + i, as a quasi random generator of n points leaves it.
+extern "C" __global__ void integrand(const float* points, float* values, int n, int dimensions)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    float product = 1.0f;
+    for (int k = 0; k < dimensions; k++)
+        product *= (fabsf(4.0f * points[size_t(k) * n + i] - 2.0f) + k) / (1.0f + k);
+    values[i] = product;
+}

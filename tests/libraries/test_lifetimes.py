@@ -1,0 +1,158 @@
+"""What calls leave behind: no memory, no handles, and graphs that keep what they use."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import libraries as lib
+from library_tour.libraries.handles import library_handle, thread_cache
+
+
+def used_bytes() -> int:
+    cuda.Device(0).synchronize()
+    return cuda.Device(0).memory_pool.used
+
+
+def test_repeated_calls_leave_no_memory(libraries, rng):
+    scipy = pytest.importorskip("scipy.sparse")
+    a = cuda.to_device(rng.standard_normal((32, 32)) + 32 * np.eye(32))
+    spd = cuda.to_device(np.eye(32) + 0.01)
+    x = cuda.to_device(rng.standard_normal(32))
+    signal = cuda.zeros((4, 64), np.complex64)
+    matrix = lib.SparseMatrix.from_host(scipy.csr_array(np.eye(32)))
+
+    def everything() -> None:
+        lib.gemm(a, a)
+        lib.gemv(a, x)
+        lib.axpy(1.0, x, cuda.zeros(32))
+        lib.dot(x, x)
+        lib.fft(signal)
+        lib.spmv(matrix, x)
+        lib.spmm(matrix, a)
+        lib.spgemm(matrix, matrix)
+        lib.solve(a, x)
+        lib.cholesky(spd)
+        lib.qr(a)
+        lib.svd(a)
+        lib.eigh(spd)
+
+    for _ in range(3):
+        everything()
+    before = used_bytes()
+    for _ in range(20):
+        everything()
+    assert used_bytes() == before
+
+
+def test_a_failed_call_leaves_no_memory(libraries):
+    singular, b = cuda.zeros((16, 16)), cuda.zeros(16)
+    for _ in range(2):
+        with pytest.raises(lib.SingularMatrixError):
+            lib.solve(singular, b)
+    before = used_bytes()
+    for _ in range(20):
+        with pytest.raises(lib.SingularMatrixError):
+            lib.solve(singular, b)
+    assert used_bytes() == before
+
+
+def test_release_gives_everything_back(libraries, rng):
+    lib.release()
+    before = used_bytes()
+    a = cuda.to_device(rng.standard_normal((8, 8)).astype(np.complex64))
+    lib.gemm(a, a)
+    lib.fft(a)
+    del a
+    assert used_bytes() > before
+    lib.release()
+    assert used_bytes() == before
+
+
+def test_threads_have_handles_of_their_own(libraries):
+    device = cuda.Device(0)
+    mine = library_handle("cublas", cuda.legacy_default, device)
+    found = []
+
+    def work() -> None:
+        with device:
+            found.append(library_handle("cublas", cuda.legacy_default, device))
+            found.append(thread_cache("cufft"))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found[0] is not mine
+    assert found[1] is not thread_cache("cufft")
+
+
+def test_threads_compute_side_by_side(libraries, rng):
+    a = rng.standard_normal((16, 16))
+    results = [None] * 4
+
+    def work(index: int) -> None:
+        with cuda.Device(0), cuda.Stream() as stream:
+            array = cuda.to_device(a * (index + 1), stream=stream)
+            for _ in range(5):
+                out = lib.gemm(array, array, stream=stream)
+            results[index] = out.to_host(stream=stream)
+            stream.synchronize()
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for index, result in enumerate(results):
+        assert np.allclose(result, (index + 1) ** 2 * (a @ a))
+
+
+@pytest.mark.needs("libraries")
+def test_a_captured_product_is_computed_anew_at_each_launch(device, rng):
+    a, b = rng.standard_normal((2, 64, 64))
+    with cuda.Stream() as stream:
+        left, right = cuda.to_device(a, stream=stream), cuda.to_device(b, stream=stream)
+        out = cuda.empty((64, 64), stream=stream)
+        lib.gemm(left, right, out, stream=stream)
+        with stream.capture() as graph:
+            lib.gemm(left, right, out, stream=stream)
+        executable = graph.instantiate()
+        lib.gemm(left, right)  # the handle turns to another stream, and takes another workspace
+        left.copy_from(2 * a, stream=stream)
+        executable.launch(stream)
+        assert np.allclose(out.to_host(stream=stream), 2 * a @ b)
+
+
+@pytest.mark.parametrize("name", ["a", "b", "out"])
+def test_an_operand_on_another_device_is_named(libraries, name):
+    if len(cuda.devices()) < 2:
+        pytest.skip("there is one device")
+    operands = {key: cuda.zeros((4, 4)) for key in ("a", "b", "out")}
+    with cuda.Device(1):
+        operands[name] = cuda.zeros((4, 4))
+    with pytest.raises(ValueError, match=f"{name} is on device 1, and the work on device 0"):
+        lib.gemm(**operands)
+
+
+def test_the_package_has_functions_where_its_stops_have_the_same_name():
+    import importlib
+
+    stop = importlib.import_module("library_tour.libraries.gemm")
+    assert stop.TITLE
+    assert callable(lib.gemm)
+    assert callable(lib.fft)
+
+
+def test_every_public_function_is_documented():
+    for name in lib.__all__:
+        thing = getattr(lib, name)
+        if callable(thing):
+            assert thing.__doc__, name
+
+
+def test_importing_the_package_loads_neither_nvmath_nor_cuda(python):
+    program = "import sys, library_tour.libraries; print([m for m in sys.modules if m.split('.')[0] == 'nvmath'])"
+    assert python(program).stdout.strip() == "[]"

@@ -1,0 +1,162 @@
+"""Sparse matrices on the device: every product against SciPy, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour.libraries.sparse_blas import spdot, spmm, spmv
+from library_tour.libraries.sparse_matrix import SparseMatrix, SparseVector
+from library_tour.libraries.sparse_products import sddmm, sparse_from_dense, spgemm
+
+sparse = pytest.importorskip("scipy.sparse")
+
+FORMATS = ("csr", "coo", "sell")
+DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+
+
+def random_matrix(rng, shape, dtype=np.float64, density=0.3):
+    dense = np.where(rng.random(shape) < density, rng.standard_normal(shape), 0).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        dense = dense * (1 + 2j)
+    return sparse.csr_array(dense)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_spmv_is_scipys_product_in_every_format(libraries, rng, format, dtype):
+    host = random_matrix(rng, (37, 21), dtype)
+    x = rng.standard_normal(21).astype(dtype)
+    a = SparseMatrix.from_host(host, format, slice_size=8)
+    assert np.allclose(spmv(a, cuda.to_device(x)).to_host(), host @ x, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", "NTC")
+def test_spmv_turns_scales_and_adds(libraries, rng, op):
+    host = random_matrix(rng, (9, 9), np.complex128)
+    x, y = rng.standard_normal((2, 9)) + 0j
+    turned = {"N": host, "T": host.T, "C": host.conj().T}[op]
+    out = cuda.to_device(y)
+    spmv(SparseMatrix.from_host(host), cuda.to_device(x), out, alpha=2.0, beta=3.0, op=op)
+    assert np.allclose(out.to_host(), 2 * turned @ x + 3 * y)
+
+
+def test_a_matrix_is_prepared_once_for_an_operation(software, rng):
+    a, x = SparseMatrix.from_host(random_matrix(rng, (9, 9))), cuda.zeros(9)
+    for op in ("N", "N", "T", "N"):
+        spmv(a, x, op=op)
+    assert software.cusparse.calls.count("sp_mv_preprocess") == 2
+
+
+def test_changed_values_count_in_the_next_product(libraries, rng):
+    host = random_matrix(rng, (9, 9))
+    a, x = SparseMatrix.from_host(host), cuda.full(9, 1.0)
+    spmv(a, x)
+    a.values.copy_from(2 * host.data)
+    assert np.allclose(spmv(a, x).to_host(), 2 * host.sum(axis=1))
+
+
+@pytest.mark.parametrize("format", ["csr", "coo"])
+@pytest.mark.parametrize("op", "NT")
+def test_spmm_is_scipys_product(libraries, rng, format, op):
+    host = random_matrix(rng, (8, 6))
+    turned = host if op == "N" else host.T
+    b = rng.standard_normal((turned.shape[1], 10))
+    got = spmm(SparseMatrix.from_host(host, format), cuda.to_device(b)[:, 2:7], op=op)
+    assert np.allclose(got.to_host(), turned @ b[:, 2:7])
+
+
+def test_spgemm_is_scipys_product(libraries, rng):
+    first, second = random_matrix(rng, (8, 6)), random_matrix(rng, (6, 9))
+    got = spgemm(SparseMatrix.from_host(first), SparseMatrix.from_host(second), alpha=2.0)
+    assert np.allclose(got.to_host().toarray(), 2 * (first @ second).toarray())
+
+
+def test_sddmm_is_the_product_where_the_result_stores_something(libraries, rng):
+    pattern = random_matrix(rng, (8, 9))
+    a, b = rng.standard_normal((8, 4)), rng.standard_normal((4, 9))
+    out = SparseMatrix.from_host(pattern)
+    sddmm(cuda.to_device(a), cuda.to_device(b), out, beta=1.0)
+    stored = pattern.toarray() != 0
+    assert np.allclose(out.to_host().toarray(), stored * (a @ b) + pattern.toarray())
+
+
+def test_a_dense_matrix_becomes_sparse(libraries, rng):
+    dense = random_matrix(rng, (7, 9)).toarray()
+    found = sparse_from_dense(cuda.to_device(dense))
+    assert np.array_equal(found.to_host().toarray(), dense)
+    assert found.count == np.count_nonzero(dense)
+
+
+def test_zeros_become_a_matrix_without_elements(libraries):
+    found = sparse_from_dense(cuda.zeros((4, 5)))
+    assert found.count == 0
+    assert not found.to_host().toarray().any()
+
+
+def test_spdot_is_the_sum_of_products(libraries, rng):
+    indices = np.array([1, 4, 7], np.int32)
+    values, y = rng.standard_normal(3), rng.standard_normal(9)
+    x = SparseVector(9, cuda.to_device(indices), cuda.to_device(values))
+    assert spdot(x, cuda.to_device(y)) == pytest.approx(values @ y[indices])
+
+
+def test_slices_hold_rows_side_by_side(libraries):
+    host = sparse.csr_array(np.array([[1.0, 2, 0], [0, 3, 0], [0, 0, 0], [4, 5, 6]]))
+    a = SparseMatrix.from_host(host, "sell", slice_size=2)
+    assert a.offsets.to_host().tolist() == [0, 4, 10]
+    assert a.values.to_host().tolist() == [1, 3, 2, 0, 0, 4, 0, 5, 0, 6]
+    assert a.indices.to_host().tolist() == [0, 1, 1, -1, -1, 0, -1, 1, -1, 2]
+
+
+def square(format="csr"):
+    return SparseMatrix.from_host(sparse.eye_array(4, format="csr"), format)
+
+
+BAD = {
+    "vector": (lambda: spmv(square(), cuda.zeros(5)), r"x has shape \(5,\); a of shape \(4, 4\)"),
+    "dtype": (lambda: spmv(square(), cuda.zeros(4, np.float32)), "x has dtype float32, and a float64"),
+    "output": (lambda: spmv(square(), cuda.zeros(4), cuda.zeros(3)), r"out has shape \(3,\)"),
+    "gaps": (lambda: spmv(square(), cuda.zeros(8)[::2]), r"x has strides \(16,\)"),
+    "dense": (lambda: spmv(cuda.zeros((4, 4)), cuda.zeros(4)), "a is a SparseMatrix, not DeviceArray"),
+    "operation": (lambda: spmv(square(), cuda.zeros(4), op="X"), "op='X' is not one of"),
+    "spmm": (lambda: spmm(square(), cuda.zeros((5, 2))), "b has 5 rows"),
+    "spmm's format": (lambda: spmm(square("sell"), cuda.zeros((4, 2))), "a has the format 'sell'; this takes csr, coo"),
+    "spgemm": (lambda: spgemm(square(), square("coo")), "b has the format 'coo'"),
+    "sddmm": (lambda: sddmm(cuda.zeros((4, 2)), cuda.zeros((3, 4)), square()), "b has 3 rows, and a 2 columns"),
+    "format": (lambda: square("dia"), "format='dia' is not one of csr, coo, sell"),
+    "indices": (
+        lambda: SparseMatrix("csr", (1, 4), cuda.zeros(2), cuda.zeros(2, np.int64), cuda.zeros(2, np.int32)),
+        "indices has dtype int64",
+    ),
+    "offsets": (
+        lambda: SparseMatrix("csr", (4, 4), cuda.zeros(2), cuda.zeros(2, np.int32), cuda.zeros(4, np.int32)),
+        r"offsets has shape \(4,\); the format csr of shape \(4, 4\) makes it \(5,\)",
+    ),
+    "integers": (lambda: sparse_from_dense(cuda.zeros((2, 2), np.int32)), "a has dtype int32"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_named_before_anything_is_queued(software, case):
+    call, text = BAD[case]
+    with pytest.raises((TypeError, ValueError), match=text):
+        call()
+    assert "sp_mv" not in software.cusparse.calls
+
+
+def test_a_matrix_whose_values_are_closed_is_named(libraries):
+    a = square()
+    a.values.close()
+    with pytest.raises(ValueError, match=r"a\.values is closed"):
+        spmv(a, cuda.zeros(4))
+
+
+def test_descriptors_are_given_back(software, rng):
+    a = SparseMatrix.from_host(random_matrix(rng, (9, 9)))
+    spmv(a, cuda.zeros(9))
+    spmm(a, cuda.zeros((9, 2)))
+    spgemm(a, a)
+    del a
+    assert software.cusparse.things == {}

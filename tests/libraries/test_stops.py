@@ -1,0 +1,190 @@
+"""The stops of the libraries: by NumPy and SciPy where no GPU is, and with the libraries in software."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import plots, stops, timing
+from library_tour.libraries import conjugate_gradients
+from library_tour.libraries.curand_host import host_curand
+from library_tour.libraries.random_numbers import KINDS
+from library_tour.libraries.sparse_matrix import SparseMatrix
+from library_tour.libraries.tools import Tools
+from library_tour.report import headline
+from library_tour.runner import Outcome, run_stop
+
+pytest.importorskip("scipy")
+
+# The simulator does not see what the libraries in software write.
+UNSEEN = pytest.mark.filterwarnings("ignore:.*uninitialised value")
+# The inner products of conjugate gradients are one thread's there.
+SIZES = {"gemm": 20, "fft": 20, "sparse": 5, "solver": 20, "rand": 64}
+
+PRODUCTS = r"""
+extern "C" __global__ void product(const int* offsets, const int* indices, const double* values, const double* x,
+                                   double* y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    double sum = 0.0;
+    for (int place = offsets[i]; place < offsets[i + 1]; place++)
+        sum += values[place] * x[indices[place]];
+    y[i] = sum;
+}
+
+extern "C" __global__ void inner(const double* x, const double* y, double* out, int n)
+{
+    double sum = 0.0;
+    for (int i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    *out = sum;
+}
+"""
+
+
+def explained(outcome: Outcome) -> str:
+    checks = "; ".join(f"{check.fact}: {check.detail}" for check in outcome.failed_checks)
+    return f"{checks} {outcome.message} {outcome.traceback}"
+
+
+@pytest.fixture
+def by_kernels(monkeypatch):
+    """Do the products of conjugate gradients by kernels, which can be captured as the libraries' can."""
+    module = cuda.compile(PRODUCTS)
+
+    def spmv(a, x, out, *, stream):
+        arrays = a.offsets, a.indices, a.values, x, out
+        module["product"][-(-out.size // 64), 64, 0, stream](*arrays, out.size)
+
+    def dot(x, y, out, *, stream):
+        module["inner"][1, 1, 0, stream](x, y, out, x.size)
+
+    monkeypatch.setattr(conjugate_gradients, "spmv", spmv)
+    monkeypatch.setattr(conjugate_gradients, "dot", dot)
+
+
+@functools.cache
+def done(name: str, size: int) -> Outcome:
+    """Run a stop, once for all that is asked of it."""
+    return run_stop(name, cuda.Device(0), size)
+
+
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_the_stop_passes(name):
+    outcome = done(name, 77)
+    assert outcome.state == "passed", explained(outcome)
+    assert outcome.result.all_checks
+
+
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_the_stop_passes_at_its_least_size(name):
+    outcome = done(name, stops.load(name).SIZE.least)
+    assert outcome.state == "passed", explained(outcome)
+
+
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_every_row_says_what_executed_it_or_why_nothing_did(name):
+    for row in done(name, 77).result.rows:
+        assert "by" in row.values or "not run here" in row.note
+
+
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_the_stop_tells_its_title_and_size(name):
+    stop = stops.load(name)
+    assert len(headline(name, stop.TITLE)) <= 80
+    assert stop.SIZE.least <= stop.SIZE.small <= stop.SIZE.full
+    assert f"$ library-tour run {name}" in stop.__doc__
+
+
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_the_docstring_shows_every_checked_row(name):
+    if "libraries" in cuda.capabilities():
+        pytest.skip("the docstrings show a driver without them")
+    rows = done(name, 77).result.rows
+    shown = [re.sub(r"[\d,]+", "0", line) for line in stops.load(name).__doc__.splitlines()]
+    hidden = [row.name for row in rows if not any(re.sub(r"[\d,]+", "0", row.name) in line for line in shown)]
+    assert hidden == []
+
+
+@UNSEEN
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_the_stop_passes_with_the_libraries(name, software, by_kernels, monkeypatch):
+    pretend(monkeypatch)
+    outcome = run_stop(name, cuda.Device(0), SIZES[name])
+    assert outcome.state == "passed", explained(outcome)
+
+
+@UNSEEN
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_the_stop_times_and_draws_with_the_libraries(name, software, by_kernels, monkeypatch, tmp_path):
+    """With a clock of its own, so that what is done for a GPU alone runs everywhere."""
+    pretend(monkeypatch)
+    give_times(monkeypatch)
+    outcome = run_stop(name, cuda.Device(0), SIZES[name])
+    assert outcome.state == "passed", explained(outcome)
+    assert any("ms" in row.values for row in outcome.result.rows)
+    pytest.importorskip("matplotlib")
+    assert plots.draw(name, outcome.title, outcome.result, tmp_path)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend that the libraries run, but for the generator whose beginning takes seconds."""
+    if host_curand() is None:
+        pytest.skip("cuRAND is not installed (the extra headers)")
+    monkeypatch.setattr(Tools, "libraries_run", staticmethod(lambda: True))
+    quick = {name: kind for name, kind in KINDS.items() if name != "mt19937"}
+    monkeypatch.setattr(stops.load("rand"), "KINDS", quick)
+
+
+def give_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend that the driver has times: every work runs once and takes a millisecond."""
+
+    def median_ms(work, stream=None):
+        work()
+        return 1.0
+
+    monkeypatch.setattr(timing, "available", lambda: True)
+    monkeypatch.setattr(timing, "median_ms", median_ms)
+    monkeypatch.setattr("library_tour.limits._measured", lambda device, kind: 1000.0)
+    smaller = {
+        "gemm": {"measured_ceiling": lambda device, kind: 1e12, "CURVE_SIZES": (8, 16)},
+        "fft": {"SMOOTH": (8, 9), "PRIMES": (7, 11), "POINTS": 64},
+        "sparse": {"CROSSING": 64},
+        "solver": {"measured_ceiling": lambda device, kind: 1e12},
+        "rand": {"BLOCKS": (32,), "THREADS_PER_SM": 0},
+    }
+    for name, values in smaller.items():
+        for attribute, value in values.items():
+            monkeypatch.setattr(stops.load(name), attribute, value)
+
+
+def test_conjugate_gradients_as_a_graph_go_as_on_the_host(device, by_kernels):
+    from library_tour.device_code import load
+    from library_tour.libraries.sparse import laplacian
+
+    host = laplacian(6)
+    b = np.arange(36.0)
+    expected, norms = conjugate_gradients.iterate_on_host(host, b, 12)
+    found, found_norms = conjugate_gradients.iterate_captured(load("sparse"), SparseMatrix.from_host(host), b, 12)
+    assert np.allclose(found, expected)
+    assert np.allclose(found_norms, norms)
+
+
+def test_conjugate_gradients_stay_at_a_solution(device, by_kernels):
+    """More iterations than are needed change nothing, on the device or on the host."""
+    from library_tour.device_code import load
+    from library_tour.libraries.sparse import laplacian
+
+    host, b = laplacian(3), np.ones(9)
+    a = SparseMatrix.from_host(host)
+    for x, _ in (
+        conjugate_gradients.iterate_on_host(host, b, 60),
+        conjugate_gradients.iterate_captured(load("sparse"), a, b, 60),
+    ):
+        assert np.allclose(host @ x, b)
