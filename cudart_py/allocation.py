@@ -63,21 +63,20 @@ class PoolAllocation(Allocation):
             return
         if captures:
             refuse(stream.handle, "an allocation", "allocate before the capture begins")
-        native = stream._native
+        native = stream._queue
         if native is None:
             native = stream.native
         if pool is None and this_thread.device is device:
-            result = raw.cuMemAllocAsync(nbytes, native)
+            status, value = raw.cuMemAllocAsync(nbytes, native)
         else:
             with activated(device):
                 if pool is None:
-                    result = raw.cuMemAllocAsync(nbytes, native)
+                    status, value = raw.cuMemAllocAsync(nbytes, native)
                 else:
-                    result = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
-        status, self._value = result
+                    status, value = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
         if status:
-            self._value = None
             raise self._failure(status, pool)
+        self._value = value
 
     def _failure(self, status: Any, pool: MemoryPool | None) -> errors.CudaError:
         with activated(self.device):
@@ -88,7 +87,7 @@ class PoolAllocation(Allocation):
 
     def _release(self, value: Any) -> None:
         self.home = False
-        native = self.stream._native
+        native = self.stream._queue
         if native is None or captures or not self.nbytes or this_thread.device is not self.device:
             self._release_carefully(value)
             return

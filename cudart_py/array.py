@@ -328,9 +328,9 @@ def empty(
     OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
     """
     try:
-        kind, itemsize = _known_dtype(dtype)  # type: ignore[arg-type]  # what cannot be hashed raises
-    except TypeError:  # it cannot be hashed, or is wrong
-        kind, itemsize = _sized(dtype)
+        kind, itemsize = _known_dtypes[dtype]
+    except (KeyError, TypeError):
+        kind, itemsize = _learn_dtype(dtype)
     if type(shape) is int and shape >= 0:
         sizes: tuple[int, ...] = (shape,)
         nbytes = shape * itemsize
@@ -345,13 +345,16 @@ def empty(
     return DeviceArray(PoolAllocation(nbytes, where, pool), sizes, kind)
 
 
-def _sized(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:
-    """Return the dtype and its bytes."""
+def _learn_dtype(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:
+    """Return the dtype and its bytes, and keep those that are often asked for."""
     kind = _shapes.as_dtype(dtype)
+    if isinstance(dtype, type | np.dtype) and len(_known_dtypes) < _KEPT_DTYPES:
+        _known_dtypes[dtype] = kind, kind.itemsize
     return kind, kind.itemsize
 
 
-_known_dtype = functools.lru_cache(128)(_sized)
+_known_dtypes: dict[Any, tuple[np.dtype[Any], int]] = {}
+_KEPT_DTYPES = 128
 
 
 def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:

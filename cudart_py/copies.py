@@ -17,14 +17,15 @@ from .capture import captures, hold_copy
 from .device import _thread as this_thread
 from .device import activated, is_current
 from .event import Event
+from .host_memory import pinned_wholes
 from .stream import Stream, legacy_default, stream_handle
 
 __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
 
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
-_bytes_of = (ctypes.c_char * 0).from_buffer
-_address_of = ctypes.addressof
+_NO_BYTES = ctypes.c_char * 0
+_whole_at = pinned_wholes.get
 
 
 class _Side(NamedTuple):
@@ -51,27 +52,27 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     Raises TypeError for other types and for different dtypes, ValueError for different sizes, a
     read-only destination, and host arrays with negative or zero strides.
     """
-    # The commonest copy in the fewest steps: a small upload from memory in one piece into a whole array.
-    if (
-        type(dst) is DeviceArray
-        and type(src) is np.ndarray
-        and type(stream) is Stream
-        and stream._native is not None
-        and this_thread.device is stream._device
-        and dst._allocation.home is not False
-        and src.dtype is dst.dtype
-        and 0 < src.nbytes == dst._flat < staging.THRESHOLD
-        and not captures
-    ):
+    # The copy that has to be quickest in the fewest steps: a whole pinned array into a whole array, in a stream of its
+    # device and outside of captures. What is different lacks an attribute, or is seen not to be so.
+    if stream is not None and (whole := _whole_at(id(src))):
+        array: Any = dst
         try:
-            address = _address_of(_bytes_of(src))  # type: ignore[arg-type]  # arrays are buffers
-        except (TypeError, ValueError):  # it has gaps, is read-only, or of a dtype that buffers do not know
+            native, (address, nbytes) = stream._queue, whole
+            if (
+                nbytes == array._flat
+                and src.dtype is array.dtype
+                and native is not None
+                and stream._device is array._allocation.home
+                and not captures
+            ):
+                # A copy may be queued whatever device is current, but not where none is yet.
+                (status,) = raw.cuMemcpyHtoDAsync(array._native, address, nbytes, native)
+                if not status:
+                    return
+                if this_thread.device is not None:
+                    raise errors.failure(status, "cuMemcpyHtoDAsync")
+        except AttributeError:
             pass
-        else:
-            (status,) = raw.cuMemcpyHtoDAsync(dst._native, address, dst._flat, stream._native)
-            if status:
-                raise errors.failure(status, "cuMemcpyHtoDAsync")
-            return
     if not captures and _copy_plain(dst, src, stream):
         return
     to, source = _side(dst, "dst", writes=True), _side(src, "src")
@@ -89,7 +90,7 @@ def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:
     where = legacy_default if stream is None else stream
     if not isinstance(where, Stream) or where._value is None or not is_current(where._device):
         return False
-    native = where._native if where._native is not None else where.native
+    native = where._queue if where._queue is not None else where.native
     if dst.__class__ is DeviceArray:
         nbytes = dst._flat
         if not nbytes or dst._allocation._value is None:
@@ -130,7 +131,7 @@ def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:
 def _host_address(array: NDArray[Any]) -> int:
     """Return the address of an array in one piece, several times as fast as `array.ctypes.data`."""
     try:
-        return ctypes.addressof(_bytes_of(array))  # type: ignore[arg-type]  # arrays are buffers
+        return ctypes.addressof(_NO_BYTES.from_buffer(array))  # type: ignore[arg-type]  # arrays are buffers
     except (TypeError, ValueError):  # it is read-only, or of a dtype that buffers do not know
         return int(array.ctypes.data)
 

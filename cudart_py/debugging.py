@@ -63,7 +63,7 @@ class _State:
         self.enabled = os.environ.get("CUDART_PY_DEBUG", "") not in ("", "0")
         self.log: deque[LaunchRecord | GraphRecord | _Synchronized] = deque(maxlen=256)
         # The end of the log, if the same launch again needs no more than the driver's call: it is not logged twice.
-        # None when there is a capture, in debug mode, and after every synchronisation.
+        # None when there is a capture, in debug mode, and after every synchronisation and close.
         self.last: LaunchRecord | GraphRecord | None = None
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from . import _driver, debugging, errors
+from . import debugging, errors
 from ._driver import api
 from .limits import Limits
 from .properties import DeviceProperties, MemoryInfo, read_properties
@@ -275,6 +276,14 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+def _after_fork() -> None:
+    # Nothing that was current may be used in the child, and every call that finds no device asks why.
+    _thread.device = None
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def current_device() -> Device:
     """Return the calling thread's device, making one current at the thread's first CUDA work.
 
@@ -282,7 +291,7 @@ def current_device() -> Device:
     any other raises InvalidContextError. With none current, device 0 becomes current.
     """
     device = _thread.device
-    if device is None or _driver.forked():
+    if device is None:
         device = _adopt()
         _thread.device = device
     return device

@@ -66,7 +66,7 @@ class Event(Handle):
     def record(self, stream: Stream | None = None) -> Event:
         """Put the mark behind the stream's work so far and return the event (cuEventRecord)."""
         stream = legacy_default if stream is None else stream
-        native = stream._native
+        native = stream._queue
         if self._value is None or native is None:
             self.handle  # noqa: B018  # raises when closed
             native = stream.native

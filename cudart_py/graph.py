@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from types import TracebackType
 from typing import Any
 
@@ -56,6 +55,8 @@ class Graph(Handle):
 
     def dot(self, *, verbose: bool = False) -> str:
         """Return the graph in the language of Graphviz, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
+        import tempfile  # a dozen modules come with it, so that it is left until here
+
         from cuda.bindings import driver as enums
 
         flags = int(enums.CUgraphDebugDot_flags.CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE) if verbose else 0
@@ -173,7 +174,7 @@ class ExecutableGraph(Handle):
         Returns at once.
         """
         stream = legacy_default if stream is None else stream
-        native = stream._native
+        native = stream._queue
         if self._checked != _lifetime.generation:
             self._check()
         if native is None:

@@ -26,8 +26,14 @@ __all__ = [
     "is_pinned",
     "pinned_empty",
     "pinned_owner",
+    "pinned_wholes",
     "register_host",
 ]
+
+
+# Address and bytes of each array that `pinned_empty` made, by its id and until it is gone: to ask NumPy for the address
+# costs as much as to start the copy.
+pinned_wholes: dict[int, tuple[int, int]] = {}
 
 
 class HostMemory(Handle):
@@ -184,7 +190,10 @@ def pinned_empty(
     if 0 in sizes:
         return np.empty(sizes, kind)
     memory = PinnedMemory(math.prod(sizes) * kind.itemsize, mapped=mapped, write_combined=write_combined)
-    return array_over(memory, sizes, kind)
+    array = array_over(memory, sizes, kind)
+    pinned_wholes[id(array)] = memory.handle, memory.nbytes
+    weakref.finalize(array, pinned_wholes.pop, id(array)).atexit = False
+    return array
 
 
 def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

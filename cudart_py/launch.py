@@ -154,9 +154,10 @@ class Prepared:
 
     def start(self, arguments: tuple[Any, ...]) -> Any:
         """Launch, whatever device is current and with attributes or without, and return the status."""
+        if this_thread.device is self.home:
+            return raw.cuLaunchKernel(*arguments)[0]
         with activated(self.device):
-            (status,) = (raw.cuLaunchKernelEx if self.attributed else raw.cuLaunchKernel)(*arguments)
-        return status
+            return (raw.cuLaunchKernelEx if self.attributed else raw.cuLaunchKernel)(*arguments)[0]
 
     def check(self, stream: Stream) -> None:
         """Check that neither module nor stream was closed; of the module needed only after something was."""
@@ -165,19 +166,19 @@ class Prepared:
             raise ValueError(f"{self.kernel.name}: {'its module' if self.module.closed else 'the stream'} is closed")
         self.checked = generation
 
-    def settle(self, status: Any, arguments: tuple[Any, ...]) -> None:
-        """Do what rarely has to be done after a launch: raise, keep what a graph uses, wait in debug mode."""
+    def settle(self, status: Any, arguments: tuple[Any, ...], record: debugging.LaunchRecord) -> None:
+        """Do what rarely has to be done after a launch: raise, keep what a graph uses, log it, wait in debug mode."""
         if status:
             call = "cuLaunchKernelEx" if self.attributed else "cuLaunchKernel"
-            raise errors.failure(status, call, f"The launch was {self.record}")
+            raise errors.failure(status, call, f"The launch was {record}")
         if captures:
             if hold(self.stream, self.kernel.name, (*arguments, self.module)):
                 return
         elif not _debug.enabled:
-            _debug.last = self.record
-        _log.append(self.record)
+            _debug.last = record
+        _log.append(record)
         if _debug.enabled:
-            debugging.wait_for(self.record, self.device)
+            debugging.wait_for(record, self.device)
 
 
 class Launch:
@@ -242,7 +243,7 @@ def __call__(self, {parameters}/, *more):
         status = prepared.start(call[1])
     prepared.idle.append(call)
     if status or debug.last is not prepared.record:
-        prepared.settle(status, given({arguments}))
+        prepared.settle(status, given({arguments}), prepared.record)
 """
 
 
@@ -270,11 +271,16 @@ class BoundLaunch:
     The arguments stay alive with it. An array that is closed by hand meanwhile is a ValueError.
     """
 
-    __slots__ = ("_arguments", "_buffer", "_call", "_checked", "_launch", "_prepared")
+    __slots__ = ("_arguments", "_buffer", "_call", "_checked", "_home", "_launch", "_prepared", "_record", "_start")
 
     def __init__(self, launch: Launch, arguments: tuple[Any, ...]) -> None:
         self._launch = launch
         self._prepared = launch._prepared
+        # Each step on the way to a value counts in a call. No forked child gets as far as to use the function, since
+        # no device is current there. The record is this one's own: while it is the last in the log, nothing was
+        # closed since, there is no capture and no debug mode.
+        self._home, self._record = self._prepared.home, self._prepared.record._replace()
+        self._start = raw.cuLaunchKernel
         self._arguments = arguments
         self._buffer, self._call = self._prepared.make_call()
         self._checked = -1
@@ -287,19 +293,22 @@ class BoundLaunch:
 
     def __call__(self) -> None:
         """Launch again."""
-        prepared = self._prepared
-        if self._checked != _lifetime.generation:
-            self._check()
-        if this_thread.device is prepared.home:
-            (status,) = raw.cuLaunchKernel(*self._call)
+        if _debug.last is self._record and this_thread.device is self._home:
+            (status,) = self._start(*self._call)
+            if status:
+                self._prepared.settle(status, self._arguments, self._record)
         else:
-            status = prepared.start(self._call)
-        if status or _debug.last is not prepared.record:
-            prepared.settle(status, self._arguments)
+            self._launch_carefully()
 
-    def _check(self) -> None:
-        """Check that nothing that the launch uses was closed; needed only after something was."""
+    def _launch_carefully(self) -> None:
+        """Launch after something else happened: a close, a launch, a synchronisation, a change of the device."""
         generation = _lifetime.generation
-        Held(self._prepared.kernel.name, self._arguments).check()
-        self._prepared.check(self._launch.stream)
-        self._checked = generation
+        if self._checked != generation:
+            Held(self._prepared.kernel.name, self._arguments).check()
+            self._prepared.check(self._launch.stream)
+            self._checked = generation
+        status = self._prepared.start(self._call)
+        self._prepared.settle(status, self._arguments, self._record)
+        # What another thread closed meanwhile must be seen at the next call.
+        if generation != _lifetime.generation:
+            _debug.last = None

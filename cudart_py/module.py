@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -109,6 +108,8 @@ class Module(Handle):
         if candidates:
             listing = ", ".join(f"{self._signatures[entry]} is {entry!r}" for entry in candidates)
             return f"the kernel name {name!r} is ambiguous: {listing}"
+        import difflib  # needed for this error alone
+
         near = difflib.get_close_matches(name, self.kernels, 1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"

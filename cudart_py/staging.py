@@ -11,7 +11,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING
 
 from . import errors
 from ._driver import api
@@ -20,6 +20,9 @@ from .capture import captures
 from .device import Device, activated, current_device
 from .event import Event
 from .host_memory import PinnedMemory
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["THRESHOLD", "download", "release_staging", "upload"]
 
@@ -43,6 +46,15 @@ class _Slot:
         self.event = Event(timing=False)
 
 
+class _Moves(list["Future[None]"]):
+    """What the threads do for one copy."""
+
+    def wait(self) -> None:
+        """Wait until all is done, whether well or not."""
+        for move in self:
+            move.exception()
+
+
 class _Ring:
     """The page-locked memory of one device's copies and the threads that fill and empty it."""
 
@@ -53,6 +65,8 @@ class _Ring:
         self._memory = PinnedMemory(_SLOTS * _SLOT_BYTES)
         start = self._memory.handle
         self.slots = [_Slot(start + i * _SLOT_BYTES) for i in range(_SLOTS)]
+        from concurrent.futures import ThreadPoolExecutor  # it brings logging along, so that it is left until here
+
         self._threads = ThreadPoolExecutor(
             min(_THREADS, _processors()), f"cudart_py staging for device {device.ordinal}"
         )
@@ -164,7 +178,7 @@ def _chunks(nbytes: int) -> list[tuple[int, int]]:
 
 
 def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
-    chunks, moves = _chunks(nbytes), list[Future[None]]()
+    chunks, moves = _chunks(nbytes), _Moves()
 
     def queue(number: int) -> None:
         offset, size = chunks[number]
@@ -183,11 +197,11 @@ def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int
             queue(number)
     finally:
         # After an error too no thread may go on reading the caller's memory.
-        wait(moves)
+        moves.wait()
 
 
 def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
-    moves = list[Future[None]]()
+    moves = _Moves()
     try:
         for number, (offset, size) in enumerate(_chunks(nbytes)):
             slot = ring.slots[number % _SLOTS]
@@ -201,4 +215,4 @@ def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: i
         for move in moves:
             move.result()
     finally:
-        wait(moves)
+        moves.wait()

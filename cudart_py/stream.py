@@ -33,9 +33,12 @@ class Stream(Handle):
     `non_blocking`: do not synchronise implicitly with the legacy default stream.
     """
 
-    __slots__ = ("_device", "_native", "_owner")
+    __slots__ = ("_device", "_owner", "_queue")
 
     _owner: Any  # what a borrowed stream was made of
+    # The CUstream, or None where none was made yet or the stream is closed. Nothing else has an attribute of this
+    # name, so that hot paths need not ask for the type.
+    _queue: Any
 
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
         from cuda.bindings import driver as enums
@@ -48,8 +51,8 @@ class Stream(Handle):
             raise ValueError(f"priority {priority} is outside this device's range {greatest} to {least}")
         flag = enums.CUstream_flags
         kind = flag.CU_STREAM_NON_BLOCKING if non_blocking else flag.CU_STREAM_DEFAULT
-        self._native = api.cuStreamCreateWithPriority(kind, priority)
-        self._value = int(self._native)
+        self._queue = api.cuStreamCreateWithPriority(kind, priority)
+        self._value = int(self._queue)
 
     @classmethod
     def borrow(cls, stream: Any, device: Device | None = None) -> Stream:
@@ -66,7 +69,7 @@ class Stream(Handle):
         # In the runtime 0 is the legacy default stream, which elsewhere must not be called so.
         result._value = foreign_stream(stream) or _LEGACY
         result._owned = False
-        result._native = None
+        result._queue = None
         result._owner = stream
         if device is None:
             named = result._value not in (_LEGACY, _PER_THREAD)
@@ -88,11 +91,11 @@ class Stream(Handle):
     @property
     def native(self) -> Any:
         """The CUstream object, which the bindings take faster than an int; ValueError when closed."""
-        if self._native is None:
+        if self._queue is None:
             from cuda.bindings import driver as enums
 
-            self._native = enums.CUstream(self.handle)
-        return self._native
+            self._queue = enums.CUstream(self.handle)
+        return self._queue
 
     @property
     def device(self) -> Device:
@@ -122,7 +125,7 @@ class Stream(Handle):
 
     def _ask(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
         """Call a function of the driver with this stream, its device current, and return the status."""
-        native = self._native
+        native = self._queue
         if native is None:
             native = self.native
         here = this_thread.device
@@ -155,8 +158,8 @@ class Stream(Handle):
             return
         if not other._recorded:
             raise errors.EventNotRecordedError("cannot wait for an event that was never recorded")
-        native = self._native
-        if native is not None and other._value is not None and this_thread.device is self._device:
+        native, device = self._queue, self._device
+        if native is not None and device is not None and other._value is not None and this_thread.device is device:
             (status,) = raw.cuStreamWaitEvent(native, other._native, 0)
         else:
             status = self._ask(raw.cuStreamWaitEvent, other.native, 0)
@@ -215,7 +218,7 @@ class Stream(Handle):
     def close(self) -> None:
         """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy)."""
         super().close()
-        self._native = None
+        self._queue = None
 
     def _release(self, value: Any) -> None:
         api.cuStreamDestroy(value)
@@ -233,7 +236,7 @@ class _DefaultStream(Stream):
         self._name = name
         self._value = handle
         self._owned = False
-        self._native = None
+        self._queue = None
         self._device = None
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ compiler that there is (CC, cc, gcc or nvcc); what is missing is said and left o
 from __future__ import annotations
 
 import argparse
+import compileall
 import ctypes
 import json
 import os
@@ -328,6 +329,8 @@ def works(row: Row) -> bool:
 
 def import_milliseconds() -> tuple[float, float]:
     """Return the times of `import numpy` and of `import cudart_py` in fresh processes, medians of 9."""
+    # As an installer leaves packages; Python may be told not to write bytecode itself.
+    compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
 
     def median(statement: str) -> float:
         program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
