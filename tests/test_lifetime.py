@@ -14,6 +14,17 @@ from cudart_py import _driver
 
 COUNT = 10_000
 
+SMALL = 'extern "C" __global__ void k() {}'
+
+
+def capture(module):
+    """Return a graph of a launch on an array that nothing else holds."""
+    x = cuda.empty(4, np.float32)
+    with cuda.Stream(non_blocking=True) as stream, stream.capture() as graph:
+        module["saxpy"][1, 4, 0, stream](1.0, x, x, 4)
+    return graph
+
+
 MAKERS = {
     "stream": (lambda module: cuda.Stream(), "cuStreamCreateWithPriority", "cuStreamDestroy"),
     "event": (lambda module: cuda.Event(), "cuEventCreate", "cuEventDestroy"),
@@ -26,7 +37,32 @@ MAKERS = {
         "cuMemAllocAsync",
         "cuMemFreeAsync",
     ),
+    "registered": (lambda module: cuda.register_host(np.empty(100)), "cuMemHostRegister", "cuMemHostUnregister"),
+    "managed": (lambda module: cuda.managed_empty(100), "cuMemAllocManaged", "cuMemFree"),
+    "pool": (lambda module: cuda.MemoryPool(), "cuMemPoolCreate", "cuMemPoolDestroy"),
+    "array of a pool": (lambda module: cuda.empty(9, pool=cuda.MemoryPool()), "cuMemPoolCreate", "cuMemPoolDestroy"),
+    "texture": (
+        lambda module: cuda.Texture(cuda.empty_pitched((8, 8), np.float32)),
+        "cuTexObjectCreate",
+        "cuTexObjectDestroy",
+    ),
+    "graph": (lambda module: capture(module), "cuStreamEndCapture", "cuGraphDestroy"),
+    "executable graph": (lambda module: capture(module).instantiate(), "cuGraphInstantiate", "cuGraphExecDestroy"),
+    "module": (lambda module: cuda.compile(SMALL)["k"], "cuModuleLoadData", "cuModuleUnload"),
+    "borrowed array": (
+        lambda module: cuda.DeviceArray.borrow((owner := cuda.empty(9)).pointer, 9, "f8", owner=owner),
+        "cuMemAllocAsync",
+        "cuMemFreeAsync",
+    ),
+    "borrowed stream": (
+        lambda module: cuda.Stream.borrow((owner := cuda.Stream()).handle, owner.device),
+        "cuStreamCreateWithPriority",
+        "cuStreamDestroy",
+    ),
 }
+# What a real driver or the simulator takes long to make.
+FEWER = {"pinned": 1000, "registered": 1000, "managed": 1000, "pool": 1000, "array of a pool": 1000, "graph": 500}
+FEWER |= {"executable graph": 500, "module": 500}
 
 
 @pytest.fixture
@@ -55,7 +91,7 @@ def test_ten_thousand_of_a_kind_leave_nothing_behind(device, module, calls, kind
     gc.collect()
     device.synchronize()
     calls.clear()
-    count = COUNT if kind != "pinned" else COUNT // 10  # page-locking is slow on a real driver
+    count = FEWER.get(kind, COUNT)
     before = device.memory_info.free
     for _ in range(count):
         make(module)

@@ -1,9 +1,10 @@
-"""Every driver call in every creation of memory fails once, and nothing is left behind."""
+"""Every driver call in every creation of something fails once, and nothing is left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import re
 
 import numpy as np
 import pytest
@@ -21,25 +22,15 @@ PAIRS = {
     "cuMemHostRegister": "cuMemHostUnregister",
     "cuEventCreate": "cuEventDestroy",
     "cuStreamCreateWithPriority": "cuStreamDestroy",
+    "cuModuleLoadData": "cuModuleUnload",
+    "cuTexObjectCreate": "cuTexObjectDestroy",
+    "cuStreamEndCapture": "cuGraphDestroy",
+    "cuGraphInstantiate": "cuGraphExecDestroy",
 }
-OTHERS = (
-    "cuCtxGetStreamPriorityRange",
-    "cuDeviceGetDefaultMemPool",
-    "cuDeviceGetMemPool",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAccess",
-    "cuMemPoolSetAttribute",
-    "cuMemcpyHtoDAsync",
-    "cuMemcpyDtoDAsync",
-    "cuMemcpyPeerAsync",
-    "cuEventRecord",
-    "cuEventSynchronize",
-    "cuMemsetD8Async",
-    "cuPointerGetAttributes",
-    "cuStreamIsCapturing",
-    "cuStreamSynchronize",
-    "cuStreamWaitEvent",
-)
+# Calls that give back or put back: were they to fail as well, nothing could be promised.
+ENDINGS = {*PAIRS.values(), "cuCtxPopCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode"}
+# How many values the raw calls return behind the status.
+OUTPUTS = {"cuMemAllocPitch": 2, "cuModuleGetGlobal": 2, "cuFuncGetParamInfo": 2}
 
 
 class Calls:
@@ -49,20 +40,24 @@ class Calls:
         self.fail_at = None
         self.count = 0
         self.balance = 0
+        self.functions = {}
 
     def wrap(self, name, function, status):
         def call(*arguments):
-            if name in PAIRS.values():
+            if name in ENDINGS:
                 result = function(*arguments)
-                self.balance -= 1
+                self.balance -= name in PAIRS.values()
                 return result
             self.count += 1
             if self.count == self.fail_at:
+                if name == "cuStreamEndCapture":  # which ends the capture also where it fails
+                    self.functions["cuGraphDestroy"](function(*arguments)[1])
                 if status is None:
                     raise errors.CudaError("planted", call=name)
-                return (status, None, None)[: 1 + (name in PAIRS) + (name == "cuMemAllocPitch")]
+                return (status, *[None] * OUTPUTS.get(name, name in PAIRS))
             result = function(*arguments)
-            self.balance += name in PAIRS
+            # A raw call may have failed for a reason of its own.
+            self.balance += name in PAIRS and (status is None or not result[0])
             return result
 
         return call
@@ -73,9 +68,11 @@ def calls(monkeypatch):
     from cuda.bindings.driver import CUresult
 
     counting = Calls()
+    chosen = _driver._choose()
+    functions = [name for name in dir(chosen) if re.match("cu[A-Z]", name) and callable(getattr(chosen, name))]
     for face, status in ((_driver.api, None), (_driver.raw, CUresult.CUDA_ERROR_UNKNOWN)):
         # Look all of them up before any is wrapped: api's functions call raw ones that they bind then.
-        found = {name: getattr(face, name) for name in (*PAIRS, *set(PAIRS.values()), *OTHERS)}
+        counting.functions = found = {name: getattr(face, name) for name in functions}
         for name, function in found.items():
             monkeypatch.setitem(vars(face), name, counting.wrap(name, function, status))
     return counting
@@ -99,6 +96,32 @@ def register():
         pass
 
 
+CODE = """
+__device__ float kept[8];
+extern __shared__ float shared[];
+extern "C" __global__ void keep(const float *x) { shared[0] = kept[threadIdx.x] = *x; }
+"""
+
+
+def capture():
+    words = cuda.zeros(10, np.int32)
+    with cuda.Stream() as stream, stream.capture() as graph:
+        cuda.memset(words, 1, stream=stream)
+        stream.add_callback(int)
+    return graph
+
+
+def set_policy():
+    words = cuda.zeros(1000)
+    with cuda.Stream() as stream, stream.access_policy(words, hit_ratio=0.5):
+        pass
+
+
+def launch():
+    # More shared memory than a kernel has unless the driver is asked for it.
+    cuda.compile(CODE)["keep"][1, 8, 60_000].bind(cuda.zeros(8, np.float32))()
+
+
 MAKERS = {
     "array": lambda: cuda.empty(100),
     "zeros": lambda: cuda.zeros(100),
@@ -114,6 +137,13 @@ MAKERS = {
     "stream": cuda.Stream,
     "event": cuda.Event,
     "peer copy": lambda: cuda.memcpy_peer(cuda.zeros(10), cuda.zeros(10)),
+    "module": lambda: cuda.compile(CODE)["keep"].attributes,
+    "symbol": lambda: cuda.compile(CODE).symbol("kept", np.float32),
+    "launch": launch,
+    "texture": lambda: cuda.Texture(cuda.empty_pitched((8, 8), np.float32)),
+    "graph": capture,
+    "executable graph": lambda: capture().instantiate(),
+    "access policy": set_policy,
 }
 
 
