@@ -11,6 +11,7 @@ they return the value and raise on any status but success.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -232,6 +233,7 @@ def _capabilities(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@functools.cache
 def _libraries_found() -> bool:
     from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 

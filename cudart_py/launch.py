@@ -167,15 +167,12 @@ class Prepared:
         self.checked = generation
 
     def settle(self, status: Any, arguments: tuple[Any, ...], record: debugging.LaunchRecord) -> None:
-        """Do what rarely has to be done after a launch: raise, keep what a graph uses, log it, wait in debug mode."""
+        """Do what rarely has to be done after a launch: raise, keep what a graph uses, wait in debug mode."""
         if status:
             call = "cuLaunchKernelEx" if self.attributed else "cuLaunchKernel"
             raise errors.failure(status, call, f"The launch was {record}")
-        if captures:
-            if hold(self.stream, self.kernel.name, (*arguments, self.module)):
-                return
-        elif not _debug.enabled:
-            _debug.last = record
+        if captures and hold(self.stream, self.kernel.name, (*arguments, self.module)):
+            return
         _log.append(record)
         if _debug.enabled:
             debugging.wait_for(record, self.device)
@@ -242,8 +239,11 @@ def __call__(self, {parameters}/, *more):
     else:
         status = prepared.start(call[1])
     prepared.idle.append(call)
-    if status or debug.last is not prepared.record:
+    if status or captures or debug.enabled:
         prepared.settle(status, given({arguments}), prepared.record)
+    elif debug.last is not prepared.record:
+        debug.last = prepared.record
+        log(prepared.record)
 """
 
 
@@ -254,9 +254,11 @@ def launch_class(kernel: Kernel) -> type[Launch]:
         return tuple(argument for argument in arguments if argument is not MISSING)
 
     names = {
+        "captures": captures,
         "debug": _debug,
         "given": given,
         "lifetime": _lifetime,
+        "log": _log.append,
         "pack": kernel.pack,
         "raw": raw,
         "this_thread": this_thread,
@@ -308,7 +310,11 @@ class BoundLaunch:
             self._prepared.check(self._launch.stream)
             self._checked = generation
         status = self._prepared.start(self._call)
-        self._prepared.settle(status, self._arguments, self._record)
+        if status or captures or _debug.enabled:
+            self._prepared.settle(status, self._arguments, self._record)
+            return
+        _log.append(self._record)
+        _debug.last = self._record
         # What another thread closed meanwhile must be seen at the next call.
         if generation != _lifetime.generation:
             _debug.last = None

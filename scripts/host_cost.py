@@ -1,6 +1,7 @@
 """Measure what a call costs the host, beside a C loop, bare cuda.bindings, cuda.core and CuPy, in one process.
 
-    python scripts/host_cost.py [--rounds 61] [--calls 200] [--json OUT]
+    python scripts/host_cost.py [--rounds 61] [--calls 200] [--json OUT] [--markdown docs/host-cost.md]
+    python scripts/host_cost.py --recorded OUT --markdown docs/host-cost.md
 
 Each number is the median of the rounds, in microseconds a call. A round makes some calls of one kind and then
 drains the stream outside the time, because a full queue would make the host wait for the device. All kinds take
@@ -23,6 +24,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +38,9 @@ from cudart_py import _driver
 SOURCE = 'extern "C" __global__ void five(float a, const float *x, const float *y, float *z, unsigned int n) {}'
 GRID, BLOCK, SIZE = 4, 256, 1024
 MIB = 1 << 20
+# The first rounds, which only warm up.
+WARM_UP = 3
+HEADING = "## Measured"
 
 C_LOOPS = r"""
 #include <stddef.h>
@@ -294,7 +300,7 @@ def cupy_rows(t: Things) -> list[Row]:
         import cupy
 
         cupy.cuda.Device(t.device.ordinal).use()
-        stream = cupy.cuda.ExternalStream(t.stream.handle)
+        stream = cupy.cuda.Stream.from_external(t.stream)
         stream.use()
         kernel = cupy.RawKernel(SOURCE, "five")
         x, y, z = (cupy.zeros(SIZE, cupy.float32) for _ in range(3))
@@ -354,7 +360,53 @@ BARS = [
     (("allocate and free 1 MiB", "ours"), ("allocate and free 1 MiB", "bare"), 0.6),
     (("launch", "checked"), ("launch", "cuda.core, Buffers"), 0.0),
     (("launch", "checked"), ("launch", "CuPy RawKernel"), 0.0),
+    (("import", "ours"), ("import", "numpy"), 60.0),
 ]
+
+
+def measure(device: cuda.Device, rounds: int, calls: int) -> dict[tuple[str, str], float]:
+    """Return the microseconds of each row: all take turns, and each begins on a drained stream."""
+    things = Things(device)
+    rows = [*c_rows(things), *bare_rows(things), *core_rows(things), *cupy_rows(things), *our_rows(things)]
+    times: dict[tuple[str, str], list[float]] = {(row.what, row.how): [] for row in rows}
+    for _ in range(rounds + WARM_UP):
+        for row in rows:
+            row.run(calls // 10)
+            things.stream.synchronize()
+            seconds = row.run(calls)
+            device.synchronize()
+            if seconds < 0:
+                raise RuntimeError(f"{row.what}, {row.how}: the driver answered {-seconds:.0f}")
+            times[row.what, row.how].append(1e6 * seconds / calls)
+    return {key: statistics.median(values[WARM_UP:]) for key, values in times.items()}
+
+
+def verdicts(medians: dict[tuple[str, str], float]) -> list[tuple[bool, str]]:
+    """Judge each bar: whether it is kept, and by how much."""
+    found = []
+    for key, base, allowed in BARS:
+        if base in medians:
+            above = medians[key] - medians[base]
+            unit = "ms" if key[0] == "import" else "us"
+            text = f"{key[0]}, {key[1]}: {above:+.2f} {unit} of {allowed:.2f} above {base[1]}"
+            found.append((above <= allowed, text))
+    return found
+
+
+def table(medians: dict[tuple[str, str], float]) -> str:
+    """Return all times as a table in Markdown."""
+    lines = ["| what | how | us a call |", "|---|---|---:|"]
+    for what in dict.fromkeys(what for what, _ in medians):
+        unit = " ms" if what == "import" else ""
+        lines += [f"| {what} | {how} | {value:.2f}{unit} |" for (other, how), value in medians.items() if other == what]
+    return "\n".join(lines)
+
+
+def write_page(page: Path, where: str, medians: dict[tuple[str, str], float]) -> None:
+    """Replace what a page says behind its heading by this run."""
+    bars = [f"- {'kept' if kept else '**missed**'}: {text}" for kept, text in verdicts(medians)]
+    before = page.read_text().split(HEADING)[0]
+    page.write_text("\n".join([f"{before}{HEADING}", "", f"On one {where}.", "", *bars, "", table(medians), ""]))
 
 
 def main() -> int:
@@ -362,55 +414,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=61)
     parser.add_argument("--calls", type=int, default=200, help="calls between two drains of the stream")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="write the times there")
+    parser.add_argument("--markdown", type=Path, metavar="PAGE", help=f"put the table behind the page's {HEADING!r}")
+    parser.add_argument("--recorded", type=Path, metavar="FILE", help="measure nothing: take an earlier run's --json")
     options = parser.parse_args()
-    with cuda.Device(0) as device:
-        print(
-            f"{device.name}, driver for CUDA {'.'.join(map(str, cuda.driver_version()))}, "
-            f"Python {sys.version.split()[0]}"
-        )
-        things = Things(device)
-        rows = [*c_rows(things), *bare_rows(things), *core_rows(things), *cupy_rows(things), *our_rows(things)]
-        times: dict[tuple[str, str], list[float]] = {(row.what, row.how): [] for row in rows}
-        for _ in range(options.rounds + 3):
-            for row in rows:
-                row.run(options.calls // 10)
-                things.stream.synchronize()
-                seconds = row.run(options.calls)
-                device.synchronize()
-                if seconds < 0:
-                    raise RuntimeError(f"{row.what}, {row.how}: the driver answered {-seconds:.0f}")
-                times[row.what, row.how].append(1e6 * seconds / options.calls)
-    # The first rounds warm up.
-    medians = {key: statistics.median(values[3:]) for key, values in times.items()}
-    numpy, ours = import_milliseconds()
-    missed = report(medians, numpy, ours)
+    if options.recorded:
+        record = json.loads(options.recorded.read_text())
+        where, medians = record["where"], {(row["what"], row["how"]): row["value"] for row in record["rows"]}
+    else:
+        with cuda.Device(0) as device:
+            driver_version = ".".join(map(str, cuda.driver_version()))
+            where = f"{device.name}, driver for CUDA {driver_version}, Python {sys.version.split()[0]}, "
+            where += f"cuda-bindings {version('cuda-bindings')}; {datetime.now(UTC):%Y-%m-%d}"
+            medians = measure(device, options.rounds, options.calls)
+        medians["import", "numpy"], medians["import", "ours"] = import_milliseconds()
+    print(f"{where}\n\n{table(medians)}\n")
+    judged = verdicts(medians)
+    for kept, text in judged:
+        print("ok:" if kept else "MISSED:", text)
     if options.json:
-        document = [{"what": what, "how": how, "microseconds": medians[what, how]} for what, how in medians]
-        document += [{"what": "import", "how": "numpy", "milliseconds": numpy}]
-        document += [{"what": "import", "how": "ours", "milliseconds": ours}]
-        options.json.write_text(json.dumps(document, indent=2) + "\n")
-    return missed
-
-
-def report(medians: dict[tuple[str, str], float], numpy: float, ours: float) -> int:
-    """Print the table and the bars, and return how many are missed."""
-    print("\n| what | how | us a call |\n|---|---|---|")
-    for what in dict.fromkeys(what for what, _ in medians):
-        for (other, how), value in medians.items():
-            if other == what:
-                print(f"| {what} | {how} | {value:.2f} |")
-    print(f"| import | numpy | {1e3 * numpy:.0f} |\n| import | cudart_py | {1e3 * ours:.0f} |\n")
-    missed = 0
-    for key, base, allowed in BARS:
-        if base in medians:
-            above = medians[key] - medians[base]
-            missed += above > allowed
-            verdict = "ok" if above <= allowed else "MISSED"
-            print(f"{verdict}: {key[0]}, {key[1]}: {above:+.2f} us of {allowed:.2f} above {base[1]}")
-    missed += ours - numpy > 60
-    print(f"{'ok' if ours - numpy <= 60 else 'MISSED'}: import: {ours - numpy:+.0f} ms of 60 above numpy's")
-    return missed
+        rows = [{"what": what, "how": how, "value": value} for (what, how), value in medians.items()]
+        options.json.write_text(json.dumps({"where": where, "rows": rows}, indent=2) + "\n")
+    if options.markdown:
+        write_page(options.markdown, where, medians)
+    return sum(not kept for kept, _ in judged)
 
 
 if __name__ == "__main__":
