@@ -14,11 +14,12 @@ import numpy as np
 
 from .device import Device, activated
 from .host_memory import pinned_empty
+from .kernel import Kernel
 from .launch import Launch
 from .module import Module, compile
 from .stream import Stream
 
-__all__ = ["Blocker"]
+__all__ = ["Blocker", "hold_kernel"]
 
 SOURCE = Path(__file__).parent / "device_code" / "blocking.cu"
 # Long enough to queue some hundred launches from Python, short enough not to be taken for a hang.
@@ -29,6 +30,11 @@ TIMEOUT = 0.5
 def _module(device: Device) -> Module:
     with activated(device):
         return compile(SOURCE)
+
+
+def hold_kernel(device: Device) -> Kernel:
+    """Return the kernel that holds a stream, of device_code/blocking.cu."""
+    return _module(device)["hold"]
 
 
 class Blocker:
@@ -43,7 +49,7 @@ class Blocker:
         self._state[:] = 0
         self._ticket = 0
         self._nanoseconds = round(1e9 * timeout)
-        self._launch: Launch = _module(stream.device)["hold"][1, 1, 0, stream]
+        self._launch: Launch = hold_kernel(stream.device)[1, 1, 0, stream]
 
     def hold(self) -> None:
         """Hold the stream's later work from here on, until `release()` or the time-out."""

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .array import empty
+from .batch_graph import capture_calls
 from .blocking import Blocker
 from .event import Event
 from .fills import memset
+from .graph import ExecutableGraph
 from .sampling import MeasureOptions, Sample
 from .stream import Stream
 
@@ -68,6 +70,7 @@ class DeviceTimer:
         self._clock = clock
         self._blocker = blocker
         self._start, self._end = Event(), Event()
+        self._graph: ExecutableGraph | None = None
         self._l2 = (
             empty(FLUSH_FACTOR * stream.device.properties.l2_cache_size, np.uint8, stream=stream) if flush else None
         )
@@ -76,6 +79,11 @@ class DeviceTimer:
     def blocked(self) -> bool:
         """Whether samples are taken behind the blocking kernel."""
         return self._blocker is not None
+
+    @property
+    def captured(self) -> bool:
+        """Whether a batch is launched as a graph."""
+        return self._graph is not None
 
     @property
     def flushes(self) -> bool:
@@ -115,6 +123,11 @@ class DeviceTimer:
         wanted = math.ceil(BATCH_SECONDS / max(seconds, 1e-9))
         self.batch = max(1, min(wanted, QUEUED_LAUNCHES // launches))
 
+    def capture_batch(self) -> None:
+        """Make a graph of the batch where its calls can be captured; a single call stays as it is."""
+        if self.batch > 1:
+            self._graph = capture_calls(self._turns, self.batch, self.stream)
+
     def sample(self) -> Sample:
         """Take one sample: the seconds of one call."""
         trial = self._settled()
@@ -126,7 +139,7 @@ class DeviceTimer:
             trial = self.try_calls(self.batch)
             if not trial.timed_out:
                 return trial
-            if self.batch > 1:
+            if self.batch > 1 and self._graph is None:
                 self.batch //= 2
             else:
                 self._blocker = None
@@ -141,8 +154,11 @@ class DeviceTimer:
                 blocker.hold()
             begin = time.perf_counter()
             self._start.record(self.stream)
-            for _ in range(calls):
-                next(self._turns)()
+            if self._graph is not None and calls == self.batch:
+                self._graph.launch(self.stream)
+            else:
+                for _ in range(calls):
+                    next(self._turns)()
             self._end.record(self.stream)
             host_seconds = time.perf_counter() - begin
         finally:
@@ -158,5 +174,7 @@ class DeviceTimer:
         """Give back what the timer holds."""
         self._start.close()
         self._end.close()
+        if self._graph is not None:
+            self._graph.close()
         if self._l2 is not None:
             self._l2.close()

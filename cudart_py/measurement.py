@@ -48,8 +48,10 @@ class Measurement:
 
     `samples`: the times kept, empty where the driver's event times are not a device's.
     `batch`: how many calls one sample is the mean of.
-    `cache`: what the calls found in the L2 cache: "flushed", "rotated" (other inputs each time) or "warm".
+    `cache`: what the calls found in the L2 cache: "flushed", "rotated" (other inputs each time) or "warm"; empty
+    where the time is the host's.
     `blocked`: whether the work was queued behind a blocking kernel, so that no launch latency is in it.
+    `captured`: whether the calls of a batch were launched as one graph.
     `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
     `rejected`: samples thrown away since the device ran at a dropped clock.
     `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
@@ -64,6 +66,7 @@ class Measurement:
     batch: int = 1
     cache: str = "warm"
     blocked: bool = False
+    captured: bool = False
     overhead: float = 0.0
     rejected: int = 0
     clock_mhz: float | None = None
@@ -125,8 +128,9 @@ class Measurement:
             "of ceiling": self.fraction,
             "ceiling": self.ceiling_name,
             "batch": self.batch if self.samples else None,
-            "cache": self.cache if self.samples else None,
-            "blocked": self.blocked if self.samples else None,
+            "cache": (self.cache or None) if self.samples else None,
+            "blocked": self.blocked if self.samples and self.cache else None,
+            "captured": self.captured or None,
             "overhead": self.overhead or None,
             "rejected": self.rejected if self.samples else None,
             "clock_mhz": self.clock_mhz,
@@ -145,7 +149,9 @@ class Measurement:
         if self.fraction is not None:
             parts.append(f"{100 * self.fraction:.1f} % of {self.ceiling_name or 'the ceiling'}")
         of = f" of {self.batch} calls" if self.batch > 1 else ""
-        return f"{', '.join(parts)} ({len(self.samples)} samples{of}, L2 {self.cache})"
+        of += " in a graph" if self.captured else ""
+        how = f"L2 {self.cache}" if self.cache else "the host's time"
+        return f"{', '.join(parts)} ({len(self.samples)} samples{of}, {how})"
 
 
 def format_seconds(seconds: float) -> str:

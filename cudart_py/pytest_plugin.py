@@ -2,9 +2,9 @@
 
 `gpu_benchmark` measures the device's time of a call, `host_benchmark` what it costs the host. Both take what
 `measure` and `measure_host` take, obey pytest-benchmark's options and marker (`max_time`, `min_rounds`), and
-hand their samples to its `benchmark` fixture: its storage, its comparison and its JSON work as ever. Rates,
-clocks and counters are in `extra_info`, the GPU and its driver in the machine info, and a table of their
-own comes at the end of the run.
+hand their samples to its `benchmark` fixture: its storage, its comparison and its JSON work as ever. Rates
+and clocks are in `extra_info`, the GPU and its driver in the machine info, and a table of their own comes at
+the end of the run. What a driver counts instead of timing it is in the table, and in the JSON under "counted".
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
@@ -108,6 +108,7 @@ class _Benchmark:
         return self._benchmark is not None and bool(self._benchmark.enabled)
 
     def _measure(self, method: Callable[..., Measurement], fn: Any, options: dict[str, Any]) -> Measurement:
+        wanted = self.enabled
         try:
             found = self._take(method, fn, options)
         except BaseException:
@@ -116,7 +117,8 @@ class _Benchmark:
                 self._benchmark._mode, self._benchmark.has_error = method.__name__, True
             raise
         self._report(found, method.__name__)
-        self._results.append((self._node.name, found))
+        if wanted:
+            self._results.append((self._node.name, found))
         return found
 
     def _take(self, method: Callable[..., Measurement], fn: Any, options: dict[str, Any]) -> Measurement:
@@ -186,6 +188,15 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     found = gpu_info()
     if found:
         machine_info["gpu"] = found
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    """Add what was counted and not timed: pytest-benchmark's own list has only what has times."""
+    results = config.stash.get(_results, [])
+    counted = [{"name": name, **found.as_dict()} for name, found in results if found.counters and not found.timed]
+    if counted:
+        output_json["counted"] = counted
 
 
 def gpu_info() -> dict[str, Any]:

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Check on a GPU that `cudart_py.benchmark` measures right, in one command.
 
-    scripts/measure_check.py [--json FILE] [--ncu PATH] [--only ncu,processes,nvbench,ceilings]
+    scripts/measure_check.py [--json FILE] [--ncu PATH] [--only ncu,processes,nvbench,ceilings,host]
+    scripts/measure_check.py --from FILE --page docs/measuring.md
 
 Compares with Nsight Compute's durations, with other processes, with nvbench (the package cuda-bench, where it
-is installed), and the ceilings with what the card is known to reach. Prints a table. The exit status is 1 when
-a bar is missed, 2 when none is but something could not be checked.
+is installed), the ceilings with what the card is known to reach, and the host's cost of a launch with that of
+launches whose kernels run longer. Prints the tables of docs/measuring.md. The exit status is 1 when a bar is
+missed, 2 when none is but something could not be checked.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import glob
 import json
@@ -19,38 +22,23 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from measure_cases import CASES, GRAPH_CALLS, HOST_BATCHES, LAUNCHES
+
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = Path(__file__).with_suffix(".cu")
-STEPS = ("ncu", "processes", "nvbench", "ceilings")
+# The script beside this one: the kernels, and what is done with them in a process that has the device for itself.
+CHILD = Path(__file__).resolve().with_name("measure_cases.py")
+STEPS = ("ncu", "processes", "nvbench", "ceilings", "host")
 PROCESSES = 5
-# Launches that Nsight Compute sees, and those of them that only warm up.
-LAUNCHES, WARM_UP = 25, 5
-
-
-@dataclass(frozen=True)
-class Case:
-    """A kernel of a certain length, and how far Nsight Compute's duration may be off; None: shown, not judged."""
-
-    kernel: str
-    amount: int
-    bar: float | None
-
-
-CASES = {
-    "saxpy 1 ms": Case("saxpy", 340_000_000, 0.01),
-    "chain 1 ms": Case("chain", 450_000, 0.01),
-    "saxpy 50 us": Case("saxpy", 18_000_000, 0.03),
-    "chain 50 us": Case("chain", 25_000, 0.03),
-    "saxpy 3 us": Case("saxpy", 400_000, 0.10),
-    "chain 3 us": Case("chain", 1_000, 0.10),
-    "nothing": Case("nothing", 0, None),
-}
+# Of the launches that Nsight Compute sees, the first ones only warm up.
+WARM_UP = 5
+BEGIN, END = "<!-- measure_check -->", "<!-- end of measure_check -->"
 CEILING_BARS = {"copy": 4.2e12, "read": 4.35e12, "write": None, "fp32": None, "fp64": None}
 
 
@@ -65,103 +53,6 @@ class Line:
     bar: str
     passed: bool | None
     missing: bool = False
-
-
-# -- what a child process does: it has the device for itself -----------------------------------
-
-
-def make_work(case: Case, stream: Any = None) -> Callable[[], None]:
-    """Return a function that launches the case's kernel."""
-    import numpy as np
-
-    import cudart_py as cuda
-
-    kernel = cuda.compile(SOURCE)[case.kernel]
-    if case.kernel == "saxpy":
-        x, y = cuda.zeros(case.amount, np.float32), cuda.zeros(case.amount, np.float32)
-        bound = kernel[-(-case.amount // 256), 256, 0, stream].bind(2.0, x, y, case.amount)
-    elif case.kernel == "chain":
-        grid = 2 * cuda.current_device().sm_count
-        bound = kernel[grid, 256, 0, stream].bind(cuda.zeros(256 * grid, np.float32), 0.5, case.amount)
-    else:
-        bound = kernel[1, 32, 0, stream].bind()
-    cuda.current_device().synchronize()
-    return bound
-
-
-def child_measure(name: str) -> dict[str, Any]:
-    """Measure a case."""
-    from cudart_py.benchmark import measure
-
-    found = measure(make_work(CASES[name]))
-    if not found.timed:
-        raise SystemExit("this driver has no device times (gpu_timing): run it on a GPU")
-    return {
-        "median": found.median, "spread": found.spread, "samples": len(found.samples), "batch": found.batch,
-        "cache": found.cache, "blocked": found.blocked, "overhead": found.overhead, "rejected": found.rejected,
-        "clock": found.clock_mhz,
-    }  # fmt: skip
-
-
-def child_launch(name: str) -> None:
-    """Launch a case for Nsight Compute, as often as it looks, with L2 in the state in which it is measured."""
-    import numpy as np
-
-    import cudart_py as cuda
-
-    case = CASES[name]
-    work = make_work(case)
-    flush = cuda.zeros(2 * cuda.current_device().properties.l2_cache_size, np.uint8)
-    for _ in range(LAUNCHES):
-        if not name.endswith(" 3 us"):
-            cuda.memset(flush, 0)
-        work()
-    cuda.current_device().synchronize()
-
-
-def child_nvbench(name: str) -> dict[str, float]:
-    """Let nvbench measure a case."""
-    from cuda import bench
-
-    import cudart_py as cuda
-
-    def body(state: Any) -> None:
-        with cuda.Device(0):
-            work = make_work(CASES[name], cuda.Stream.borrow(state.get_stream().__cuda_stream__()[1]))
-            state.exec(lambda launch: work())
-
-    bench.register(body).set_name("case")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "nvbench.json"
-        # Its own report goes to standard output, which is ours.
-        saved = os.dup(1)
-        os.dup2(2, 1)
-        try:
-            bench.run_all_benchmarks(["measure_check", "--devices", "0", "--json", str(path)])
-        finally:
-            os.dup2(saved, 1)
-        (state,) = json.loads(path.read_text())["benchmarks"][0]["states"]
-    if not state.get("summaries"):
-        raise SystemExit(f"nvbench: {state.get('skip_reason') or 'no summaries'}")
-    found = {}
-    for summary in state["summaries"]:
-        for entry in summary.get("data", ()):
-            if entry["name"] == "value" and entry["type"] in ("float64", "int64"):
-                found[summary["tag"]] = float(entry["value"])
-    return found
-
-
-def child_ceilings() -> dict[str, Any]:
-    """Measure the ceilings."""
-    import cudart_py as cuda
-    from cudart_py.benchmark import ceilings
-
-    device = cuda.Device(0)
-    found = ceilings(device)
-    return {"device": device.name, **{kind: getattr(found, kind) for kind in CEILING_BARS}}
-
-
-# -- what the parent does: it starts them and compares -----------------------------------------
 
 
 class ChildError(Exception):
@@ -183,8 +74,8 @@ def run(command: list[str]) -> str:
 
 
 def child(*arguments: str) -> Any:
-    """Run a part of this script in a process of its own and return what it prints."""
-    output = run([sys.executable, str(Path(__file__).resolve()), "--child", *arguments])
+    """Run a part of the checks in a process of its own and return what it prints."""
+    output = run([sys.executable, str(CHILD), *arguments])
     # What a library wrote to its own buffer may come after it.
     return json.loads([line for line in output.splitlines() if line.startswith("{")][-1])
 
@@ -202,7 +93,7 @@ def ncu_seconds(ncu: str, name: str) -> float:
     output = run([
         ncu, "--clock-control", "none", "--cache-control", "none", "--metrics", "gpu__time_duration.sum",
         "--csv", "--print-units", "base", "--kernel-name", kernel,
-        sys.executable, str(Path(__file__).resolve()), "--child", "launch", name,
+        sys.executable, str(CHILD), "launch", name,
     ])  # fmt: skip
     durations = read_durations(output)
     if len(durations) != LAUNCHES:
@@ -237,7 +128,7 @@ def not_checked(check: str, reason: object) -> Line:
 
 
 def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Line]:
-    """Compare with Nsight Compute."""
+    """Compare with Nsight Compute. A graph is shown beside it, and not judged: it leaves out how a launch begins."""
     if ncu is None:
         yield not_checked("ncu", "not found: give --ncu")
         return
@@ -247,37 +138,56 @@ def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Line]:
         except ChildError as error:
             yield not_checked(f"ncu, {name}", error)
             continue
-        found = measured[name]
-        note = f" (batch of {found['batch']})" if found["batch"] > 1 else ""
-        yield compare(f"ncu, {name}", found["median"], theirs, case.bar, note)
+        yield compare(f"ncu, {name}", measured[name]["median"], theirs, case.bar)
+        if case.short:
+            yield compare(f"ncu, {name}, graph", measured[f"{name}, graph"]["median"], theirs, None)
 
 
-def check_processes(measured: dict[str, Any]) -> Iterator[Line]:
-    """Compare the medians of several processes; the first one is what is measured already."""
-    for name, case in CASES.items():
-        medians = [measured[name]["median"], *(child("measure", name)["median"] for _ in range(PROCESSES - 1))]
-        bar = None if case.bar is None else 0.01
-        yield compare(f"{PROCESSES} processes, {name}: slowest and fastest", max(medians), min(medians), bar)
+def check_processes(processes: list[dict[str, Any]]) -> Iterator[Line]:
+    """Compare the medians of several processes, and within the first one the same at its beginning and its end.
 
-
-def check_nvbench(measured: dict[str, Any]) -> Iterator[Line]:
-    """Compare with nvbench: a batch with its batch, and a single call with its cold time, the events' cost included."""
-    for name, case in CASES.items():
-        try:
-            theirs = child("nvbench", name)
-        except ChildError as error:
-            yield not_checked(f"nvbench, {name}", error)
+    Short kernels come launch by launch, as `measure` does unless it is told otherwise, and as a graph.
+    """
+    for label in processes[0]:
+        if label.endswith(", again"):
             continue
-        found = measured[name]
-        cold = theirs.get("nv/cold/time/gpu/median", theirs["nv/cold/time/gpu/mean"])
-        bar = None if case.bar is None else 0.02
-        if found["batch"] > 1:
-            yield compare(f"nvbench batch, {name}", found["median"], theirs["nv/batch/time/gpu/mean"], bar)
-        else:
-            yield compare(f"nvbench cold, {name}, as it times", found["median"] + found["overhead"], cold, bar)
-            yield compare(f"nvbench cold, {name}, less the events' cost", found["median"], cold, None)
-            if "nv/batch/time/gpu/mean" in theirs:
-                yield compare(f"nvbench batch, {name}", found["median"], theirs["nv/batch/time/gpu/mean"], None)
+        medians = [found[label]["median"] for found in processes]
+        bar = None if CASES[label.removesuffix(", graph")].bar is None else 0.01
+        yield compare(f"{len(processes)} processes, {label}: slowest and fastest", max(medians), min(medians), bar)
+    for label, found in processes[0].items():
+        if label.endswith(", again"):
+            first = processes[0][label.removesuffix(", again")]
+            yield compare(f"one process, {label}", found["median"], first["median"], 0.01)
+
+
+def check_nvbench() -> Iterator[Line]:
+    """Compare with nvbench."""
+    what = {"cold": "cold, events' cost included", "graph": f"graph of {GRAPH_CALLS} launches"}
+    for name, case in CASES.items():
+        for kind in ("cold", "graph") if case.short else ("cold",):
+            check = f"nvbench, {name}: {what[kind]}"
+            try:
+                found = child("nvbench", name, kind)
+            except ChildError as error:
+                yield not_checked(check, error)
+                continue
+            yield compare(check, found["ours"], found["theirs"], None if case.bar is None else 0.02)
+
+
+def check_host() -> Iterator[Line]:
+    """Compare the host's cost of launches: the device's time, from microseconds to a millisecond, is not in it."""
+    try:
+        found = child("host")
+    except ChildError as error:
+        yield not_checked("host", error)
+        return
+    launches, products = found["launches"], found["products"]
+    for name, seconds in launches.items():
+        if name != "nothing":
+            yield compare(f"host's cost of a launch, {name}, and of nothing", seconds, launches["nothing"], None)
+    for batch, seconds in list(products.items())[1:]:
+        first = str(HOST_BATCHES[0])
+        yield compare(f"host's cost of a gemm of 128^3, batches of {batch} and {first}", seconds, products[first], None)
 
 
 def check_ceilings() -> Iterator[Line]:
@@ -296,66 +206,116 @@ def check_ceilings() -> Iterator[Line]:
 
 def check(steps: list[str], ncu: str | None) -> tuple[list[Line], dict[str, Any]]:
     """Make the checks."""
-    measured = {} if steps == ["ceilings"] else {name: child("measure", name) for name in CASES}
+    count = PROCESSES if "processes" in steps else 1 if "ncu" in steps else 0
+    processes = [child("measure") for _ in range(count)]
     lines: list[Line] = []
     for step in steps:
         print(f"... {step}", file=sys.stderr)
         if step == "ncu":
-            lines += check_ncu(measured, find_ncu(ncu))
+            lines += check_ncu(processes[0], ncu)
         elif step == "processes":
-            lines += check_processes(measured)
+            lines += check_processes(processes)
         elif step == "nvbench":
-            lines += check_nvbench(measured)
+            lines += check_nvbench()
+        elif step == "host":
+            lines += check_host()
         else:
             lines += check_ceilings()
-    return lines, measured
+    return lines, processes[0] if processes else {}
 
 
-def show(lines: list[Line], measured: dict[str, Any]) -> None:
-    """Print how the cases were measured, and the table."""
-    for name, found in measured.items():
-        clock = f"{found['clock']:.0f} MHz" if found["clock"] else "clock unknown"
-        print(
-            f"{name:<14} {1e6 * found['median']:>10.3f} us ± {100 * found['spread']:.2f} %  "
-            f"{found['samples']} samples of {found['batch']}, L2 {found['cache']}, {clock}, "
-            f"{found['rejected']} rejected, events cost {1e6 * found['overhead']:.3f} us"
-            f"{'' if found['blocked'] else ', NOT BLOCKED'}"
+def environment(ncu: str | None) -> str:
+    """Name the card, the driver, the versions of what is compared, and the day."""
+    from cudart_py.pytest_plugin import gpu_info
+
+    info = gpu_info()
+    parts = [*info.get("devices", ["no GPU"])[:1], f"driver {info.get('driver')}, CUDA {info.get('cuda_driver')}"]
+    if ncu is not None:
+        with contextlib.suppress(ChildError):
+            parts.append("Nsight Compute " + run([ncu, "--version"]).strip().splitlines()[-1].removeprefix("Version "))
+    with contextlib.suppress(PackageNotFoundError):
+        parts.append(f"cuda-bench {version('cuda-bench')}")
+    return ", ".join([*parts, time.strftime("%Y-%m-%d", time.gmtime())])
+
+
+def report(found: dict[str, Any]) -> str:
+    """Write how the cases were measured and what they were compared with, as tables of Markdown."""
+    parts = [found["where"]]
+    if found["measured"]:
+        rows = [
+            (
+                name, f"{1e6 * one['median']:,.3f} us", f"{100 * one['spread']:.2f} %",
+                f"{one['samples']} of {one['batch']}{' in a graph' if one['captured'] else ''}"
+                f"{'' if one['blocked'] else ', NOT BLOCKED'}",
+                one["cache"], f"{one['clock']:.0f}" if one["clock"] else "?", f"{1e6 * one['overhead']:.2f} us",
+            )
+            for name, one in found["measured"].items()
+        ]  # fmt: skip
+        parts.append(table(("kernel", "median", "spread", "samples", "L2", "MHz", "events' cost"), rows))
+    verdicts = {True: "ok", False: "MISSED", None: ""}
+    compared = [
+        (
+            line["check"], line["ours"], line["theirs"], line["difference"], line["bar"],
+            "not checked" if line["missing"] else verdicts[line["passed"]],
         )
-    print()
-    for line in lines:
-        verdict = "not checked" if line.missing else {True: "ok", False: "MISSED", None: ""}[line.passed]
-        print(
-            f"{line.check:<52} {line.ours:>14} {line.theirs:>14} {line.difference:>9} {line.bar:>9}  {verdict}".rstrip()
-        )
+        for line in found["checks"]
+    ]  # fmt: skip
+    parts.append(table(("compared with", "ours", "theirs", "difference", "bar", ""), compared))
+    return "\n\n".join(parts)
+
+
+def table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Write a table of Markdown, in columns."""
+    columns = zip(headings, *rows, strict=True)
+    widths = [max(3, *(len(cell) for cell in column)) for column in columns]
+    lines = [headings, tuple("-" * width for width in widths), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )
+
+
+def write_page(page: Path, text: str) -> None:
+    """Replace what a page has between the marks of this script."""
+    before, begin, rest = page.read_text().partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise SystemExit(f"{page} has no lines {BEGIN} and {END}")
+    page.write_text(f"{before}{begin}{text}\n{end}{after}")
 
 
 def main() -> int:
-    """Run the checks, or the part of a child process."""
-    children: dict[str, Callable[..., Any]] = {
-        "measure": child_measure, "launch": child_launch, "nvbench": child_nvbench, "ceilings": child_ceilings,
-    }  # fmt: skip
-    if sys.argv[1:2] == ["--child"]:
-        print(json.dumps(children[sys.argv[2]](*sys.argv[3:])))
-        return 0
+    """Run the checks, or show those of an earlier run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found there")
+    parser.add_argument(
+        "--from", dest="saved", type=Path, metavar="FILE", help="show what --json wrote, and measure nothing"
+    )
+    parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables into this page, docs/measuring.md")
     parser.add_argument("--ncu", metavar="PATH", help="where Nsight Compute is")
     parser.add_argument("--only", default=",".join(STEPS), metavar="STEPS", help=f"some of {','.join(STEPS)}")
     arguments = parser.parse_args()
-    steps = arguments.only.split(",")
-    if unknown := set(steps) - set(STEPS):
-        parser.error(f"no step is named {', '.join(sorted(unknown))}")
-    try:
-        lines, measured = check(steps, arguments.ncu)
-    except ChildError as error:
-        print(f"measuring failed: {error}", file=sys.stderr)
-        return 2
-    show(lines, measured)
+    if arguments.saved:
+        found = json.loads(arguments.saved.read_text())
+    else:
+        steps = arguments.only.split(",")
+        if unknown := set(steps) - set(STEPS):
+            parser.error(f"no step is named {', '.join(sorted(unknown))}")
+        ncu = find_ncu(arguments.ncu)
+        try:
+            lines, measured = check(steps, ncu)
+        except ChildError as error:
+            print(f"measuring failed: {error}", file=sys.stderr)
+            return 2
+        found = {"where": environment(ncu), "measured": measured, "checks": [vars(line) for line in lines]}
+    text = report(found)
+    print(text)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"measured": measured, "checks": [vars(x) for x in lines]}, indent=1))
-    if any(line.passed is False for line in lines):
+        arguments.json.write_text(json.dumps(found, indent=1))
+    if arguments.page:
+        write_page(arguments.page, text)
+    if any(line["passed"] is False for line in found["checks"]):
         return 1
-    return 2 if any(line.missing for line in lines) else 0
+    return 2 if any(line["missing"] for line in found["checks"]) else 0
 
 
 if __name__ == "__main__":

@@ -186,6 +186,21 @@ def test_work_that_waits_for_the_device_is_measured_without_blocking(device):
     assert not found.blocked
 
 
+@pytest.mark.unsanitized
+@pytest.mark.needs("gpu_timing")
+def test_a_batch_that_overfills_the_queue_ends_and_is_measured_behind_the_blocking_kernel(device):
+    """The host waits for room in the queue, only the time-out makes any, and smaller batches are taken then."""
+    array = cuda.zeros(1000)
+
+    def work():
+        for _ in range(8):
+            cuda.memset(array, 0)
+
+    found = measure(work, batch=500, options=QUICK)
+    assert found.timed
+    assert found.blocked
+
+
 @pytest.mark.needs("concurrent_host")
 def test_a_hold_that_nobody_ends_ends_by_itself(device):
     with cuda.Stream() as stream:

@@ -47,7 +47,13 @@ def measured(monkeypatch):
         asked.append(arguments)
         fn()
         return Measurement(
-            SAMPLES, bytes=arguments.get("bytes", 0), batch=3, clock_mhz=1980.0, cache="flushed", device="a GPU"
+            SAMPLES,
+            bytes=arguments.get("bytes", 0),
+            batch=3,
+            clock_mhz=1980.0,
+            cache="flushed",
+            blocked=True,
+            device="a GPU",
         )
 
     def find_host(fn, *, stream=None, batch=None, options=None):
@@ -87,6 +93,17 @@ def test_the_samples_become_pytest_benchmarks_own(run, pytester, measured):
     assert bench["stats"]["data"] == pytest.approx(SAMPLES)
     assert (bench["stats"]["rounds"], bench["stats"]["iterations"]) == (2, 3)
     assert bench["options"]["timer"] == "measure"
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_sample_is_one_round_whether_of_one_call_or_of_a_batch(run, pytester, monkeypatch, batch):
+    """pytest-benchmark times rounds of one iteration and of several by different code."""
+    found = Measurement((0.002, 0.003, 0.007), batch=batch, cache="warm", blocked=True)
+    monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or found)
+    run(TEST, "--benchmark-json=out.json").assert_outcomes(passed=1)
+    stats = saved(pytester)["benchmarks"][0]["stats"]
+    assert stats["data"] == pytest.approx(found.samples)
+    assert (stats["median"], stats["iterations"]) == (pytest.approx(0.003), batch)
 
 
 def test_rates_and_clocks_are_in_the_json(run, pytester, measured):
@@ -155,11 +172,37 @@ def test_without_device_times_the_code_runs_once_and_nothing_is_kept(run, no_tim
     result.stdout.no_fnmatch_line("*Median*")
 
 
+def counted(launches):
+    """A measurement that was not timed: so many launches of one kernel, with one metric that the table has."""
+    launch = {"kernel": "saxpy", "grid": (4, 2, 1), "block": (256, 1, 1), "smsp__inst_executed.sum": 7, "other": 3}
+    return Measurement((), counters=(launch,) * launches)
+
+
 def test_counters_are_shown_where_there_are_no_times(run, monkeypatch):
-    launch = {"kernel": "saxpy", "grid": (4, 1, 1), "block": (256, 1, 1), "inst_executed": 7}
-    monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or Measurement((), counters=(launch,)))
+    monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or counted(1))
     output = run(TEST).stdout
-    output.fnmatch_lines(["test_work: not timed*", "  saxpy*(4, 1, 1), (256, 1, 1)*: inst_executed 7"])
+    output.fnmatch_lines(["not timed*", "name*kernel*grid*block*warp instructions", "test_work  saxpy*4×2*256*7"])
+    output.no_fnmatch_line("*launches*")
+
+
+def test_equal_launches_share_a_line(run, monkeypatch):
+    monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or counted(3))
+    run(TEST).stdout.fnmatch_lines(["test_work  saxpy*×3*4×2*256*7"])
+
+
+def test_counters_are_in_the_json_beside_what_was_timed(run, pytester, monkeypatch):
+    monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or counted(1))
+    timed = "def test_time(benchmark):\n    benchmark(lambda: None)\n"
+    run(TEST + "\n" + timed, "--benchmark-json=out.json", "--benchmark-max-time=0.01")
+    (found,) = saved(pytester)["counted"]
+    assert found["name"] == "test_work"
+    assert (found["counters"][0]["kernel"], found["counters"][0]["other"]) == ("saxpy", 3)
+
+
+def test_the_table_says_when_launch_latency_is_in_a_time(run, monkeypatch):
+    found = Measurement(SAMPLES, cache="warm", blocked=False)
+    monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or found)
+    run(TEST).stdout.fnmatch_lines(["test_work*warm, launch latency included"])
 
 
 def test_the_host_fixture_measures_the_host(run, pytester, measured):
@@ -167,6 +210,13 @@ def test_the_host_fixture_measures_the_host(run, pytester, measured):
     (bench,) = saved(pytester)["benchmarks"]
     assert bench["options"]["timer"] == "measure_host"
     assert bench["stats"]["median"] == pytest.approx(0.002)
+
+
+def test_the_table_tells_the_hosts_time_from_the_devices(run, monkeypatch):
+    monkeypatch.setattr(measuring, "measure_host", lambda fn, **_: fn() or Measurement(SAMPLES, batch=60, cache=""))
+    run("def test_host(host_benchmark):\n    host_benchmark(lambda: None)\n").stdout.fnmatch_lines(
+        ["test_host*host's time ×60"]
+    )
 
 
 def test_what_the_code_raises_fails_the_test_without_a_warning(run, no_times):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -21,15 +22,16 @@ CSV = """==PROF== Connected to process 7
 """
 
 
-@pytest.fixture(scope="module")
-def script():
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
     specification = importlib.util.spec_from_file_location("measure_check", SCRIPT)
     module = importlib.util.module_from_spec(specification)
     # dataclasses look their module up there.
     sys.modules["measure_check"] = module
     specification.loader.exec_module(module)
     yield module
-    del sys.modules["measure_check"]
+    del sys.modules["measure_check"], sys.modules["measure_cases"]
 
 
 def test_durations_are_found_among_other_output(script):
@@ -55,9 +57,36 @@ def test_a_missing_profiler_is_said(script):
 
 
 def test_every_case_launches(script, device, monkeypatch):
-    for case in script.CASES.values():
-        script.make_work(script.Case(case.kernel, min(case.amount, 100), None))()
+    cases = sys.modules["measure_cases"]
+    for case in cases.CASES.values():
+        cases.make_work(cases.Case(case.kernel, min(case.amount, 100), None))()
     device.synchronize()
+
+
+def test_a_process_is_compared_with_itself_and_with_others(script):
+    processes = [
+        {"chain 3 us, graph": {"median": second}, "chain 3 us, graph, again": {"median": 1.0}} for second in (1.0, 1.02)
+    ]
+    lines = list(script.check_processes(processes))
+    assert [line.passed for line in lines] == [False, True]
+
+
+def test_saved_results_are_put_into_the_page(script, tmp_path, monkeypatch, capsys):
+    line = script.compare("ncu, saxpy", 1.0, 1.005, 0.01)
+    (tmp_path / "found.json").write_text(json.dumps({"where": "a card, today", "measured": {}, "checks": [vars(line)]}))
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{script.BEGIN}\nold\n{script.END}\nafter\n")
+    monkeypatch.setattr(sys, "argv", ["measure_check", "--from", str(tmp_path / "found.json"), "--page", str(page)])
+    assert script.main() == 0
+    text = page.read_text()
+    assert text.startswith(f"before\n{script.BEGIN}\na card, today\n\n| compared with ")
+    assert text.endswith(f"| ok  |\n{script.END}\nafter\n")
+    assert "old" not in text
+
+
+def test_the_guide_has_the_marks_of_the_tables(script):
+    text = (SCRIPT.parent.parent / "docs" / "measuring.md").read_text()
+    assert text.index(script.BEGIN) < text.index(script.END)
 
 
 def test_without_a_gpu_it_fails_and_says_why():

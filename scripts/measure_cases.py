@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""The kernels that `measure_check.py` compares, and what it does with them in processes of their own.
+
+    scripts/measure_cases.py measure | launch CASE | nvbench CASE cold|graph | host | ceilings
+
+Prints what it found as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).with_name("measure_check.cu")
+# Launches that Nsight Compute sees.
+LAUNCHES = 25
+# Launches in the graph that nvbench times for a short kernel: its own launches take longer than such a kernel.
+GRAPH_CALLS = 100
+# In small batches the device is done before its queue could matter.
+HOST_BATCHES = (5, 50, 250)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel of a certain length, and how far Nsight Compute's duration may be off; None: shown, not judged.
+
+    `short`: it is measured in batches, with L2 as the call before left it.
+    """
+
+    kernel: str
+    amount: int
+    bar: float | None
+    short: bool = False
+
+
+CASES = {
+    "saxpy 1 ms": Case("saxpy", 340_000_000, 0.01),
+    "chain 1 ms": Case("chain", 450_000, 0.01),
+    "saxpy 50 us": Case("saxpy", 18_000_000, 0.03),
+    "chain 50 us": Case("chain", 25_000, 0.03),
+    "saxpy 3 us": Case("saxpy", 400_000, 0.10, short=True),
+    "chain 3 us": Case("chain", 1_000, 0.10, short=True),
+    "nothing": Case("nothing", 0, None, short=True),
+}
+
+
+def make_work(case: Case, stream: Any = None) -> Callable[[], None]:
+    """Return a function that launches the case's kernel."""
+    import numpy as np
+
+    import cudart_py as cuda
+
+    kernel = cuda.compile(SOURCE)[case.kernel]
+    if case.kernel == "saxpy":
+        x, y = cuda.zeros(case.amount, np.float32), cuda.zeros(case.amount, np.float32)
+        bound = kernel[-(-case.amount // 256), 256, 0, stream].bind(2.0, x, y, case.amount)
+    elif case.kernel == "chain":
+        grid = 2 * cuda.current_device().sm_count
+        bound = kernel[grid, 256, 0, stream].bind(cuda.zeros(256 * grid, np.float32), 0.5, case.amount)
+    else:
+        bound = kernel[1, 32, 0, stream].bind()
+    cuda.current_device().synchronize()
+    return bound
+
+
+def measure_all() -> dict[str, Any]:
+    """Measure all cases in a stream; the short ones launch by launch and as a graph, and the first graph once more."""
+    import cudart_py as cuda
+    from cudart_py.benchmark import measure
+
+    stream = cuda.Stream(non_blocking=True)
+    ways = [(name, False) for name in CASES] + [(name, True) for name, case in CASES.items() if case.short]
+    ways.insert(0, ways[len(CASES)])
+    found = {}
+    for name, graph in ways:
+        label = f"{name}, graph" if graph else name
+        one = measure(make_work(CASES[name], stream), stream=stream, graph=graph)
+        if not one.timed:
+            raise SystemExit("this driver has no device times (gpu_timing): run it on a GPU")
+        found[f"{label}, again" if label in found else label] = {
+            "median": one.median, "spread": one.spread, "samples": len(one.samples), "batch": one.batch,
+            "cache": one.cache, "blocked": one.blocked, "captured": one.captured, "overhead": one.overhead,
+            "rejected": one.rejected, "clock": one.clock_mhz,
+        }  # fmt: skip
+    return found
+
+
+def launch(name: str) -> None:
+    """Launch a case for Nsight Compute, as often as it looks, with L2 in the state in which it is measured."""
+    import numpy as np
+
+    import cudart_py as cuda
+
+    case = CASES[name]
+    work = make_work(case)
+    flush = cuda.zeros(2 * cuda.current_device().properties.l2_cache_size, np.uint8)
+    for _ in range(LAUNCHES):
+        if not case.short:
+            cuda.memset(flush, 0)
+        work()
+    cuda.current_device().synchronize()
+
+
+def nvbench(name: str, kind: str) -> dict[str, float]:
+    """Let nvbench measure a case, then measure it here, in the same process and stream.
+
+    "cold": a single launch with L2 flushed, what events cost included. "graph": a graph of many launches, of which
+    nvbench times many one behind the other.
+    """
+    from cuda import bench
+
+    import cudart_py as cuda
+    from cudart_py.benchmark import measure
+
+    ours: dict[str, float] = {}
+
+    def body(state: Any) -> None:
+        with cuda.Device(0):
+            stream = cuda.Stream.borrow(state.get_stream().__cuda_stream__()[1])
+            work = make_work(CASES[name], stream)
+            if kind == "graph":
+                work = make_graph(work, stream)
+            # Ours goes first, since it brings the process into the state in which both measure.
+            found = measure(work, stream=stream, batch=1, flush_l2=kind == "cold")
+            state.exec(lambda launch: work())
+            ours["seconds"] = (found.median or 0.0) + (found.overhead if kind == "cold" else 0.0)
+
+    bench.register(body).set_name("case")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "nvbench.json"
+        # Its own report goes to standard output, which is ours.
+        saved = os.dup(1)
+        os.dup2(2, 1)
+        try:
+            bench.run_all_benchmarks(["measure_check", "--devices", "0", "--json", str(path)])
+        finally:
+            os.dup2(saved, 1)
+        (state,) = json.loads(path.read_text())["benchmarks"][0]["states"]
+    summaries = {summary["tag"]: summary.get("data", ()) for summary in state.get("summaries", ())}
+    tag = {"cold": "nv/cold/time/gpu/median", "graph": "nv/batch/time/gpu/mean"}[kind]
+    if tag not in summaries:
+        raise SystemExit(f"nvbench: {state.get('skip_reason') or f'no {tag}'}")
+    theirs = next(float(entry["value"]) for entry in summaries[tag] if entry["name"] == "value")
+    return {"ours": ours["seconds"], "theirs": theirs}
+
+
+def make_graph(work: Callable[[], None], stream: Any) -> Callable[[], None]:
+    """Return a function that launches a graph of many calls."""
+    with stream.capture() as calls:
+        for _ in range(GRAPH_CALLS):
+            work()
+    executable = calls.instantiate()
+    return lambda: executable.launch(stream)
+
+
+def host() -> dict[str, Any]:
+    """Measure what launches cost the host, by how long their kernels run, and a product of cuBLAS in batches."""
+    import numpy as np
+
+    import cudart_py as cuda
+    from cudart_py.benchmark import measure_host
+
+    stream = cuda.Stream(non_blocking=True)
+    launches = {name: measure_host(make_work(case, stream), stream=stream).median for name, case in CASES.items()}
+    products = {}
+    if "libraries" in cuda.capabilities():
+        from library_tour.libraries import blas
+
+        a, b, out = (cuda.zeros((128, 128), np.float32, stream=stream) for _ in range(3))
+        for batch in HOST_BATCHES:
+            found = measure_host(lambda: blas.gemm(a, b, out, stream=stream), stream=stream, batch=batch)
+            products[str(batch)] = found.median
+    return {"launches": launches, "products": products}
+
+
+def ceilings() -> dict[str, Any]:
+    """Measure the ceilings."""
+    import dataclasses
+
+    import cudart_py as cuda
+    from cudart_py.benchmark import ceilings as find
+
+    device = cuda.Device(0)
+    return {"device": device.name, **dataclasses.asdict(find(device))}
+
+
+def main() -> None:
+    """Do what a parent process asks for."""
+    what: dict[str, Callable[..., Any]] = {
+        "measure": measure_all, "launch": launch, "nvbench": nvbench, "host": host, "ceilings": ceilings,
+    }  # fmt: skip
+    print(json.dumps(what[sys.argv[1]](*sys.argv[2:])))
+
+
+if __name__ == "__main__":
+    main()
