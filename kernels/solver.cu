@@ -2,9 +2,10 @@
 //
 //   hilbert            1 / (i + j + 1): as hard as a matrix gets, its condition number grows like 33^n
 //   vandermonde        the powers of points on [-1, 1]: a polynomial's coefficients from its values
-//   keep_triangle<T>   zeros above the diagonal (or below), where a factorization leaves what was there before
+//   take_triangle<T>   copies a triangle of a matrix from column by column to row by row, with zeros beside it, where a
+//                      factorization leaves other things
 //
-// Matrices are stored row by row.
+// The first two are stored row by row.
 
 extern "C" __global__ void hilbert(double* matrix, int n)
 {
@@ -26,12 +27,25 @@ extern "C" __global__ void vandermonde(const double* points, double* matrix, int
     }
 }
 
-// A word is as long as an element: 4, 8 or 16 bytes.
+// A word is as long as an element: 4, 8 or 16 bytes. Blocks of 32 x 8 threads turn tiles of 32 x 32.
 template <class Word>
-__global__ void keep_triangle(Word* matrix, long long rows, long long columns, bool lower)
+__global__ void take_triangle(const Word* columns, long long leading, Word* rows, long long height, long long width,
+                              bool lower)
 {
-    long long column = blockIdx.x * blockDim.x + threadIdx.x;
-    long long row = blockIdx.y * blockDim.y + threadIdx.y;
-    if (row < rows && column < columns && (lower ? column > row : column < row))
-        matrix[row * columns + column] = Word();
+    __shared__ Word tile[32][33]; // a column more, so that a tile's columns begin in different banks
+    long long top = blockIdx.y * 32ll;
+    long long left = blockIdx.x * 32ll;
+    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+        long long row = top + threadIdx.x;
+        long long column = left + i;
+        if (row < height && column < width && (lower ? column <= row : column >= row))
+            tile[i][threadIdx.x] = columns[column * leading + row];
+    }
+    __syncthreads();
+    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+        long long row = top + i;
+        long long column = left + threadIdx.x;
+        if (row < height && column < width)
+            rows[row * width + column] = (lower ? column <= row : column >= row) ? tile[threadIdx.x][i] : Word();
+    }
 }

@@ -2,7 +2,8 @@
 // a graph, and nobody waits for the host.
 //
 //   advance   alpha = rr / pq;   x += alpha p,   r -= alpha q
-//   turn      beta = rr' / rr;   p = r + beta p; and the residual's square goes into the history
+//   turn      beta = rr' / rr;   p = r + beta p
+//   remember  rr = rr', which also goes into the history
 //
 // A square of zero says that the solution is reached: nothing changes then, whatever the number of iterations is.
 
@@ -26,10 +27,11 @@ extern "C" __global__ void turn(const double* next, const double* rr, const doub
     p[i] = r[i] + beta * p[i];
 }
 
-// One thread, behind `turn`: the new square becomes the old one.
-extern "C" __global__ void remember(const double* next, double* rr, double* history, int* iteration)
+// One thread, behind `turn`: the new square becomes the old one. The history has room for `most` of them.
+extern "C" __global__ void remember(const double* next, double* rr, double* history, int* iteration, int most)
 {
     *rr = *next;
-    history[*iteration] = *next;
+    if (*iteration < most)
+        history[*iteration] = *next;
     *iteration += 1;
 }

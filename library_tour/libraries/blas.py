@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,9 @@ from cudart_py.device import activated, is_current
 from . import views
 from .bindings import binding, failure
 from .dtypes import Kind
-from .handles import keep, library_handle
+from .handles import LibraryHandle, keep, library_handle, thread_cache
 
-__all__ = ["compute_type", "gemm", "operation", "scalar"]
+__all__ = ["Factor", "compute_type", "gemm", "operation", "scalar"]
 
 Scalar = float | complex
 
@@ -24,12 +25,23 @@ TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 # cublasGemmAlgo_t's own default, and what still fits into the 32-bit functions.
 DEFAULT_ALGORITHM, INT_MAX = -1, 2**31 - 1
 # A program has some dozens of shapes; one that makes up new ones for ever must not fill memory.
-MOST_PLANS = 1024
+MOST_PLANS, MOST_GRAPHS, MOST_COUNTED, MOST_FACTORS = 1024, 256, 4096, 256
+# A product that was queued so often, with the same operands in the same stream, is recorded as a graph: launching that
+# costs the host a fraction of the library's call, and recording it as much as a few of them.
+REPEATS = 4
+
+
+class Factor(NamedTuple):
+    """A number in the host's memory, and its address there."""
+
+    memory: NDArray[Any]
+    address: int
 
 
 class _Plan(NamedTuple):
     """The arguments of a call but for the pointers, and all that has been checked once."""
 
+    number: int
     size: int
     operations: tuple[int, int]
     m: int
@@ -44,10 +56,10 @@ class _Plan(NamedTuple):
     compute: int
     spans: tuple[int, int, int]
     wide: bool
-    held: tuple[NDArray[Any], NDArray[Any]]  # what `scalars` point to
+    held: tuple[Factor, Factor]  # what `scalars` point to
 
 
-_plans: dict[tuple[Any, ...], _Plan] = {}
+_numbers = itertools.count()
 
 
 def gemm(
@@ -69,7 +81,8 @@ def gemm(
     for all (cublasGemmStridedBatchedEx). `op_a` and `op_b` are "N", "T" (transposed) or "C" (conjugate
     transposed). All have one dtype: float16, bfloat16 (`dtypes.bfloat16`), float32, float64, complex64 or
     complex128; halves are multiplied and added up in single precision and may go to a float32 `out`.
-    `compute="tf32"` rounds inputs of single precision to TF32, for tensor cores.
+    `compute="tf32"` rounds inputs of single precision to TF32, for tensor cores. Products that come again, with the
+    same operands in the same stream, are launched as a graph, which costs the host less.
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
@@ -81,7 +94,7 @@ def gemm(
             a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype,
             alpha, beta, op_a, op_b, compute,
         )  # fmt: skip
-        plan = _plans.get(key)
+        plan: _Plan | None = thread_cache("gemm").get(key)
         device = where.device
         if plan is None or not (a.device is device and b.device is device and out.device is device):
             views.check_place(device, a=a, b=b, out=out)
@@ -91,27 +104,65 @@ def gemm(
         where, device = views.device_of(stream)
         views.check_place(device, a=a, b=b, out=out)
         raise
-    span_a, span_b, span = plan.spans
-    if (address < address_a + span_a and address_a < address + span) or (
-        address < address_b + span_b and address_b < address + span
-    ):
-        views.check_apart("out", out, span, a=(a, span_a), b=(b, span_b))
-    if not plan.size:
-        return out
-    if is_current(device):
-        _queue(plan, where, device, address_a, address_b, address)
-    else:
-        with activated(device):
-            _queue(plan, where, device, address_a, address_b, address)
     if captures:
+        _queue_checked(plan, where, device, a, b, out)
         keep(where, "gemm", a, b, out)
+        return out
+    call = plan.number, address_a, address_b, address, where._value, device.ordinal
+    graph: cuda.ExecutableGraph | None = thread_cache("gemm graphs").get(call)
+    if graph is not None:
+        graph.launch(where)
+    else:
+        _queue_checked(plan, where, device, a, b, out)
+        if plan.size:
+            _count(call, plan, where, device)
     return out
 
 
+def _queue_checked(
+    plan: _Plan,
+    where: cuda.Stream,
+    device: cuda.Device,
+    a: cuda.DeviceArray,
+    b: cuda.DeviceArray,
+    out: cuda.DeviceArray,
+) -> None:
+    """Queue a product, unless its result would overwrite what is read for it."""
+    span_a, span_b, span = plan.spans
+    views.check_apart("out", out, span, a=(a, span_a), b=(b, span_b))
+    if not plan.size:
+        return
+    if is_current(device):
+        _queue(plan, where, device, a.pointer, b.pointer, out.pointer)
+    else:
+        with activated(device):
+            _queue(plan, where, device, a.pointer, b.pointer, out.pointer)
+
+
+def _count(call: tuple[int, ...], plan: _Plan, where: cuda.Stream, device: cuda.Device) -> None:
+    """Count a call, and record it for its later ones when it has come often enough."""
+    counts, graphs = thread_cache("gemm counts"), thread_cache("gemm graphs")
+    counts[call] = count = counts.get(call, 0) + 1
+    if count >= REPEATS and len(graphs) < MOST_GRAPHS:
+        _, a, b, out, *_ = call
+        with activated(device):
+            handle = library_handle("cublas", where, device)
+            graphs[call] = handle.record(where, lambda: _call(plan, handle, a, b, out))
+        del counts[call]
+    elif len(counts) >= MOST_COUNTED:
+        counts.clear()
+
+
 def _queue(plan: _Plan, stream: cuda.Stream, device: cuda.Device, a: int, b: int, out: int) -> None:
+    handle = library_handle("cublas", stream, device)
+    _call(plan, handle, a, b, out)
+    if captures:
+        keep(stream, "cuBLAS", handle.workspace)
+
+
+def _call(plan: _Plan, handle: LibraryHandle, a: int, b: int, out: int) -> None:
     # To cuBLAS, whose matrices have adjacent columns, every matrix here is its own transpose; it computes
     # out^T = op(b)^T op(a)^T.
-    handle = library_handle("cublas", stream, device)
     functions = handle.functions
     op_a, op_b = plan.operations
     alpha, beta = plan.scalars
@@ -135,8 +186,6 @@ def _queue(plan: _Plan, stream: cuda.Stream, device: cuda.Device, a: int, b: int
         )  # fmt: skip
     except Exception as error:
         raise failure("cublasGemmEx" if plan.batch == 1 else "cublasGemmStridedBatchedEx", error) from error
-    if captures:
-        keep(stream, "cuBLAS", handle.workspace)
 
 
 def operation(name: str, op: str) -> int:
@@ -146,13 +195,26 @@ def operation(name: str, op: str) -> int:
     return int(binding("cublas").Operation[op])
 
 
-def scalar(name: str, value: Any, kind: Kind) -> NDArray[Any]:
-    """Return a number in the memory and dtype in which a library reads it; TypeError where it cannot be one."""
+_factors: dict[tuple[Any, ...], Factor] = {}
+
+
+def scalar(name: str, value: Any, kind: Kind) -> Factor:
+    """Return a number where and as a library reads it; TypeError where it cannot be one.
+
+    The caller keeps what is returned until the library has read it.
+    """
     if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
         raise TypeError(f"{name} is a number, not {type(value).__name__}")
     if isinstance(value, complex | np.complexfloating) and not kind.is_complex:
         raise TypeError(f"{name} is complex, and the matrices are {kind.name}")
-    return np.array([value], kind.scalar)
+    key = value, kind.scalar
+    found = _factors.get(key)
+    if found is None:
+        if len(_factors) >= MOST_FACTORS:
+            _factors.clear()
+        memory = np.array([value], kind.scalar)
+        found = _factors[key] = Factor(memory, memory.ctypes.data)
+    return found
 
 
 def compute_type(kind: Kind, compute: str | None) -> int:
@@ -183,9 +245,11 @@ def _make_out(a: Any, b: Any, beta: Scalar, op_a: str, op_b: str, stream: cuda.S
 
 
 def _remember(key: tuple[Any, ...], plan: _Plan) -> _Plan:
-    if len(_plans) >= MOST_PLANS:
-        _plans.clear()
-    _plans[key] = plan
+    plans = thread_cache("gemm")
+    if len(plans) >= MOST_PLANS:
+        for name in ("gemm", "gemm counts", "gemm graphs"):
+            thread_cache(name).clear()
+    plans[key] = plan
     return plan
 
 
@@ -224,12 +288,13 @@ def _make_plan(
     held = scalar("alpha", alpha, kind), scalar("beta", beta, kind)
     strides = view_a.stride, view_b.stride, view.stride
     return _Plan(
+        number=next(_numbers),
         size=out.size,
         operations=operations,
         m=m,
         n=n,
         k=k,
-        scalars=(held[0].ctypes.data, held[1].ctypes.data),
+        scalars=(held[0].address, held[1].address),
         a=(kind.code, view_a.leading),
         b=(kind.code, view_b.leading),
         out=(kind_out.code, view.leading),

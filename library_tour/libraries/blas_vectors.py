@@ -67,8 +67,8 @@ def gemv(
         handle = library_handle("cublas", where, device)
         try:
             getattr(handle.functions, f"{kind.letter}gemv")(
-                handle.native, turn, matrix.columns, matrix.rows, factors[0].ctypes.data, a.pointer, matrix.leading,
-                x.pointer, vector.step, factors[1].ctypes.data, out.pointer, result.step,
+                handle.native, turn, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading,
+                x.pointer, vector.step, factors[1].address, out.pointer, result.step,
             )  # fmt: skip
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}gemv", error) from error
@@ -97,7 +97,7 @@ def axpy(
         handle = library_handle("cublas", where, device)
         try:
             handle.functions.axpy_ex(
-                handle.native, source.size, factor.ctypes.data, kind.scalar_code, x.pointer, kind.code, source.step,
+                handle.native, source.size, factor.address, kind.scalar_code, x.pointer, kind.code, source.step,
                 y.pointer, kind.code, target.step, kind.scalar_code,
             )  # fmt: skip
         except Exception as error:

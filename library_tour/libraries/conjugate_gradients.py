@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from .blas_vectors import dot
 from .sparse_blas import spmv
 from .sparse_matrix import SparseMatrix
 
-__all__ = ["iterate_captured", "iterate_on_host"]
+__all__ = ["CapturedIteration", "iterate_on_host"]
 
 BLOCK = 256
 
@@ -37,48 +38,84 @@ def iterate_on_host(a: Any, b: NDArray[Any], iterations: int) -> tuple[NDArray[A
     return x, np.sqrt(history)
 
 
-def iterate_captured(
-    module: cuda.Module, a: SparseMatrix, b: NDArray[np.float64], iterations: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Do the same on the device: the iteration is captured once and launched as often as wanted.
+class CapturedIteration:
+    """The same on the device, in a stream of its own: an iteration is captured once, and launched as often as wanted.
 
-    `module` has the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits at the
-    end alone.
+    `module` has the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits for the
+    solution alone. `most` is how many iterations the history has room for; later ones are not in it.
     """
-    n = b.size
-    with cuda.Stream() as stream:
-        x, r, p = cuda.zeros(n, np.float64, stream=stream), *(cuda.to_device(b, stream=stream) for _ in range(2))
-        q = cuda.empty(n, np.float64, stream=stream)
-        rr, pq, following = (cuda.empty(1, np.float64, stream=stream) for _ in range(3))
-        history = cuda.empty(iterations + 1, np.float64, stream=stream)
-        count = cuda.zeros(1, np.int32, stream=stream)
+
+    def __init__(self, module: cuda.Module, a: SparseMatrix, b: NDArray[np.float64], most: int) -> None:
+        self.a, self.stream = a, cuda.Stream()
+        stream, n = self.stream, b.size
+        self.x, self.history = cuda.zeros(n, np.float64, stream=stream), cuda.empty(most + 1, np.float64, stream=stream)
+        self._r, self._p = (cuda.to_device(b, stream=stream) for _ in range(2))
+        self._q = cuda.empty(n, np.float64, stream=stream)
+        self._rr, self._pq, self._following = (cuda.empty(1, np.float64, stream=stream) for _ in range(3))
+        self._count = cuda.zeros(1, np.int32, stream=stream)
         grid = blocks_for(n, BLOCK)
-        kernels = {name: module[name] for name in ("advance", "turn", "remember")}
-
-        def iteration() -> None:
-            spmv(a, p, q, stream=stream)
-            dot(p, q, pq, stream=stream)
-            kernels["advance"][grid, BLOCK, 0, stream](rr, pq, p, q, x, r, n)
-            dot(r, r, following, stream=stream)
-            kernels["turn"][grid, BLOCK, 0, stream](following, rr, r, p, n)
-            kernels["remember"][1, 1, 0, stream](following, rr, history, count)
-
-        # What the libraries set up at a first call cannot be captured. Neither product changes anything here.
-        spmv(a, p, q, stream=stream)
-        dot(r, r, rr, stream=stream)
-        cuda.memcpy(following, rr, stream=stream)
-        kernels["remember"][1, 1, 0, stream](following, rr, history, count)
-        for kernel in kernels.values():
-            kernel.attributes  # noqa: B018  # loads it
+        self._advance = module["advance"][grid, BLOCK, 0, stream].bind(
+            self._rr, self._pq, self._p, self._q, self.x, self._r, n
+        )
+        self._turn = module["turn"][grid, BLOCK, 0, stream].bind(self._following, self._rr, self._r, self._p, n)
+        self._remember = module["remember"][1, 1, 0, stream].bind(
+            self._following, self._rr, self.history, self._count, most + 1
+        )
+        # What the libraries set up at a first call cannot be captured. These products change nothing, and leave the
+        # square of the first residual.
+        spmv(a, self._p, self._q, stream=stream)
+        dot(self._r, self._r, self._rr, stream=stream)
+        cuda.memcpy(self._following, self._rr, stream=stream)
+        self._remember()
         with stream.capture() as graph:
-            iteration()
-        executable = graph.instantiate()
-        for _ in range(iterations):
-            executable.launch(stream)
-        solution = x.to_host(stream=stream)
-        squares = history.to_host(stream=stream)
-        executable.close()
-        graph.close()
-        for array in (x, r, p, q, rr, pq, following, history, count):
+            self.queue()
+        self._graph = graph
+        self._executable = graph.instantiate()
+
+    def queue(self) -> None:
+        """Queue an iteration call by call."""
+        spmv(self.a, self._p, self._q, stream=self.stream)
+        dot(self._p, self._q, self._pq, stream=self.stream)
+        self._advance()
+        dot(self._r, self._r, self._following, stream=self.stream)
+        self._turn()
+        self._remember()
+
+    def launch(self) -> None:
+        """Queue an iteration as one graph."""
+        self._executable.launch(self.stream)
+
+    def solution(self) -> NDArray[Any]:
+        """Return the solution after the iterations so far, and wait for it."""
+        return self.x.to_host(stream=self.stream)
+
+    def residuals(self, count: int) -> NDArray[Any]:
+        """Return the norm of the residual before each of some iterations, and after them."""
+        norms: NDArray[Any] = np.sqrt(self.history[: count + 1].to_host(stream=self.stream))
+        return norms
+
+    def close(self) -> None:
+        """Give back the graph, the arrays and the stream."""
+        self._executable.close()
+        self._graph.close()
+        for array in (
+            self.x,
+            self.history,
+            self._r,
+            self._p,
+            self._q,
+            self._rr,
+            self._pq,
+            self._following,
+            self._count,
+        ):
             array.close()
-        return solution, np.sqrt(squares)
+        self.stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

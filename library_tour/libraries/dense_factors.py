@@ -13,7 +13,7 @@ from cudart_py.device import activated
 from . import views
 from .bindings import SingularMatrixError, binding, failure
 from .blas import scalar
-from .dense_layout import copied, diagonal, keep_triangle, transposed
+from .dense_layout import copied, diagonal, transposed, triangle
 from .dense_solver import TYPES, Work, check_right_hand_side, check_square, columns_of
 from .dtypes import KINDS, Kind
 from .handles import library_handle
@@ -32,9 +32,7 @@ def qr(a: cuda.DeviceArray, *, stream: cuda.Stream | None = None) -> tuple[cuda.
     with activated(device):
         work = Work(where, device)
         factors, tau = _factor(work, a, kind)
-        # Column by column R is the transpose of the first n rows; it is taken out before Q takes its place.
-        upper = transposed(factors[:, :n], kind, where)
-        keep_triangle(upper, where, lower=False)
+        upper = triangle(factors, n, where, lower=False)  # taken out before Q takes its place
         work.run_typed(_name(kind, "gqr"), m, n, n, factors.pointer, m, tau.pointer)
         work.verdict("cusolverDn orgqr")
         return transposed(factors, kind, where), upper
@@ -68,7 +66,7 @@ def lstsq(a: cuda.DeviceArray, b: cuda.DeviceArray, *, stream: cuda.Stream | Non
         try:
             getattr(handle.functions, f"{kind.letter}trsm")(
                 handle.native, int(enums.SideMode.LEFT), int(enums.FillMode.UPPER), int(enums.Operation.N),
-                int(enums.DiagType.NON_UNIT), n, count, one.ctypes.data, factors.pointer, m, x.pointer, m,
+                int(enums.DiagType.NON_UNIT), n, count, one.address, factors.pointer, m, x.pointer, m,
             )  # fmt: skip
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}trsm", error) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from .blas import scalar
 from .dtypes import Kind
 from .handles import library_handle
 
-__all__ = ["copied", "diagonal", "keep_triangle", "transposed"]
+__all__ = ["copied", "diagonal", "transposed", "triangle"]
 
 WORDS = {4: ("unsigned", np.uint32), 8: ("unsigned long long", np.uint64), 16: ("ulonglong2", np.complex128)}
-BLOCK = (32, 8)
+TILE, BLOCK = 32, (32, 8)
 
 
 def copied(array: cuda.DeviceArray, stream: cuda.Stream) -> cuda.DeviceArray:
@@ -49,24 +50,30 @@ def transposed(
     turn = int(operations.C if conjugate else operations.T)
     try:
         getattr(handle.functions, f"{kind.letter}geam")(
-            handle.native, turn, int(operations.N), matrix.rows, matrix.columns, one.ctypes.data, array.pointer,
-            matrix.leading, zero.ctypes.data, result.pointer, matrix.rows, result.pointer, matrix.rows,
+            handle.native, turn, int(operations.N), matrix.rows, matrix.columns, one.address, array.pointer,
+            matrix.leading, zero.address, result.pointer, matrix.rows, result.pointer, matrix.rows,
         )  # fmt: skip
     except Exception as error:
         raise failure(f"cublas{kind.letter.upper()}geam", error) from error
     return result
 
 
-def keep_triangle(matrix: cuda.DeviceArray, stream: cuda.Stream, *, lower: bool) -> None:
-    """Set a contiguous matrix to zero above its diagonal, or below it."""
-    rows, columns = matrix.shape
-    if not matrix.size:
-        return
-    word, dtype = WORDS[matrix.itemsize]
-    name = f"keep_triangle<{word}>"
-    kernel = device_code.load("solver", names=[name])[name]
-    grid = (device_code.blocks_for(columns, BLOCK[0]), device_code.blocks_for(rows, BLOCK[1]))
-    kernel[grid, BLOCK, 0, stream](matrix.view(dtype), rows, columns, lower)
+def triangle(columns: cuda.DeviceArray, rows: int, stream: cuda.Stream, *, lower: bool) -> cuda.DeviceArray:
+    """Return a triangle of the first rows of a contiguous matrix that lies column by column, with zeros beside it."""
+    width, leading = columns.shape
+    result = cuda.empty((rows, width), columns.dtype, stream=stream)
+    word, dtype = WORDS[columns.itemsize]
+    grid = (device_code.blocks_for(width, TILE), device_code.blocks_for(rows, TILE))
+    kernel = _triangle_kernel(cuda.current_device(), word)
+    kernel[grid, BLOCK, 0, stream](columns.view(dtype), leading, result.view(dtype), rows, width, lower)
+    return result
+
+
+@functools.cache
+def _triangle_kernel(device: cuda.Device, word: str) -> cuda.Kernel:
+    # Kept, since compiling looks at the source each time, and loads what the cache has of it. The device is current.
+    name = f"take_triangle<{word}>"
+    return device_code.load("solver", names=[name])[name]
 
 
 def diagonal(matrix: cuda.DeviceArray, stream: cuda.Stream) -> NDArray[Any]:

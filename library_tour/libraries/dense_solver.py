@@ -10,18 +10,32 @@ from typing import Any
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py._lifetime import Handle  # options are given back at the right time
 from cudart_py.device import activated
 
 from . import views
 from .bindings import NotPositiveDefiniteError, SingularMatrixError, binding, failure
 from .blas import operation, scalar
-from .dense_layout import copied, diagonal, keep_triangle, transposed
+from .dense_layout import copied, diagonal, transposed, triangle
 from .dtypes import Kind
 from .handles import library_handle, thread_cache
 
 __all__ = ["Work", "cholesky", "solve", "solve_triangular"]
 
 TYPES = ("float32", "float64", "complex64", "complex128")
+
+
+class _Parameters(Handle):
+    """The record of options that the 64-bit functions want, and that nobody changes here."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._owned = True
+        self._value = binding("cusolverDn").create_params()
+
+    def _release(self, value: Any) -> None:
+        binding("cusolverDn").destroy_params(value)
 
 
 class Work:
@@ -31,11 +45,10 @@ class Work:
         self.stream = stream
         handle = library_handle("cusolverDn", stream, device)
         self.handle, self.functions = handle.native, handle.functions
-        # The 64-bit functions want a record of options, which nobody changes here.
         cache = thread_cache("cusolverDn")
         if "parameters" not in cache:
-            cache["parameters"] = self.functions.create_params()
-        self.parameters = cache["parameters"]
+            cache["parameters"] = _Parameters()
+        self.parameters = cache["parameters"].handle
         self.info = cuda.empty(1, np.int32, stream=stream)
         self._held: list[Any] = []
 
@@ -120,7 +133,7 @@ def solve(
 ) -> cuda.DeviceArray:
     """Return x with a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
 
-    By LU with row exchanges, or by Cholesky for a real symmetric matrix that is called `positive`, of which then
+    By LU with row exchanges, or by Cholesky (Xpotrf) for a Hermitian matrix that is called `positive`, of which then
     only the lower triangle is read. Raises SingularMatrixError with the pivot that is zero,
     NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand.
     """
@@ -129,22 +142,19 @@ def solve(
     kind = views.kind("a", a, TYPES)
     n = check_square("a", a)
     check_right_hand_side(b, a)
-    if positive and kind.is_complex:
-        raise TypeError(f"a has dtype {a.dtype}; positive=True takes real matrices")
     if not b.size:
         return cuda.empty(b.shape, b.dtype, stream=where)
     with activated(device):
         work = Work(where, device)
-        # Our rows are LAPACK's columns: what is factored is the transpose of a.
-        factors = copied(a, where)
         x, count = columns_of(b, kind, where)
         ends = kind.code, x.pointer, n
         if positive:
-            _factor_positive(work, factors, kind, n)
-            fill = int(binding("cublas").FillMode.UPPER)
-            matrix = fill, n, count, kind.code, factors.pointer, n
+            factors = _factor_positive(work, a, kind)
+            matrix = int(binding("cublas").FillMode.LOWER), n, count, kind.code, factors.pointer, n
             work.run_plain("xpotrs", *matrix, *ends)
         else:
+            # Our rows are LAPACK's columns: what is factored is the transpose of a.
+            factors = copied(a, where)
             pivots = cuda.empty(n, np.int64, stream=where)
             shape = n, n, kind.code, factors.pointer, n
             work.run("xgetrf", *shape, pivots.pointer, kind.code, sizing=(*shape, kind.code))
@@ -159,15 +169,20 @@ def solve(
         return rows_of(x, b, kind, where)
 
 
-def _factor_positive(work: Work, factors: cuda.DeviceArray, kind: Kind, n: int) -> None:
-    fill = int(binding("cublas").FillMode.UPPER)  # LAPACK's upper triangle is our lower one
-    work.run("xpotrf", fill, n, kind.code, factors.pointer, n, kind.code)
+def _factor_positive(work: Work, a: cuda.DeviceArray, kind: Kind) -> cuda.DeviceArray:
+    """Factor a positive definite matrix; return L column by column, with other things above its diagonal.
+
+    cuSOLVER is twice as fast with the lower triangle as with the upper one, as which it would see ours where it lies.
+    """
+    factors, n = transposed(a, kind, work.stream), a.shape[0]
+    work.run("xpotrf", int(binding("cublas").FillMode.LOWER), n, kind.code, factors.pointer, n, kind.code)
     minor = work.verdict("cusolverDnXpotrf")
     if minor:
         raise NotPositiveDefiniteError(
             f"a is not positive definite: its leading minor of order {minor} is not positive", minor=minor,
             call="cholesky",
         )  # fmt: skip
+    return factors
 
 
 def cholesky(a: cuda.DeviceArray, *, stream: cuda.Stream | None = None) -> cuda.DeviceArray:
@@ -181,10 +196,7 @@ def cholesky(a: cuda.DeviceArray, *, stream: cuda.Stream | None = None) -> cuda.
     kind = views.kind("a", a, TYPES)
     n = check_square("a", a)
     with activated(device):
-        factor = copied(a, where)
-        _factor_positive(Work(where, device), factor, kind, n)
-        keep_triangle(factor, where, lower=True)
-        return factor
+        return triangle(_factor_positive(Work(where, device), a, kind), n, where, lower=True)
 
 
 def solve_triangular(
@@ -226,7 +238,7 @@ def solve_triangular(
         # Transposed, as cuBLAS sees our matrices: x^T op(a)^T = b^T.
         try:
             getattr(handle.functions, f"{kind.letter}trsm")(
-                handle.native, int(enums.SideMode.RIGHT), int(fill), turn, int(diag), count, n, one.ctypes.data,
+                handle.native, int(enums.SideMode.RIGHT), int(fill), turn, int(diag), count, n, one.address,
                 a.pointer, views.matrix("a", a).leading, x.pointer, count,
             )  # fmt: skip
         except Exception as error:

@@ -61,7 +61,8 @@ def kind_of(dtype: np.dtype[Any]) -> Kind | None:
 
     The bfloat16 of another package is known by its name.
     """
-    return KINDS[bfloat16] if dtype.name == "bfloat16" else KINDS.get(dtype)
+    found = KINDS.get(dtype)
+    return KINDS[bfloat16] if found is None and dtype.name == "bfloat16" else found
 
 
 def unit_roundoff(dtype: np.dtype[Any], compute: str | None = None) -> float:

@@ -6,34 +6,35 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
     fft: cuFFT of every kind and length, and Poisson's equation
     size 60: points of the batch's transforms, and of a side of the square
     limit: copy bandwidth
-                             by               error    bound  check
-    ───────────────────────────────────────────────────────────────
-    C2C single               SciPy          9.5e-08  5.6e-06  right
-    C2C single, and back     SciPy          1.4e-07  1.1e-05  right
-    C2C double               SciPy          1.8e-16  1.0e-14  right
-    C2C double, and back     SciPy          2.5e-16  2.1e-14  right
-    R2C single               SciPy          8.7e-08  5.6e-06  right
-    C2R single, and back     SciPy          1.2e-07  1.1e-05  right
-    R2C double               SciPy          1.7e-16  1.0e-14  right
-    C2R double, and back     SciPy          2.5e-16  2.1e-14  right
+                        by             error    bound  check
+    ────────────────────────────────────────────────────────
+    C2C single          SciPy        8.9e-08  5.6e-06  right
+    C2C single, back    SciPy        1.3e-07  1.1e-05  right
+    C2C double          SciPy        1.8e-16  1.0e-14  right
+    C2C double, back    SciPy        2.6e-16  2.1e-14  right
+    R2C single          SciPy        8.7e-08  5.6e-06  right
+    C2R single, back    SciPy        1.3e-07  1.1e-05  right
+    R2C double          SciPy        1.7e-16  1.0e-14  right
+    C2R double, back    SciPy        2.5e-16  2.1e-14  right
     C2C half
-    1-D of 3,600             SciPy          2.8e-16  2.1e-14  right
-    2-D of 3,600             SciPy          2.5e-16  2.1e-14  right
-    3-D of 3,375             SciPy          2.6e-16  2.1e-14  right
-    columns                  SciPy          1.5e-16  1.2e-14  right
-    every other of a window  SciPy          1.7e-16  1.2e-14  right
-    in place                 SciPy          1.8e-16  1.2e-14  right
-    length 2^8               SciPy          1.0e-07  7.6e-06  right
-    length 3^5               SciPy          1.2e-07  7.6e-06  right
-    length 5^3               SciPy          1.1e-07  6.6e-06  right
-    length 7^3               SciPy          1.1e-07  8.0e-06  right
-    length 251, a prime      SciPy          2.2e-07  1.7e-05  right
-    nvmath C2C single        nvmath, CPU    8.8e-08  5.6e-06  right
-    nvmath C2C double        nvmath, CPU    2.0e-16  1.0e-14  right
-    Poisson's equation       SciPy, kernel  3.4e-16  2.1e-14  right
+    1-D of 3,600        SciPy        2.8e-16  2.1e-14  right
+    2-D of 3,600        SciPy        2.5e-16  2.1e-14  right
+    3-D of 3,375        SciPy        2.6e-16  2.1e-14  right
+    columns             SciPy        1.5e-16  1.2e-14  right
+    strided window      SciPy        1.7e-16  1.2e-14  right
+    in place            SciPy        1.8e-16  1.2e-14  right
+    length 2^8          SciPy        9.7e-08  7.6e-06  right
+    length 3^5          SciPy        1.2e-07  7.6e-06  right
+    length 5^3          SciPy        1.0e-07  6.6e-06  right
+    length 7^3          SciPy        1.1e-07  8.0e-06  right
+    length 251, prime   SciPy        2.1e-07  1.7e-05  right
+    nvmath C2C double   nvmath, CPU  2.0e-16  1.0e-14  right
+    nvmath C2C single   nvmath, CPU  9.0e-08  5.6e-06  right
+    nvmath, planned     nvmath, CPU  9.0e-08  5.6e-06  right
+    Poisson's equation  SciPy        3.4e-16  2.1e-14  right
     C2C half: not run here: SciPy has no transforms of halves
-    Poisson's equation: its right-hand side is one wave, so that nothing but
-    rounding is left
+    Poisson's equation: a kernel divides; the right-hand side is one wave, so that
+    nothing but rounding is left
     Errors are in the 2-norm over the result's, and the bound is 16 roundings for
     each factor of two of the length. GB/s count each number read and written once,
     as if the transform were a copy.
@@ -41,7 +42,9 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -55,7 +58,9 @@ from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
 from .dtypes import unit_roundoff
 from .fourier import complex32
-from .judgement import extra_row, judged, relative_error
+from .high_level import lent, nvmath_row
+from .judgement import judged, relative_error, skipped_row
+from .precisions import numbers, on_device
 from .tools import Tools
 
 TITLE = "cuFFT of every kind and length, and Poisson's equation"
@@ -70,15 +75,6 @@ PRIMES = (61, 251, 631, 1021, 2399, 4093, 6563, 15619, 16811, 65537, 117671, 262
 POINTS = 2**24
 
 Array = NDArray[Any]
-
-
-def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return normal numbers of a dtype."""
-    random = np.random.default_rng()
-    values: Array = random.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        values = values + 1j * random.standard_normal(shape)
-    return values.astype(dtype)
 
 
 def exact(x: Array) -> Array:
@@ -103,10 +99,10 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += dimension_rows(tools, n)
     rows += layout_rows(tools, n)
     rows += length_rows(tools)
-    rows += high_level_rows(tools, n)
+    rows += high_level_rows(tools, n, size, limit)
     rows += timed_rows(tools, size, limit)
     rows.append(poisson_row(tools, n - n % 2))
-    pictures = [length_curve()] if timing.available() and tools.on_device else []
+    pictures = length_curves(limit) if timing.available() and tools.on_device else []
     note = (
         "Errors are in the 2-norm over the result's, and the bound is 16 roundings for each factor of two of the "
         "length. GB/s count each number read and written once, as if the transform were a copy."
@@ -123,18 +119,18 @@ def kind_rows(tools: Tools, n: int) -> list[Row]:
     for name, dtype in (("single", np.complex64), ("double", np.complex128)):
         x = numbers((BATCH, n), dtype)
         place = tools.put(x)
-        spectrum = tools.fft(place)
+        spectrum = tools.fft(place, tools.poisoned(x.shape, dtype))
         error = relative_error(exact(tools.get(spectrum)), reference.fft(exact(x)))
         rows.append(judged(f"C2C {name}", by, error, bound_of(dtype, n)))
         back = tools.get(tools.ifft(spectrum))
-        rows.append(judged(f"C2C {name}, and back", by, relative_error(back, n * x), 2 * bound_of(dtype, n)))
+        rows.append(judged(f"C2C {name}, back", by, relative_error(back, n * x), 2 * bound_of(dtype, n)))
     for name, real in (("single", np.float32), ("double", np.float64)):
         x = numbers((BATCH, n), real)
-        spectrum = tools.rfft(tools.put(x))
+        spectrum = tools.rfft(tools.put(x), tools.poisoned((BATCH, n // 2 + 1), np.result_type(real, np.complex64)))
         error = relative_error(exact(tools.get(spectrum)), reference.rfft(exact(x)))
         rows.append(judged(f"R2C {name}", by, error, bound_of(real, n)))
-        back = tools.get(tools.irfft(spectrum, length=n))
-        rows.append(judged(f"C2R {name}, and back", by, relative_error(back, n * x), 2 * bound_of(real, n)))
+        back = tools.get(tools.irfft(spectrum, tools.poisoned(x.shape, real)))
+        rows.append(judged(f"C2R {name}, back", by, relative_error(back, n * x), 2 * bound_of(real, n)))
     rows.append(half_row(tools))
     return rows
 
@@ -143,7 +139,7 @@ def half_row(tools: Tools) -> Row:
     """Transform pairs of halves, of lengths that are powers of two."""
     name = "C2C half"
     if not tools.on_device:
-        return Row(name, note="not run here: SciPy has no transforms of halves")
+        return skipped_row(name, "SciPy has no transforms of halves")
     x = np.zeros((BATCH, 64), complex32)
     x["real"], x["imag"] = np.random.default_rng().standard_normal((2, BATCH, 64))
     values = x["real"].astype(np.longdouble) + 1j * x["imag"].astype(np.longdouble)
@@ -178,7 +174,7 @@ def layout_rows(tools: Tools, n: int) -> list[Row]:
     whole = numbers((BATCH, 2 * n), np.complex128)
     got = tools.get(tools.fft(tools.put(whole)[2:9, 1 : 2 * n : 2]))
     error = relative_error(exact(got), reference.fft(exact(whole[2:9, 1::2])))
-    rows.append(judged("every other of a window", by, error, bound))
+    rows.append(judged("strided window", by, error, bound))
     place = tools.put(x.copy())
     got = tools.get(tools.fft(place, place))
     rows.append(judged("in place", by, relative_error(exact(got), reference.fft(exact(x))), bound))
@@ -190,7 +186,7 @@ def length_rows(tools: Tools) -> list[Row]:
     from scipy import fft as reference
 
     rows = []
-    for length, title in ((2**8, "2^8"), (3**5, "3^5"), (5**3, "5^3"), (7**3, "7^3"), (251, "251, a prime")):
+    for length, title in ((2**8, "2^8"), (3**5, "3^5"), (5**3, "5^3"), (7**3, "7^3"), (251, "251, prime")):
         x = numbers((4, length), np.complex64)
         error = relative_error(exact(tools.get(tools.fft(tools.put(x)))), reference.fft(exact(x)))
         # A prime's transform goes through longer ones.
@@ -199,23 +195,46 @@ def length_rows(tools: Tools) -> list[Row]:
     return rows
 
 
-def high_level_rows(tools: Tools, n: int) -> list[Row]:
-    """Transform with nvmath.fft, of operands on the host: which runs on the CPU where there is no GPU."""
+def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
+    """Transform with nvmath.fft, which runs on the CPU where there is no GPU: at once, and planned."""
     from scipy import fft as reference
 
+    execution = "cuda" if tools.on_device else "cpu"
+
+    def transformed(x: Any) -> Any:
+        import nvmath
+
+        return nvmath.fft.fft(x, axes=[1], execution=execution)
+
+    def batch() -> Any:
+        return lent(on_device((size, size), np.complex64))
+
     rows = []
-    for name, dtype in (("single", np.complex64), ("double", np.complex128)):
-        title = f"nvmath C2C {name}"
+    amount = 16 * size**2
+    for name, dtype in (("double", np.complex128), ("single", np.complex64)):
         x = numbers((BATCH, n), dtype)
-        try:
+        result = reference.fft(exact(x))
+        make_work = (lambda: functools.partial(transformed, batch())) if name == "single" else None
+        rows.append(
+            nvmath_row(tools, f"nvmath C2C {name}", functools.partial(transformed, x),
+                       functools.partial(relative_error, exact=result), bound_of(dtype, n), make_work=make_work,
+                       amount=amount, limit=limit)
+        )  # fmt: skip
+    if not rows[0].values:
+        return rows[:1]  # the others lack the same library
+    with ExitStack() as stack:
+
+        def planned(x: Any) -> Callable[[], Any]:
             import nvmath
 
-            got = nvmath.fft.fft(x, axes=[1], execution="cuda" if tools.on_device else "cpu")
-        except (ImportError, RuntimeError) as error:
-            rows.append(extra_row(title, "cu13" if tools.on_device else "cpu", error))
-            continue
-        by = "nvmath, cuFFT" if tools.on_device else "nvmath, CPU"
-        rows.append(judged(title, by, relative_error(got, reference.fft(exact(x))), bound_of(dtype, n)))
+            plan = stack.enter_context(nvmath.fft.FFT(x, axes=[1], execution=execution))
+            plan.plan()
+            return lambda: plan.execute()
+
+        rows.append(
+            nvmath_row(tools, "nvmath, planned", lambda: planned(x)(), functools.partial(relative_error, exact=result),
+                       bound_of(np.complex64, n), make_work=lambda: planned(batch()), amount=amount, limit=limit)
+        )  # fmt: skip
     return rows
 
 
@@ -229,7 +248,7 @@ def timed_rows(tools: Tools, size: int, limit: Limit) -> list[Row]:
         f"2-D {size} x {size}": ((size, size), None),
     }
     for title, (shape, axes) in cases.items():
-        x = cuda.to_device(numbers(shape, np.complex64))
+        x = on_device(shape, np.complex64)
         out = cuda.empty(shape, np.complex64)
 
         def work(x: Any = x, out: Any = out, axes: Any = axes) -> object:
@@ -241,18 +260,8 @@ def timed_rows(tools: Tools, size: int, limit: Limit) -> list[Row]:
         mean = source.sum(dtype=complex) if axes is None else source[0].sum(dtype=complex)
         # The first element is the sum.
         error = abs(total - mean) / float(np.linalg.norm(source if axes is None else source[0]))
-        rows.append(
-            judged(
-                title,
-                tools.by("fft"),
-                error,
-                4 * bound_of(np.complex64, source.size),
-                work=work,
-                amount=2 * source.nbytes,
-                limit=limit,
-                host=True,
-            )
-        )
+        rows.append(judged(title, tools.by("fft"), error, 4 * bound_of(np.complex64, source.size), work=work,
+                           amount=2 * source.nbytes, limit=limit, host=True))  # fmt: skip
     return rows
 
 
@@ -273,28 +282,34 @@ def poisson_row(tools: Tools, n: int) -> Row:
     load("fft")["poisson"][blocks, BLOCK](on_device, n)
     divided = on_device if tools.on_device else on_device.to_host()
     got = tools.get(tools.irfft(divided, axes=(0, 1), length=n, overwrite=True))
-    note = "its right-hand side is one wave, so that nothing but rounding is left"
+    note = "a kernel divides; the right-hand side is one wave, so that nothing but rounding is left"
     error = relative_error(got, u)
-    return judged("Poisson's equation", f"{tools.by('fft')}, kernel", error, bound_of(np.float64, n * n), note=note)
+    return judged("Poisson's equation", tools.by("fft"), error, bound_of(np.float64, n * n), note=note)
 
 
-def length_curve() -> Curve:
-    """Measure the time of a batch of 2^24 points against the transform's length, with small factors and prime."""
-    return Curve(
-        "lengths", "points of a transform", "ns a point",
-        {"factors 2, 3, 5, 7": points_of(SMOOTH), "primes": points_of(PRIMES)}, logarithmic="xy",
-    )  # fmt: skip
+def length_curves(limit: Limit) -> list[Curve]:
+    """Measure transforms against their length, with small factors and prime, in batches of 2^24 points."""
+    times = {"factors 2, 3, 5, 7": times_of(SMOOTH), "primes": times_of(PRIMES)}
+    length, first = times["factors 2, 3, 5, 7"][0]
+    times["n log n"] = [(float(n), first * n * np.log(n) / (length * np.log(length))) for n in SMOOTH]
+    points = {name: [(n, 1e3 * nanoseconds / n) for n, nanoseconds in line] for name, line in times.items()}
+    if limit.rate:
+        # A point is read and written once, 16 bytes; a nanosecond moves as many bytes as a second does gigabytes.
+        points["memory, once there and back"] = [(float(n), 16e3 / limit.rate) for n in SMOOTH]
+    return [
+        Curve("times", "points of a transform", "ns a transform, in a batch", times, logarithmic="xy"),
+        Curve("lengths", "points of a transform", "ps a point, in a batch", points, logarithmic="xy"),
+    ]
 
 
-def points_of(lengths: tuple[int, ...]) -> list[tuple[float, float]]:
-    """Measure nanoseconds a point for transforms of some lengths."""
-    points = []
+def times_of(lengths: tuple[int, ...]) -> list[tuple[float, float]]:
+    """Measure the nanoseconds of a transform of some lengths, each in a batch."""
+    found = []
     for length in lengths:
         count = max(1, POINTS // length)
         x, out = (cuda.zeros((count, length), np.complex64) for _ in range(2))
-        ms = timing.median_ms(transform(x, out))
-        points.append((float(length), 1e6 * ms / x.size))
-    return points
+        found.append((float(length), 1e6 * timing.median_ms(transform(x, out), quick=True) / count))
+    return found
 
 
 def transform(x: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:

@@ -27,7 +27,16 @@ MOST_PLANS = 64
 class _Plan(Handle):
     """Descriptors of one product and the algorithm chosen for it."""
 
-    __slots__ = ("algorithm", "descriptors", "device", "functions", "held", "workspace_bytes")
+    __slots__ = (
+        "algorithm",
+        "algorithm_address",
+        "bias",
+        "descriptors",
+        "device",
+        "functions",
+        "held",
+        "workspace_bytes",
+    )
 
     def __init__(
         self,
@@ -39,26 +48,33 @@ class _Plan(Handle):
         compute: int,
     ) -> None:
         self._value, self._owned = None, True
+        self.bias = 0
         self.device, self.functions = handle.device, handle.functions
         functions, attributes = self.functions, handle.functions.MatmulDescAttribute
         self.held = scalar("alpha", 1.0, kind), scalar("beta", 0.0, kind)
         # To cuBLAS every matrix is its own transpose: out^T = b^T a^T, whose rows, one a bias, are out's columns.
         self.descriptors = [functions.matmul_desc_create(compute, kind.scalar_code)]
         self._value = self.descriptors[0]
-        self.set(attributes.EPILOGUE, int(functions.Epilogue[epilogue]))
+        self._set(attributes.EPILOGUE, int(functions.Epilogue[epilogue]))
         a, b, out = shapes
         for matrix in (b, a, out):
             self.descriptors.append(
                 functions.matrix_layout_create(kind.code, matrix.columns, matrix.rows, matrix.leading)
             )
         self.algorithm = self._choose(handle, alignments)
+        self.algorithm_address = self.algorithm.ctypes.data
         self.workspace_bytes = int(self.algorithm["workspace_size"][0])
 
-    def set(self, attribute: Any, value: int) -> None:
-        """Set an attribute of the product (cublasLtMatmulDescSetAttribute)."""
+    def _set(self, attribute: Any, value: int) -> None:
         kind = self.functions.get_matmul_desc_attribute_dtype(int(attribute))
         memory = np.array([value], kind)
         self.functions.matmul_desc_set_attribute(self.descriptors[0], int(attribute), memory.ctypes.data, memory.nbytes)
+
+    def turn_to(self, bias: int) -> None:
+        """Take the bias from an address (cublasLtMatmulDescSetAttribute)."""
+        if bias != self.bias:
+            self._set(self.functions.MatmulDescAttribute.BIAS_POINTER, bias)
+            self.bias = bias
 
     def _choose(self, handle: LibraryHandle, alignments: tuple[int, int, int]) -> NDArray[Any]:
         functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
@@ -171,12 +187,12 @@ def _alignment(array: cuda.DeviceArray) -> int:
 def _queue(plan: _Plan, stream: cuda.Stream, arrays: tuple[cuda.DeviceArray, ...], workspace: cuda.DeviceArray) -> None:
     a, b, bias, out = arrays
     functions = plan.functions
-    plan.set(functions.MatmulDescAttribute.BIAS_POINTER, bias.pointer)
+    plan.turn_to(bias.pointer)
     product, layout_b, layout_a, layout = plan.descriptors
     alpha, beta = plan.held
     handle = library_handle("cublasLt", stream, plan.device)
     functions.matmul(
-        handle.native, product, alpha.ctypes.data, b.pointer, layout_b, a.pointer, layout_a, beta.ctypes.data,
-        out.pointer, layout, out.pointer, layout, plan.algorithm.ctypes.data, workspace.pointer, plan.workspace_bytes,
+        handle.native, product, alpha.address, b.pointer, layout_b, a.pointer, layout_a, beta.address,
+        out.pointer, layout, out.pointer, layout, plan.algorithm_address, workspace.pointer, plan.workspace_bytes,
         stream.handle,
     )  # fmt: skip

@@ -5,45 +5,52 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
     $ library-tour run gemm
     gemm: cuBLAS in every precision, with what follows in the same pass
     size 96: rows and columns of the matrices
-    limit: multiply-adds in float32
-                                by                       error    bound  check
-    ──────────────────────────────────────────────────────────────────────────
-    float32                     SciPy's BLAS           1.8e-08  5.9e-06  right
-    float64                     SciPy's BLAS           3.4e-17  1.1e-14  right
-    complex64                   SciPy's BLAS           1.8e-08  2.3e-05  right
-    complex128                  SciPy's BLAS           3.4e-17  4.3e-14  right
-    float16                     NumPy                  2.1e-05  9.8e-04  right
-    bfloat16                    NumPy                  1.7e-04  0.00782  right
-    TF32                        NumPy                  3.0e-05  9.8e-04  right
-    nvmath float32              nvmath, CPU            1.8e-08  5.8e-06  right
-    nvmath float64              nvmath, CPU            3.4e-17  1.1e-14  right
-    nvmath complex64            nvmath, CPU            1.8e-08  2.3e-05  right
-    nvmath complex128           nvmath, CPU            3.4e-17  4.3e-14  right
-    op N x op T                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    op N x op C                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    op T x op N                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    op T x op T                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    op T x op C                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    op C x op N                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    op C x op T                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    op C x op C                 SciPy's BLAS           1.8e-08  2.3e-05  right
-    windows                     SciPy's BLAS           3.3e-17  1.1e-14  right
-    0.5 a b - 2 c               SciPy's BLAS           3.3e-17  1.1e-14  right
-    16 of 12 x 12               NumPy                  2.1e-08  8.3e-07  right
-    bias and ReLU, fused        NumPy                  1.2e-08  7.6e-06  right
-    bias and GELU, fused        NumPy                  1.2e-08  7.6e-06  right
-    bias and GELU, three calls  SciPy's BLAS, kernels  1.3e-08  7.6e-06  right
-    gemv float64                SciPy's BLAS           1.5e-17  1.1e-14  right
-    axpy float64                SciPy's BLAS           6.6e-17  4.4e-16  right
-    Errors are in the Frobenius norm, over the product of the operands' norms. gemv
-    and axpy move a number for every operation or two, and are as fast as memory; a
-    product of matrices does n operations with each.
+    limit: arithmetic of each precision, memory for vectors
+                        by              error    bound  check
+    ─────────────────────────────────────────────────────────
+    float32             SciPy's BLAS  1.8e-08  5.9e-06  right
+    float64             SciPy's BLAS  3.3e-17  1.1e-14  right
+    complex64           SciPy's BLAS  1.8e-08  2.3e-05  right
+    complex128          SciPy's BLAS  3.4e-17  4.3e-14  right
+    float16             NumPy         2.2e-05  9.8e-04  right
+    bfloat16            NumPy         1.7e-04  0.00782  right
+    TF32                NumPy         3.0e-05  9.8e-04  right
+    nvmath float32      nvmath, CPU   1.8e-08  5.8e-06  right
+    nvmath float64      nvmath, CPU   3.5e-17  1.1e-14  right
+    nvmath complex64    nvmath, CPU   1.8e-08  2.3e-05  right
+    nvmath complex128   nvmath, CPU   3.4e-17  4.3e-14  right
+    nvmath, planned     nvmath, CPU   1.8e-08  5.8e-06  right
+    nvmath, bias, GELU
+    nvmath, tensors
+    op N x op T         SciPy's BLAS  1.8e-08  2.3e-05  right
+    op N x op C         SciPy's BLAS  1.8e-08  2.3e-05  right
+    op T x op N         SciPy's BLAS  1.8e-08  2.3e-05  right
+    op T x op T         SciPy's BLAS  1.8e-08  2.3e-05  right
+    op T x op C         SciPy's BLAS  1.8e-08  2.3e-05  right
+    op C x op N         SciPy's BLAS  1.8e-08  2.3e-05  right
+    op C x op T         SciPy's BLAS  1.8e-08  2.3e-05  right
+    op C x op C         SciPy's BLAS  1.8e-08  2.3e-05  right
+    windows             SciPy's BLAS  3.3e-17  1.1e-14  right
+    0.5 a b - 2 c       SciPy's BLAS  3.3e-17  1.1e-14  right
+    16 of 12 x 12       NumPy         2.2e-08  8.3e-07  right
+    bias, ReLU: fused   NumPy         1.3e-08  7.6e-06  right
+    bias, GELU: fused   NumPy         1.3e-08  7.6e-06  right
+    bias, GELU: apart   SciPy's BLAS  1.3e-08  7.6e-06  right
+    gemv float64        SciPy's BLAS  1.9e-17  1.1e-14  right
+    axpy float64        SciPy's BLAS  6.6e-17  4.4e-16  right
+    nvmath, bias, GELU: not run here: nvmath does this on a GPU alone
+    nvmath, tensors: not run here: nvmath does this on a GPU alone
+    Errors are in the Frobenius norm, over the product of the operands' norms. A
+    product of matrices does n operations with each number: arithmetic bounds it.
+    gemv and axpy do one or two, and are as fast as memory.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,58 +59,22 @@ import cudart_py as cuda
 from cudart_py.ceilings import measured_ceiling
 
 from .. import timing
+from ..checks import poison
 from ..device_code import blocks_for, load
 from ..stop import Curve, Limit, Result, Row, Size
-from .dtypes import bfloat16, from_bfloat16, to_bfloat16, unit_roundoff
-from .judgement import extra_row, judged, relative_error
+from .high_level import lent, nvmath_row
+from .judgement import judged, relative_error
+from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
 from .tools import Tools
 
 TITLE = "cuBLAS in every precision, with what follows in the same pass"
 SIZE = Size("rows and columns of the matrices", full=4096, small=96, least=4)
 # Checked at this size or a smaller one, against products in extended precision.
 CHECKED = 160
-CURVE_SIZES = (256, 512, 1024, 2048, 4096, 8192)
+CURVE_SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 BLOCK = (32, 8)
 
 Array = NDArray[Any]
-
-
-class Precision(NamedTuple):
-    """A dtype and how its products are computed; the executor's family; operations of a multiplication and addition."""
-
-    dtype: Any
-    compute: str | None = None
-    family: str = "gemm"
-    operations: int = 2
-
-
-PRECISIONS = {
-    "float32": Precision(np.float32),
-    "float64": Precision(np.float64),
-    "complex64": Precision(np.complex64, operations=8),
-    "complex128": Precision(np.complex128, operations=8),
-    "float16": Precision(np.float16, family="gemm_halves"),
-    "bfloat16": Precision(bfloat16, family="gemm_halves"),
-    "TF32": Precision(np.float32, "tf32", "gemm_halves"),
-}
-
-
-def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return normal numbers of a dtype."""
-    random = np.random.default_rng()
-    if dtype == bfloat16:
-        return to_bfloat16(random.standard_normal(shape))
-    values: Array = random.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        values = values + 1j * random.standard_normal(shape)
-    return values.astype(dtype)
-
-
-def exact(x: Array) -> Array:
-    """Return numbers in the longest precision that NumPy has."""
-    if x.dtype == bfloat16:
-        x = from_bfloat16(x)
-    return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
 
 
 def turned(x: Array, op: str) -> Array:
@@ -111,36 +82,33 @@ def turned(x: Array, op: str) -> Array:
     return x if op == "N" else x.T if op == "T" else x.conj().T
 
 
-def bound_of(dtype: Any, inner: int, compute: str | None = None) -> float:
-    """Return how far a product may be off, over the product of the norms.
-
-    Each of `inner` additions rounds once, in single precision for halves; inputs of TF32 and results of halves
-    round once more. Complex numbers are four products and two sums.
-    """
-    kind = np.dtype(dtype)
-    inside = 2.0**-53 if kind in (np.float64, np.complex128) else 2.0**-24
-    return (4 if kind.kind == "c" else 1) * inner * inside + 2 * unit_roundoff(kind, compute)
-
-
 def run(device: cuda.Device, size: int) -> Result:
     """Check every way at a small size, and time at the full one."""
     tools = Tools()
     n = min(size, CHECKED)
-    limit = Limit("multiply-adds in float32", "TFLOP/s")
-    if timing.available():
-        limit = Limit(limit.name, limit.unit, 1e-12 * measured_ceiling(device, "fp32"))
-    rows = [precision_row(tools, name, n, size, limit) for name in PRECISIONS]
-    rows += high_level_rows(tools, n)
+    timed = tools.on_device and timing.available()
+    limits = {
+        unit: Limit(unit, "TFLOP/s", peak_of(device, unit) if timed else None)
+        for unit in ("fp32", "fp64", "tf32", "halves")
+    }
+    # Two operations for the eight bytes of an element, or for the three numbers that axpy moves.
+    memory = {"gemv": ("read", 2 / 8), "axpy": ("copy", 2 / 24)}
+    for name, (kind, intensity) in memory.items():
+        rate = 1e-12 * intensity * measured_ceiling(device, kind) if timed else None
+        limits[name] = Limit(kind, "TFLOP/s", rate)
+    rows = [precision_row(tools, name, n, size, limits) for name in PRECISIONS]
+    rows += high_level_rows(tools, n, size, limits["fp32"])
     rows += [operation_row(tools, op_a, op_b, n) for op_a in "NTC" for op_b in "NTC" if op_a + op_b != "NN"]
     rows += [window_row(tools, n), scaled_row(tools, n), batch_row(tools, n)]
-    rows += epilogue_rows(tools, n, size)
-    rows += [gemv_row(tools, n, size), axpy_row(tools, n, size)]
-    pictures = [rate_curve(device)] if timing.available() and tools.on_device else []
+    rows += epilogue_rows(tools, n, size, limits["fp32"])
+    rows += [gemv_row(tools, n, size, limits["gemv"]), axpy_row(tools, n, size, limits["axpy"])]
     notes = [
-        "Errors are in the Frobenius norm, over the product of the operands' norms. gemv and axpy move a number "
-        "for every operation or two, and are as fast as memory; a product of matrices does n operations with each."
+        "Errors are in the Frobenius norm, over the product of the operands' norms. A product of matrices does n "
+        "operations with each number: arithmetic bounds it. gemv and axpy do one or two, and are as fast as memory."
     ]
-    return Result(rows, limit, pictures=pictures, notes=notes)
+    pictures = [rate_curve(device, limits)] if timed else []
+    return Result(rows, Limit("arithmetic of each precision, memory for vectors", "TFLOP/s"), pictures=pictures,
+                  notes=notes)  # fmt: skip
 
 
 def product_error(got: Array, a: Array, b: Array) -> float:
@@ -150,40 +118,94 @@ def product_error(got: Array, a: Array, b: Array) -> float:
     return relative_error(exact(got), left @ right, scale)
 
 
-def precision_row(tools: Tools, name: str, n: int, size: int, limit: Limit) -> Row:
+def precision_row(tools: Tools, name: str, n: int, size: int, limits: dict[str, Limit]) -> Row:
     """Multiply matrices of one precision."""
     precision = PRECISIONS[name]
     a, b = numbers((n, n + 1), precision.dtype), numbers((n + 1, n - 1), precision.dtype)
-    got = tools.get(tools.gemm(tools.put(a), tools.put(b), compute=precision.compute))
+    out = tools.poisoned((n, n - 1), precision.dtype)
+    got = tools.get(tools.gemm(tools.put(a), tools.put(b), out, compute=precision.compute))
     work: Callable[[], object] | None = None
     if tools.on_device and timing.available():
-        left, right, out = (cuda.to_device(numbers((size, size), precision.dtype)) for _ in range(3))
+        left, right, target = (on_device((size, size), precision.dtype) for _ in range(3))
 
         def work() -> object:
-            return tools.gemm(left, right, out, compute=precision.compute)
+            return tools.gemm(left, right, target, compute=precision.compute)
 
     return judged(
         name, tools.by(precision.family), product_error(got, a, b), bound_of(precision.dtype, n + 1, precision.compute),
-        work=work, amount=precision.operations * size**3, limit=limit, host=True,
+        work=work, amount=precision.operations * size**3, limit=limits[precision.unit], host=True,
     )  # fmt: skip
 
 
-def high_level_rows(tools: Tools, n: int) -> list[Row]:
-    """Multiply with nvmath.linalg, of operands on the host: which runs on the CPU where there is no GPU."""
-    rows = []
-    for name in ("float32", "float64", "complex64", "complex128"):
-        title, dtype = f"nvmath {name}", PRECISIONS[name].dtype
-        a, b = numbers((n, n), dtype), numbers((n, n), dtype)
-        try:
+def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
+    """Multiply with nvmath's own functions: at once, planned, with what follows, and as a contraction of tensors."""
+    rows = [matmul_row(tools, name, n, size, limit) for name in ("float32", "float64", "complex64", "complex128")]
+    if not rows[0].values:
+        return rows[:1]  # the others lack the same library
+    a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n, 1), np.float32)
+    error_of, bound = functools.partial(product_error, a=a, b=b), bound_of(np.float32, n)
+    amount, operands = 2 * size**3, functools.partial(lent_pair, size, np.float32)
+    with ExitStack() as stack:
+
+        def planned(a: Any, b: Any) -> Callable[[], Any]:
             import nvmath
 
-            got = nvmath.linalg.matmul(a, b, execution="cuda" if tools.on_device else "cpu")
-        except (ImportError, RuntimeError) as error:
-            rows.append(extra_row(title, "cu13" if tools.on_device else "cpu", error))
-            continue
-        by = "nvmath, cuBLASLt" if tools.on_device else "nvmath, CPU"
-        rows.append(judged(title, by, product_error(got, a, b), bound_of(dtype, n)))
+            product = stack.enter_context(nvmath.linalg.Matmul(a, b, execution=execution(tools)))
+            product.plan()
+            return lambda: product.execute()
+
+        rows.append(
+            nvmath_row(tools, "nvmath, planned", lambda: planned(a, b)(), error_of, bound,
+                       make_work=lambda: planned(*operands()), amount=amount, limit=limit)
+        )  # fmt: skip
+
+    def fused(a: Any, b: Any, bias: Any) -> Any:
+        from nvmath.linalg import advanced
+
+        return advanced.matmul(a, b, epilog=advanced.MatmulEpilog.GELU_BIAS, epilog_inputs={"bias": bias})
+
+    def contracted(a: Any, b: Any) -> Any:
+        import nvmath
+
+        return nvmath.tensor.binary_contraction("ij,jk->ik", a, b)
+
+    activated, scale, activated_bound = gelu_of(a, b, bias)
+    rows.append(
+        nvmath_row(tools, "nvmath, bias, GELU", lambda: fused(a, b, bias),
+                   lambda got: relative_error(exact(got), activated, scale), activated_bound, gpu_only=True,
+                   make_work=lambda: functools.partial(fused, *operands(), lent(on_device((size, 1), np.float32))),
+                   amount=amount, limit=limit)
+    )  # fmt: skip
+    rows.append(
+        nvmath_row(tools, "nvmath, tensors", lambda: contracted(a, b), error_of, bound, gpu_only=True,
+                   make_work=lambda: functools.partial(contracted, *operands()), amount=amount, limit=limit)
+    )  # fmt: skip
     return rows
+
+
+def matmul_row(tools: Tools, name: str, n: int, size: int, limit: Limit) -> Row:
+    """Multiply with nvmath.linalg.matmul, which runs on the CPU where there is no GPU."""
+    dtype = PRECISIONS[name].dtype
+    a, b = numbers((n, n), dtype), numbers((n, n), dtype)
+
+    def product(a: Any, b: Any) -> Any:
+        import nvmath
+
+        return nvmath.linalg.matmul(a, b, execution=execution(tools))
+
+    make_work = (lambda: functools.partial(product, *lent_pair(size, dtype))) if name == "float32" else None
+    return nvmath_row(tools, f"nvmath {name}", lambda: product(a, b), functools.partial(product_error, a=a, b=b),
+                      bound_of(dtype, n), make_work=make_work, amount=2 * size**3, limit=limit)  # fmt: skip
+
+
+def execution(tools: Tools) -> str:
+    """Return where nvmath shall compute."""
+    return "cuda" if tools.on_device else "cpu"
+
+
+def lent_pair(size: int, dtype: Any) -> tuple[Any, Any]:
+    """Return two matrices on the device that nvmath takes."""
+    return lent(on_device((size, size), dtype)), lent(on_device((size, size), dtype))
 
 
 def operation_row(tools: Tools, op_a: str, op_b: str, n: int) -> Row:
@@ -231,111 +253,111 @@ def gelu(x: Array) -> Array:
     return result
 
 
-def epilogue_rows(tools: Tools, n: int, size: int) -> list[Row]:
+def gelu_of(a: Array, b: Array, bias: Array) -> tuple[Array, float, float]:
+    """Return the activation of a b + bias in extended precision, a scale for its error, and a bound over that."""
+    n = len(a)
+    scale = float(np.linalg.norm(a) * np.linalg.norm(b) + np.sqrt(n) * np.linalg.norm(bias))
+    # The activations' slopes are at most 1.13; their own rounding is some units.
+    return gelu(exact(a) @ exact(b) + exact(bias)), scale, 1.13 * bound_of(np.float32, n) + 16 * 2.0**-24
+
+
+def epilogue_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
     """Add a bias and apply an activation: within the product's pass, and in three calls."""
     a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n,), np.float32)
-    sums = exact(a) @ exact(b) + exact(bias)
-    scale = float(np.linalg.norm(exact(a)) * np.linalg.norm(exact(b)) + np.sqrt(n) * np.linalg.norm(exact(bias)))
-    # The activations' slopes are at most 1.13; their own rounding is some units.
-    bound = 1.13 * bound_of(np.float32, n) + 16 * 2.0**-24
+    activated, scale, bound = gelu_of(a, b, bias)
+    expected = {"ReLU": np.maximum(exact(a) @ exact(b) + exact(bias), 0), "GELU": activated}
     operands = [tools.put(x) for x in (a, b, bias)]
     timed: list[Any] = []
     if tools.on_device and timing.available():
-        timed = [cuda.to_device(numbers(shape, np.float32)) for shape in ((size, size), (size, size), (size,))]
+        timed = [on_device(shape, np.float32) for shape in ((size, size), (size, size), (size,))]
         timed.append(cuda.empty((size, size), np.float32))
-    expected = {"relu": np.maximum(sums, 0), "gelu": gelu(sums)}
     rows = []
-    for activation, result in expected.items():
-        got = tools.get(tools.gemm_epilogue(*operands, activation=activation))
-        work: Callable[[], object] | None = None
-        if timed:
-
-            def work(activation: str = activation) -> object:
-                return tools.gemm_epilogue(*timed, activation=activation)
-
+    for title, result in expected.items():
+        activation = title.lower()
+        got = tools.get(tools.gemm_epilogue(*operands, tools.poisoned((n, n), np.float32), activation=activation))
+        work = functools.partial(tools.gemm_epilogue, *timed, activation=activation) if timed else None
         error = relative_error(exact(got), result, scale)
-        name = f"bias and {activation.upper() if activation == 'gelu' else 'ReLU'}, fused"
-        rows.append(judged(name, tools.by("gemm_epilogue"), error, bound, work=work))
+        rows.append(judged(f"bias, {title}: fused", tools.by("gemm_epilogue"), error, bound, work=work,
+                           amount=2 * size**3, limit=limit, host=True))  # fmt: skip
 
     # On a driver without the libraries the product comes from the host, and the kernels run all the same.
+    module = load("gemm")
     out = cuda.empty((n, n), np.float32)
+    poison(out)
     if tools.on_device:
         tools.gemm(operands[0], operands[1], out)
     else:
         out.copy_from(tools.gemm(a, b))
-    apart(out, cuda.to_device(bias))
-    work = None
-    if timed:
-
-        def work() -> object:
-            left, right, added, target = timed
-            tools.gemm(left, right, target)
-            apart(target, added)
-            return target
-
-    error = relative_error(exact(out.to_host()), expected["gelu"], scale)
-    by = f"{tools.by('gemm')}, kernels"
-    rows.append(judged("bias and GELU, three calls", by, error, bound, work=work))
+    follow(module, out, cuda.to_device(bias))
+    work = functools.partial(in_three_calls, tools, module, *timed) if timed else None
+    error = relative_error(exact(out.to_host()), activated, scale)
+    rows.append(judged("bias, GELU: apart", tools.by("gemm"), error, bound, work=work,
+                       amount=2 * size**3, limit=limit, host=True))  # fmt: skip
     return rows
 
 
-def apart(matrix: cuda.DeviceArray, bias: cuda.DeviceArray) -> None:
+def in_three_calls(tools: Tools, module: cuda.Module, a: Any, b: Any, bias: Any, out: cuda.DeviceArray) -> None:
+    """Multiply, add the bias and apply the activation, each in a pass of its own."""
+    tools.gemm(a, b, out)
+    follow(module, out, bias)
+
+
+def follow(module: cuda.Module, matrix: cuda.DeviceArray, bias: cuda.DeviceArray) -> None:
     """Add the bias and apply the activation with a kernel each."""
-    module = load("gemm")
     rows, columns = matrix.shape
     grid = (blocks_for(columns, BLOCK[0]), blocks_for(rows, BLOCK[1]))
     module["add_bias"][grid, BLOCK](matrix, bias, rows, columns)
     module["gelu"][blocks_for(matrix.size, 256), 256](matrix, matrix.size)
 
 
-def gemv_row(tools: Tools, n: int, size: int) -> Row:
+def gemv_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
     """Multiply a matrix and a vector: two operations for each number of the matrix."""
-    a, x = numbers((n, n), np.float64), numbers((n,), np.float64)
-    got = tools.get(tools.gemv(tools.put(a), tools.put(x)))
+    a, x = numbers((n, n + 1), np.float64), numbers((n + 1,), np.float64)
+    got = tools.get(tools.gemv(tools.put(a), tools.put(x), tools.poisoned(n, np.float64)))
     work: Callable[[], object] | None = None
     if tools.on_device and timing.available():
-        matrix, vector, out = (cuda.to_device(numbers(shape, np.float64)) for shape in ((size, size), (size,), (size,)))
-
-        def work() -> object:
-            return tools.gemv(matrix, vector, out)
-
-    return judged(
-        "gemv float64", tools.by("gemv"), product_error(got, a, x), bound_of(np.float64, n), work=work,
-        amount=2 * size**2, limit=Limit("", "TFLOP/s"),
-    )  # fmt: skip
+        operands = [on_device(shape, np.float64) for shape in ((size, size), (size,), (size,))]
+        work = functools.partial(tools.gemv, *operands)
+    return judged("gemv float64", tools.by("gemv"), product_error(got, a, x), bound_of(np.float64, n + 1), work=work,
+                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip
 
 
-def axpy_row(tools: Tools, n: int, size: int) -> Row:
+def axpy_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
     """Add a multiple of a vector: two operations for three numbers moved."""
     x, y = numbers((n * n,), np.float64), numbers((n * n,), np.float64)
     got = tools.get(tools.axpy(2.5, tools.put(x), tools.put(y.copy())))
     result = exact(y) + np.longdouble(2.5) * exact(x)
     work: Callable[[], object] | None = None
     if tools.on_device and timing.available():
-        source, target = (cuda.to_device(numbers((size * size,), np.float64)) for _ in range(2))
-
-        def work() -> object:
-            return tools.axpy(2.5, source, target)
-
-    return judged(
-        "axpy float64", tools.by("axpy"), relative_error(exact(got), result), 2.0**-51, work=work,
-        amount=2 * size**2, limit=Limit("", "TFLOP/s"),
-    )  # fmt: skip
+        work = functools.partial(tools.axpy, 1e-9, *(on_device((size**2,), np.float64) for _ in range(2)))
+    return judged("axpy float64", tools.by("axpy"), relative_error(exact(got), result), 2.0**-51, work=work,
+                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip
 
 
-def rate_curve(device: cuda.Device) -> Curve:
+def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:
     """Measure TFLOP/s against the size, beside what memory and arithmetic allow."""
-    copy, peak = measured_ceiling(device, "copy"), measured_ceiling(device, "fp32")
-    lines = {name: [(float(n), product_rate(way, n)) for n in CURVE_SIZES] for name, way in PRECISIONS.items()}
-    # Three matrices of n^2 floats for 2 n^3 operations.
-    lines["roofline of float32"] = [(float(n), 1e-12 * min(peak, copy * n / 6)) for n in CURVE_SIZES]
+    lines = {name: product_rates(way) for name, way in PRECISIONS.items()}
+    copy = 1e-12 * measured_ceiling(device, "copy")
+    for name in ("float32", "bfloat16"):
+        way = PRECISIONS[name]
+        peak = limits[way.unit].rate or np.inf
+        # Three matrices of n^2 numbers for 2 n^3 operations.
+        roof = [(float(n), min(peak, copy * 2 * n / (3 * np.dtype(way.dtype).itemsize))) for n in CURVE_SIZES]
+        lines[f"roofline of {name}"] = roof
     return Curve("rates", "rows and columns", "TFLOP/s", lines, logarithmic="xy")
 
 
-def product_rate(precision: Precision, n: int) -> float:
-    """Measure the TFLOP/s of one product of matrices on the device."""
+def product_rates(precision: Precision) -> list[tuple[float, float]]:
+    """Measure the TFLOP/s of products of matrices of each size on the device.
+
+    Of normal numbers: with zeros a GPU needs less power, and is faster than it can be.
+    """
     from .blas import gemm
 
-    a, b, out = (cuda.zeros((n, n), precision.dtype) for _ in range(3))
-    ms = timing.median_ms(lambda: gemm(a, b, out, compute=precision.compute))
-    return timing.per_second(precision.operations * n**3, ms, "TFLOP/s")
+    a, b, out = (on_device((max(CURVE_SIZES) ** 2,), precision.dtype) for _ in range(3))
+    rates = []
+    for n in CURVE_SIZES:
+        operands = [x[: n * n].reshape(n, n) for x in (a, b, out)]
+        ms = timing.median_ms(functools.partial(gemm, *operands, compute=precision.compute), quick=True)
+        rates.append((float(n), timing.per_second(precision.operations * n**3, ms, "TFLOP/s")))
+    return rates

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -24,10 +26,10 @@ class LibraryHandle(Handle):
     """A library's handle on a device; `functions` are the library's bindings.
 
     `bind(stream)` must come before a call. cuBLAS gets a workspace from the stream's pool, which is given up in
-    the order of that stream when the handle is bound to another.
+    the order of that stream when the handle is bound to another; unless a recorded call needs it.
     """
 
-    __slots__ = ("_name", "bound", "device", "functions", "native", "workspace")
+    __slots__ = ("_name", "_recorded", "bound", "device", "functions", "native", "workspace")
 
     def __init__(self, name: str, device: cuda.Device) -> None:
         self._value = None
@@ -37,6 +39,8 @@ class LibraryHandle(Handle):
         self.functions = binding(name)
         self.bound = 0
         self.workspace: cuda.DeviceArray | None = None
+        # By stream, those that graphs work in: one for each stream, however often the handle turns.
+        self._recorded: WeakValueDictionary[int, cuda.DeviceArray] = WeakValueDictionary()
         with activated(device):
             try:
                 self.native: int = self.functions.create()
@@ -54,18 +58,43 @@ class LibraryHandle(Handle):
         workspace = None
         with activated(self.device):
             if self._name == "cublas":
-                _refuse_first_use(handle, "cuBLAS")
-                workspace = cuda.empty(workspace_size(self.device), np.uint8, stream=stream)
-            try:
-                self.functions.set_stream(self.native, handle)
-                if workspace is not None:
-                    # Setting the stream has taken the old one away.
-                    self.functions.set_workspace(self.native, workspace.pointer, workspace.nbytes)
-            except Exception as error:
-                self.bound = 0
-                raise failure(f"{self._name}SetStream", error) from error
+                workspace = self._recorded.get(handle)
+                if workspace is None:
+                    _refuse_first_use(handle, "cuBLAS")
+                    workspace = cuda.empty(workspace_size(self.device), np.uint8, stream=stream)
+            self._turn_to(handle, workspace)
         # Dropped, not closed: a graph may hold it.
-        self.bound, self.workspace = handle, workspace
+        self.workspace = workspace
+
+    def _turn_to(self, stream: int, workspace: cuda.DeviceArray | None) -> None:
+        self.bound = 0
+        try:
+            self.functions.set_stream(self.native, stream)
+            if workspace is not None:
+                # Setting the stream has taken the old one away.
+                self.functions.set_workspace(self.native, workspace.pointer, workspace.nbytes)
+        except Exception as error:
+            raise failure(f"{self._name}SetStream", error) from error
+        self.bound = stream
+
+    def record(self, stream: cuda.Stream, call: Callable[[], object]) -> cuda.ExecutableGraph:
+        """Return a graph of what a call of the library queues, to be launched in the stream that it is bound to.
+
+        It works in the same workspace as all calls in that stream, with which it stays in order.
+        """
+        workspace = self.workspace
+        if workspace is not None:
+            self._recorded[stream.handle] = workspace
+        with cuda.Stream(non_blocking=True) as recorder:
+            self._turn_to(recorder.handle, workspace)
+            try:
+                with recorder.capture() as graph:
+                    hold(recorder.handle, self._name, (workspace,))
+                    call()
+            finally:
+                self._turn_to(stream.handle, workspace)
+        with graph:
+            return graph.instantiate()
 
     def _release(self, value: Any) -> None:
         with activated(self.device):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from cudart_py.benchmark import measure_host
 from .. import timing
 from ..stop import Check, Limit, Row, Value
 
-__all__ = ["extra_row", "judged", "relative_error"]
+__all__ = ["judged", "missing_row", "relative_error", "skipped_row"]
 
 
 def judged(
@@ -34,12 +35,21 @@ def judged(
     adds what a call costs the host.
     """
     check = Check(f"{name}: error within {bound:.1e}", bool(error <= bound), f"{error:.2e}")
-    values: dict[str, Value] = {"by": by, "error": error, "bound": bound}
-    if work is not None and check.holds and timing.available():
-        values.update(timing.rates(timing.median_ms(work), amount, limit))
+    values: dict[str, Value] = {"by": by, "error": error}
+    if not timing.available():
+        values["bound"] = bound  # times need its place in the table; the check has it anyway
+    elif work is not None and check.holds:
+        values.update(rates(timing.median_ms(work), amount, limit))
         if host:
-            values["host us"] = 1e6 * (measure_host(work).median or 0.0)
+            values["host us"] = 1e6 * (measure_host(work, options=timing.OPTIONS).median or 0.0)
     return Row(name, values, check, note)
+
+
+def rates(ms: float, amount: float, limit: Limit | None) -> dict[str, Value]:
+    """Return a row's time, rate and per cent of the limit, in fewer columns than the course's stops have for it."""
+    found = timing.rates(ms, amount, limit)
+    fraction = found.pop("of limit", None)
+    return found if fraction is None else {**found, "limit %": 100 * float(fraction)}
 
 
 def relative_error(got: NDArray[Any], exact: NDArray[Any], scale: float | None = None) -> float:
@@ -49,7 +59,15 @@ def relative_error(got: NDArray[Any], exact: NDArray[Any], scale: float | None =
     return found / size if size else found
 
 
-def extra_row(name: str, extra: str, error: Exception) -> Row:
+def skipped_row(name: str, reason: str) -> Row:
+    """Return the row of something that is not for this driver, with the reason."""
+    return Row(name, note=f"not run here: {reason}")
+
+
+def missing_row(name: str, extra: str, error: Exception) -> Row:
     """Return the row of something that a missing library keeps from running, with the extra that brings it."""
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return Row(name, note=f"not run here: {reason.rstrip('.')}. The extra `{extra}` brings it: cudart-py[{extra}]")
+    text = str(error) or type(error).__name__
+    # Where the loader has looked, and what else could be done, fills pages.
+    library = re.search(r"\blib([A-Za-z]+)[\w.-]*\.so", text)
+    reason = f"{library[1]} is not installed" if library else re.split(r"[.,:;]?\s*\n|[.,:;] |\.$", text)[0]
+    return skipped_row(name, f'{reason}; the extra `{extra}` brings it: pip install "cudart-py[{extra}]"')

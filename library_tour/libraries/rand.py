@@ -4,34 +4,31 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
 
     $ library-tour run rand
     rand: cuRAND's generators, by chance and by design
-    size 4,096: numbers to draw
+    size 4,100: numbers to draw
     limit: write bandwidth
-                                by                            error  bound  check
-    ─────────────────────────────────────────────────────────────────────────────
-    uniform, xorwow             cuRAND on the host            0.796   6.00  right
-    uniform, mrg32k3a           cuRAND on the host             0.00   6.00  right
-    uniform, philox             cuRAND on the host             0.00   6.00  right
-    uniform, mtgp32             cuRAND on the host             0.00   6.00  right
-    uniform, sobol              cuRAND on the host             0.00   6.00  right
-    uniform, scrambled_sobol    cuRAND on the host             0.00   6.00  right
-    uniform, sobol64            cuRAND on the host             0.00   6.00  right
-    uniform, scrambled_sobol64  cuRAND on the host             0.00   6.00  right
-    uniform double, philox      cuRAND on the host            0.757   6.00  right
-    normal, philox              cuRAND on the host            0.924   6.00  right
-    normal double, philox       cuRAND on the host            0.291   6.00  right
-    log-normal, philox          cuRAND on the host            0.561   6.00  right
-    Poisson, philox             cuRAND on the host             2.49   6.00  right
-    in a kernel, xorwow         kernel                         0.00   0.00  right
-    in a kernel, mrg32k3a       kernel                         0.00   0.00  right
-    in a kernel, philox         kernel                         0.00   0.00  right
-    integral by chance          cuRAND on the host, kernel   0.0204  0.141  right
-    integral by design          cuRAND on the host, kernel  2.5e-05  0.141  right
-    in a kernel, xorwow: differences from the host's generator are counted
-    in a kernel, mrg32k3a: differences from the host's generator are counted
-    in a kernel, philox: differences from the host's generator are counted
-    integral by chance: 1,024 points
-    integral by design: 1,024 points
-    Estimates may be off by 6 standard errors: the column error is in those.
+                                by                    error   bound  check
+    ──────────────────────────────────────────────────────────────────────
+    uniform, xorwow             cuRAND on the host    0.740    6.00  right
+    uniform, mrg32k3a           cuRAND on the host     0.00    6.00  right
+    uniform, philox             cuRAND on the host     0.00    6.00  right
+    uniform, mtgp32             cuRAND on the host     0.00    6.00  right
+    uniform, sobol              cuRAND on the host     0.00    6.00  right
+    uniform, scrambled_sobol    cuRAND on the host     0.00    6.00  right
+    uniform, sobol64            cuRAND on the host     0.00    6.00  right
+    uniform, scrambled_sobol64  cuRAND on the host     0.00    6.00  right
+    uniform double, philox      cuRAND on the host    0.775    6.00  right
+    normal, philox              cuRAND on the host    0.921    6.00  right
+    normal double, philox       cuRAND on the host    0.229    6.00  right
+    log-normal, philox          cuRAND on the host    0.591    6.00  right
+    Poisson, philox             cuRAND on the host     2.54    6.00  right
+    in a kernel, xorwow         kernel                 0.00    0.00  right
+    in a kernel, mrg32k3a       kernel                 0.00    0.00  right
+    in a kernel, philox         kernel                 0.00    0.00  right
+    integral by chance          cuRAND on the host   0.0204   0.141  right
+    integral by design          cuRAND on the host  2.5e-05  0.0249  right
+    Estimates may be off by 6 standard errors: the column error is in those. For
+    numbers drawn in kernels it counts those that are not the host's, for integrals
+    it is the error itself, with 1,024 points in 6 dimensions.
     The host's MT19937 takes seconds to begin, and is left to the GPU.
 """
 
@@ -46,26 +43,29 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from .. import timing
-from ..checks import compare
+from ..checks import compare, poison
 from ..device_code import blocks_for, load
 from ..limits import write_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
 from .curand_host import host_curand
-from .judgement import extra_row, judged
+from .judgement import judged, missing_row
 from .random_numbers import KINDS, Generator
 from .tools import Tools
 
 TITLE = "cuRAND's generators, by chance and by design"
-SIZE = Size("numbers to draw", full=2**28, small=2**12, least=64)
+SIZE = Size("numbers to draw", full=2**28, small=2**12 + 4, least=64)
+# Checked are so many, a number that no block divides; philox makes four at a time.
+CHECKED, CHECKED_IN_KERNELS, GROUP = 2**14 + 4, 2**9 + 4, 4
 KNOWN_PHILOX = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
 # Moments are estimated, and may be off by so many standard errors.
 DEVIATIONS = 6.0
 BINS = 64
-# A thread starts in a state of its own; the host's MT19937 takes seconds to make its streams.
+# The host's MT19937 takes seconds to make its streams.
 SLOW = ("mt19937",)
+SKIPPED, DRAWN = 1000, 200
 DIMENSIONS = 6
 THREADS_PER_SM = 2048
-BLOCKS = (32, 64, 128, 256, 512, 1024)
+BLOCK, BLOCKS = 256, (32, 64, 128, 256, 512, 1024)
 
 Array = NDArray[Any]
 
@@ -75,6 +75,16 @@ class DeviceGenerator(NamedTuple):
 
     state: str
     streams: int
+
+    @property
+    def bits(self) -> str:
+        """The kernel that gives the host's numbers."""
+        return f"bits<{self.state}, {self.streams}>"
+
+    @property
+    def uniform(self) -> str:
+        """The kernel that fills an array."""
+        return f"uniform<{self.state}>"
 
 
 # With the ordering "legacy" number i of the host is at place i / streams of stream i % streams.
@@ -90,27 +100,67 @@ def run(device: cuda.Device, size: int) -> Result:
     tools = Tools()
     limit = write_limit(device)
     if not tools.on_device and host_curand() is None:
-        missing = extra_row("cuRAND", "headers", RuntimeError("cuRAND is not installed"))
+        missing = missing_row("cuRAND", "headers", RuntimeError("cuRAND is not installed"))
         return Result([missing], limit)
-    count = min(size, 2**14) // 2 * 2
+    size = size // GROUP * GROUP
+    count = min(size, CHECKED)
     kinds = [kind for kind in KINDS if tools.on_device or kind not in SLOW]
+    module, trouble = compiled()
+    beginnings = {kind: beginning(tools, kind) for kind in kinds}
     rows = [generator_row(tools, kind, count, size, limit) for kind in kinds]
     rows += [distribution_row(tools, name, count, size, limit) for name in DISTRIBUTIONS]
-    rows += [device_row(tools, kind, min(count, 4096), size, limit) for kind in DEVICE]
-    integral, pictures = integral_rows(tools, min(size // 4, 2**16))
+    if trouble is None:
+        rows += [device_row(tools, module, kind, beginnings[kind], size, limit) for kind in DEVICE]
+    else:
+        rows += [missing_row(f"in a kernel, {kind}", "headers", trouble) for kind in DEVICE]
+    points = 2 ** (min(size // 4, 2**16).bit_length() - 1)
+    integral, pictures = integral_rows(tools, module, points)
     rows += integral
-    if timing.available() and tools.on_device:
-        pictures.append(block_curve(size))
-    checks = [*known_checks(tools), *offset_checks(tools, kinds), sobol_check(tools)]
-    skipped = [] if tools.on_device else ["The host's MT19937 takes seconds to begin, and is left to the GPU."]
-    note = f"Estimates may be off by {DEVIATIONS:.0f} standard errors: the column error is in those."
-    return Result(rows, limit, checks=checks, pictures=pictures, notes=[note, *skipped])
+    notes = [
+        f"Estimates may be off by {DEVIATIONS:.0f} standard errors: the column error is in those. For numbers drawn in "
+        "kernels it counts those that are not the host's, for integrals it is the error itself, with "
+        f"{points:,} points in {DIMENSIONS} dimensions."
+    ]
+    if not tools.on_device:
+        notes.append("The host's MT19937 takes seconds to begin, and is left to the GPU.")
+    elif timing.available() and trouble is None:
+        pictures.append(block_curve(module, size, limit))
+        notes += block_notes(module)
+    checks = [known_check(beginnings["philox"]), *offset_checks(tools, beginnings), sobol_check(tools)]
+    if tools.on_device:
+        checks += agreement_checks(beginnings)
+    return Result(rows, limit, checks=checks, pictures=pictures, notes=notes)
+
+
+def compiled() -> tuple[cuda.Module, Exception | None]:
+    """Compile the kernels, all at once; without cuRAND's headers those that need none, and say what is missing."""
+    names = [name for kind, found in DEVICE.items() if kind != "philox" for name in (found.bits, found.uniform)]
+    try:
+        return load("rand", names=names), None
+    except (cuda.CompileError, cuda.NotFoundError, cuda.NotSupportedError) as error:
+        return load("rand"), error
+
+
+def bits_dtype(kind: str) -> type[np.unsignedinteger[Any]]:
+    """Return the dtype of a generator's raw numbers."""
+    return np.uint64 if KINDS[kind].bits == 64 else np.uint32
 
 
 def drawn(tools: Tools, kind: str, method: str, count: int, dtype: Any, *parameters: float, **options: Any) -> Array:
     """Return numbers of a generator, on the device or on the host."""
     generator = Generator(kind, host=not tools.on_device, **options)
-    return tools.get(getattr(generator, method)(tools.empty(count, dtype), *parameters))
+    return tools.get(getattr(generator, method)(tools.poisoned(count, dtype), *parameters))
+
+
+def beginning(tools: Tools, kind: str, *, host: bool = False) -> Array:
+    """Return how a generator's sequence begins, in the order that is the same on the host, on the device and later."""
+    count = SKIPPED + DRAWN
+    if kind in DEVICE:
+        count = (GROUP if kind == "philox" else 1) * (DEVICE[kind].streams + CHECKED_IN_KERNELS)
+    ordering = "legacy" if KINDS[kind].seeded else None
+    if host:
+        return Generator(kind, host=True, ordering=ordering).bits(np.empty(count, bits_dtype(kind)))
+    return drawn(tools, kind, "bits", count, bits_dtype(kind), ordering=ordering)
 
 
 def generator_row(tools: Tools, kind: str, count: int, size: int, limit: Limit) -> Row:
@@ -174,75 +224,80 @@ def distribution_row(tools: Tools, name: str, count: int, size: int, limit: Limi
     return judged(f"{name}, philox", tools.by("random"), error, DEVIATIONS, work=work, amount=amount, limit=limit)
 
 
-def device_row(tools: Tools, kind: str, count: int, size: int, limit: Limit) -> Row:
+def device_row(tools: Tools, module: cuda.Module, kind: str, sequence: Array, size: int, limit: Limit) -> Row:
     """Draw in a kernel, and find the host's numbers: the same ones at the places that the ordering says."""
-    name = f"in a kernel, {kind}"
     # Places at the beginning, and where the streams have all given a number and begin anew.
-    group = 4 if kind == "philox" else 1
-    count = count // 4
-    firsts = 0, DEVICE[kind].streams - count // 2
-    try:
-        found = [in_kernel(kind, first, count) for first in firsts]
-    except (cuda.CompileError, cuda.NotFoundError, cuda.NotSupportedError) as error:
-        return extra_row(name, "headers", error)
-    host = drawn(tools, kind, "bits", group * (firsts[1] + count), np.uint32, ordering="legacy")
-    expected = [host[group * first : group * (first + count)] for first in firsts]
-    different = float(np.count_nonzero(np.concatenate(found) != np.concatenate(expected)))
+    group = GROUP if kind == "philox" else 1
+    count = CHECKED_IN_KERNELS // 2
+    different = 0
+    for first in (0, DEVICE[kind].streams - count // 2):
+        expected = sequence[group * first : group * (first + count)]
+        different += int(np.count_nonzero(in_kernel(module, kind, first, count) != expected))
     work: Callable[[], object] | None = None
     if tools.on_device and timing.available():
-        work = kernel_work(kind, cuda.empty(size // 4 * 4, np.float32), 256)
-    note = "differences from the host's generator are counted"
-    return judged(name, "kernel", different, 0.0, work=work, amount=4 * size, limit=limit, note=note)
+        work = kernel_work(module, kind, cuda.empty(size, np.float32), BLOCK)
+    return judged(f"in a kernel, {kind}", "kernel", float(different), 0.0, work=work, amount=4 * size, limit=limit)
 
 
-def in_kernel(kind: str, first: int, count: int) -> Array:
+def in_kernel(module: cuda.Module, kind: str, first: int, count: int) -> Array:
     """Return some numbers of a generator by its device functions, of Philox as many groups of four."""
     generator = DEVICE[kind]
-    grid = blocks_for(count, 128)
+    grid, block = blocks_for(count, 128), 128
     if kind == "philox":
-        out = cuda.empty(4 * count, np.uint32)
-        load("rand")["bits_philox"][grid, 128](out.view(VECTOR), 0, first, count, generator.streams)
+        out = cuda.empty(GROUP * count, np.uint32)
+        poison(out)
+        module["bits_philox"][grid, block](four(out), 0, first, count, generator.streams)
     else:
-        name = f"bits<{generator.state}, {generator.streams}>"
         out = cuda.empty(count, np.uint32)
-        load("rand", names=[name])[name][grid, 128](out, 0, first, count)
+        poison(out)
+        module[generator.bits][grid, block](out, 0, first, count)
     return out.to_host()
 
 
-VECTOR = np.dtype([(name, np.uint32) for name in "xyzw"])
+def four(array: cuda.DeviceArray) -> cuda.DeviceArray:
+    """Return an array as vectors of four, which a thread writes at once."""
+    return array.view(np.dtype([(name, array.dtype) for name in "xyzw"]))
 
 
-def kernel_work(kind: str, out: cuda.DeviceArray, block: int) -> Callable[[], object]:
-    """Return the launch of the kernel that fills an array with uniform numbers."""
+def uniform_kernel(module: cuda.Module, kind: str) -> cuda.Kernel:
+    """Return the kernel that fills an array with uniform numbers."""
+    return module["uniform_philox" if kind == "philox" else DEVICE[kind].uniform]
+
+
+def kernel_work(module: cuda.Module, kind: str, out: cuda.DeviceArray, block: int) -> Callable[[], object]:
+    """Return the launch of that kernel, with as many threads as the device holds."""
     grid = max(1, THREADS_PER_SM * out.device.sm_count // block)
-    if kind == "philox":
-        floats = out.view(np.dtype([(name, np.float32) for name in "xyzw"]))
-        return load("rand")["uniform_philox"][grid, block].bind(floats, 0, out.size // 4)
-    name = f"uniform<{DEVICE[kind].state}>"
-    return load("rand", names=[name])[name][grid, block].bind(out, 0, out.size)
+    launch = uniform_kernel(module, kind)[grid, block]
+    return launch.bind(four(out), 0, out.size // GROUP) if kind == "philox" else launch.bind(out, 0, out.size)
 
 
 # -- facts ---------------------------------------------------------------------------------------
 
 
-def known_checks(tools: Tools) -> list[Check]:
+def known_check(sequence: Array) -> Check:
     """Compare Philox with the numbers that its authors publish for a counter and a key of zero."""
-    got = drawn(tools, "philox", "bits", 4, np.uint32)
-    return [compare("Philox4x32-10 begins with its known values", got, np.array(KNOWN_PHILOX, np.uint32))]
+    return compare("Philox4x32-10 begins with its known values", sequence[:4], np.array(KNOWN_PHILOX, np.uint32))
 
 
-def offset_checks(tools: Tools, kinds: list[str]) -> list[Check]:
+def offset_checks(tools: Tools, beginnings: dict[str, Array]) -> list[Check]:
     """Begin behind some numbers: the sequence goes on as if they had been drawn."""
     checks = []
-    for kind in kinds:
-        if not KINDS[kind].offsets:
-            continue
-        dtype = np.uint64 if KINDS[kind].bits == 64 else np.uint32
-        skipped = 1000
-        whole = drawn(tools, kind, "bits", skipped + 200, dtype)
-        got = drawn(tools, kind, "bits", 200, dtype, offset=skipped)
-        checks.append(compare(f"{kind} with an offset goes on behind it", got, whole[skipped:]))
+    for kind, sequence in beginnings.items():
+        if KINDS[kind].offsets:
+            ordering = "legacy" if KINDS[kind].seeded else None
+            got = drawn(tools, kind, "bits", DRAWN, bits_dtype(kind), offset=SKIPPED, ordering=ordering)
+            expected = sequence[SKIPPED : SKIPPED + DRAWN]
+            checks.append(compare(f"{kind} with an offset goes on behind it", got, expected))
     return checks
+
+
+def agreement_checks(beginnings: dict[str, Array]) -> list[Check]:
+    """Compare what the device's generators made with what the host's make."""
+    return [
+        compare(f"{kind} makes the same numbers on the host", sequence, beginning(Tools(), kind, host=True))
+        for kind, sequence in beginnings.items()
+        if kind not in SLOW
+    ]
 
 
 def sobol_check(tools: Tools) -> Check:
@@ -258,41 +313,62 @@ def sobol_check(tools: Tools) -> Check:
 # -- an integral ---------------------------------------------------------------------------------
 
 
-def integral_rows(tools: Tools, most: int) -> tuple[list[Row], list[Any]]:
+def integral_rows(tools: Tools, module: cuda.Module, most: int) -> tuple[list[Row], list[Any]]:
     """Integrate over the unit cube with points by chance and by design; errors against the number of points."""
     sizes = [2**k for k in range(3, most.bit_length())]
     lines: dict[str, list[tuple[float, float]]] = {}
     rows = []
     # The integrand's variance, from that of each factor: 1 / (3 (1 + a)^2).
     deviation = float(np.sqrt(np.prod([1 + 1 / (3 * (1 + a) ** 2) for a in range(DIMENSIONS)]) - 1))
-    for kind, title in (("philox", "by chance"), ("scrambled_sobol", "by design")):
-        points = [(float(n), abs(integrate(tools, kind, n) - 1.0)) for n in sizes]
+    # By chance the error falls like 1 / sqrt(n), by design nearly like 1 / n: here it must be well beyond chance.
+    for kind, title, power in (("philox", "by chance", 0.5), ("scrambled_sobol", "by design", 0.75)):
+        points = [(float(n), abs(integrate(tools, module, kind, n) - 1.0)) for n in sizes]
         lines[title] = points
         n, error = points[-1]
-        # By chance the error is 1 / sqrt(n); design must do better, and by n like this it does.
-        bound = DEVIATIONS * deviation / np.sqrt(n)
-        note = f"{int(n):,} points"
-        rows.append(judged(f"integral {title}", f"{tools.by('random')}, kernel", error, float(bound), note=note))
-    return rows, [Curve("integral", "points", "error", lines, "xy")]
+        bound = DEVIATIONS * deviation / n**power
+        rows.append(judged(f"integral {title}", tools.by("random"), error, bound))
+    lines["standard error by chance"] = [(float(n), deviation / np.sqrt(n)) for n in sizes]
+    return rows, [Curve("integral", "points", "error of the integral", lines, "xy")]
 
 
-def integrate(tools: Tools, kind: str, n: int) -> float:
+def integrate(tools: Tools, module: cuda.Module, kind: str, n: int) -> float:
     """Return the mean of the integrand over points of a generator."""
     options = {} if KINDS[kind].seeded else {"dimensions": DIMENSIONS}
     points = drawn(tools, kind, "uniform", n * DIMENSIONS, np.float32, **options)
     values = cuda.empty(n, np.float32)
-    load("rand")["integrand"][blocks_for(n, 256), 256](cuda.to_device(points), values, n, DIMENSIONS)
+    poison(values)
+    module["integrand"][blocks_for(n, BLOCK), BLOCK](cuda.to_device(points), values, n, DIMENSIONS)
     return float(values.to_host().mean(dtype=np.float64))
 
 
-def block_curve(size: int) -> Curve:
-    """Measure the rate of the device functions against the threads of a block."""
-    out = cuda.empty(size // 4 * 4, np.float32)
-    lines = {
-        kind: [
-            (float(block), timing.per_second(4 * out.size, timing.median_ms(kernel_work(kind, out, block)), "GB/s"))
-            for block in BLOCKS
-        ]
-        for kind in DEVICE
-    }
-    return Curve("blocks", "threads of a block", "GB/s", lines, "x")
+# -- blocks --------------------------------------------------------------------------------------
+
+
+def block_curve(module: cuda.Module, size: int, limit: Limit) -> Curve:
+    """Measure the rate of the device functions against the threads of a block, beside the library's own kernels."""
+    out = cuda.empty(size, np.float32)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for kind in DEVICE:
+        most = uniform_kernel(module, kind).attributes.max_threads_per_block
+        works = {block: kernel_work(module, kind, out, block) for block in BLOCKS if block <= most}
+        lines[kind] = [(float(block), rate(out.nbytes, work)) for block, work in works.items()]
+    generator = Generator("philox")
+    whole = rate(out.nbytes, lambda: generator.uniform(out))
+    lines["philox, host API"] = [(float(block), whole) for block in BLOCKS]
+    return Curve("blocks", "threads of a block", "GB/s", lines, "x", line=limit)
+
+
+def rate(nbytes: int, work: Callable[[], object]) -> float:
+    """Measure the GB/s of something that writes so many bytes."""
+    return timing.per_second(nbytes, timing.median_ms(work, quick=True), "GB/s")
+
+
+def block_notes(module: cuda.Module) -> list[str]:
+    """Say which blocks a kernel cannot have."""
+    found = {kind: uniform_kernel(module, kind).attributes for kind in DEVICE}
+    return [
+        f"The kernel of {kind} has {attributes.registers} registers a thread, so {attributes.max_threads_per_block} "
+        "threads a block at most: longer blocks are left out of the picture."
+        for kind, attributes in found.items()
+        if attributes.max_threads_per_block < max(BLOCKS)
+    ]

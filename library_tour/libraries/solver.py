@@ -8,32 +8,30 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
     limit: multiply-adds in float64
                               by                 error  bound  check
     ────────────────────────────────────────────────────────────────
-    LU float32                LAPACK           0.00563   30.0  right
-    Cholesky float32          LAPACK            0.0105   30.0  right
-    triangular float32        LAPACK           0.00181   30.0  right
-    QR float32                LAPACK           0.00618   30.0  right
-    SVD float32               LAPACK             0.244   30.0  right
-    eigh float32              LAPACK            0.0806   30.0  right
-    LU float64                LAPACK           0.00641   30.0  right
-    Cholesky float64          LAPACK           0.00963   30.0  right
-    triangular float64        LAPACK           0.00211   30.0  right
-    QR float64                LAPACK            0.0430   30.0  right
-    SVD float64               LAPACK             0.257   30.0  right
+    LU float32                LAPACK           0.00763   30.0  right
+    Cholesky float32          LAPACK           0.00907   30.0  right
+    triangular float32        LAPACK           0.00164   30.0  right
+    QR float32                LAPACK           0.00652   30.0  right
+    SVD float32               LAPACK             0.206   30.0  right
+    eigh float32              LAPACK            0.0774   30.0  right
+    LU float64                LAPACK           0.00564   30.0  right
+    Cholesky float64          LAPACK           0.00898   30.0  right
+    triangular float64        LAPACK           0.00201   30.0  right
+    QR float64                LAPACK            0.0436   30.0  right
+    SVD float64               LAPACK             0.272   30.0  right
     eigh float64              LAPACK             0.108   30.0  right
-    LU complex128             LAPACK            0.0120   30.0  right
-    Cholesky complex128       LAPACK           0.00834   30.0  right
-    triangular complex128     LAPACK           0.00171   30.0  right
-    QR complex128             LAPACK            0.0560   30.0  right
-    SVD complex128            LAPACK             0.245   30.0  right
-    eigh complex128           LAPACK             0.133   30.0  right
-    nvmath, LU float64
+    LU complex128             LAPACK            0.0129   30.0  right
+    Cholesky complex128       LAPACK           0.00984   30.0  right
+    triangular complex128     LAPACK           0.00177   30.0  right
+    QR complex128             LAPACK            0.0540   30.0  right
+    SVD complex128            LAPACK             0.304   30.0  right
+    eigh complex128           LAPACK             0.125   30.0  right
+    nvmath LU float64
     sparse direct             SciPy's SuperLU  1.4e-04   30.0  right
-    least squares, degree 3   LAPACK, kernel   0.00577   30.0  right
-    least squares, degree 15  LAPACK, kernel   0.00103   30.0  right
-    Hilbert's matrix, n = 12  LAPACK, kernel   0.00944   30.0  right
-    nvmath, LU float64: not run here: "nvml" is an NVIDIA driver library and can
-    only be found via system search. Ensure the NVIDIA display driver is installed.
-    The extra `cu13` brings it: cudart-py[cu13]
+    least squares, degree 3   LAPACK           0.00577   30.0  right
+    least squares, degree 15  LAPACK           0.00103   30.0  right
+    Hilbert's matrix, n = 12  LAPACK           0.00944   30.0  right
+    nvmath LU float64: not run here: nvmath does this on a GPU alone
     least squares, degree 3: condition 8.1e+00, coefficients off by 5.0e-16
     least squares, degree 15: condition 2.2e+05, coefficients off by 6.1e-12
     Hilbert's matrix, n = 12: condition 1.6e+16, solution off by 3.0e-01
@@ -44,8 +42,9 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,11 +53,13 @@ import cudart_py as cuda
 from cudart_py.ceilings import measured_ceiling
 
 from .. import timing
-from ..checks import refusal
+from ..checks import poison, refusal
 from ..device_code import load
-from ..stop import Check, Limit, Result, Row, Size
+from ..stop import Check, Curve, Limit, Result, Row, Size
 from .bindings import NotPositiveDefiniteError, SingularMatrixError
-from .judgement import extra_row, judged, relative_error
+from .high_level import lent, nvmath_row
+from .judgement import judged, relative_error
+from .precisions import numbers
 from .tools import Tools
 
 TITLE = "cuSOLVER's factorizations, judged by their residuals"
@@ -67,18 +68,11 @@ CHECKED = 128
 # What LAPACK's own tests ask for: a residual over norm x n x eps.
 SATISFIED = 30.0
 HILBERT = 12
+# A decomposition takes a second and more where the others take milliseconds.
+SVD_SIZE = 1024
 DEGREES = (3, 15)
 
 Array = NDArray[Any]
-
-
-def numbers(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return normal numbers of a dtype."""
-    random = np.random.default_rng()
-    values: Array = random.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        values = values + 1j * random.standard_normal(shape)
-    return values.astype(dtype)
 
 
 def positive(n: int, dtype: Any) -> Array:
@@ -114,14 +108,17 @@ def run(device: cuda.Device, size: int) -> Result:
         limit = Limit(limit.name, limit.unit, 1e-12 * measured_ceiling(device, "fp64"))
     dtypes = (np.float32, np.float64, np.complex128)
     rows = [row for dtype in dtypes for row in solver_rows(tools, n, size, dtype, limit)]
-    rows += [high_level_row(tools, n), sparse_row(tools, n)]
+    rows += [high_level_row(tools, n, size, limit), sparse_row(tools, n)]
     rows += [fit_row(tools, degree) for degree in DEGREES]
-    rows.append(hilbert_row(tools))
+    row, curve = hilbert_row(tools)
+    rows.append(row)
     notes = [
         "Residuals are over norm x n x eps, as LAPACK's own tests have them, and satisfy below 30. The fit of a high "
         "degree and Hilbert's matrix have small residuals too: it is the solutions that are off, by the condition."
     ]
-    return Result(rows, limit, checks=refusals(tools), notes=notes)
+    if timing.available() and size > SVD_SIZE:
+        notes.append(f"The singular value decompositions are timed with {SVD_SIZE:,} rows and columns.")
+    return Result(rows, limit, checks=refusals(tools), pictures=[curve], notes=notes)
 
 
 def solver_rows(tools: Tools, n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
@@ -172,29 +169,33 @@ def timed_work(tools: Tools, size: int, dtype: Any) -> dict[str, Callable[[], ob
     if not (tools.on_device and timing.available()) or np.dtype(dtype).kind == "c":
         return {}
     a, spd = cuda.to_device(numbers((size, size), dtype)), cuda.to_device(positive(size, dtype))
+    small = cuda.to_device(numbers((min(size, SVD_SIZE), min(size, SVD_SIZE)), dtype))
     b = cuda.to_device(numbers((size, size), dtype))
     return {
         "LU": lambda: tools.solve(a, b[:, 0:1]),
         "Cholesky": lambda: tools.cholesky(spd),
         "triangular": lambda: tools.solve_triangular(spd, b),
         "QR": lambda: tools.qr(a),
-        "SVD": lambda: tools.svd(a),
+        "SVD": lambda: tools.svd(small),
         "eigh": lambda: tools.eigh(spd),
     }
 
 
-def high_level_row(tools: Tools, n: int) -> Row:
-    """Solve with nvmath.linalg, of operands on the host; it has LU alone, and on a GPU alone."""
-    name = "nvmath, LU float64"
+def high_level_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
+    """Solve with nvmath.linalg, which has LU alone."""
     a, b = numbers((n, n), np.float64), numbers((n, 3), np.float64)
-    try:
+
+    def solved(a: Any, b: Any) -> Any:
         import nvmath
 
-        x = nvmath.linalg.direct_solver(a, b)
-    except (ImportError, RuntimeError) as error:
-        return extra_row(name, "cu13", error)
-    found = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64)
-    return judged(name, "nvmath, cuSOLVER", found, SATISFIED)
+        return nvmath.linalg.direct_solver(a, b)
+
+    def make_work() -> Callable[[], object]:
+        return functools.partial(solved, *(lent(cuda.to_device(numbers((size, n), np.float64))) for n in (size, 1)))
+
+    return nvmath_row(tools, "nvmath LU float64", lambda: solved(a, b),
+                      lambda x: residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64), SATISFIED,
+                      make_work=make_work, amount=operations("LU", size), limit=limit, gpu_only=True)  # fmt: skip
 
 
 def sparse_row(tools: Tools, n: int) -> Row:
@@ -203,21 +204,20 @@ def sparse_row(tools: Tools, n: int) -> Row:
 
     from .sparse import laplacian
 
-    name = "sparse direct"
-    a = laplacian(n).astype(np.float64)
-    b = numbers((n * n,), np.float64)
-    if tools.on_device:
-        try:
-            from nvmath.sparse.advanced import direct_solver
+    a, b = laplacian(n), numbers((n * n,), np.float64)
 
-            x, by = np.asarray(direct_solver(a.tocsr(), b)), "nvmath, cuDSS"
-        except (ImportError, RuntimeError, TypeError) as error:
-            return extra_row(name, "cu13", error)
-    else:
-        x, by = spsolve(a.tocsc(), b), "SciPy's SuperLU"
-    size = 8.0  # the Laplacian's norm
-    found = residual(a.astype(np.longdouble) @ wide(x), b, size * norm(x), n * n, np.float64)
-    return judged(name, by, found, SATISFIED)
+    def error_of(x: Array) -> float:
+        # The Laplacian's norm is 8.
+        return residual(a.astype(np.longdouble) @ wide(x), b, 8 * norm(x), n * n, np.float64)
+
+    def solved() -> Any:
+        from nvmath.sparse.advanced import direct_solver
+
+        return direct_solver(a, b)
+
+    if tools.on_device:
+        return nvmath_row(tools, "sparse direct, cuDSS", solved, error_of, SATISFIED)
+    return judged("sparse direct", "SciPy's SuperLU", error_of(spsolve(a.tocsc(), b)), SATISFIED)
 
 
 def fit_row(tools: Tools, degree: int) -> Row:
@@ -229,6 +229,7 @@ def fit_row(tools: Tools, degree: int) -> Row:
     points = np.linspace(-1, 1, 200)
     coefficients = np.ones(degree + 1)
     matrix = cuda.empty((points.size, degree + 1), np.float64)
+    poison(matrix)
     load("solver")["vandermonde"][1, 256](cuda.to_device(points), matrix, *matrix.shape)
     powers = matrix.to_host()
     values = powers @ coefficients
@@ -238,21 +239,43 @@ def fit_row(tools: Tools, degree: int) -> Row:
     left = wide(powers).T @ (wide(powers) @ wide(x) - wide(values))
     found = norm(left) / (norm(powers) * norm(values) * points.size * float(np.finfo(float).eps))
     note = f"condition {condition:.1e}, coefficients off by {off:.1e}"
-    return judged(f"least squares, degree {degree}", f"{tools.by('solver')}, kernel", found, SATISFIED, note=note)
+    return judged(f"least squares, degree {degree}", tools.by("solver"), found, SATISFIED, note=note)
 
 
-def hilbert_row(tools: Tools) -> Row:
-    """Solve with Hilbert's matrix, made by a kernel: the residual is small and the solution is not right."""
-    n = HILBERT
+class Hilbert(NamedTuple):
+    """What came of a system with Hilbert's matrix whose solution is ones."""
+
+    condition: float
+    error: float  # of the solution
+    residual: float  # over norm x n x eps
+
+
+def hilbert(tools: Tools, n: int) -> Hilbert:
+    """Solve with Hilbert's matrix, made by a kernel."""
     matrix = cuda.empty((n, n), np.float64)
+    poison(matrix)
     load("solver")["hilbert"][1, (16, 16)](matrix, n)
     a = matrix.to_host()
     b = (wide(a) @ np.ones(n)).astype(np.float64)
     x = tools.get(tools.solve(matrix if tools.on_device else a, tools.put(b)))
     found = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64)
-    off = relative_error(x, np.ones(n))
-    note = f"condition {np.linalg.cond(a):.1e}, solution off by {off:.1e}"
-    return judged(f"Hilbert's matrix, n = {n}", f"{tools.by('solver')}, kernel", found, SATISFIED, note=note)
+    return Hilbert(float(np.linalg.cond(a)), relative_error(x, np.ones(n)), found)
+
+
+def hilbert_row(tools: Tools) -> tuple[Row, Curve]:
+    """Solve with Hilbert's matrices: the residuals are small, and the solutions are not right."""
+    found = [hilbert(tools, n) for n in range(2, HILBERT + 1)]
+    eps = float(np.finfo(float).eps)
+    lines = {
+        "error of the solution": [(each.condition, max(each.error, eps)) for each in found],
+        "residual over norm x n": [(each.condition, max(each.residual * eps, eps / 100)) for each in found],
+        "condition x eps": [(each.condition, each.condition * eps) for each in found],
+    }
+    worst = found[-1]
+    note = f"condition {worst.condition:.1e}, solution off by {worst.error:.1e}"
+    by = tools.by("solver")
+    row = judged(f"Hilbert's matrix, n = {HILBERT}", by, worst.residual, SATISFIED, note=note)
+    return row, Curve("hilbert", "condition number", "relative to the solution, or to the norms", lines, "xy")
 
 
 def refusals(tools: Tools) -> list[Check]:

@@ -6,18 +6,20 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
     sparse: cuSPARSE on a grid's Laplacian, and conjugate gradients
     size 24: points on a side of the grid
     limit: copy bandwidth
-                                    by       error    bound  check
-    ──────────────────────────────────────────────────────────────
-    Laplacian x vector, CSR         SciPy  5.2e-17  1.6e-15  right
-    Laplacian x vector, COO         SciPy  4.8e-17  1.6e-15  right
-    Laplacian x vector, SELL
-    x 8 vectors (SpMM)              SciPy  5.5e-17  1.6e-15  right
-    x itself (SpGEMM)               SciPy     0.00  1.6e-15  right
-    dense x dense, sampled (SDDMM)  SciPy  5.8e-17  3.1e-15  right
-    dense to sparse                 SciPy     0.00     0.00  right
-    sparse x dense vector           SciPy  2.5e-17  1.7e-14  right
-    conjugate gradients             SciPy  0.00182     30.0  right
-    Laplacian x vector, SELL: not run here: SciPy does not store slices
+                           by       error    bound  check
+    ─────────────────────────────────────────────────────
+    SpMV, CSR              SciPy  5.4e-17  1.6e-15  right
+    SpMV, COO              SciPy  5.9e-17  1.6e-15  right
+    SpMV, SELL
+    SpMM, 8 vectors        SciPy  5.5e-17  1.6e-15  right
+    SpGEMM, its square     SciPy     0.00  1.6e-15  right
+    SDDMM                  SciPy  5.7e-17  3.1e-15  right
+    dense to sparse        SciPy     0.00     0.00  right
+    sparse x dense vector  SciPy  6.5e-18  1.7e-14  right
+    nvmath SpMV, CSR
+    conjugate gradients    SciPy  0.00182     30.0  right
+    SpMV, SELL: not run here: SciPy does not store slices
+    nvmath SpMV, CSR: not run here: nvmath does this on a GPU alone
     conjugate gradients: 288 iterations, on the host; residual over norm x n x eps
     Errors are in the 2-norm, over the product of the absolute values. GB/s count
     the matrix's arrays, and each vector once.
@@ -25,6 +27,7 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -32,12 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
+from cudart_py.benchmark import measure_host
 
 from .. import timing
 from ..device_code import load
 from ..limits import copy_limit
-from ..stop import Curve, Limit, Result, Row, Size
-from .judgement import judged, relative_error
+from ..stop import Curve, Limit, Result, Row, Size, Value
+from .high_level import lender, lent, nvmath_row
+from .judgement import judged, relative_error, skipped_row
 from .tools import Tools
 
 TITLE = "cuSPARSE on a grid's Laplacian, and conjugate gradients"
@@ -49,6 +54,7 @@ CROSSING = 4096  # rows of the matrices for the cross-over
 Array = NDArray[Any]
 
 
+@functools.lru_cache(maxsize=2)
 def laplacian(n: int, dtype: Any = np.float64) -> Any:
     """Return the five-point Laplacian of an n x n grid with zeros around it, times the spacing's square."""
     from scipy import sparse
@@ -78,17 +84,19 @@ def run(device: cuda.Device, size: int) -> Result:
     n = min(size, CHECKED)
     rows = [format_row(tools, format, n, size, limit) for format in ("csr", "coo", "sell")]
     rows += product_rows(tools, n)
-    rows.append(vector_row(tools, n))
-    gradients, history = gradient_row(tools, n)
-    rows.append(gradients)
-    pictures = [Curve("residuals", "iteration", "norm of the residual", {"conjugate gradients": history}, "y")]
-    if timing.available() and tools.on_device:
-        pictures.append(crossing_curve())
-    note = (
+    rows += [vector_row(tools, n), high_level_row(tools, n, size)]
+    gradients, residuals = gradient_rows(tools, n)
+    rows += gradients
+    pictures = [residuals]
+    notes = [
         "Errors are in the 2-norm, over the product of the absolute values. GB/s count the matrix's arrays, and "
         "each vector once."
-    )
-    return Result(rows, limit, pictures=pictures, notes=[note])
+    ]
+    if timing.available() and tools.on_device:
+        crossing, note = crossing_curve()
+        pictures.append(crossing)
+        notes.append(note)
+    return Result(rows, limit, pictures=pictures, notes=notes)
 
 
 def error_of(got: Array, a: Any, b: Any) -> float:
@@ -101,12 +109,12 @@ def error_of(got: Array, a: Any, b: Any) -> float:
 
 def format_row(tools: Tools, format: str, n: int, size: int, limit: Limit) -> Row:
     """Multiply the Laplacian, stored in one format, and a vector."""
-    name = f"Laplacian x vector, {format.upper()}"
+    name = f"SpMV, {format.upper()}"
     if format == "sell" and not tools.on_device:
-        return Row(name, note="not run here: SciPy does not store slices")
+        return skipped_row(name, "SciPy does not store slices")
     host = laplacian(n)
     x = np.random.default_rng().standard_normal(n * n)
-    got = tools.get(tools.spmv(tools.sparse(host, format), tools.put(x)))
+    got = tools.get(tools.spmv(tools.sparse(host, format), tools.put(x), tools.poisoned(n * n, np.float64)))
     work: Callable[[], object] | None = None
     amount = 0
     if tools.on_device and timing.available():
@@ -128,12 +136,12 @@ def product_rows(tools: Tools, n: int) -> list[Row]:
     random = np.random.default_rng()
     dense = random.standard_normal((n * n, 8))
     a = tools.sparse(host)
-    got = tools.get(tools.spmm(a, tools.put(dense)))
-    rows = [judged("x 8 vectors (SpMM)", by, error_of(got, host, dense), bound_of(5))]
+    got = tools.get(tools.spmm(a, tools.put(dense), tools.poisoned(dense.shape, np.float64)))
+    rows = [judged("SpMM, 8 vectors", by, error_of(got, host, dense), bound_of(5))]
 
     square = tools.spgemm(a, a)
     squared = square.to_host() if tools.on_device else square
-    rows.append(judged("x itself (SpGEMM)", by, error_of(squared.toarray(), host, host), bound_of(5)))
+    rows.append(judged("SpGEMM, its square", by, error_of(squared.toarray(), host, host), bound_of(5)))
 
     pattern = random_sparse((n, n), 0.1)
     left, right = random.standard_normal((n, 12)), random.standard_normal((12, n))
@@ -143,13 +151,13 @@ def product_rows(tools: Tools, n: int) -> list[Row]:
     stored = tools.sparse(pattern).to_host().toarray() != 0 if tools.on_device else pattern.toarray() != 0
     exact = np.where(stored, left.astype(np.longdouble) @ right.astype(np.longdouble), 0)
     scale = float(np.linalg.norm(np.where(stored, abs(left) @ abs(right), 0)))
-    rows.append(judged("dense x dense, sampled (SDDMM)", by, relative_error(found, exact, scale), bound_of(12)))
+    rows.append(judged("SDDMM", by, relative_error(found, exact, scale), bound_of(12)))
 
-    made = tools.sparse_from_dense(tools.put(random_sparse((n, n), 0.2).toarray()))
+    kept = random_sparse((n, n + 1), 0.2)
+    made = tools.sparse_from_dense(tools.put(kept.toarray()))
     back = made.to_host() if tools.on_device else made
-    again = tools.sparse_from_dense(tools.put(back.toarray()))
-    same = (again.to_host() if tools.on_device else again) - back
-    rows.append(judged("dense to sparse", by, float(abs(same).sum()), 0.0))
+    different = float(abs(back - kept).sum()) + abs(back.nnz - kept.nnz)
+    rows.append(judged("dense to sparse", by, different, 0.0))
     return rows
 
 
@@ -172,51 +180,108 @@ def vector_row(tools: Tools, n: int) -> Row:
     return judged("sparse x dense vector", tools.by("sparse"), error, bound_of(indices.size))
 
 
-def gradient_row(tools: Tools, n: int) -> tuple[Row, list[tuple[float, float]]]:
+def high_level_row(tools: Tools, n: int, size: int) -> Row:
+    """Multiply with nvmath.sparse, of a SciPy array and NumPy's, or CuPy's of both."""
+    host, dense = laplacian(n), np.random.default_rng().standard_normal((n * n, 1))
+
+    def product(a: Any, b: Any, out: Any) -> Any:
+        import nvmath
+
+        return nvmath.sparse.matmul(a, b, c=out, beta=1.0)
+
+    def make_work() -> Callable[[], object]:
+        x, out = (lent(cuda.zeros((size * size, 1))) for _ in range(2))
+        from cupyx.scipy import sparse  # type: ignore[import-not-found]  # because CuPy is no dependence
+
+        return functools.partial(product, sparse.csr_matrix(laplacian(size)), x, out)
+
+    package = lender()
+    return nvmath_row(tools, "nvmath SpMV, CSR", lambda: product(host, dense, np.zeros_like(dense)),
+                      lambda got: error_of(got, host, dense), bound_of(5), gpu_only=True,
+                      make_work=make_work if package and package.__name__ == "cupy" else None)  # fmt: skip
+
+
+def gradient_rows(tools: Tools, n: int) -> tuple[list[Row], Curve]:
     """Solve the Laplacian with a point source, and keep the residual's history.
 
     In exact arithmetic as many iterations suffice as there are different eigenvalues that the source excites;
-    the error falls by (sqrt(c) - 1) / (sqrt(c) + 1) each time, c being the condition number.
+    the error, in the norm that the matrix makes, falls by (sqrt(c) - 1) / (sqrt(c) + 1) each time, c being the
+    condition number.
     """
-    from .conjugate_gradients import iterate_captured, iterate_on_host
+    from .conjugate_gradients import CapturedIteration, iterate_on_host
 
     host = laplacian(n)
     b = np.zeros(n * n)
     b[n * (n // 2) + n // 2] = 1.0
-    # The condition number is about (2 n / pi)^2, and the bound of the error's fall exp(-2 k / sqrt(c)).
+    # By the bound alone, so many may be needed for all digits: sqrt(c) is about 2 n / pi.
     iterations = 12 * n
+    timed: dict[str, dict[str, Value]] = {}
     if tools.on_device:
-        x, history = iterate_captured(load("sparse"), tools.sparse(host), b, iterations)
+        with CapturedIteration(load("sparse"), tools.sparse(host), b, iterations) as iteration:
+            for _ in range(iterations):
+                iteration.launch()
+            x, history = iteration.solution(), iteration.residuals(iterations)
+            if timing.available():
+                timed = {
+                    "graph": costs(iteration.launch, iteration.stream),
+                    "calls": costs(iteration.queue, iteration.stream),
+                }
     else:
         x, history = iterate_on_host(host, b, iterations)
     residual = float(np.linalg.norm(b - host @ x))
     scale = 8 * float(np.linalg.norm(x)) * n * n * float(np.finfo(float).eps)
-    note = f"{iterations} iterations, {'each the launch of one graph' if tools.on_device else 'on the host'}"
-    row = judged(
-        "conjugate gradients", tools.by("sparse"), residual / scale, 30.0, note=f"{note}; residual over norm x n x eps"
-    )
-    shown = [(float(k), float(norm)) for k, norm in enumerate(history) if norm > 0]
-    return row, shown
+    how = "each the launch of one graph" if tools.on_device else "on the host"
+    note = f"{iterations} iterations, {how}; residual over norm x n x eps"
+    row = judged("conjugate gradients", tools.by("sparse"), residual / scale, 30.0, note=note)
+    rows = [row, *(Row(f"an iteration, {how}", {"by": tools.by("sparse"), **values}) for how, values in timed.items())]
+    return rows, residual_curve(history, n)
 
 
-def crossing_curve() -> Curve:
-    """Measure a product with 64 vectors against the matrix's sparsity, stored sparse and dense."""
+def costs(work: Callable[[], object], stream: cuda.Stream) -> dict[str, Value]:
+    """Measure what a call takes on the device and costs the host."""
+    host_us = 1e6 * (measure_host(work, stream=stream, options=timing.OPTIONS).median or 0.0)
+    return {**timing.rates(timing.median_ms(work, stream)), "host us": host_us}
+
+
+def residual_curve(history: Array, n: int) -> Curve:
+    """Draw the residual's norm until it is lost in rounding, and the error's bound beside it.
+
+    Later the recurrence goes on falling, though the residual itself does not.
+    """
+    kept = history[: int(np.argmax(history < np.finfo(float).eps * history[0])) or len(history)]
+    shown = [(float(k), float(norm)) for k, norm in enumerate(kept)]
+    root = 1 / np.tan(np.pi / (2 * (n + 1)))  # of the condition number: the eigenvalues' sines and cosines
+    rate = (root - 1) / (root + 1)
+    bound = [(k, float(2 * history[0] * rate**k)) for k, _ in shown]
+    lines = {"conjugate gradients": shown, "bound of the error by the condition number": bound}
+    return Curve("residuals", "iteration", "norm of the residual", lines, "y")
+
+
+def crossing_curve() -> tuple[Curve, str]:
+    """Measure a product with 64 vectors against the matrix's sparsity, sparse and dense; say where they cross."""
     from .blas import gemm
     from .sparse_blas import spmm
     from .sparse_matrix import SparseMatrix
 
     n, columns = CROSSING, 64
-    b, out = (cuda.zeros((n, columns), np.float32) for _ in range(2))
-    dense = cuda.zeros((n, n), np.float32)
-    dense_ms = timing.median_ms(lambda: gemm(dense, b, out))
+    b, out = cuda.to_device(random_dense((n, columns))), cuda.empty((n, columns), np.float32)
     lines: dict[str, list[tuple[float, float]]] = {"sparse": [], "dense": []}
     for sparsity in SPARSITIES:
-        matrix = SparseMatrix.from_host(random_sparse((n, n), 1 - sparsity).astype(np.float32))
-        lines["sparse"].append((100 * sparsity, multiply_ms(spmm, matrix, b, out)))
-        lines["dense"].append((100 * sparsity, dense_ms))
-    return Curve("crossing", "zeros, %", "ms for 64 vectors", lines)
+        host = random_sparse((n, n), 1 - sparsity).astype(np.float32)
+        sparse, dense = SparseMatrix.from_host(host), cuda.to_device(host.toarray())
+        lines["sparse"].append((100 * sparsity, multiply_ms(spmm, sparse, b, out)))
+        lines["dense"].append((100 * sparsity, multiply_ms(gemm, dense, b, out)))
+    faster = [zeros for (zeros, ms), (_, dense_ms) in zip(*lines.values(), strict=True) if ms < dense_ms]
+    where = f"from {faster[0]:g} % zeros on" if faster else "nowhere"
+    note = f"A matrix of {n:,} rows times {columns} vectors is faster stored sparse {where}, of the shares tried."
+    return Curve("crossing", "zeros, %", f"ms for {columns} vectors", lines, "y"), note
+
+
+def random_dense(shape: tuple[int, int]) -> Array:
+    """Return normal numbers of single precision."""
+    return np.random.default_rng().standard_normal(shape, np.float32)
 
 
 def multiply_ms(product: Callable[..., object], matrix: Any, b: cuda.DeviceArray, out: cuda.DeviceArray) -> float:
     """Measure one product."""
-    return timing.median_ms(lambda: product(matrix, b, out))
+    return timing.median_ms(lambda: product(matrix, b, out), quick=True)

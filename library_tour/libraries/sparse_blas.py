@@ -59,7 +59,7 @@ def spmv(
     if not out.size:
         return out
     enums = binding("cusparse")
-    numbers = factors[0].ctypes.data, factors[1].ctypes.data
+    numbers = factors[0].address, factors[1].address
     with activated(device):
         vector, result = DenseVector(x, a.kind), DenseVector(out, a.kind)
         handle = library_handle("cusparse", where, device)
@@ -149,7 +149,7 @@ def spmm(
         description = a.describe_once()
         arguments = (
             handle.native, int(enums.Operation[_LONG[op]]), int(enums.Operation.NON_TRANSPOSE),
-            factors[0].ctypes.data, description.handle, dense.handle, factors[1].ctypes.data, result.handle,
+            factors[0].address, description.handle, dense.handle, factors[1].address, result.handle,
             a.kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
         )  # fmt: skip
         try:

@@ -42,8 +42,8 @@ def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: cud
         plain = int(enums.Operation.NON_TRANSPOSE)
         work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
         arguments = (
-            handle.native, plain, plain, factors[0].ctypes.data, a.describe_once().handle, b.describe_once().handle,
-            factors[1].ctypes.data, product.handle, a.kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
+            handle.native, plain, plain, factors[0].address, a.describe_once().handle, b.describe_once().handle,
+            factors[1].address, product.handle, a.kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
         )  # fmt: skip
         try:
             size = functions.sp_gemm_work_estimation(*arguments, 0)
@@ -90,8 +90,8 @@ def sddmm(
         functions = handle.functions
         dense = DenseMatrix(a, left, out.kind), DenseMatrix(b, right, out.kind)
         arguments = (
-            handle.native, plain, plain, factors[0].ctypes.data, dense[0].handle, dense[1].handle,
-            factors[1].ctypes.data, out.describe_once().handle, out.kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
+            handle.native, plain, plain, factors[0].address, dense[0].handle, dense[1].handle,
+            factors[1].address, out.describe_once().handle, out.kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
         )  # fmt: skip
         try:
             size = np.zeros(1, np.uint64)

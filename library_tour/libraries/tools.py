@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
+from ..checks import poison
+
 __all__ = ["Tools"]
 
 # What executes a function, where the libraries run and where they do not.
@@ -67,6 +69,12 @@ class Tools:
     def empty(self, shape: Any, dtype: Any) -> Any:
         """Make room for a result."""
         return cuda.empty(shape, dtype) if self.on_device else np.empty(shape, dtype)
+
+    def poisoned(self, shape: Any, dtype: Any) -> Any:
+        """Make room for a result that is wrong until it is written."""
+        out = self.empty(shape, dtype)
+        poison(out)
+        return out
 
     def get(self, array: Any) -> NDArray[Any]:
         """Bring a result to the host."""

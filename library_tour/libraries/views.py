@@ -104,10 +104,10 @@ def kind(name: str, array: cuda.DeviceArray, allowed: tuple[str, ...]) -> Kind:
     return found
 
 
-def _elements(name: str, array: cuda.DeviceArray, stride: int) -> int:
-    if stride % array.itemsize:
-        raise ValueError(f"{name} has a stride of {stride} bytes, no multiple of its {array.itemsize}-byte elements")
-    return stride // array.itemsize
+def _elements(name: str, stride: int, itemsize: int) -> int:
+    if stride % itemsize:
+        raise ValueError(f"{name} has a stride of {stride} bytes, no multiple of its {itemsize}-byte elements")
+    return stride // itemsize
 
 
 def matrix(name: str, array: cuda.DeviceArray, *, batched: bool = False) -> Matrix:
@@ -115,26 +115,26 @@ def matrix(name: str, array: cuda.DeviceArray, *, batched: bool = False) -> Matr
 
     Raises ValueError for another number of dimensions and for strides that BLAS has no name for.
     """
-    if array.ndim != 2 and not (batched and array.ndim == 3):
-        raise ValueError(f"{name} has shape {array.shape}; it must have {'2 or 3' if batched else '2'} dimensions")
-    rows, columns = array.shape[-2:]
-    step, leading = (_elements(name, array, stride) for stride in reversed(array.strides[-2:]))
+    shape, strides, itemsize = array.shape, array.strides, array.dtype.itemsize
+    if len(shape) != 2 and not (batched and len(shape) == 3):
+        raise ValueError(f"{name} has shape {shape}; it must have {'2 or 3' if batched else '2'} dimensions")
+    rows, columns = shape[-2:]
+    step, leading = _elements(name, strides[-1], itemsize), _elements(name, strides[-2], itemsize)
     if columns > 1 and step != 1:
         raise ValueError(
-            f"{name} has {array.strides[-1]} bytes from column to column; the library takes rows whose elements lie "
-            f"one behind the other, {array.itemsize} bytes apart"
+            f"{name} has {strides[-1]} bytes from column to column; the library takes rows whose elements lie "
+            f"one behind the other, {itemsize} bytes apart"
         )
     if rows <= 1:  # the stride of one row means nothing
         leading = max(columns, 1)
     if rows > 1 and leading < columns:
         raise ValueError(f"{name} has rows of {columns} elements that begin {leading} elements apart: they overlap")
     batch, stride = 1, 0
-    if array.ndim == 3:
-        batch, stride = array.shape[0], _elements(name, array, array.strides[0])
+    if len(shape) == 3:
+        batch, stride = shape[0], _elements(name, strides[0], itemsize)
     span = 0
-    if array.size:
-        last = (batch - 1) * stride + (rows - 1) * leading + (columns - 1)
-        span = (last + 1) * array.itemsize
+    if batch and rows and columns:
+        span = ((batch - 1) * stride + (rows - 1) * leading + columns) * itemsize
     return Matrix(rows, columns, max(leading, 1), batch, stride, span)
 
 
@@ -142,7 +142,7 @@ def vector(name: str, array: cuda.DeviceArray) -> Vector:
     """Describe a vector, which may have gaps of equal length; ValueError for other numbers of dimensions."""
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}; it must have 1 dimension")
-    size, step = array.shape[0], _elements(name, array, array.strides[0])
+    size, step = array.shape[0], _elements(name, array.strides[0], array.itemsize)
     if size > 1 and step < 1:
         raise ValueError(f"{name} has a stride of {step} elements: all of them are the same one")
     step = max(step, 1)

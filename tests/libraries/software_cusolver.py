@@ -29,6 +29,9 @@ class Cusolver:
     def create_params(self) -> int:
         return 99
 
+    def destroy_params(self, parameters: int) -> None:
+        pass
+
     def set_stream(self, handle: int, stream: int) -> None:
         pass
 

@@ -92,6 +92,14 @@ def test_fft_of_halves(libraries, rng):
     assert np.linalg.norm(got["real"] + 1j * got["imag"] - expected) <= 1e-2 * np.linalg.norm(expected)
 
 
+def test_rfft_of_halves_and_back(libraries, rng):
+    x = rng.standard_normal((3, 16)).astype(np.float16)
+    spectrum = rfft(cuda.to_device(x))
+    found, expected = spectrum.to_host(), np.fft.rfft(x.astype(float))
+    assert np.linalg.norm(found["real"] + 1j * found["imag"] - expected) <= 1e-2 * np.linalg.norm(expected)
+    assert np.linalg.norm(irfft(spectrum).to_host().astype(float) - 16.0 * x) <= 1e-2 * np.linalg.norm(16.0 * x)
+
+
 def test_a_second_call_makes_no_plan(software, rng):
     x = cuda.to_device(numbers(rng, (3, 8)))
     out = cuda.empty_like(x)
@@ -129,11 +137,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_named_before_anything_is_queued(software, case):
+def test_what_is_wrong_is_named_before_anything_is_queued(libraries, case):
     call, kind, text = BAD[case]
     with pytest.raises(kind, match=text):
         call()
-    assert "exec" not in software.cufft.calls
+    assert libraries is None or "exec" not in libraries.cufft.calls
 
 
 def test_a_shifted_overlap_is_refused(libraries):

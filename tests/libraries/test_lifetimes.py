@@ -40,10 +40,10 @@ def test_repeated_calls_leave_no_memory(libraries, rng):
         lib.svd(a)
         lib.eigh(spd)
 
-    for _ in range(3):
+    for _ in range(8):  # so that what comes again is recorded
         everything()
     before = used_bytes()
-    for _ in range(20):
+    for _ in range(40):
         everything()
     assert used_bytes() == before
 
@@ -96,7 +96,7 @@ def test_threads_compute_side_by_side(libraries, rng):
     def work(index: int) -> None:
         with cuda.Device(0), cuda.Stream() as stream:
             array = cuda.to_device(a * (index + 1), stream=stream)
-            for _ in range(5):
+            for _ in range(12):  # so that some are recorded
                 out = lib.gemm(array, array, stream=stream)
             results[index] = out.to_host(stream=stream)
             stream.synchronize()
@@ -126,15 +126,81 @@ def test_a_captured_product_is_computed_anew_at_each_launch(device, rng):
         assert np.allclose(out.to_host(stream=stream), 2 * a @ b)
 
 
+@pytest.mark.needs("libraries")
+def test_a_product_that_comes_again_is_launched_as_a_graph(device, rng):
+    """With what its operands hold by then, even if others have their places."""
+    lib.release()
+    a, b = rng.standard_normal((2, 50, 70))
+    right, out = cuda.to_device(np.ascontiguousarray(b.T)), cuda.empty((50, 50))
+    left = cuda.to_device(a)
+    for factor in range(1, 8):
+        left.copy_from(factor * a)
+        cuda.memset(out.view(np.uint8), 0xFF)
+        lib.gemm(left, right, out)
+        assert np.allclose(out.to_host(), factor * a @ b.T)
+    assert len(thread_cache("gemm graphs")) == 1
+    left.close()
+    with pytest.raises(ValueError, match="a is closed"):
+        lib.gemm(left, right, out)
+
+
+@pytest.mark.needs("libraries")
+def test_recorded_products_are_those_of_their_stream(device, rng):
+    a = rng.standard_normal((64, 64)).astype(np.float32)
+    with cuda.Stream() as first, cuda.Stream() as second:
+        arrays = [(stream, cuda.to_device(a, stream=stream), cuda.empty((64, 64), np.float32, stream=stream))
+                  for stream in (first, second)]  # fmt: skip
+        for number in range(1, 10):
+            for stream, array, out in arrays:
+                array.copy_from(number * a, stream=stream)
+                lib.gemm(array, array, out, stream=stream)
+        for stream, _, out in arrays:
+            assert np.allclose(out.to_host(stream=stream), 81.0 * (a @ a), rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.needs("libraries")
+def test_a_recorded_product_can_be_captured(device, rng):
+    """Then the call itself is captured, since a graph cannot launch another."""
+    a = rng.standard_normal((32, 32))
+    with cuda.Stream() as stream:
+        array, out = cuda.to_device(a, stream=stream), cuda.zeros((32, 32), stream=stream)
+        for _ in range(6):
+            lib.gemm(array, array, out, stream=stream)
+        with stream.capture() as graph:
+            lib.gemm(array, array, out, stream=stream)
+        array.copy_from(2 * a, stream=stream)
+        graph.instantiate().launch(stream)
+        assert np.allclose(out.to_host(stream=stream), 4 * a @ a)
+
+
 @pytest.mark.parametrize("name", ["a", "b", "out"])
 def test_an_operand_on_another_device_is_named(libraries, name):
     if len(cuda.devices()) < 2:
         pytest.skip("there is one device")
+    if cuda.Device(0).peer_enabled(cuda.Device(1)):
+        pytest.skip("the devices have access to each other since an earlier test")
     operands = {key: cuda.zeros((4, 4)) for key in ("a", "b", "out")}
     with cuda.Device(1):
         operands[name] = cuda.zeros((4, 4))
     with pytest.raises(ValueError, match=f"{name} is on device 1, and the work on device 0"):
         lib.gemm(**operands)
+
+
+def test_a_second_device_has_handles_of_its_own(libraries, rng):
+    if len(cuda.devices()) < 2:
+        pytest.skip("there is one device")
+    a = rng.standard_normal((40, 40))
+    spd = a @ a.T + 40 * np.eye(40)
+    for device in cuda.devices()[:2]:
+        with device:
+            array, matrix = cuda.to_device(a), cuda.to_device(spd)
+            for _ in range(6):
+                product = lib.gemm(array, array)
+            assert product.device is device
+            assert np.allclose(product.to_host(), a @ a)
+            assert np.allclose(lib.cholesky(matrix).to_host(), np.linalg.cholesky(spd))
+            assert np.allclose(lib.solve(matrix, array).to_host(), np.linalg.solve(spd, a))
+            assert lib.uniform(10).device is device
 
 
 def test_the_package_has_functions_where_its_stops_have_the_same_name():

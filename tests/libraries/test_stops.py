@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import functools
+import io
 import re
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import cudart_py as cuda
+from cudart_py.benchmark import Measurement
 from library_tour import plots, stops, timing
-from library_tour.libraries import conjugate_gradients
+from library_tour.libraries import conjugate_gradients, judgement, precisions
 from library_tour.libraries.curand_host import host_curand
+from library_tour.libraries.judgement import missing_row
 from library_tour.libraries.random_numbers import KINDS
 from library_tour.libraries.sparse_matrix import SparseMatrix
 from library_tour.libraries.tools import Tools
-from library_tour.report import headline
+from library_tour.report import headline, table
 from library_tour.runner import Outcome, run_stop
+from library_tour.stop import Limit
 
 pytest.importorskip("scipy")
 
-# The simulator does not see what the libraries in software write.
-UNSEEN = pytest.mark.filterwarnings("ignore:.*uninitialised value")
 # The inner products of conjugate gradients are one thread's there.
 SIZES = {"gemm": 20, "fft": 20, "sparse": 5, "solver": 20, "rand": 64}
 
@@ -71,8 +74,10 @@ def by_kernels(monkeypatch):
 
 @functools.cache
 def done(name: str, size: int) -> Outcome:
-    """Run a stop, once for all that is asked of it."""
-    return run_stop(name, cuda.Device(0), size)
+    """Run a stop without times, once for all that is asked of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timing, "available", lambda: False)
+        return run_stop(name, cuda.Device(0), size)
 
 
 @pytest.mark.parametrize("name", stops.LIBRARIES)
@@ -112,7 +117,6 @@ def test_the_docstring_shows_every_checked_row(name):
     assert hidden == []
 
 
-@UNSEEN
 @pytest.mark.parametrize("name", stops.LIBRARIES)
 def test_the_stop_passes_with_the_libraries(name, software, by_kernels, monkeypatch):
     pretend(monkeypatch)
@@ -120,17 +124,73 @@ def test_the_stop_passes_with_the_libraries(name, software, by_kernels, monkeypa
     assert outcome.state == "passed", explained(outcome)
 
 
-@UNSEEN
-@pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_the_stop_times_and_draws_with_the_libraries(name, software, by_kernels, monkeypatch, tmp_path):
-    """With a clock of its own, so that what is done for a GPU alone runs everywhere."""
+TIMED: dict[str, Outcome] = {}
+
+
+@pytest.fixture(params=stops.LIBRARIES)
+def timed(request, monkeypatch) -> Outcome:
+    """Run a stop with times, once for all that is asked of it.
+
+    Where the driver has none, with the libraries in software and a clock of its own: so what is for a GPU runs
+    everywhere.
+    """
+    name = request.param
+    if "libraries" not in cuda.capabilities():
+        request.getfixturevalue("software")
+        request.getfixturevalue("by_kernels")
+        pretend(monkeypatch)
+        give_times(monkeypatch)
+    shorten(monkeypatch)
+    if name not in TIMED:
+        TIMED[name] = run_stop(name, cuda.Device(0), SIZES[name])
+    return TIMED[name]
+
+
+def test_the_stop_times_with_the_libraries(timed):
+    assert timed.state == "passed", explained(timed)
+    assert any("ms" in row.values for row in timed.result.rows)
+
+
+def test_a_timed_table_fits_into_a_terminal(timed):
+    """Into 80 columns, with no word cut off."""
+    console = Console(width=80, file=io.StringIO())
+    console.print(table(timed.result.rows))
+    assert "…" not in console.file.getvalue()
+
+
+def test_the_stop_draws_what_it_timed(timed, tmp_path):
+    pytest.importorskip("matplotlib")
+    assert plots.draw(timed.name, timed.title, timed.result, tmp_path)
+
+
+def test_blocks_that_a_kernel_cannot_have_are_left_out(software, monkeypatch):
     pretend(monkeypatch)
     give_times(monkeypatch)
-    outcome = run_stop(name, cuda.Device(0), SIZES[name])
-    assert outcome.state == "passed", explained(outcome)
-    assert any("ms" in row.values for row in outcome.result.rows)
-    pytest.importorskip("matplotlib")
-    assert plots.draw(name, outcome.title, outcome.result, tmp_path)
+    shorten(monkeypatch)
+    rand = stops.load("rand")
+    monkeypatch.setattr(rand, "BLOCKS", (64, 4096))
+    module, _ = rand.compiled()
+    blocks = {name: [x for x, _ in line] for name, line in rand.block_curve(module, 64, Limit("none")).lines.items()}
+    assert all(blocks[kind] == [64] for kind in rand.DEVICE)
+    assert len(rand.block_notes(module)) == len(rand.DEVICE)
+
+
+MISSING = {
+    "libcudss": (
+        'Failure finding "libcudss.so.0": No such file: libcudss.so.0\n  listdir("/opt/lib"):\n    libcublas.so.13',
+        "cudss is not installed",
+    ),
+    "cutensor": ("Failed to load cutensor library", "Failed to load cutensor library"),
+    "sentences": ("The FFT is not available, because nothing was found. Do this.", "The FFT is not available"),
+    "nothing": ("", "ImportError"),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_a_missing_library_is_named_with_its_extra(case):
+    text, reason = MISSING[case]
+    note = missing_row("a row", "cu13", ImportError(text)).note
+    assert note == f'not run here: {reason}; the extra `cu13` brings it: pip install "cudart-py[cu13]"'
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,18 +205,25 @@ def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
 def give_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pretend that the driver has times: every work runs once and takes a millisecond."""
 
-    def median_ms(work, stream=None):
+    def median_ms(work, stream=None, quick=False):
         work()
         return 1.0
 
     monkeypatch.setattr(timing, "available", lambda: True)
     monkeypatch.setattr(timing, "median_ms", median_ms)
+    monkeypatch.setattr(stops.load("sparse"), "measure_host", lambda work, stream, options: Measurement((12e-6,)))
     monkeypatch.setattr("library_tour.limits._measured", lambda device, kind: 1000.0)
+    monkeypatch.setattr(judgement, "measure_host", lambda work, options: Measurement((12e-6,)))
+    for module in (precisions, stops.load("gemm"), stops.load("solver")):
+        monkeypatch.setattr(module, "measured_ceiling", lambda device, kind: 1e12)
+
+
+def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw short curves."""
     smaller = {
-        "gemm": {"measured_ceiling": lambda device, kind: 1e12, "CURVE_SIZES": (8, 16)},
+        "gemm": {"CURVE_SIZES": (8, 16)},
         "fft": {"SMOOTH": (8, 9), "PRIMES": (7, 11), "POINTS": 64},
         "sparse": {"CROSSING": 64},
-        "solver": {"measured_ceiling": lambda device, kind: 1e12},
         "rand": {"BLOCKS": (32,), "THREADS_PER_SM": 0},
     }
     for name, values in smaller.items():
@@ -171,20 +238,22 @@ def test_conjugate_gradients_as_a_graph_go_as_on_the_host(device, by_kernels):
     host = laplacian(6)
     b = np.arange(36.0)
     expected, norms = conjugate_gradients.iterate_on_host(host, b, 12)
-    found, found_norms = conjugate_gradients.iterate_captured(load("sparse"), SparseMatrix.from_host(host), b, 12)
-    assert np.allclose(found, expected)
-    assert np.allclose(found_norms, norms)
+    with conjugate_gradients.CapturedIteration(load("sparse"), SparseMatrix.from_host(host), b, 12) as iteration:
+        for _ in range(12):
+            iteration.launch()
+        assert np.allclose(iteration.solution(), expected)
+        assert np.allclose(iteration.residuals(12), norms)
 
 
 def test_conjugate_gradients_stay_at_a_solution(device, by_kernels):
-    """More iterations than are needed change nothing, on the device or on the host."""
+    """More iterations than are needed change nothing, on the host or on the device, nor do more than it remembers."""
     from library_tour.device_code import load
     from library_tour.libraries.sparse import laplacian
 
     host, b = laplacian(3), np.ones(9)
-    a = SparseMatrix.from_host(host)
-    for x, _ in (
-        conjugate_gradients.iterate_on_host(host, b, 60),
-        conjugate_gradients.iterate_captured(load("sparse"), a, b, 60),
-    ):
-        assert np.allclose(host @ x, b)
+    assert np.allclose(host @ conjugate_gradients.iterate_on_host(host, b, 60)[0], b)
+    with conjugate_gradients.CapturedIteration(load("sparse"), SparseMatrix.from_host(host), b, 20) as iteration:
+        for _ in range(60):
+            iteration.launch()
+        assert np.allclose(host @ iteration.solution(), b)
+        assert iteration.residuals(20)[-1] < 1e-15

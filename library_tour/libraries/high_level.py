@@ -1,0 +1,70 @@
+"""The high-level functions of nvmath as rows of a stop, beside those of this package."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..stop import Limit, Row
+from .judgement import judged, missing_row, skipped_row
+from .tools import Tools
+
+__all__ = ["lender", "lent", "nvmath_row"]
+
+
+def nvmath_row(
+    tools: Tools,
+    title: str,
+    call: Callable[[], Any],
+    error_of: Callable[[NDArray[Any]], float],
+    bound: float,
+    *,
+    make_work: Callable[[], Callable[[], object]] | None = None,
+    amount: float = 0,
+    limit: Limit | None = None,
+    gpu_only: bool = False,
+) -> Row:
+    """Return the row of a call whose operands are on the host, or of what keeps it from running here.
+
+    Where a GPU takes times, and a package is installed whose arrays nvmath takes (`lender`), `make_work` makes what
+    is timed: the same with operands on the device.
+    """
+    if gpu_only and not tools.on_device:
+        return skipped_row(title, "nvmath does this on a GPU alone")
+    try:
+        got = np.asarray(call())
+    except (ImportError, RuntimeError) as error:
+        return missing_row(title, "cu13" if tools.on_device else "cpu", error)
+    work = make_work() if make_work and tools.on_device and timing.available() and lender() else None
+    by = "nvmath" if tools.on_device else "nvmath, CPU"
+    return judged(title, by, error_of(got), bound, work=work, amount=amount, limit=limit, host=True)
+
+
+def lender() -> ModuleType | None:
+    """Return the package that lends its array type to our memory for nvmath, which takes NumPy's, CuPy's and PyTorch's.
+
+    None where neither of the latter is installed, and on a driver whose memory they cannot use.
+    """
+    if "interop" not in cuda.capabilities():
+        return None
+    for name in ("cupy", "torch"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    return None
+
+
+def lent(array: cuda.DeviceArray) -> Any:
+    """Return an array as one of the package that `lender` names, over the same memory."""
+    package = lender()
+    assert package is not None
+    return package.from_dlpack(array)
