@@ -4,9 +4,10 @@
 //   heat_strided     threads stride over the cells: launched with one thread, with one block, with many
 //   heat_cells       a thread a cell, in two dimensions; the last blocks reach beyond the plate, so bounds are tested
 //   heat_unbounded   the same without that test. Wrong: it reads and writes what is not the plate's
-//   heat_tiled       a block first brings its tile, and a rim of one cell, to shared memory
-//   heat_rows<n>     a thread takes four cells side by side and walks down n rows: three rows are in registers, so each
-//                    cell is read once, 16 bytes at a time
+//   heat_tiled       a block first brings its tile, and a rim of one cell, to shared memory. Where the caches catch the
+//                    neighbours' reads anyway, it costs more instructions than it saves loads
+//   heat_rows<n>     a thread takes four cells side by side, 16 bytes at once, and walks down n rows: what was below is
+//                    in its registers when it becomes the middle, and then what is above
 //
 // The sum is symmetric: a plate that equals its mirror image stays so, to the last bit.
 
@@ -75,7 +76,8 @@ extern "C" __global__ void heat_tiled(const float* in, float* out, int rows, int
     out[size_t(row) * columns + column] = cell;
 }
 
-// Columns are a multiple of four.
+// Columns are a multiple of four. A longer walk reads fewer rows twice, a shorter one leaves more threads, whose loads
+// are in flight together.
 template <int height>
 __global__ void heat_rows(const float* in, float* out, int rows, int columns, float rate)
 {

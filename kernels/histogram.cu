@@ -5,10 +5,10 @@
 //   histogram_atomic     atomic additions to the counters in global memory: right, and everyone waits for everyone
 //   histogram_private    counters of its own for each block, still in global memory
 //   histogram_scoped     the same through cuda::atomic_ref: atomic for the threads of the block alone
-//   histogram_shared     the block's counters in shared memory
 //   histogram_cub        CUB's block histogram, which sorts a tile of values and counts runs
-//   histogram_columns    every counter 32 times, once for each lane of a warp and in that lane's own bank: no two lanes
-//                        ever want the same bank, whatever the values are. And 16 bytes at once, several loads in flight
+//   histogram_shared     the block's counters in shared memory. Lanes that add 1 to the same counter are no trouble there:
+//                        the hardware counts them and adds once
+//   histogram_vector     the same, and so memory is what is waited for: 16 bytes at once, several loads in flight a thread
 //
 // Values in [0, 1) fall into `bins` bins of equal width; the counter after the last one counts those outside. A block
 // adds its counters to the result, which starts at zero, by one atomic each. The third and fourth use `work`, bins + 1
@@ -127,41 +127,36 @@ __global__ void histogram_cub(const float* values, unsigned* counts, unsigned* w
 }
 #endif
 
-// `columns` is 32, or less where shared memory is dear; `loads` are in flight a thread.
-template <int bins, int columns, int loads>
-__global__ void __launch_bounds__(BLOCK) histogram_columns(const float* values, unsigned* counts, unsigned* work, int n)
+// `loads` groups of four at once, each a whole grid behind the one before; then single groups, while there are any; then
+// the last three values at most.
+template <int bins, int loads>
+__global__ void histogram_vector(const float* values, unsigned* counts, unsigned* work, int n)
 {
-    __shared__ unsigned mine[(bins + 1) * columns];
-    clear<(bins + 1) * columns>(mine);
+    __shared__ unsigned mine[bins + 1];
+    clear<bins + 1>(mine);
 
-    unsigned* column = mine + threadIdx.x % columns;
-    auto count = [column](float value) { atomicAdd(&column[bin_of<bins>(value) * columns], 1); };
-
+    auto count = [](float value) { atomicAdd(&mine[bin_of<bins>(value)], 1); };
+    auto count_group = [=](float4 group) {
+        count(group.x);
+        count(group.y);
+        count(group.z);
+        count(group.w);
+    };
     const float4* groups = reinterpret_cast<const float4*>(values);
-    unsigned tiles = n / (4 * loads * BLOCK);
-    for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    int i = first();
+    for (; i + (loads - 1) * stride() < n / 4; i += loads * stride()) {
         float4 group[loads];
 #pragma unroll
-        for (int i = 0; i < loads; i++)
-            group[i] = __ldcs(groups + (tile * loads + i) * BLOCK + threadIdx.x);
+        for (int k = 0; k < loads; k++)
+            group[k] = groups[i + k * stride()];
 #pragma unroll
-        for (int i = 0; i < loads; i++) {
-            count(group[i].x);
-            count(group[i].y);
-            count(group[i].z);
-            count(group[i].w);
-        }
+        for (int k = 0; k < loads; k++)
+            count_group(group[k]);
     }
-    for (unsigned i = tiles * 4 * loads * BLOCK + first(); i < n; i += stride())
-        count(values[i]);
+    for (; i < n / 4; i += stride())
+        count_group(groups[i]);
+    if (first() < n % 4)
+        count(values[n / 4 * 4 + first()]);
 
-    __syncthreads();
-    for (int bin = threadIdx.x; bin <= bins; bin += BLOCK) {
-        unsigned sum = 0;
-        // Each thread begins in another column, or they would all want the same bank.
-        for (int i = 0; i < columns; i++)
-            sum += mine[bin * columns + (i + threadIdx.x) % columns];
-        if (sum)
-            atomicAdd(&counts[bin], sum);
-    }
+    merge<bins + 1>(counts, mine);
 }

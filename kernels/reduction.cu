@@ -1,14 +1,13 @@
 // Sum many numbers to one. Additions that wait for one another are slow; each variant has fewer of them.
 //
-//   sum_atomic         every thread adds its element to the one total: n additions, one after the other
-//   sum_block          a warp adds by shuffles, a block by its warps' sums, and one atomic a block remains
-//   sum_block_cub      the same with CUB's block reduction (where its headers are installed)
-//   sum_grid           a fixed grid strides over the array by four numbers at a time: few blocks, few atomics
-//   sum_partials       as sum_grid, but a block stores its sum instead of adding it; called again on those sums with
-//                      one block, it ends with the total. No atomics: the order is fixed, and so is every bit of the
-//                      result
-//   sum_once<loads>    two passes in one launch: the block that finishes last adds up the sums. And several loads in
-//                      flight a thread: that many are asked for before the first one is used
+//   sum_atomic            every thread adds its element to the one total: n additions, one after the other
+//   sum_block             a warp adds by shuffles, a block by its warps' sums, and one atomic a block remains
+//   sum_block_cub         the same with CUB's block reduction (where its headers are installed)
+//   sum_grid<1>           a fixed grid strides over the array by four numbers at a time: few blocks, few atomics
+//   sum_grid<loads>       several loads in flight a thread: that many are asked for before the first one is used
+//   sum_partials<loads>   a block stores its sum instead of adding it; called again on those sums with one block, it
+//                         ends with the total. No atomics: the order is fixed, and so is every bit of the result
+//   sum_once<loads>       the two passes in one launch: the block that finishes last adds up the sums
 //
 // Blocks are whole warps. The atomics need a total that starts at zero.
 
@@ -40,20 +39,34 @@ __device__ float block_sum(float value)
     return value;
 }
 
-// What one thread of a fixed grid adds up: every so many groups of four, then one of the last three numbers.
+__device__ float sum_of(float4 group)
+{
+    return (group.x + group.y) + (group.z + group.w);
+}
+
+// What one thread of a fixed grid adds up: one of the last three numbers, where they are no group of four; groups of
+// four, `loads` of them at once, each a whole grid behind the one before; then single groups, while there are any.
+template <int loads>
 __device__ float strided_sum(const float* x, int n)
 {
     const float4* groups = reinterpret_cast<const float4*>(x);
-    size_t first = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    size_t stride = size_t(gridDim.x) * blockDim.x;
+    unsigned count = n / 4;
+    unsigned stride = gridDim.x * blockDim.x;
+    unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
 
-    float sum = 0.0f;
-    for (size_t i = first; i < n / 4; i += stride) {
-        float4 group = groups[i];
-        sum += (group.x + group.y) + (group.z + group.w);
+    float sum = first < n % 4 ? x[n / 4 * 4 + first] : 0.0f;
+    unsigned i = first;
+    for (; i + (loads - 1) * stride < count; i += loads * stride) {
+        float4 group[loads];
+#pragma unroll
+        for (int k = 0; k < loads; k++)
+            group[k] = groups[i + k * stride];
+#pragma unroll
+        for (int k = 0; k < loads; k++)
+            sum += sum_of(group[k]);
     }
-    if (first < n % 4)
-        sum += x[n / 4 * 4 + first];
+    for (; i < count; i += stride)
+        sum += sum_of(groups[i]);
     return sum;
 }
 
@@ -86,49 +99,20 @@ extern "C" __global__ void sum_block_cub(const float* x, float* total, int n)
 }
 #endif
 
-extern "C" __global__ void sum_grid(const float* x, float* total, int n)
+template <int loads>
+__global__ void sum_grid(const float* x, float* total, int n)
 {
-    float sum = block_sum(strided_sum(x, n));
+    float sum = block_sum(strided_sum<loads>(x, n));
     if (threadIdx.x == 0)
         atomicAdd(total, sum);
 }
 
-extern "C" __global__ void sum_partials(const float* x, float* sums, int n)
+template <int loads>
+__global__ void sum_partials(const float* x, float* sums, int n)
 {
-    float sum = block_sum(strided_sum(x, n));
+    float sum = block_sum(strided_sum<loads>(x, n));
     if (threadIdx.x == 0)
         sums[blockIdx.x] = sum;
-}
-
-// A block takes tiles, one behind the other in memory, of `loads` groups a thread; the next one lies a grid further.
-template <int loads>
-__device__ float tiled_sum(const float* x, int n)
-{
-    const float4* groups = reinterpret_cast<const float4*>(x);
-    unsigned count = n / 4;
-    unsigned tile = loads * blockDim.x;
-    unsigned tiles = count / tile;
-
-    float sum = 0.0f;
-    for (unsigned number = blockIdx.x; number < tiles; number += gridDim.x) {
-        const float4* mine = groups + number * tile + threadIdx.x;
-        float4 group[loads];
-#pragma unroll
-        for (int i = 0; i < loads; i++)
-            group[i] = __ldcs(mine + i * blockDim.x);
-#pragma unroll
-        for (int i = 0; i < loads; i++)
-            sum += (group[i].x + group[i].y) + (group[i].z + group[i].w);
-    }
-    // Less than a tile is left, and after it less than a group.
-    unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
-    for (unsigned i = tiles * tile + first; i < count; i += gridDim.x * blockDim.x) {
-        float4 group = groups[i];
-        sum += (group.x + group.y) + (group.z + group.w);
-    }
-    if (first < n % 4)
-        sum += x[count * 4 + first];
-    return sum;
 }
 
 __device__ unsigned finished;  // blocks of the launch in progress; zero between launches
@@ -138,7 +122,7 @@ __global__ void sum_once(const float* x, float* sums, float* total, int n)
 {
     __shared__ bool last;
 
-    float sum = block_sum(tiled_sum<loads>(x, n));
+    float sum = block_sum(strided_sum<loads>(x, n));
     if (threadIdx.x == 0) {
         sums[blockIdx.x] = sum;
         // The sum must be there before the block counts as finished. The counter goes back to zero by itself.

@@ -6,11 +6,12 @@
 //                            lies in one single bank
 //   transpose_tile<1>        rows of the tile one element longer, so that a column lies in 32 different banks
 //   transpose_registers      16 bytes at once and no tile: a thread turns 4 x 4 elements in its own registers
-//   transpose_vector<t, g>   4 x 4 elements a thread, then through a tile of t x t without padding, whose 16-byte words
-//                            change places within their row; blocks walk down bands of g tiles, so that what is in
-//                            flight is near together in both matrices
+//   transpose_vector<false>  4 x 4 elements a thread, then through a tile of 64 x 64 without padding, whose 16-byte words
+//                            change places within their row: long pieces of rows on both sides
+//   transpose_vector<true>   the same with blocks that start down the columns of the input, so that what is written at
+//                            one time is whole rows of the output. Memory minds scattered writes more than reads
 //   copy_tile                through the tile, but not turned: what shared memory itself costs
-//   copy_plain               not turned, no tile: what there is to reach
+//   copy_plain               not turned, no tile: what there is to reach with 4 bytes at once
 //
 // Blocks of the first and last ones are 32 x 8 threads and turn 32 x 32 elements, four a thread. Those that move 16
 // bytes at once need rows and columns in multiples of four. Indices are 64 bits wide: a matrix may have more than 2^31
@@ -83,12 +84,12 @@ struct Square {
     float4 row[4];
 };
 
-// Read 4 x 4 elements, four loads in flight. They are read once, so they need not stay in a cache.
+// Read 4 x 4 elements, four loads in flight.
 __device__ Square load_square(const float* in, int row, int column, int columns)
 {
     Square square;
     for (int i = 0; i < 4; i++)
-        square.row[i] = __ldcs(reinterpret_cast<const float4*>(in + size_t(row + i) * columns + column));
+        square.row[i] = *reinterpret_cast<const float4*>(in + size_t(row + i) * columns + column);
     return square;
 }
 
@@ -110,30 +111,26 @@ extern "C" __global__ void transpose_registers(const float* in, float* out, int 
         return;
     Square square = turned(load_square(in, row, column, columns));
     for (int i = 0; i < 4; i++)
-        __stcs(reinterpret_cast<float4*>(out + size_t(column + i) * rows + row), square.row[i]);
+        *reinterpret_cast<float4*>(out + size_t(column + i) * rows + row) = square.row[i];
 }
 
-// A block has one thread for each 4 x 4 elements of its tile.
-template <int tile_size, int band>
-__global__ void __launch_bounds__(tile_size * tile_size / 16) transpose_vector(const float* in, float* out, int rows,
-                                                                               int columns)
+// A block is 16 x 16 threads. Blocks start in the order of blockIdx.x, so the grid's x counts tiles along rows, or down
+// columns.
+template <bool down>
+__global__ void transpose_vector(const float* in, float* out, int rows, int columns)
 {
+    constexpr int tile_size = 64;
     constexpr int words = tile_size / 4;  // of 16 bytes in a row of the tile
     __shared__ float4 tile[tile_size][words];
 
-    // Blocks start in the order of their number. Down a band first, then on to its next column of tiles.
-    int number = blockIdx.y * gridDim.x + blockIdx.x;
-    int first = number / (band * gridDim.x) * band;
-    int height = min(band, gridDim.y - first);
-    int place = number % (band * gridDim.x);
-    int tile_row = (first + place % height) * tile_size;
-    int tile_column = place / height * tile_size;
+    int tile_row = tile_size * (down ? blockIdx.x : blockIdx.y);
+    int tile_column = tile_size * (down ? blockIdx.y : blockIdx.x);
 
     int row = tile_row + 4 * threadIdx.y;
     int column = tile_column + 4 * threadIdx.x;
     if (row < rows && column < columns) {
         Square square = turned(load_square(in, row, column, columns));
-        // Eight neighbouring threads write to one column of words: x in the place spreads them over all banks.
+        // Neighbouring threads write to one column of words: x in the place spreads them over all banks.
         for (int i = 0; i < 4; i++)
             tile[4 * threadIdx.x + i][threadIdx.y ^ threadIdx.x] = square.row[i];
     }
@@ -142,6 +139,6 @@ __global__ void __launch_bounds__(tile_size * tile_size / 16) transpose_vector(c
     for (int y = threadIdx.y; y < tile_size; y += words) {
         int out_row = tile_column + y;
         if (out_row < columns && out_column < rows)
-            __stcs(reinterpret_cast<float4*>(out + size_t(out_row) * rows + out_column), tile[y][threadIdx.x ^ y / 4]);
+            *reinterpret_cast<float4*>(out + size_t(out_row) * rows + out_column) = tile[y][threadIdx.x ^ y / 4];
     }
 }

@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.driver:
             # Read at the first CUDA call, and nothing has made one yet.
             os.environ["CUDART_PY_DRIVER"] = options.driver
+        if options.untimed:
+            timing.turn_off()
         device = cuda.Device(options.device)
     except (stops.UnknownStopError, plots.MissingPlotExtraError, ValueError, OSError, cuda.NoDeviceError) as error:
         parser.exit(USAGE, f"library-tour: {error}\n")
@@ -57,7 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="library-tour", description="Tour CUDA, one topic a stop. Without a command, run every stop."
     )
-    parser.set_defaults(command="run", stops=[], size=None, json=None, plot=None, driver=None, device=0)
+    parser.set_defaults(command="run", stops=[], size=None, json=None, plot=None, driver=None, device=0, untimed=False)
     commands = parser.add_subparsers(title="commands")
     list_ = commands.add_parser("list", help="name the stops")
     list_.add_argument("--json", action="store_true", help="as JSON on standard output")
@@ -68,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--json", type=Path, metavar="FILE", help="write rows, checks and versions there")
     run.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
     run.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the software driver")
+    run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
     run.add_argument("--device", type=int, default=0, metavar="N", help="the device's number, 0 at first")
     return parser
 
@@ -129,7 +132,10 @@ def title(device: cuda.Device) -> str:
     major, minor = device.compute_capability
     driver = ".".join(map(str, cuda.driver_version()))
     text = f"{device.name}, compute capability {major}.{minor}, {device.sm_count} SMs, CUDA {driver}"
-    return text if timing.available() else f"{text}\nThis driver has no GPU's clock: results are checked, not timed."
+    if timing.available():
+        return text
+    reason = "" if "gpu_timing" in cuda.capabilities() else "This driver has no GPU's clock. "
+    return f"{text}\n{reason}Results are checked, not timed."
 
 
 def draw(console: Console, outcomes: Sequence[Outcome], folder: Path) -> None:

@@ -27,13 +27,8 @@ COLUMNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ["l1tex__t_requests_pipe_lsu_mem_global_op_red.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"],
         [],
     ),
-    # What atomics of one launch wait for at least: sectors of global memory, and wavefronts of shared memory.
-    "atomic steps": (
-        [
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
-            "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
-        ],
+    "atomic sectors": (
+        ["l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"],
         [],
     ),
     "conflicts": (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .report import number
 from .stop import Bars, Curve, Film, Limit, Result, Row, Timeline
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ __all__ = ["MissingPlotExtraError", "draw", "require"]
 
 FORMATS = ("svg", "png")
 FILM_MS = 150  # a frame
+LIMIT: dict[str, Any] = {"color": "black", "linestyle": "--", "zorder": 1}  # under what is drawn
+SHADES = ("C0", "C9")  # of spans that follow each other at once
 
 
 class MissingPlotExtraError(RuntimeError):
@@ -79,20 +82,24 @@ def _bars(title: str, picture: Bars) -> Figure:
     cases = list(dict.fromkeys(case for bars in picture.bars.values() for case in bars))
     figure, axes = _figure(title, 2 + 0.28 * len(picture.bars) * len(cases))
     thickness = 0.8 / len(cases)
-    for number, case in enumerate(cases):
-        places = [place + thickness * (number - (len(cases) - 1) / 2) for place in range(len(picture.bars))]
+    for rank, case in enumerate(cases):
+        places = [place + thickness * (rank - (len(cases) - 1) / 2) for place in range(len(picture.bars))]
         lengths = [bars.get(case, 0.0) for bars in picture.bars.values()]
         drawn = axes.barh(places, lengths, thickness, label=case if len(cases) > 1 else None)
-        axes.bar_label(drawn, fmt="%.4g", padding=3, fontsize=8)
+        for text in axes.bar_label(drawn, [number(length) for length in lengths], padding=3, fontsize=8):
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # legible on the limit's line
     axes.set_yticks(range(len(picture.bars)), list(picture.bars))
     axes.invert_yaxis()  # the table's order, from above
-    line = picture.line
-    if line is not None and line.rate is not None:
-        axes.axvline(line.rate, color="black", linestyle="--", label=f"{line.name}: {line.rate:.4g}")
+    if picture.line is not None and picture.line.rate is not None:
+        axes.axvline(picture.line.rate, label=_named(picture.line), **LIMIT)
     axes.set_xlabel(picture.unit)
     axes.margins(x=0.12)
     figure.legend(loc="outside lower center", ncols=3)
     return figure
+
+
+def _named(limit: Limit) -> str:
+    return f"{limit.name}: {number(limit.rate or 0)} {limit.unit}"
 
 
 def _curve(title: str, curve: Curve) -> Figure:
@@ -100,6 +107,8 @@ def _curve(title: str, curve: Curve) -> Figure:
     for label, points in curve.lines.items():
         x, y = zip(*points, strict=True)
         axes.plot(x, y, marker=".", label=label)
+    if curve.line is not None and curve.line.rate is not None:
+        axes.axhline(curve.line.rate, label=_named(curve.line), **LIMIT)
     if "x" in curve.logarithmic:
         axes.set_xscale("log", base=2)
     if "y" in curve.logarithmic:
@@ -116,10 +125,7 @@ def _curve(title: str, curve: Curve) -> Figure:
 def _timeline(title: str, timeline: Timeline) -> Figure:
     figure, axes = _figure(title, 1.2 + 0.4 * len(timeline.lanes))
     for place, spans in enumerate(timeline.lanes.values()):
-        # White edges keep spans apart that follow each other at once.
-        axes.broken_barh(
-            [(begin, end - begin) for begin, end in spans], (place - 0.4, 0.8), edgecolor="white", linewidth=0.3
-        )
+        axes.broken_barh([(begin, end - begin) for begin, end in spans], (place - 0.4, 0.8), facecolors=SHADES)
         for begin, end in spans:
             axes.plot([begin, end], [place, place], alpha=0)  # bars do not stretch the axes by themselves
     axes.set_yticks(range(len(timeline.lanes)), list(timeline.lanes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ __all__ = ["SCHEMA", "environment", "record", "write"]
 
 # Raised by one when a reader of older records could not read a newer one.
 SCHEMA = 1
+# For a copy of a checkout, whose git knows nothing or something else: the commit it was made from.
+COMMIT_VARIABLE = "LIBRARY_TOUR_COMMIT"
 DISTRIBUTIONS = ("cudart-py", "cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "nvmath-python")
 
 
@@ -56,7 +59,12 @@ def _versions() -> dict[str, str]:
 
 
 def commit(folder: Path = Path(__file__).parent.parent) -> str | None:
-    """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed."""
+    """Return the commit of the checkout that this package runs from, with "-dirty" where it was changed.
+
+    What LIBRARY_TOUR_COMMIT says goes before that.
+    """
+    if told := os.environ.get(COMMIT_VARIABLE):
+        return told
     if not (folder / ".git").exists():
         return None
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]

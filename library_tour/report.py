@@ -103,7 +103,7 @@ def bar(fraction: float) -> str:
 
 def number(value: float) -> str:
     """Return a number with about three digits, thousands set apart, whole numbers whole."""
-    if isinstance(value, int) or abs(value) >= 100:
+    if isinstance(value, int) or abs(value) >= 99.95:
         return f"{value:,.0f}"
     return f"{value:#.3g}" if abs(value) >= 1e-3 or not value else f"{value:.1e}"
 

@@ -82,13 +82,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines of (x, y) points over common axes; `logarithmic` names the axes that are."""
+    """Lines of (x, y) points over common axes; `logarithmic` names the axes that are, `line` is a limit of y."""
 
     name: str
     x: str
     y: str
     lines: Mapping[str, Points]
     logarithmic: Literal["", "x", "y", "xy"] = ""
+    line: Limit | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,23 +12,33 @@ from cudart_py.benchmark import MeasureOptions, measure
 
 from .stop import Limit, Value
 
-__all__ = ["Phases", "available", "host_ms", "median_ms", "per_second", "rates"]
+__all__ = ["Phases", "available", "host_ms", "median_ms", "per_second", "rates", "turn_off", "waiting_ms"]
 
-# Slow variants are repeated less: until the time is up, but three times.
-OPTIONS = MeasureOptions(min_samples=3, min_seconds=0.05, max_seconds=0.5, warm_up_seconds=0.02)
+# Slow variants are repeated less, until the time is up: one of a second is measured once.
+OPTIONS = MeasureOptions(min_samples=1, min_seconds=0.05, max_seconds=0.3, warm_up_seconds=0.02)
+# A curve has many points, which need not be as exact as a table's rows.
+QUICK = MeasureOptions(precision=0.01, min_samples=1, min_seconds=0.01, max_seconds=0.1, warm_up_seconds=0.005)
 # What the first letter of a rate's unit multiplies.
 PREFIXES = {"M": 1e6, "G": 1e9, "T": 1e12}
 
 
-@functools.cache
+_wanted = True
+
+
 def available() -> bool:
-    """Tell whether this driver's event times are a GPU's."""
-    return "gpu_timing" in cuda.capabilities()
+    """Tell whether this driver's event times are a GPU's, and are wanted."""
+    return _wanted and "gpu_timing" in cuda.capabilities()
 
 
-def median_ms(work: Callable[[], object], stream: cuda.Stream | None = None) -> float:
+def turn_off() -> None:
+    """Take no times in this process, as on a driver that has none: where a tool slows everything down."""
+    global _wanted
+    _wanted = False
+
+
+def median_ms(work: Callable[[], object], stream: cuda.Stream | None = None, *, quick: bool = False) -> float:
     """Return the device's median time of the work that a call queues on `stream`, the default one unless given."""
-    seconds = measure(work, stream=stream, options=OPTIONS).median
+    seconds = measure(work, stream=stream, options=QUICK if quick else OPTIONS).median
     assert seconds is not None  # asked only where `available`
     return 1e3 * seconds
 
@@ -43,6 +53,15 @@ def host_ms(work: Callable[[], object], *, wait: bool) -> float:
     seconds = time.perf_counter() - start
     cuda.legacy_default.synchronize()
     return 1e3 * seconds
+
+
+def waiting_ms(work: Callable[[], object]) -> float:
+    """Return the host's median time of `work` that waits for the device itself, as a curve's point."""
+    times: list[float] = []
+    begin = time.perf_counter()
+    while not times or time.perf_counter() - begin < QUICK.min_seconds:
+        times.append(host_ms(work, wait=False))
+    return statistics.median(times)
 
 
 def per_second(amount: float, ms: float, unit: str) -> float:

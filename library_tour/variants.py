@@ -38,14 +38,16 @@ class Variant:
     columns: Mapping[str, Value] = field(default_factory=dict)
 
 
-def measure(variants: Sequence[Variant], limit: Limit | None, explained_by: Sequence[str] = ()) -> list[Row]:
+def measure(
+    variants: Sequence[Variant], limit: Limit | None, explained_by: Sequence[str] = (), *, quick: bool = False
+) -> list[Row]:
     """Check all variants, then time those that are right; one row each, in the given order.
 
     `explained_by` names the counters (`counters.COLUMNS`) that say why one is faster than the other; a
-    driver that counts shows them.
+    driver that counts shows them. `quick` is for a curve, whose many points need not be as exact.
     """
     checked = [_check(variant, explained_by) for variant in variants]
-    return [_time(variant, row, limit) for variant, row in zip(variants, checked, strict=True)]
+    return [_time(variant, row, limit, quick) for variant, row in zip(variants, checked, strict=True)]
 
 
 def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
@@ -62,10 +64,10 @@ def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
     return Row(variant.name, {**variant.columns, **counted}, check)
 
 
-def _time(variant: Variant, row: Row, limit: Limit | None) -> Row:
+def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:
     if not timing.available() or row.check is None or not row.check.holds:
         return row
-    ms = timing.median_ms(variant.timed or variant.launch)
+    ms = timing.median_ms(variant.timed or variant.launch, quick=quick)
     return Row(row.name, {**timing.rates(ms, variant.amount, limit), **row.values}, row.check)
 
 

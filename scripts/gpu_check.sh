@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
 # Check the whole project on a machine with a GPU and leave what was seen in a folder.
 #
-#   scripts/gpu_check.sh OUT [STEP...]      steps: suite sanitizer benchmarks tour   (default: all)
+#   scripts/gpu_check.sh OUT [STEP...]      steps: suite sanitizer sanitize-tour benchmarks tour bars   (default: all)
 #
 # PYTHON names the interpreter, by default python3 of the environment that has the package's
-# dependencies. The sanitizer step runs NVIDIA's compute-sanitizer, which comes with the CUDA toolkit.
+# dependencies. The sanitizing steps run NVIDIA's compute-sanitizer, and bars compiles with nvcc; both come with the
+# CUDA toolkit. What the tour and bars write makes docs/h200.md (scripts/record_h200.py). Nothing else should use the
+# GPU meanwhile.
 set -uo pipefail
 
 if [ $# -lt 1 ]; then
-    sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/.."
-steps=${*:-suite sanitizer benchmarks tour}
+steps=${*:-suite sanitizer sanitize-tour benchmarks tour bars}
 python=${PYTHON:-python3}
 export CUDART_PY_DRIVER=cuda PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
+sanitizer="compute-sanitizer --report-api-errors no --target-processes application-only --error-exitcode 86"
 failed=()
 
 note() { # NAME COMMAND...: run it, keep what it prints, remember whether it failed
@@ -56,9 +59,15 @@ for step in $steps; do
     sanitizer)
         # Tests marked unsanitized provoke errors on purpose, or repeat one thing thousands of times.
         for tool in memcheck racecheck initcheck synccheck; do
-            note "sanitizer-$tool" compute-sanitizer --tool "$tool" --report-api-errors no --target-processes application-only \
-                --error-exitcode 86 "$python" -m pytest -q -p no:cacheprovider -m "not unsanitized" \
-                --hypothesis-profile=short tests
+            note "sanitizer-$tool" $sanitizer --tool "$tool" "$python" -m pytest -q -p no:cacheprovider \
+                -m "not unsanitized" --hypothesis-profile=short tests
+        done
+        ;;
+    sanitize-tour)
+        # What is wrong on purpose runs on the software driver, in processes of its own.
+        course=$("$python" -c "from library_tour import stops; print(*stops.COURSE)")
+        for tool in memcheck racecheck initcheck synccheck; do
+            note "sanitize-tour-$tool" $sanitizer --tool "$tool" "$python" -m library_tour run --untimed $course
         done
         ;;
     benchmarks)
@@ -67,6 +76,9 @@ for step in $steps; do
         ;;
     tour)
         note tour "$python" -m library_tour run --json "$out/tour.json" --plot "$out/plots"
+        ;;
+    bars)
+        note bars "$python" scripts/course_bars.py --json "$out/bars.json"
         ;;
     *)
         echo "no step is named '$step'" >&2

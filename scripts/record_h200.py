@@ -40,39 +40,51 @@ def heading(run: Json) -> Iterator[str]:
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
     yield f"# Measured on one {device['name']}"
     yield ""
-    yield f"{device['name']}, compute capability {device['compute_capability']}, {device['sm_count']} multiprocessors, "
-    yield f"{device['total_memory'] / 1e9:.0f} GB; CUDA {driver['cuda']}; {versions}."
-    yield f"Recorded {run['date']} at commit `{run['commit'] or 'unknown'}`."
+    multiprocessors, gigabytes = f"{device['sm_count']} multiprocessors", f"{device['total_memory'] / 1e9:.0f} GB"
+    card = f"{device['name']}, compute capability {device['compute_capability']}, {multiprocessors}, {gigabytes}"
+    yield f"{card}; CUDA {driver['cuda']}; {versions}."
+    yield ""
+    yield f"Recorded {run['date']} at commit {commit(run)}."
     yield ""
     yield "This page is made by `scripts/record_h200.py` from the JSON of a run; change nothing here by hand."
+
+
+def commit(run: Json) -> str:
+    """Return what the run knows of its commit."""
+    name = run["commit"] or "unknown"
+    short = name.removesuffix("-dirty")
+    return f"`{short}`" + (" with changes" if short != name else "")
 
 
 def bars(found: Json) -> Iterator[str]:
     """Yield the table of speed bars."""
     yield "## Bars"
     yield ""
-    yield "Ratios of one run: the best variant of ours over what it is compared with."
+    yield "A stop's best row over what it is compared with, which does the same work in the same process."
     yield ""
-    yield from table(["", "ours", "rate", "compared with", "ratio", ""], found["bars"])
-    rivals = [line for line in found["lines"] if line["rival"] and line["rate"]]
+    yield from table(["", "column", "best row", "rate", "compared with", "ratio", ""], found["bars"])
     yield ""
     yield from table(
-        ["others", "", "rate", "ms"],
-        [[x["section"], x["name"], f"{x['rate']:,.1f} {x['unit']}", number(x["ms"])] for x in rivals],
+        ["others", "case", "", "GB/s", "ms"],
+        [
+            [x["stop"], x["case"], x["name"], number(x["rate"]), number(x["ms"]) or x["trouble"]]
+            for x in found["rivals"]
+        ],
     )
 
 
 def stop(found: Json) -> Iterator[str]:
     """Yield a stop's section."""
     yield f"## {found['name']}: {found['title']}"
-    yield ""
-    if found["limit"] and found["limit"]["rate"]:
-        limit = found["limit"]
-        yield f"Limit: {limit['name']}, {number(limit['rate'])} {limit['unit']}."
-    if found["size"]:
-        yield f"Size: {found['size']:,}."
-    if found["message"]:
-        yield f"{found['state']}: {found['message']}"
+    limit = found["limit"]
+    facts = [
+        f"Limit: {limit['name']}, {number(limit['rate'])} {limit['unit']}." if limit and limit["rate"] else "",
+        f"Size: {found['size']:,}." if found["size"] else "",
+        f"{found['state']}: {found['message']}" if found["message"] else "",
+    ]
+    if any(facts):
+        yield ""
+        yield " ".join(filter(None, facts))
     columns = list(dict.fromkeys(column for row in found["rows"] for column in row["values"]))
 
     def cell(column: str, values: Json) -> str:

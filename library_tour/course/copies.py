@@ -71,9 +71,12 @@ def run(device: cuda.Device, size: int) -> Result:
 
     def variants(some: Ways, nbytes: int) -> list[Variant]:
         return [
-            Variant(name=name, launch=partial(cuda.memcpy, *way), output=way[0], expected=data, amount=nbytes)
+            Variant(
+                name=name, launch=partial(cuda.memcpy, *way), output=way[0], expected=data, amount=nbytes,
+                timed=partial(cuda.memcpy, *way, stream=cuda.legacy_default),
+            )
             for name, way in some.items()
-        ]
+        ]  # fmt: skip
 
     limit = link_limit(size)
     rows = measure(variants(link, size), limit) + measure(variants(beside, 2 * size), None)
@@ -89,11 +92,11 @@ def with_call(row: Row, target: Array, source: Array) -> Row:
 
 
 def bandwidths(ways: Ways, size: int) -> Curve:
-    """Measure how many bytes a copy needs to reach its rate."""
-    lengths = [*(4**power for power in range(5, 20) if 4**power < size), size]
+    """Measure how many bytes a copy that is waited for needs to reach its rate."""
+    lengths = [*(4**power for power in range(5, 20) if 2 * 4**power < size), size]
     lines = {
         name: [
-            (length, 1e-6 * length / timing.median_ms(partial(cuda.memcpy, target[:length], source[:length])))
+            (length, 1e-6 * length / timing.waiting_ms(partial(cuda.memcpy, target[:length], source[:length])))
             for length in lengths
         ]
         for name, (target, source) in ways.items()

@@ -1,4 +1,4 @@
-"""Count values into bins: from a race to a counter for every bin, lane and block.
+"""Count values into bins: from a race to counters that each block has near, and values that are on their way.
 
 On the software driver, which checks, counts and does not time:
 
@@ -6,40 +6,40 @@ On the software driver, which checks, counts and does not time:
     histogram: Many threads, few counters: who waits for whom
     size 65,539: values to count
     limit: read bandwidth
-                             10  10 equal     256  256 equal  check
-    ────────────────────────────────────────────────────────────────
-    no atomics                                                caught
-    global atomics        4,095     2,049  41,750      2,049  right
-    block's own           4,843     2,306  50,040      2,306  right
-    block's own, scoped   4,843     2,306  50,040      2,306  right
-    shared memory        13,232    65,796  15,464     65,796  right
-    CUB's block sort        129        65   2,057         65  right
-    one for each lane     2,081     2,065   2,567      2,065  right
+                          loads  atomic sectors  instructions  check
+    ─────────────────────────────────────────────────────────────────
+    no atomics                                                 caught
+    global atomics        2,049          45,572        61,540  right
+    block's own           4,362          54,048       189,006  right
+    block's own, scoped   4,362          54,048       191,055  right
+    CUB's block sort      2,049           2,057       989,162  right
+    shared memory         2,049           8,200       174,621  right
+    four loads in flight    513           2,054       189,078  right
     no atomics: counts 10 of 4,096 values.
-    kernel _Z14histogram_racyILi10EEvPKfPjS2_i at
-    kernels/histogram.cu:46: race: it writes 4 bytes of global memory at
-    0x7f… (32 bytes into the 44-byte allocation at 0x7f…,
-    allocated at library_tour/course/histogram.py:137), which block (15,
-    0, 0), thread (229, 0, 0) read at kernels/histogram.cu:46, and
-    nothing puts one before the other; block (0, 0, 0), thread (0, 0, 0),
-    instruction 'st.global.u32 [%rd15], %r33'
-    The columns are atomic steps for so many bins, of values spread evenly over [0,
-    1) or all 0.5.
+    kernel histogram_racy<10> at kernels/histogram.cu:46: race: it writes 4 bytes of
+    global memory at 0x7f… (32 bytes into the 44-byte allocation at
+    0x7f…, allocated at library_tour/course/histogram.py:154), which block
+    (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:46, and nothing puts
+    one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.u32 [%rd15], %r33'
+    Counted with 256 bins, of values spread evenly over [0, 1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from .. import counters, timing
+from .. import timing
 from ..checks import on_host
 from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, over_all, repeated
 from ..limits import read_limit
 from ..stop import Bars, Limit, Result, Row, Size
 from ..variants import Variant, measure, side_by_side
@@ -49,18 +49,16 @@ TITLE = "Many threads, few counters: who waits for whom"
 SIZE = Size("values to count", full=2**28, small=2**16 + 3)
 BLOCK = 256
 BINS = (10, 256)
-# The last variant's copies of every counter and its loads in flight.
-COLUMNS = {10: "histogram_columns<{}, 32, 4>", 256: "histogram_columns<{}, 32, 4>"}
 KERNELS = {
     "global atomics": "histogram_atomic<{}>",
     "block's own": "histogram_private<{}>",
     "block's own, scoped": "histogram_scoped<{}>",
-    "shared memory": "histogram_shared<{}>",
     "CUB's block sort": "histogram_cub<{}>",
-    "one for each lane": "",
+    "shared memory": "histogram_shared<{}>",
+    "four loads in flight": "histogram_vector<{}, 4>",
 }
 RACE = "histogram_racy<10>"
-EXPLAINED_BY = ("atomic steps",)
+EXPLAINED_BY = ("loads", "atomic sectors", "instructions")
 
 Floats = NDArray[np.float32]
 Counts = NDArray[np.uint32]
@@ -76,29 +74,39 @@ def reference(values: Floats, bins: int) -> Counts:
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check and time every variant in four cases: few and many bins, values all over and all the same."""
-    uniform = np.random.default_rng().random(size, np.float32)
-    uniform[:: max(1, size // 5)] = 1.5  # some are outside
+    uniform = np.random.default_rng().random(min(size, INPUT_BLOCK), np.float32)
+    uniform[:: max(1, uniform.size // 5)] = 1.5  # some are outside
     limit = read_limit(device)
     cases: dict[str, list[Row]] = {}
-    for kind, values in {"": uniform, " equal": np.full(size, 0.5, np.float32)}.items():
-        on_device = cuda.to_device(values)
+    for kind, block in {"": uniform, " equal": np.full_like(uniform, 0.5)}.items():
+        values = repeated(block, size)
         for bins in BINS:
-            variants = make_variants(device, on_device, bins, reference(values, bins))
-            cases[f"{bins}{kind}"] = measure(variants, limit, EXPLAINED_BY)
-    column = limit.unit if timing.available() else EXPLAINED_BY[0] if counters.available() else ""
-    rows = side_by_side(dict(sorted(cases.items())), column)
-    pictures = []
+            expected = over_all(partial(reference, bins=bins), block, size)
+            cases[f"{bins}{kind}"] = measure(make_variants(device, values, bins, expected), limit, EXPLAINED_BY)
+    rows = side_by_side(dict(sorted(cases.items())), limit.unit)
     if timing.available():
+        note = f"The columns are {limit.unit} for so many bins, of values spread evenly over [0, 1) or all 0.5."
         rows = [slowest(row, limit) for row in rows]
-        bars = {row.name: {case: float(row.values[case]) for case in cases} for row in rows if len(row.values) > 1}
+        bars = {
+            row.name: {in_words(case): float(row.values[case]) for case in sorted(cases)} for row in rows if row.values
+        }
         pictures = [Bars("cases", limit.unit, bars, limit)]
-    notes = [f"The columns are {column} for so many bins, of values spread evenly over [0, 1) or all 0.5."]
-    return Result([shown_wrong("no atomics", race), *rows], limit, pictures=pictures, notes=notes if column else [])
+    else:
+        note = f"Counted with {BINS[-1]} bins, of values spread evenly over [0, 1)."
+        rows = [replace(row, values=counted.values) for row, counted in zip(rows, cases[str(BINS[-1])], strict=True)]
+        pictures = []
+    return Result([shown_wrong("no atomics", race), *rows], limit, pictures=pictures, notes=[note])
+
+
+def in_words(case: str) -> str:
+    """Return what a picture calls a case."""
+    bins, _, equal = case.partition(" ")
+    return f"{bins} bins" + (", all in one" if equal else "")
 
 
 def kernels_for(bins: int) -> dict[str, str]:
     """Return each variant's kernel."""
-    return {name: (kernel or COLUMNS[bins]).format(bins) for name, kernel in KERNELS.items()}
+    return {name: kernel.format(bins) for name, kernel in KERNELS.items()}
 
 
 def load_all() -> cuda.Module:

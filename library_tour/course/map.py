@@ -6,14 +6,15 @@ On the software driver, which checks, counts and does not time:
     map: Once through memory, or 256 times
     size 4,096: numbers
     limit: special functions, 5 each, 16 a clock and SM
-                         course ms   check
-    ───────────────────────────────────────
-    256 launches         4610, 1090  right
-    loop inside          1400, 300   right
-    c * c for pow(c, 2)              right
-    c * c, fast math                 right
-    pow, fast math                   caught
-    pow, fast math: f(0.8, 1) is nan, for the square is exp2(2 log2(cos 1.64)).
+                         course ms    loads  instructions  check
+    ─────────────────────────────────────────────────────────────
+    256 launches         4610, 1090  65,536     8,380,970  right
+    loop inside          1400, 300      256     7,664,426  right
+    c * c for pow(c, 2)                 256     4,459,522  right
+    c * c, fast math                    256       257,920  right
+    pow, fast math                                         caught
+    pow, fast math: f(0.8, 1) is nan: pow(c, 2) is exp2(2 * log2(c)), and c =
+    cos(1.64) has no logarithm.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ ON_HOST, HOST_PASSES = 2**22, 4
 COURSE_MS = {"256 launches": "4610, 1090", "loop inside": "1400, 300"}
 WAYS = ("map_loop<Pow>", "map_loop<Product>")
 UNIT = "Gcalls/s"
+EXPLAINED_BY = ("loads", "instructions")
 
 Array = NDArray[Any]
 
@@ -109,6 +111,7 @@ def run(device: cuda.Device, size: int) -> Result:
             variant("c * c, fast math", lambda count: loop("Product", True, count), 1e-5),
         ],
         limit,
+        EXPLAINED_BY,
     )
     with phases("copy out"):
         a.to_host(out=host_a)
@@ -126,7 +129,7 @@ def power_of_negative() -> str:
     """Apply f to where its cosine is negative, by fast math's pow, which takes a logarithm of it."""
     a, b = cuda.full(1, 0.8, np.float32), cuda.full(1, 1.0, np.float32)
     load("map", names=WAYS, fast_math=True)["map_loop<Pow>"][1, 1](a, b, 1, 1)
-    return f"f(0.8, 1) is {a.to_host()[0]}, for the square is exp2(2 log2(cos 1.64))."
+    return f"f(0.8, 1) is {a.to_host()[0]}: pow(c, 2) is exp2(2 * log2(c)), and c = cos(1.64) has no logarithm."
 
 
 def two_devices(host_a: Array, host_b: Array, limit: Limit) -> list[Row]:

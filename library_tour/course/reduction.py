@@ -8,12 +8,13 @@ On the software driver, which checks, counts and does not time:
     limit: read bandwidth
                           course ms  loads  atomics    error  check
     ───────────────────────────────────────────────────────────────
-    an atomic an element      1,105  2,049    2,049  2.8e-06  right
-    an atomic a block          31.4  2,049      257  1.1e-07  right
-    the same with CUB                2,049      257  1.1e-07  right
-    fixed grid, by four                513    1,056  5.1e-09  right
-    two passes                         522        0  5.1e-09  right
-    two passes at once                 546    1,056  5.1e-09  right
+    an atomic an element      1,105  2,049    2,049  2.9e-06  right
+    an atomic a block          31.4  2,049      257  1.5e-07  right
+    the same with CUB                2,049      257  1.5e-07  right
+    fixed grid, by four                513       17  3.0e-08  right
+    four loads in flight               513       17  3.0e-08  right
+    two passes                         515        0  3.0e-08  right
+    two passes at once                 514       17  3.0e-08  right
     The checks add multiples of 1/64, exact in any order; the errors are relative
     ones of numbers in [0, 1), of which a single float total notices no more once it
     has reached 2^24.
@@ -31,6 +32,7 @@ import cudart_py as cuda
 
 from ..checks import compare, on_host
 from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, over_all, repeated
 from ..limits import read_limit
 from ..stop import Result, Size
 from ..variants import Variant, measure
@@ -38,8 +40,9 @@ from ..variants import Variant, measure
 TITLE = "A sum whose additions wait less and less for one another"
 SIZE = Size("numbers to sum", full=2**29 + 3, small=2**16 + 3)
 BLOCK = 256
-# Of the last variant: loads in flight, and blocks on a multiprocessor.
-ONCE, ONCE_RESIDENT = "sum_once<8>", 8
+# Of a fixed grid: few large blocks leave few sums for the end. And a thread's loads in flight.
+FIXED_BLOCK, LOADS = 1024, 4
+INSTANCES = ("sum_grid<1>", *(f"sum_{way}<{LOADS}>" for way in ("grid", "partials", "once")))
 EXPLAINED_BY = ("loads", "atomics")
 # Of one pass, from the course's total for 256 of them on a T1000.
 COURSE_MS = {"an atomic an element": 283e3 / 256, "an atomic a block": 8.04e3 / 256}
@@ -47,25 +50,32 @@ COURSE_MS = {"an atomic an element": 283e3 / 256, "an atomic a block": 8.04e3 / 
 Floats = NDArray[np.float32]
 
 
-def reference(x: Floats) -> Floats:
-    """Return the sum, an array of one element, added in double precision and rounded once."""
-    return np.array([x.sum(dtype=np.float64)], np.float32)
+def reference(block: Floats, size: int) -> Floats:
+    """Return the sum of a block again and again, an array of one element, rounded once."""
+    return np.array([over_all(added, block, size)], np.float32)
+
+
+def added(numbers: Floats) -> np.float64:
+    """Add in double precision."""
+    return np.float64(numbers.sum(dtype=np.float64))
 
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check on numbers that add exactly in any order, time, then show how the sums of others are rounded."""
     random = np.random.default_rng()
-    # As many above as below zero, so that no partial sum outgrows the 24 bits of a float.
-    host = random.integers(-32, 33, size, np.int8).astype(np.float32)
-    host /= 64
-    x = cuda.to_device(host)
-    variants = make_variants(device, x, reference(host))
+    # Each number comes with its opposite, so that no partial sum outgrows the 24 bits of a float; one is moved, so that
+    # the total is not zero.
+    half = random.integers(-32, 33, min(size, INPUT_BLOCK) // 2 + 1).astype(np.float32) / 64
+    block = np.concatenate([half, -half])
+    block[0] += 1
+    x = repeated(block, size)
+    variants = make_variants(device, x, reference(block, size))
     limit = read_limit(device)
     rows = measure(variants, limit, EXPLAINED_BY)
 
-    random.random(out=host, dtype=np.float32)
-    x.copy_from(host)
-    exact = host.sum(dtype=np.float64)
+    block = random.random(block.size, np.float32)
+    cuda.memcpy(x, repeated(block, size))
+    exact = over_all(added, block, size)
     sums = {variant.name: sum_with(variant) for variant, row in zip(variants, rows, strict=True) if row.check}
     rows = [
         replace(row, values={**row.values, "error": float(abs(sums[row.name][0] - exact) / exact)})
@@ -86,33 +96,37 @@ def run(device: cuda.Device, size: int) -> Result:
 
 def make_variants(device: cuda.Device, x: cuda.DeviceArray, expected: Floats) -> list[Variant]:
     """Return the ways to sum `x`; what an atomic adds to is set to zero first, and that is timed too."""
-    module = load("reduction", names=[ONCE])
+    module = load("reduction", names=INSTANCES)
     total = cuda.empty(1, np.float32)
-    # A thread for every element, or as many blocks as the device holds at once.
-    every, resident = blocks_for(x.size, BLOCK), device.sm_count * device.properties.max_threads_per_sm // BLOCK
-    partials = cuda.empty(resident, np.float32)
+    # As many blocks as the device holds at once, and no more than there are groups of four for.
+    fixed = device.sm_count * device.properties.max_threads_per_sm // FIXED_BLOCK
+    fixed = min(fixed, blocks_for(x.size, 4 * FIXED_BLOCK))
+    partials = cuda.empty(fixed, np.float32)
 
-    def adding(kernel: str, grid: int) -> Callable[[], object]:
+    def adding(kernel: str, grid: int, block: int) -> Callable[[], object]:
         def add() -> None:
             cuda.memset(total, 0)
-            module[kernel][grid, BLOCK](x, total, x.size)
+            module[kernel][grid, block](x, total, x.size)
 
         return add
 
-    first = module["sum_partials"][resident, BLOCK].bind(x, partials, x.size)
-    second = module["sum_partials"][1, BLOCK].bind(partials, total, resident)
+    store = module[f"sum_partials<{LOADS}>"]
+    first = store[fixed, FIXED_BLOCK].bind(x, partials, x.size)
+    second = store[1, FIXED_BLOCK].bind(partials, total, fixed)
 
     def two_passes() -> None:
         first()
         second()
 
+    every = blocks_for(x.size, BLOCK)
     launches: dict[str, Callable[[], object]] = {
-        "an atomic an element": adding("sum_atomic", every),
-        "an atomic a block": adding("sum_block", every),
-        "the same with CUB": adding("sum_block_cub", every),
-        "fixed grid, by four": adding("sum_grid", resident),
+        "an atomic an element": adding("sum_atomic", every, BLOCK),
+        "an atomic a block": adding("sum_block", every, BLOCK),
+        "the same with CUB": adding("sum_block_cub", every, BLOCK),
+        "fixed grid, by four": adding("sum_grid<1>", fixed, FIXED_BLOCK),
+        "four loads in flight": adding(f"sum_grid<{LOADS}>", fixed, FIXED_BLOCK),
         "two passes": two_passes,
-        "two passes at once": module[ONCE][ONCE_RESIDENT * device.sm_count, BLOCK].bind(x, partials, total, x.size),
+        "two passes at once": module[f"sum_once<{LOADS}>"][fixed, FIXED_BLOCK].bind(x, partials, total, x.size),
     }
     return [
         Variant(

@@ -4,7 +4,7 @@ On the software driver, which checks, counts and does not time:
 
     $ library-tour run stride_and_offset
     stride_and_offset: Memory comes in pieces of 32 bytes, used or not
-    size 8,197: numbers to copy
+    size 2,097,152: numbers in each array
     limit: copy bandwidth
                 sectors/load  sectors/store  check
     ──────────────────────────────────────────────
@@ -16,7 +16,7 @@ On the software driver, which checks, counts and does not time:
     stride 32           31.9           31.9  right
     stride 64           31.9           31.9  right
     stride 128          31.9           31.9  right
-    stride 256          31.9           31.9  right
+    stride 256          32.0           32.0  right
     offset 0            3.99           3.99  right
     offset 1            4.98           4.98  right
     offset 2            4.98           4.98  right
@@ -36,14 +36,14 @@ import cudart_py as cuda
 
 from .. import counters, timing
 from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, repeated
 from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure
 
 TITLE = "Memory comes in pieces of 32 bytes, used or not"
-# Beside the caches at stride 1, and still two arrays in memory at stride 256.
-SIZE = Size("numbers to copy", full=2**24 + 5, small=2**13 + 5)
-CHECKED = 2**13 + 5
+SIZE = Size("numbers in each array", full=2**30, small=2**21)
+CHECKED = 2**13 + 5  # numbers copied, whatever the stride
 BLOCK = 256
 EXPLAINED_BY = ("sectors/load", "sectors/store")
 STRIDES, OFFSETS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (0, 1, 2, 4, 8, 16, 24, 32)
@@ -62,28 +62,23 @@ def reference(source: Floats, places: slice) -> NDArray[np.uint32]:
 def run(device: cuda.Device, size: int) -> Result:
     """Check every stride and offset on a few numbers, whose neighbours must stay; time them on all."""
     module = load("stride_and_offset")
-    length = size * max(STRIDES) + max(OFFSETS)
-    source, target = cuda.zeros(length, np.float32), cuda.empty(length, np.float32)
-    checked = min(size, CHECKED)
+    block = np.random.default_rng().random(INPUT_BLOCK, np.float32)
+    source = repeated(block, size + max(STRIDES) + max(OFFSETS))
+    target = cuda.empty_like(source)
 
     def variant(kind: str, step: int) -> Variant:
         kernel = module[f"copy_{kind}"]
-        touched = slice(0, checked * step, step) if kind == "stride" else slice(step, checked + step)
-        host = np.random.default_rng().random(max(checked * step, checked + step), np.float32)
-
-        def prepare() -> None:
-            source[: host.size].copy_from(host)
-            cuda.memset(target[: host.size].view(np.uint8), 0xFF)
-
+        stride, offset = (step, 0) if kind == "stride" else (1, step)
+        few, many = (blocks_for(numbers, stride) for numbers in (min(size, CHECKED * stride), size))
+        touched = slice(offset, offset + few * stride, stride)
         return Variant(
             name=f"{kind} {step}",
-            prepare=prepare,
-            launch=kernel[blocks_for(checked, BLOCK), BLOCK].bind(source, target, checked, step),
+            launch=kernel[blocks_for(few, BLOCK), BLOCK].bind(source, target, few, step),
             # As bits, since a NaN does not equal itself.
-            output=target[: host.size].view(np.uint32),
-            expected=reference(host, touched),
-            timed=kernel[blocks_for(size, BLOCK), BLOCK].bind(source, target, size, step),
-            amount=2 * 4 * size,
+            output=target[: touched.stop].view(np.uint32),
+            expected=reference(block[: touched.stop], touched),
+            timed=kernel[blocks_for(many, BLOCK), BLOCK].bind(source, target, many, step),
+            amount=2 * 4 * many,
         )
 
     limit = copy_limit(device)
@@ -92,7 +87,7 @@ def run(device: cuda.Device, size: int) -> Result:
     pictures = []
     if timing.available() or counters.available():
         between = [variant("stride", step) for step in BETWEEN] + [variant("offset", step) for step in BETWEEN]
-        found = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY), *rows]}
+        found = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY, quick=True), *rows]}
         pictures = [curve("stride", found, limit), curve("offset", found, limit)]
     note = "GB/s count what is copied; the memory moves whole pieces, up to eight times as much."
     return Result(rows, limit, pictures=pictures, notes=[note] if timing.available() else [])
@@ -104,6 +99,5 @@ def curve(kind: str, rows: dict[str, Row], limit: Limit) -> Curve:
     steps = sorted(int(name.split()[1]) for name in rows if name.startswith(kind))
     points = [(step, float(rows[f"{kind} {step}"].values[column])) for step in steps]
     lines = {f"copied with this {kind}": points}
-    if timing.available() and limit.rate:
-        lines[limit.name] = [(step, limit.rate) for step in steps]
-    return Curve(kind, f"{kind}, in numbers of 4 bytes", column, lines, logarithmic="x" if kind == "stride" else "")
+    x = f"{kind}, in numbers of 4 bytes"
+    return Curve(kind, x, column, lines, logarithmic="x" if kind == "stride" else "", line=limit)

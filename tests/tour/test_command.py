@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import plots, stops
+from library_tour import plots, stops, timing
 from library_tour.__main__ import main
 from library_tour.stop import Check, Curve, Result, Row
 
@@ -59,6 +59,16 @@ def test_size_reaches_the_stop(only_stops, capsys):
     only_stops(first=good)
     main(["run", "first", "--size", "1234"])
     assert "size 1,234: grains of sand" in capsys.readouterr().out
+
+
+def test_untimed_runs_the_small_size_and_takes_no_times(only_stops, capsys, monkeypatch):
+    monkeypatch.setattr(timing, "_wanted", True)  # put back afterwards
+    only_stops(first=good)
+    main(["run", "first", "--untimed"])
+    assert not timing.available()
+    out = capsys.readouterr().out
+    assert "size 100: grains of sand" in out
+    assert "checked, not timed" in out
 
 
 def test_a_failed_check_makes_the_status_1_and_is_told(only_stops, capsys):

@@ -30,11 +30,12 @@ def test_a_curve_is_a_picture_of_its_own(tmp_path):
     "picture",
     [
         Bars("cases", "GB/s", {"a": {"few": 1.0, "many": 2.0}, "b": {"many": 3.0}}, Limit("read", rate=4.0)),
+        Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, line=Limit("read", rate=4.0)),
         Timeline("overlap", {"copy": [(0.0, 1.0), (1.0, 2.5)], "write": []}),
     ],
-    ids=["bars", "timeline"],
+    ids=["bars", "curve", "timeline"],
 )
-def test_bars_and_timelines_are_pictures_too(picture, tmp_path):
+def test_other_pictures_are_files_of_their_own_too(picture, tmp_path):
     files = plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path)
     assert [file.name for file in files] == [f"idea-{picture.name}.svg", f"idea-{picture.name}.png"]
 

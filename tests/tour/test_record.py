@@ -61,8 +61,19 @@ def test_a_nan_is_refused_and_leaves_no_file(tmp_path):
     assert not (tmp_path / "run.json").exists()
 
 
+@pytest.fixture(autouse=True)
+def untold(monkeypatch):
+    """Let nothing tell the commit but what the test says."""
+    monkeypatch.delenv(record.COMMIT_VARIABLE, raising=False)
+
+
 def test_outside_a_checkout_there_is_no_commit(tmp_path):
     assert record.commit(tmp_path) is None
+
+
+def test_a_copy_of_a_checkout_is_told_its_commit(tmp_path, monkeypatch):
+    monkeypatch.setenv(record.COMMIT_VARIABLE, "0123abc-dirty")
+    assert record.commit(tmp_path) == "0123abc-dirty"
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

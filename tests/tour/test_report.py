@@ -32,6 +32,7 @@ def outcome(result: Result, state: str = "passed", message: str = "") -> Outcome
         (1.7e-5, "1.7e-05"),
         (0.0, "0.00"),
         (-2.5, "-2.50"),
+        (99.98, "100"),
     ],
 )
 def test_numbers_have_about_four_digits(value, shown):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 import cudart_py as cuda
+from library_tour.course import heat
 from library_tour.wrong import shown_wrong
 
 
@@ -37,6 +38,11 @@ def test_a_fault_is_caught_with_the_drivers_report_and_stays_in_its_process():
     assert "beyond" in row.note
     assert "past the end of the 16-byte allocation" in row.note
     assert cuda.zeros(1, np.int32).to_host()[0] == 0
+
+
+def test_places_in_the_code_are_named_from_the_packages_folder():
+    note = shown_wrong("idea", heat.without_bounds).note
+    assert " at kernels/heat.cu:" in note or " at library_tour/kernels/heat.cu:" in note
 
 
 def test_what_is_not_wrong_fails():

@@ -1,0 +1,35 @@
+"""Large inputs in little time: a block of numbers again and again, whose sums and counts NumPy knows from one block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+__all__ = ["INPUT_BLOCK", "over_all", "repeated"]
+
+# Numbers in a block: many more than any kernel takes at once.
+INPUT_BLOCK = 2**22
+
+Array = NDArray[Any]
+
+
+def repeated(block: Array, size: int) -> cuda.DeviceArray:
+    """Return `size` numbers on the device, the block's again and again."""
+    array = cuda.empty(size, block.dtype)
+    done = min(block.size, size)
+    array[:done].copy_from(block[:done])
+    while done < size:
+        length = min(done, size - done)
+        cuda.memcpy(array[done : done + length], array[:length])
+        done += length
+    return array
+
+
+def over_all(figure: Callable[[Array], Any], block: Array, size: int) -> Any:
+    """Return a figure that adds up, such as a sum or counts, of all the numbers that `repeated` returns."""
+    times, rest = divmod(size, block.size)
+    return times * figure(block) + figure(block[:rest])

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from library_tour.inputs import over_all, repeated
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 10, 23])
+def test_a_block_is_repeated_to_the_size(size):
+    block = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(repeated(block, size).to_host(), np.resize(block, size))
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 10, 23])
+def test_a_sum_over_all_is_known_from_the_block(size):
+    block = np.arange(5, dtype=np.float32)
+    assert over_all(np.sum, block, size) == np.resize(block, size).sum()

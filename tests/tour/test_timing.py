@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import time
+
+from library_tour import timing
+
+
+def test_work_that_waits_is_timed_by_the_hosts_clock():
+    assert timing.waiting_ms(lambda: time.sleep(0.002)) >= 2
+
+
+def test_short_work_that_waits_is_repeated():
+    calls = []
+    timing.waiting_ms(lambda: calls.append(1))
+    assert len(calls) > 3
