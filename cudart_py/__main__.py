@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import runpy
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,10 +62,21 @@ def _status(code: object) -> int:
     return 1
 
 
+_LEGEND = """\
+sectors a load, a store: pieces of 32 bytes of global memory that a warp's
+    instruction touches; 4 are enough for 32 lanes of 4 bytes
+bank conflicts: turns that shared memory took beyond those that it must
+active lanes: of a warp's 32, on average over instructions
+Lines have the sum of all launches."""
+
+
 def _print(counted: Profile) -> None:
     text = f"\n{counted}"
     if counted.launches:
-        text += f"\n\n{annotated_sources(counted.launches)}"
+        text += f"\n\n{_LEGEND}\n\n{annotated_sources(counted.launches)}"
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines())
     print(text)  # noqa: T201  # because it is the command's result
 
 

@@ -5,6 +5,7 @@ The simulator counts while it runs kernels. A GPU's counters are Nsight Compute'
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -98,10 +99,11 @@ def _launch(counted: Any) -> LaunchProfile:
 
 
 def _table(launches: list[LaunchProfile] | tuple[LaunchProfile, ...]) -> str:
-    """Give the table, in as many lines of 80 columns as there are launches, and two for the head."""
+    """Give the table in 80 columns: two lines for the head, and one for each launch or for launches that are alike."""
     if not launches:
         return "no launches"
-    rows = [[launch.kernel, _extents(launch.grid), _extents(launch.block), *_figures(launch)] for launch in launches]
+    counted = Counter((x.kernel, _extents(x.grid), _extents(x.block), *_figures(x)) for x in launches)
+    rows = [[_times(row[0], times), *row[1:]] for row, times in counted.items()]
     heads = [["", "", "", "sectors a", "sectors a", "bank", "active"]]
     heads.append(["kernel", "grid", "block", "load", "store", "conflicts", "lanes"])
     widths = [max(len(row[column]) for row in (*heads, *rows)) for column in range(7)]
@@ -113,6 +115,10 @@ def _table(launches: list[LaunchProfile] | tuple[LaunchProfile, ...]) -> str:
         cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def _times(name: str, times: int) -> str:
+    return name if times == 1 else f"{times} x {name}"
 
 
 def _extents(extents: tuple[int, int, int]) -> str:

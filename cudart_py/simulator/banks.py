@@ -1,8 +1,9 @@
 """Count how often the 32 banks of shared memory must be asked for what the lanes of warps touch together.
 
 A bank gives one 4-byte word at a time, to any number of lanes; a wavefront is one word of each bank. Accesses of 8
-bytes go in two passes of 16 lanes and those of 16 bytes in four of 8, and two passes become one where each lane has
-the place of its neighbour (lane number with the lowest or the second bit turned over), as measured on an H200. A
+bytes go in two passes of 16 lanes and those of 16 bytes in four of 8, and two passes become one where each lane of
+the warp has the place of its neighbour (lane number with the lowest or the second bit turned over), as measured on an
+H200. A
 wavefront beyond the first of a pass is a bank conflict. Atomics give each lane its turn, be the word the same or not.
 
 Rows are byte places; where a block's shared memory starts among them doesn't matter, because banks that all lanes of
@@ -61,6 +62,7 @@ def _count(words: Array, present: Array, size: int, atomic: bool) -> tuple[Array
         most = _most(words, present, 1)
         return most, np.maximum(most - 1, 0)
     passes = each
+    joined = _joins(words, present)
     lanes = 32 // passes
     apart = [_most(words[:, at : at + lanes], present[:, at : at + lanes], each) for at in range(0, 32, lanes)]
     wavefronts = np.zeros(len(words), np.int64)
@@ -68,7 +70,6 @@ def _count(words: Array, present: Array, size: int, atomic: bool) -> tuple[Array
     for first in range(0, passes, 2):
         side = slice(first * lanes, (first + 2) * lanes)
         together = _most(words[:, side], present[:, side], each)
-        joined = _joins(words, present, side)
         two = apart[first] + apart[first + 1]
         beyond = np.maximum(apart[first] - 1, 0) + np.maximum(apart[first + 1] - 1, 0)
         wavefronts += np.where(joined, together, two)
@@ -76,13 +77,13 @@ def _count(words: Array, present: Array, size: int, atomic: bool) -> tuple[Array
     return wavefronts, conflicts
 
 
-def _joins(words: Array, present: Array, side: slice) -> Array:
-    """Tell in which rows all lanes of two passes have the place of the neighbour at one of the two distances."""
+def _joins(words: Array, present: Array) -> Array:
+    """Tell in which rows all lanes have the place of the neighbour at one of the two distances."""
     result = np.zeros(len(words), np.bool_)
     for distance in (1, 2):
         other = _LANES ^ distance
         alike = (words == words[:, other]) | ~present | ~present[:, other]
-        result |= alike[:, side].all(axis=1)
+        result |= alike.all(axis=1)
     return result
 
 

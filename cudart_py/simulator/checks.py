@@ -6,20 +6,24 @@ A finding changes nothing about the launch; each place in the code is reported o
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import concurrency
 from .access_kinds import AccessKinds
+from .asynchronous import AsynchronousCopies
+from .check_reports import Reports
 from .divergence import Divergence, outside_mask
-from .findings import put_finding
 from .ptx.addresses import Address, Mixed
 from .ptx.instructions import Instruction
 from .ptx.observer import Observer
 from .races import Race, Races
-from .shadow import MOST_THREADS, STRONG, THREAD, Shadow
-from .touched_words import TouchedWords
+from .shadow import MOST_THREADS, STRONG, History, Shadow
+from .shadows import Shadows
+from .touched import Touched
 from .uninitialised import Marks
 
 if TYPE_CHECKING:
@@ -40,23 +44,28 @@ class Checks(Observer):
     """Check one launch."""
 
     def __init__(self) -> None:
-        self._races = Races()
-        self._found: set[tuple[str, int]] = set()
         self._kinds = AccessKinds()
-        self._shadows: dict[int, tuple[int, int, Shadow]] = {}
         self._touched: dict[int, Shadow] = {}
-        self._generation = -1
 
     def start(self, launched: Launched) -> None:
         """Take the launch."""
         self._launched = launched
         self._memory = launched.memory
+        self._shadows = Shadows(launched.memory)
+        self._reports = Reports(launched)
         self._racing = launched.blocks * launched.threads < MOST_THREADS
+        spans = concurrency.unordered()
+        self._races = Races(spans, launched.launch)
+        # Whether loads of what this launch doesn't write matter, because other streams' work may write it.
+        self._concurrent = bool(spans) or concurrency.others_wait()
 
     def finish(self, launched: Launched) -> None:
-        """Find out what has been written completely by now."""
+        """Find out what has been written completely by now, and let the work of other streams meet this launch."""
         for shadow in self._touched.values():
             shadow.look_through()
+        if self._racing:
+            past = self._races.past
+            concurrency.keep(past.began, past.name_from_outside)
 
     # --- what the machine tells
 
@@ -68,30 +77,30 @@ class Checks(Observer):
             site = block.instructions[0] if block.instructions else block.terminator.instruction
             if site is not None:
                 if position >= 0:
-                    self._report(
+                    self._reports.put(
                         "mask", site, group, position, "a thread that its member mask doesn't name executes it"
                     )
                 if self._racing:
                     self._order(group).warp_together(group, self._races.tick(site))
-        divergence: Divergence | None = notes and notes.get("divergence")
+        divergence: Divergence | None = notes.get("divergence") if notes else None
         if divergence is not None and divergence.some:
             past = divergence.passing(group, block)
             if past is not None:
                 barrier, position = past
                 what = "divergent barrier: threads of the block wait here, and this one has gone past it"
-                self._report("divergence", barrier, group, position, what)
+                self._reports.put("divergence", barrier, group, position, what)
 
     def executed(self, group: Group, block: Block) -> None:
         """Pass on the marks of what was never written."""
         notes = group.chunk.notes
-        marks: Marks | None = notes and notes.get("marks")
+        marks: Marks | None = notes.get("marks") if notes else None
         if marks is None:
             return
         reached = marks.executed(group, block)
         if reached is not None:
             sink, site, position = reached
-            what = f"uninitialised value reaches {sink}: {marks.origin}"
-            self._report("uninitialised", site, group, position, what)
+            what = f"uninitialised value reaches {sink}: {marks.origin()}"
+            self._reports.put("uninitialised", site, group, position, what)
 
     def unwritten(self, group: Group, slot: int) -> None:
         """Mark a register that no lane has written."""
@@ -101,7 +110,7 @@ class Checks(Observer):
         """Report lanes whose partners never come."""
         site = block.instructions[0] if block.instructions else block.terminator.instruction
         if site is not None:
-            self._report("mask", site, group, position, "its member mask names threads that never come to it")
+            self._reports.put("mask", site, group, position, "its member mask names threads that never come to it")
 
     def fence(self, group: Group, site: Instruction) -> None:
         """Note a fence."""
@@ -118,14 +127,20 @@ class Checks(Observer):
             if event == "arrive" and "arrive" not in site.parts:
                 other = divergence.arrive(group, site)
                 if other is not None:
-                    where = self._where(other[0])
+                    where = self._reports.where(other[0])
                     what = f"divergent barrier: other threads of the block wait at the one at {where}"
-                    self._report("divergence", site, group, other[1], what)
+                    self._reports.put("divergence", site, group, other[1], what)
             elif event == "release":
                 divergence.leave(group)
         if not self._racing:
             return
         order = self._order(group)
+        if "cluster" in site.parts:
+            # It orders all of the cluster's blocks.
+            if event == "release":
+                order.acquire(group, now)
+            else:
+                order.release(group, now, "gpu")
         if event == "release":
             if whole:
                 order.barrier_done(group, now)
@@ -153,6 +168,15 @@ class Checks(Observer):
             if kind in ("ld", "atom"):
                 order.acquire(group, now)
 
+    def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
+        """Note where groups of `cp.async` end, and what is waited for."""
+        if self._racing:
+            copies = self._copies(group.chunk)
+            if event != "wait":
+                copies.commit(group)
+            if event != "commit":
+                copies.wait(group, allowed, self._races.tick(site))
+
     # --- accesses
 
     def _access(
@@ -175,17 +199,27 @@ class Checks(Observer):
             if address.low + offset < 0 or address.high + offset + size > (address.space.size or 0):
                 return  # The machine is about to report it.
             notes = self._notes(group.chunk)
-            if "writes" not in notes:
-                count = len(group.chunk.shared.bytes) // 4
-                notes["writes"], notes["reads"] = np.zeros(count, np.int64), np.zeros(count, np.int64)
-            words = TouchedWords(group, address, offset, size, 0, positions)
-            self._words(kind, words, notes["writes"], notes["reads"], True, address, offset, size, site, values)
+            history = notes.get("shared")
+            if history is None:
+                history = notes["shared"] = History(len(group.chunk.shared.bytes))
+            history.divide(size)
+            touched = Touched(group, address, offset, size, 0, positions, history.shift)
+            self._pieces(kind, touched, history, True, address, offset, size, site, values)
+            copies: AsynchronousCopies | None = notes.get("copies")
+            if self._racing and (copies is not None or site.opcode.startswith("cp.async")):
+                words = Touched(group, address, offset, size, 0, positions, 2)
+                self._asynchronous(kind, words, address, offset, size, site)
         elif space == "local":
             self._local(group, kind, address, offset, size, site, positions)
 
     def _memory_barrier(self, group: Group, site: Instruction) -> None:
         """Note an operation on a barrier in memory: what arrives publishes, what waits sees."""
         if self._racing:
+            copies = self._notes(group.chunk).get("copies")
+            if copies is not None and site.opcode.startswith("cp.async"):
+                # The barrier is arrived at when the thread's copies are there.
+                copies.commit(group)
+                copies.wait(group, 0, self._races.tick(site))
             order, now = self._order(group), self._races.tick(site)
             if "wait" in site.opcode:
                 order.acquire(group, now)
@@ -205,35 +239,20 @@ class Checks(Observer):
     ) -> None:
         if site.opcode.startswith("ld.const"):
             return
-        low, high = address.low + offset, address.high + offset + size
-        known = self._shadows.get(id(site))
-        if known is None or low < known[0] or high > known[1] or self._generation != self._memory.generation:
-            found = self._find_shadow(low, high)
-            if found is None:
-                self._scattered(group, kind, address, offset, size, site, values, positions)
-                return
-            known = self._shadows[id(site)] = found
-        shadow = known[2]
-        if kind == "ld" and shadow.initialised and (not self._racing or ".nc" in site.opcode):
+        shadow = self._shadows.find(site, address.low + offset, address.high + offset + size)
+        if shadow is None:
+            self._scattered(group, kind, address, offset, size, site, values, positions)
             return
+        quiet = not self._racing or (".nc" in site.opcode and not self._concurrent)
+        if kind == "ld" and shadow.initialised and quiet:
+            return
+        history = shadow.history
+        history.divide(size)
         origin = shadow.first - self._memory.base
-        words = TouchedWords(group, address, offset, size, origin, positions)
+        touched = Touched(group, address, offset, size, origin, positions, history.shift)
         if kind != "ld" and not shadow.initialised:
             self._touched[shadow.first] = shadow
-        track = not shadow.initialised
-        self._words(kind, words, shadow.writes, shadow.reads, track, address, offset, size, site, values)
-
-    def _find_shadow(self, low: int, high: int) -> tuple[int, int, Shadow] | None:
-        """Give the allocation that holds a range, with its records."""
-        if self._generation != self._memory.generation:
-            self._generation = self._memory.generation
-            self._shadows.clear()
-        starts, ends = self._memory.extents()
-        index = int(np.searchsorted(starts, low, "right")) - 1
-        if index < 0 or high > ends[index]:
-            return None
-        start = int(starts[index])
-        return start, int(ends[index]), self._memory.shadow(start)
+        self._pieces(kind, touched, history, not shadow.initialised, address, offset, size, site, values)
 
     def _scattered(
         self,
@@ -249,13 +268,9 @@ class Checks(Observer):
         """Check an access whose lanes go to several allocations, one after the other."""
         if address.places.__class__ is not ndarray:
             return  # The machine is about to report it.
-        seen = address.places + (self._memory.base + offset)
-        starts, ends = self._memory.extents()
-        owner = np.searchsorted(starts, seen, "right") - 1
-        if not len(starts) or ((owner < 0) | (seen + size > ends[owner])).any():
-            return
-        for number in np.unique(owner):
-            some = np.flatnonzero(owner == number)
+        owners = self._shadows.owners(address.places + (self._memory.base + offset), size)
+        for number in () if owners is None else np.unique(owners):
+            some = np.flatnonzero(owners == number)
             part = address.select(some)
             chosen = tuple(v[some] if v.__class__ is ndarray else v for v in values)
             inner = some if positions is None else positions[some]
@@ -277,18 +292,18 @@ class Checks(Observer):
         notes = self._notes(chunk)
         if "local" not in notes:
             notes["local"] = np.zeros(len(chunk.local.bytes) // 4, np.bool_)
-        words = TouchedWords(group, address, offset, size, 0, positions)
+        touched = Touched(group, address, offset, size, 0, positions, 2)
         if kind == "ld":
-            self._read(words, ~notes["local"][words.index], site, "local memory that this thread hasn't written")
+            missing = ~notes["local"][touched.index]
+            self._read(touched, missing, site, address, offset, "where this thread hasn't written")
         else:
-            notes["local"][words.index] = True
+            notes["local"][touched.index] = True
 
-    def _words(
+    def _pieces(
         self,
         kind: str,
-        words: TouchedWords,
-        writes: Array,
-        reads: Array,
+        touched: Touched,
+        history: History,
         track: bool,
         address: Address,
         offset: int,
@@ -296,77 +311,80 @@ class Checks(Observer):
         site: Instruction,
         values: tuple[Any, ...],
     ) -> None:
-        """Check the words of an access for being written and for races."""
-        group = words.group
+        """Check the pieces of memory of an access for being written and for races."""
+        group = touched.group
         races = self._races
-        space = address.space.name
         if kind == "ld" and track:
-            before = writes[words.index]
+            before = history.writes[touched.index]
             if not before.all():
-                self._read(words, before == 0, site, f"{space} memory that nothing has been written to")
+                self._read(touched, before == 0, site, address, offset, "where nothing has been written")
         now = races.tick(site)
-        if not self._racing or size < 4:
+        if not self._racing:
             if kind != "ld":
-                races.mark(words, writes, now)
+                races.mark(touched, history, now)
             return
         strong = self._kinds.strength(site, kind)[0]
         race: Race | None
         if kind == "ld":
-            race = races.load(
-                words, writes, reads, now, strong=strong, exempt=self._kinds.first_guess(group.code, site)
-            )
+            exempt = self._kinds.first_guess(group.code, site)
+            race = races.load(touched, history, now, strong=strong, exempt=exempt)
         else:
-            race = races.store(words, writes, reads, now, strong=strong, address=address, offset=offset, values=values)
+            race = races.store(touched, history, now, strong=strong, address=address, offset=offset, values=values)
         if race is not None:
-            self._race(race, words, kind, address, offset, size, site)
+            self._race(race, touched, kind, address, offset, size, site)
 
-    def _read(self, words: TouchedWords, missing: Array, site: Instruction, origin: str) -> None:
+    def _asynchronous(
+        self, kind: str, words: Touched, address: Address, offset: int, size: int, site: Instruction
+    ) -> None:
+        """Check that copies of `cp.async` to the words of an access are there, and note those that it makes itself."""
+        chunk = words.group.chunk
+        copies = self._copies(chunk)
+        found = copies.missing(words, partial(self._races.ordered, chunk))
+        if found is not None:
+            word, owner, how = found
+            access, thread = (
+                self._reports.access(kind, words, word, address, offset, size),
+                self._launched.launch.thread,
+            )
+            what = f"race: it {access}, to which cp.async copies for {thread(owner)}, {how}"
+            self._reports.put("race", site, words.group, words.position(word), what)
+        if site.opcode.startswith("cp.async"):
+            copies.issue(words)
+        elif kind != "ld":
+            copies.overwrite(words)
+
+    def _read(
+        self, touched: Touched, missing: Array, site: Instruction, address: Address, offset: int, what: str
+    ) -> None:
         """Mark what a load gets where nobody wrote; part of an element is enough to count as written."""
-        lanes = missing.reshape(-1, words.each).all(axis=1)
+        lanes = missing.reshape(-1, touched.each).all(axis=1)
         places = np.flatnonzero(lanes)
         if len(places):
-            group = words.group
-            positions = np.array([words.position(int(place) * words.each) for place in places])
+            group = touched.group
+            positions = np.array([touched.position(int(place) * touched.each) for place in places])
             marks = self._marks(group.chunk)
-            marks.origin = f"it was read at {self._where(site)} from {origin}"
+            reports, first = self._reports, int(places[0]) * touched.each
+            marks.origin = lambda: (
+                f"it was read at {reports.where(site)} from {reports.place(touched, first, address, offset)}, {what}"
+            )
             marks.read(site, group.lane_numbers[positions])
 
     # --- reports
 
     def _race(
-        self, race: Race, words: TouchedWords, kind: str, address: Address, offset: int, size: int, site: Instruction
+        self, race: Race, touched: Touched, kind: str, address: Address, offset: int, size: int, site: Instruction
     ) -> None:
-        before, word, record = race
-        group, launched = words.group, self._launched
-        if ("race", id(site)) in self._found:
+        before, piece, record = race
+        if self._reports.known("race", site):
             return
-        position = words.position(word)
-        places = address.places
-        lane = word // words.each
-        place = int(places[lane] if places.__class__ is ndarray else places) + offset
-        if address.space.size is None:
-            seen = place + self._memory.base
-            where = f" ({self._memory.describe(seen)})"
-        else:
-            seen, where = place % max(group.chunk.shared_stride, 1), ""
-        other = self._races.site_of(record)
-        which = launched.thread(record & THREAD)
         strong = " by an atomic or volatile access" if record & STRONG else ""
-        at = f" at {self._where(other)}" if other is not None else ""
-        verb = {"ld": "reads", "st": "writes"}.get(kind, "updates")
+        span = self._races.span_of(record)
+        name = self._races.past.name if span is None else span.name
         what = (
-            f"race: it {verb} {size} bytes of {address.space.name} memory at {seen:#x}{where}, which {which} "
-            f"{_VERBS[before]}{strong}{at}, and nothing puts one before the other"
+            f"race: it {self._reports.access(kind, touched, piece, address, offset, size)}, which "
+            f"{name(record, _VERBS[before])}{strong}, and nothing puts one before the other"
         )
-        self._report("race", site, group, position, what)
-
-    def _report(self, kind: str, site: Instruction, group: Group, position: int, what: str) -> None:
-        if (kind, id(site)) not in self._found:
-            self._found.add((kind, id(site)))
-            put_finding(self._launched.located(what, site, group, position))
-
-    def _where(self, site: Instruction) -> str:
-        return self._launched.launch.entry.module.source(site.file, site.line)
+        self._reports.put("race", site, touched.group, touched.position(piece), what)
 
     # --- what is kept for a chunk
 
@@ -378,6 +396,13 @@ class Checks(Observer):
 
     def _order(self, group: Group) -> Order:
         return self._races.order(group.chunk)
+
+    def _copies(self, chunk: Chunk) -> AsynchronousCopies:
+        notes = self._notes(chunk)
+        if "copies" not in notes:
+            notes["copies"] = AsynchronousCopies(chunk)
+        copies: AsynchronousCopies = notes["copies"]
+        return copies
 
     def _marks(self, chunk: Chunk) -> Marks:
         marks: Marks = self._notes(chunk).setdefault("marks", Marks(chunk.lanes))

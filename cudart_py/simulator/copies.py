@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUresult
 
-from . import memory, work
+from . import concurrency, memory, work
 from .contexts import current_for_unsafe, find_context
 from .errors import StatusError, entry, number
 from .memory import DEVICE, host_address
@@ -72,8 +72,10 @@ class Copy:
         source_checked, destination_checked = self.checked
         if source_checked and self.held is None:
             require_live(self.source, self.size, "the source of a copy")
+            concurrency.touch([(self.source, self.size)], "a copy", writes=False)
         if destination_checked:
             require_live(self.destination, self.size, "the destination of a copy")
+            concurrency.touch([(self.destination, self.size)], "a copy", writes=True)
         ctypes.memmove(self.destination, self.source if self.held is None else self.held, self.size)
         if destination_checked:
             memory.note_written(self.destination, self.size)

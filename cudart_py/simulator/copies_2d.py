@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cuda.bindings.driver import CUmemorytype, CUresult
 
-from . import memory
+from . import concurrency, memory
 from .contexts import current_for_unsafe
 from .copies import require_live, returns_when_done, run_now
 from .devices import attribute
@@ -45,6 +46,13 @@ class Box:
         depth, height, width = shape
         return (depth - 1) * self.slice_pitch + (height - 1) * self.pitch + width
 
+    def rows(self, shape: tuple[int, int, int]) -> Iterator[tuple[int, int]]:
+        """Yield each row's address and bytes."""
+        depth, height, width = shape
+        for z in range(depth):
+            for y in range(height):
+                yield self.address + z * self.slice_pitch + y * self.pitch, width
+
     def view(self, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
         """Return a view of the bytes, which have been checked."""
         return memory.window(self.address, shape, (self.slice_pitch, self.pitch, 1))
@@ -71,8 +79,10 @@ class BoxCopy:
         shape = self.shape
         if self.source.allocation is not None and self.held is None:
             require_live(self.source.address, self.source.extent(shape), "the source of a copy")
+            concurrency.touch(self.source.rows(shape), "a copy", writes=False)
         if self.destination.allocation is not None:
             require_live(self.destination.address, self.destination.extent(shape), "the destination of a copy")
+            concurrency.touch(self.destination.rows(shape), "a copy", writes=True)
         self.destination.view(shape)[...] = self.source.view(shape) if self.held is None else self.held
         if self.destination.allocation is not None:
             # The padding between rows counts as written too.

@@ -13,7 +13,7 @@ from .banks import count_wavefronts
 from .metrics import Tally, metrics, total
 from .ptx.addresses import Address, Mixed
 from .ptx.observer import Observer
-from .sectors import count_sectors, run_sectors
+from .sectors import count_atomic_sectors, count_sectors, run_sectors
 from .warp_rows import WarpRows, rows_of, warps_of
 
 if TYPE_CHECKING:
@@ -111,8 +111,13 @@ class Counters(Observer):
             _add(tally, ("conflicts", space, kind), conflicts)
             return
         _add(tally, ("requests", space, kind), warps)
-        counted = _sectors if space == "global" else _local_sectors
-        _add(tally, ("sectors", space, kind), counted(group, address, offset, size, positions, warps))
+        if space == "local":
+            sectors = _local_sectors(group, address, offset, size, positions)
+        elif kind in ("atom", "red"):
+            sectors = _atomic_sectors(group, address, offset, positions, warps)
+        else:
+            sectors = _sectors(group, address, offset, size, positions, warps)
+        _add(tally, ("sectors", space, kind), sectors)
 
 
 def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:
@@ -160,7 +165,15 @@ def _sectors(group: Group, address: Address, offset: int, size: int, positions: 
     return count
 
 
-def _local_sectors(group: Group, address: Address, offset: int, size: int, positions: Any, warps: int) -> int:
+def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any, warps: int) -> int:
+    places = address.places
+    if places.__class__ is not ndarray:
+        return warps
+    rows = rows_of(group) if positions is None else WarpRows(group, positions)
+    return count_atomic_sectors(rows.arrange(places + offset), rows.present)
+
+
+def _local_sectors(group: Group, address: Address, offset: int, size: int, positions: Any) -> int:
     """Count where neighbouring lanes' words of one local address lie side by side."""
     rows = rows_of(group) if positions is None else WarpRows(group, positions)
     chunk = group.chunk

@@ -15,14 +15,16 @@ from cuda.bindings.driver import (
 
 from .contexts import current
 from .errors import StatusError, entry, number
+from .findings import mode
 from .functions import find_function
 from .graph_memory import AllocateInGraph, FreeInGraph
+from .graph_order import NodeOrder, RunningNode
 from .graphs import Graph, Node, find_graph, find_node
 from .handles import Handles
 from .launches import Kernel, checked_launch, packed_parameters
 from .reports import put_report
 from .streams import find_stream, submit
-from .work import Operation, Work
+from .work import Operation, Work, runner
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -55,7 +57,7 @@ class Executable:
         self.last: Work | None = None
         # Where the nodes of the graph that it was made of stand, to name one for a change.
         self.places = {node.handle: place for place, node in enumerate(graph.nodes)}
-        self.before = _places_before(graph)
+        self.order = NodeOrder(_places_before(graph))
         self.operations = [node.operation for node in graph.nodes]
 
 
@@ -67,11 +69,11 @@ def _places_before(graph: Graph) -> list[frozenset[int]]:
 class RunGraph:
     """A launch of an executable graph as it is at the launch."""
 
-    __slots__ = ("before", "operations")
+    __slots__ = ("operations", "order")
 
     def __init__(self, executable: Executable) -> None:
         self.operations: list[Operation] = list(executable.operations)
-        self.before = executable.before
+        self.order = executable.order
 
     def run(self, context: Context) -> None:
         """Run the operations; of those that may run, the one that was captured last comes first.
@@ -80,9 +82,14 @@ class RunGraph:
         """
         waiting = list(range(len(self.operations)))
         done: set[int] = set()
+        before, running = self.order.before, runner.piece
+        ancestors = None if mode() == "off" or running is None else self.order.ancestors
         while waiting:
-            place = next(place for place in reversed(waiting) if self.before[place] <= done)
+            place = next(place for place in reversed(waiting) if before[place] <= done)
             waiting.remove(place)
+            if ancestors is not None and running is not None:
+                # Nodes that nothing puts in order may meet.
+                runner.piece = RunningNode(running.work, place, ancestors[place])
             self.operations[place].run(context)
             done.add(place)
 
@@ -167,7 +174,7 @@ def _difference(executable: Executable, graph: Graph) -> tuple[CUgraphExecUpdate
     if len(graph.nodes) != len(executable.operations):
         counts = f"{len(graph.nodes)} nodes instead of {len(executable.operations)}"
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, f"the graph has {counts}"
-    if _places_before(graph) != executable.before:
+    if tuple(_places_before(graph)) != executable.order.before:
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "nodes depend on other nodes"
     if any(isinstance(operation, AllocateInGraph | FreeInGraph) for operation in executable.operations):
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, "graphs with allocations can't be updated"

@@ -8,7 +8,7 @@ import numpy as np
 from cuda.bindings.driver import CUresult
 from numpy.typing import DTypeLike
 
-from . import memory
+from . import concurrency, memory
 from .contexts import current_for_unsafe
 from .copies import require_live, run_now
 from .errors import StatusError, entry, number
@@ -57,6 +57,9 @@ class Fill:
     def run(self, context: Context) -> None:
         """Set the bytes."""
         require_live(self.address, self.extent, "a fill")
+        size = self.width * self.width_bytes
+        rows = ((self.address + row * self.pitch, size) for row in range(self.height))
+        concurrency.touch(rows, "a fill", writes=True)
         element = self.width_bytes
         view = np.ndarray(
             (self.height, self.width),

@@ -10,6 +10,7 @@ import os
 import warnings
 
 from .callers import calling_frame
+from .reports import readable
 
 __all__ = ["MODES", "deliver", "mode", "pending", "put_finding", "set_checks"]
 
@@ -50,7 +51,7 @@ def set_checks(chosen: str | None) -> str | None:
 
 def put_finding(text: str) -> None:
     """Keep a finding until it is delivered."""
-    pending.append(text)
+    pending.append(readable(text))
 
 
 def deliver() -> None:

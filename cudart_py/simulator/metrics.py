@@ -48,7 +48,7 @@ NAMES = (*COUNTED.values(), *RATIOS)
 
 # What follows the hardware's rules but not always its numbers. It runs other instructions than PTX has, and counts
 # those that all lanes of a warp are predicated off; it keeps most local variables in registers; and its sectors of
-# atomics at random addresses are some percent more than the different ones (3,721 for 3,638, 59,636 for 58,116).
+# atomics at random addresses are some more than lanes that take turns explain (3,721 for 3,699).
 MODELLED = frozenset(
     name
     for name in NAMES

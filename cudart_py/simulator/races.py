@@ -1,19 +1,22 @@
-"""Find races: two threads at the same word, one of them writing, and nothing that puts one before the other."""
+"""Find races: two threads at the same bytes, one of them writing, and nothing that puts one before the other."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .concurrency import Span, find_span
 from .ordering import Order
-from .shadow import STRONG, THREAD, TIME, clock
-from .touched_words import TouchedWords
+from .shadow import STRONG, THREAD, TIME, History, clock
+from .touched import Touched
 
 if TYPE_CHECKING:
     from .ptx.addresses import Address
     from .ptx.instructions import Instruction
+    from .ptx.launch import Launch
     from .ptx.scheduler import Chunk
 
 __all__ = ["Races"]
@@ -21,19 +24,56 @@ __all__ = ["Races"]
 Array = NDArray[Any]
 ndarray = np.ndarray
 
-# A race: what happened before ("write" or "read"), where in the words of an access, and the earlier record.
+# A race: what happened before ("write" or "read"), where in the pieces of an access, and the earlier record.
 Race = tuple[str, int, int]
 
 
-class Races:
-    """Watch one launch for races, given the records of the words that each access touches."""
+class Past:
+    """Say who left a record of a launch, and where; it is all that stays of the launch when it has ended."""
 
-    def __init__(self) -> None:
-        self.begin = clock.now << TIME
-        self._began = clock.now
+    __slots__ = ("_launch", "_sites", "began")
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._sites: list[Instruction] = []
+        self.began = clock.now
+
+    def tick(self, site: Instruction) -> int:
+        """Take the time for an access of an instruction."""
+        now = clock.now
+        clock.now += 1
+        self._sites.append(site)
+        return now
+
+    def name(self, record: int, verb: str) -> str:
+        """Name a record's thread and line."""
+        number = (record >> TIME) - self.began
+        site = self._sites[number] if 0 <= number < len(self._sites) else None
+        at = f" at {self._launch.entry.module.source(site.file, site.line)}" if site is not None else ""
+        return f"{self._launch.thread(record & THREAD)} {verb}{at}"
+
+    def name_from_outside(self, record: int, verb: str) -> str:
+        """Name a record's kernel, thread and line, to those who run in another stream."""
+        return f"kernel {self._launch.entry.name} in another stream, {self.name(record, verb)}"
+
+
+class Races:
+    """Watch one launch for races, given the history of the memory that each access touches.
+
+    `spans` are the launches and copies before it that it may meet.
+    """
+
+    def __init__(self, spans: list[Span], launch: Launch) -> None:
+        self.past = Past(launch)
+        self.tick = self.past.tick
+        # In a cluster other blocks come to a block's shared memory, which its own barriers don't order.
+        self._alone = prod(launch.cluster) == 1
+        self._begin = clock.now << TIME
+        self._spans = spans
+        # From here on records matter: other launches' too, if there are any to meet.
+        self._horizon = spans[0].begin << TIME if spans else self._begin
         self._orders: dict[int, Order] = {}
         self._starts: list[int] = []
-        self._sites: list[Instruction] = []
 
     def order(self, chunk: Chunk) -> Order:
         """Give what is known of a chunk's order."""
@@ -44,38 +84,27 @@ class Races:
             self._starts = sorted(self._orders)
         return order
 
-    def tick(self, site: Instruction) -> int:
-        """Take the time for an access of an instruction."""
-        now = clock.now
-        clock.now += 1
-        self._sites.append(site)
-        return now
+    def span_of(self, record: int) -> Span | None:
+        """Give the other launch or copy that left a record, if one did."""
+        return find_span(self._spans, record)
 
-    def site_of(self, record: int) -> Instruction | None:
-        """Give the instruction that left a record."""
-        number = (record >> TIME) - self._began
-        return self._sites[number] if 0 <= number < len(self._sites) else None
-
-    def load(
-        self, words: TouchedWords, writes: Array, reads: Array, now: int, *, strong: bool, exempt: bool
-    ) -> Race | None:
+    def load(self, touched: Touched, history: History, now: int, *, strong: bool, exempt: bool) -> Race | None:
         """Check a load and record it. A strong one races with nothing, `exempt` ones not with strong writes."""
         if strong:
             return None
         found = None
-        before = writes[words.index]
+        before = history.writes[touched.index]
         latest = int(before.max())
-        if latest >= self.begin and not self._all_passed(words.group.chunk, latest, reads):
-            found = self._conflict(words, before, now, "write", exempt)
+        if latest >= self._horizon and not self._all_passed(touched.group.chunk, latest, history):
+            found = self._conflict(touched, before, "write", exempt)
         if not exempt:
-            reads[words.index] = words.records(now << TIME)
+            history.reads[touched.index] = touched.records(now << TIME)
         return found
 
     def store(
         self,
-        words: TouchedWords,
-        writes: Array,
-        reads: Array,
+        touched: Touched,
+        history: History,
         now: int,
         *,
         strong: bool,
@@ -88,42 +117,51 @@ class Races:
         Writing what is there already is no race with whoever wrote it.
         """
         found = None
-        index = words.index
-        before = writes[index]
+        index, chunk = touched.index, touched.group.chunk
+        before = history.writes[index]
         latest = int(before.max())
         unchanged = None
-        if latest >= self.begin and not self._all_passed(words.group.chunk, latest, reads):
-            unchanged = _unchanged(words, address, offset, values) if values else None
-            found = self._conflict(words, before, now, "write", strong, unchanged)
-        earlier = reads[index]
+        if latest >= self._horizon and not self._all_passed(chunk, latest, history):
+            unchanged = _unchanged(touched, address, offset, values) if values else None
+            found = self._conflict(touched, before, "write", strong, unchanged)
+        earlier = history.reads[index]
         latest = int(earlier.max())
-        if found is None and latest >= self.begin and not self._all_passed(words.group.chunk, latest, reads):
+        if found is None and latest >= self._horizon and not self._all_passed(chunk, latest, history):
             if unchanged is None and values:
-                unchanged = _unchanged(words, address, offset, values)
-            found = self._conflict(words, earlier, now, "read", False, unchanged)
-        records = words.records(now << TIME | (STRONG if strong else 0))
-        writes[index] = records
-        if found is None and not words.alone and not strong and values:
-            found = _collision(words, writes, records, values)
+                unchanged = _unchanged(touched, address, offset, values)
+            found = self._conflict(touched, earlier, "read", False, unchanged)
+        records = touched.records(now << TIME | (STRONG if strong else 0))
+        history.writes[index] = records
+        if found is None and not touched.alone and not strong and values:
+            found = _collision(touched, history.writes, records, values)
         return found
 
-    def mark(self, words: TouchedWords, writes: Array, now: int) -> None:
+    def mark(self, touched: Touched, history: History, now: int) -> None:
         """Record a store without checking it."""
-        writes[words.index] = words.records(now << TIME)
+        history.writes[touched.index] = touched.records(now << TIME)
 
-    def _all_passed(self, chunk: Chunk, latest: int, reads: Array) -> bool:
+    def _all_passed(self, chunk: Chunk, latest: int, history: History) -> bool:
         """Tell quickly that even the latest record lies before the last barrier of every block, in shared memory."""
         order = self._orders.get(chunk.first * chunk.threads)
         notes = chunk.notes
-        shared = notes is not None and reads is notes.get("reads")
+        shared = self._alone and notes is not None and history is notes.get("shared")
         return shared and order is not None and (latest >> TIME) < order.last_barrier
 
     def _conflict(
-        self, words: TouchedWords, before: Array, now: int, kind: str, strong: bool, unchanged: Array | None = None
+        self, touched: Touched, before: Array, kind: str, strong: bool, unchanged: Array | None = None
     ) -> Race | None:
-        """Give the first of the words whose earlier record isn't before now; strong records don't count if `strong`."""
-        mine = words.records(0)
-        suspect = (before >= self.begin) & ((before & THREAD) != mine)
+        """Give the first of the pieces whose earlier record isn't before now; strong ones don't count if `strong`."""
+        mine = touched.records(0)
+        for span in self._spans:
+            met = (before >= span.begin << TIME) & (before < span.end << TIME)
+            if strong:
+                met &= before & STRONG == 0
+            if unchanged is not None:
+                met &= ~unchanged
+            places = np.flatnonzero(met)
+            if len(places):
+                return kind, int(places[0]), int(before[places[0]])
+        suspect = (before >= self._begin) & ((before & THREAD) != mine)
         if strong:
             suspect &= before & STRONG == 0
         if unchanged is not None:
@@ -132,26 +170,26 @@ class Races:
         if not len(places):
             return None
         records, threads = before[places], mine[places]
-        others, when = records & THREAD, records >> TIME
-        chunk = words.group.chunk
-        here = self.order(chunk)
-        own = (others >= here.first) & (others < here.first + chunk.lanes)
-        lanes = threads - here.first
-        fine = np.zeros(len(places), np.bool_)
-        if own.all():
-            fine = here.passed(others - here.first, when, lanes)
-            rest = np.flatnonzero(~fine)
-        else:
-            inside = np.flatnonzero(own)
-            fine[inside] = here.passed(others[inside] - here.first, when[inside], lanes[inside])
-            rest = np.flatnonzero(~fine)
-        if not len(rest):
-            return None
-        fine[rest] = self._released(chunk, others[rest], when[rest], lanes[rest])
-        rest = np.flatnonzero(~fine)
+        rest = np.flatnonzero(~self.ordered(touched.group.chunk, records & THREAD, records >> TIME, threads))
         if not len(rest):
             return None
         return kind, int(places[rest[0]]), int(records[rest[0]])
+
+    def ordered(self, chunk: Chunk, others: Array, when: Array, threads: Array) -> Array:
+        """Tell which accesses of the threads `others` at `when` come before what `threads` of a chunk do now."""
+        here = self.order(chunk)
+        lanes = threads - here.first
+        own = (others >= here.first) & (others < here.first + chunk.lanes)
+        fine = np.zeros(len(others), np.bool_)
+        if own.all():
+            fine = here.passed(others - here.first, when, lanes)
+        else:
+            inside = np.flatnonzero(own)
+            fine[inside] = here.passed(others[inside] - here.first, when[inside], lanes[inside])
+        rest = np.flatnonzero(~fine)
+        if len(rest):
+            fine[rest] = self._released(chunk, others[rest], when[rest], lanes[rest])
+        return fine
 
     def _released(self, chunk: Chunk, others: Array, when: Array, lanes: Array) -> Array:
         """Tell what was published by its thread, or its block, before these lanes have looked."""
@@ -174,34 +212,34 @@ class Races:
         return result
 
 
-def _unchanged(words: TouchedWords, address: Address, offset: int, values: tuple[Any, ...]) -> Array | None:
-    """Tell of each word whether a store leaves it as it is."""
+def _unchanged(touched: Touched, address: Address, offset: int, values: tuple[Any, ...]) -> Array | None:
+    """Tell of each piece whether a store leaves it as it is."""
     places = address.places
     if places.__class__ is not ndarray:
-        places = np.full(words.lanes, places)
-    same = np.ones(words.lanes, np.bool_)
+        places = np.full(touched.lanes, places)
+    same = np.ones(touched.lanes, np.bool_)
     for number, value in enumerate(values):
         size = value.dtype.itemsize
         name = f"u{size}" if size <= 8 else None
-        if name is None or (value.__class__ is ndarray and len(value) != words.lanes):
+        if name is None or (value.__class__ is ndarray and len(value) != touched.lanes):
             return None
         index = (places + offset + number * size) >> (size.bit_length() - 1)
         same &= address.space.views[name][index] == value.view(name)
-    return np.repeat(same, words.each) if words.each > 1 else same
+    return np.repeat(same, touched.each) if touched.each > 1 else same
 
 
-def _collision(words: TouchedWords, writes: Array, records: Array, values: tuple[Any, ...]) -> Race | None:
-    """Give a word to which two lanes of the same instruction store different values."""
-    index = words.index
+def _collision(touched: Touched, writes: Array, records: Array, values: tuple[Any, ...]) -> Race | None:
+    """Give a piece to which two lanes of the same instruction store different values."""
+    index = touched.index
     left = writes[index]
     lost = np.flatnonzero(left != records)
-    if not len(lost) or len(values) > 1 or values[0].__class__ is not ndarray or len(values[0]) != words.lanes:
+    if not len(lost) or len(values) > 1 or values[0].__class__ is not ndarray or len(values[0]) != touched.lanes:
         return None
     bits = values[0].view(f"u{values[0].dtype.itemsize}") if values[0].dtype.itemsize <= 8 else values[0]
-    # The lane whose record stayed is found among those that share the word.
+    # The lane whose record stayed is found among those that share the piece.
     order = np.argsort(index, kind="stable")
     arranged = index[order]
-    value = np.repeat(bits, words.each)[order]
+    value = np.repeat(bits, touched.each)[order]
     differs = (arranged[1:] == arranged[:-1]) & (value[1:] != value[:-1])
     places = np.flatnonzero(differs)
     if not len(places):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["CAPABILITIES", "put_report", "take_report"]
+import re
+
+from ..demangle import declared_name, demangle
+
+__all__ = ["CAPABILITIES", "put_report", "readable", "take_report"]
 
 CAPABILITIES: frozenset[str] = frozenset({"profile"})
 
@@ -11,7 +15,18 @@ _reports: list[str] = []
 
 def put_report(text: str) -> None:
     """Keep the text of the last fault's report."""
-    _reports[:] = [text]
+    _reports[:] = [readable(text)]
+
+
+def readable(text: str) -> str:
+    """Give a report with functions' C++ names; only the instruction at its end stays as it is."""
+    said, mark, instruction = text.partition(", instruction '")
+    return re.sub(r"\b_Z\w+", _plain, said) + mark + instruction
+
+
+def _plain(match: re.Match[str]) -> str:
+    declaration = demangle(match[0])
+    return match[0] if declaration is None else declared_name(declaration)
 
 
 def take_report() -> str | None:

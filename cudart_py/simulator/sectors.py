@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_sectors", "run_sectors"]
+__all__ = ["count_atomic_sectors", "count_sectors", "run_sectors"]
 
 Array = NDArray[Any]
 SECTOR = 32
@@ -31,3 +31,27 @@ def count_sectors(rows: Array) -> int:
         sectors = np.sort(sectors, axis=1)
         before, after = sectors[:, :-1], sectors[:, 1:]
     return len(sectors) + int(np.count_nonzero(after != before))
+
+
+def count_atomic_sectors(rows: Array, present: Array | None) -> int:
+    """Count the sectors of atomics: lanes at the same word take turns, and each turn counts its sectors anew.
+
+    Where all lanes of a warp are at one word, the hardware's compiler lets one of them speak for all.
+    """
+    words = rows >> 2
+    order = np.argsort(words, axis=1, kind="stable")
+    arranged = np.take_along_axis(words, order, axis=1)
+    taking = np.ones(words.shape, np.bool_) if present is None else np.take_along_axis(present, order, axis=1)
+    together = (arranged[:, 0] == arranged[:, -1])[:, None]
+    # A lane's turn is its number among those at its word; lanes that take no part come as if they had no turn.
+    start = np.ones(words.shape, np.bool_)
+    start[:, 1:] = arranged[:, 1:] != arranged[:, :-1]
+    taken = np.cumsum(taking, axis=1)
+    before = np.where(start, taken - taking, 0)
+    turn = taken - taking - np.maximum.accumulate(before, axis=1)
+    turn = np.where(together, 0, turn)
+    key = np.where(taking, (turn << 48) + (arranged >> 3), -1)
+    key = np.sort(key, axis=1)
+    distinct = key >= 0
+    distinct[:, 1:] &= key[:, 1:] != key[:, :-1]
+    return int(np.count_nonzero(distinct))

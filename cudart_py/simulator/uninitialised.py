@@ -7,6 +7,7 @@ throws values away (selections, masks) passes them only when all its operands ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,9 +40,9 @@ class Marks:
         self._lanes = lanes
         self._marks: dict[tuple[int, int, int], Array] = {}
         self._pending: list[tuple[Instruction, Array]] = []
-        self._origins: dict[int, str] = {}
         self._steps: dict[int, tuple[list[_Step], frozenset[int]]] = {}
-        self.origin = ""
+        # Says where the value that was marked last came from.
+        self.origin: Callable[[], str] = str
 
     def read(self, site: Instruction, lanes: Array) -> None:
         """Note that the load that is about to happen gets what nobody wrote, in these lanes of the chunk."""
@@ -50,7 +51,7 @@ class Marks:
     def unwritten(self, group: Group, slot: int) -> None:
         """Mark a register that was never written."""
         self._mark(group, slot, group.lane_numbers)
-        self.origin = "a register that nothing has been written to"
+        self.origin = lambda: "a register that nothing has been written to"
 
     def executed(self, group: Group, block: Block) -> Reached | None:
         """Pass marks through a block that has just run; give what they reached first."""

@@ -49,6 +49,17 @@ class FaultError(Exception):
         self.sticky = sticky
 
 
+class Piece(Protocol):
+    """A piece of work, or a part of one."""
+
+    @property
+    def work(self) -> Work:
+        """The piece of work that it belongs to."""
+
+    def comes_after(self, piece: Piece) -> bool:
+        """Tell whether another one, already done, is put before it."""
+
+
 class Stream:
     """A stream's place in the queue: its last piece of work."""
 
@@ -81,17 +92,41 @@ class Stream:
 
 
 class Work:
-    """A piece of work in a stream; without an operation it only marks a place."""
+    """A piece of work in a stream; without an operation it only marks a place.
 
-    __slots__ = ("after", "context", "done", "operation", "sequence", "time")
+    `sequence` numbers when it was enqueued and `finished` when it was done, in one count.
+    """
 
-    def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...]) -> None:
+    __slots__ = ("_behind", "after", "context", "done", "finished", "operation", "sequence", "stream", "time")
+
+    def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...], stream: int = 0) -> None:
         self.context = context
         self.operation = operation
         self.after = after
+        self.stream = stream
         self.sequence = next(_sequence)
+        self.finished = 0
+        self._behind = _furthest(stream, after)
         self.done = False
         self.time = 0
+
+    @property
+    def work(self) -> Work:
+        """The piece of work itself."""
+        return self
+
+    def comes_after(self, piece: Piece) -> bool:
+        """Tell whether the driver's rules put another piece of work, already done, before this one.
+
+        They do in one stream, where this one was enqueued when the other was known to be done, and along events and
+        the legacy default stream.
+        """
+        other = piece.work
+        return (
+            other.stream == self.stream
+            or other.finished < self.sequence
+            or self._behind.get(other.stream, 0) >= other.sequence
+        )
 
     def run(self) -> None:
         """Do the work; a fault ends what its context still has."""
@@ -103,6 +138,7 @@ class Work:
         operation = self.operation
         self.operation = None
         if operation is not None and context.sticky is None:
+            runner.piece = self
             try:
                 operation.run(context)
             except FaultError as fault:
@@ -115,13 +151,26 @@ class Work:
                 # A mistake of the simulator's own. What is queued behind it must not run as if nothing were.
                 put_report(f"an error inside the simulator:\n{traceback.format_exc()}")
                 context.sticky = CUresult.CUDA_ERROR_UNKNOWN
+        self.finished = next(_sequence)
         self.time = time.perf_counter_ns()
 
 
+def _furthest(stream: int, after: tuple[Work, ...]) -> dict[int, int]:
+    """Give, for each other stream, the last of its work that comes before what comes after some."""
+    if len(after) == 1 and after[0].stream == stream:
+        return after[0]._behind
+    found: dict[int, int] = {}
+    for work in after:
+        for identity, sequence in (*work._behind.items(), (work.stream, work.sequence)):
+            found[identity] = max(sequence, found.get(identity, 0))
+    return found
+
+
 class _Runner:
-    """Whether work is running now, and what a finalizer asked for meanwhile and must wait."""
+    """What work is running now, and what a finalizer asked for meanwhile and must wait."""
 
     def __init__(self) -> None:
+        self.piece: Piece | None = None
         self.running = False
         self.in_callback = False
         self.postponed: list[Callable[[], None]] = []
@@ -135,6 +184,7 @@ class _Runner:
                     work.run()
         finally:
             self.running = False
+            self.piece = None
         while self.postponed:
             self.postponed.pop(0)()
 
@@ -165,7 +215,7 @@ def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
     if context.pending >= _LONGEST_QUEUE and not runner.running:
         complete_work(after)
         after = []
-    work = Work(context, operation, tuple(after))
+    work = Work(context, operation, tuple(after), stream.identity)
     stream.tail = work
     busy[stream] = None
     context.pending += 1

@@ -153,6 +153,14 @@ SHARED_LOAD(shared_load_float4_same, float4, 5)
 SHARED_LOAD(shared_load_float4_pairs, float4, T / 2)
 SHARED_LOAD(shared_load_float4_quarters, float4, T % 8)
 SHARED_LOAD(shared_load_float4_gather, float4, index[I])
+SHARED_LOAD(shared_load_double_second_bit, double, T & ~2)
+SHARED_LOAD(shared_load_double_pairs_in_one_half, double, LANE < 16 ? T / 2 : T)
+SHARED_LOAD(shared_load_double_pairs_of_two_kinds, double, LANE < 16 ? T & ~1 : T & ~2)
+SHARED_LOAD(shared_load_float4_second_bit, float4, T & ~2)
+SHARED_LOAD(shared_load_float4_pairs_in_one_half, float4, LANE < 16 ? T / 2 : T)
+SHARED_LOAD(shared_load_float4_pairs_of_two_kinds, float4, LANE < 16 ? T & ~1 : T & ~2)
+SHARED_LOAD(shared_load_float4_pairs_in_one_quarter, float4, LANE < 8 ? T & ~1 : T)
+SHARED_STORE(shared_store_float4_exchanged, float4, T ^ 3)
 SHARED_STORE(shared_store_stride_2, float, T * 2)
 SHARED_STORE(shared_store_stride_32, float, T * 32)
 SHARED_STORE(shared_store_stride_33, float, T * 33)
@@ -249,6 +257,15 @@ PATTERN(atomic_result) {
     int before = atomicAdd(reinterpret_cast<int*>(out) + index[I], 1);
     reinterpret_cast<int*>(out)[4096 + I] = before;
 }
+PATTERN(atomic_shared_few) {
+    __shared__ int bins[256];
+    bins[T] = 0;
+    __syncthreads();
+    atomicAdd(&bins[index[I] & 7], index[I]);
+    __syncthreads();
+    reinterpret_cast<int*>(out)[I] = bins[T];
+}
+PATTERN(atomic_few) { atomicAdd(reinterpret_cast<int*>(out) + (index[I] & 7), index[I]); }
 PATTERN(atomic_shared) {
     __shared__ int bins[256];
     bins[T] = 0;

@@ -1,4 +1,4 @@
-"""Races are found at their line, and what barriers, fences and atomics put in order is none."""
+"""What barriers, fences, atomics, streams and events put in order is no race; and what a race's report says."""
 
 from __future__ import annotations
 
@@ -9,171 +9,15 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.planted.cases import compiled, marked
 
 pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized]
-
-SOURCE = r"""
-#include <cooperative_groups.h>
-extern "C" __global__ void no_barrier(float* out, const float* in) {
-    __shared__ float tile[256];
-    tile[threadIdx.x] = in[threadIdx.x];
-    out[threadIdx.x] = tile[255 - threadIdx.x];                    // BUG no_barrier
-}
-extern "C" __global__ void loop_without_second_barrier(float* out, const float* in, int n) {
-    __shared__ float tile[64];
-    float sum = 0;
-    for (int i = 0; i < n; i++) {
-        tile[threadIdx.x] = in[i * 64 + threadIdx.x];              // BUG loop_without_second_barrier
-        __syncthreads();
-        sum += tile[63 - threadIdx.x];
-    }
-    out[threadIdx.x] = sum;
-}
-extern "C" __global__ void histogram_read_too_early(int* out, const int* in) {
-    __shared__ int bins[32];
-    if (threadIdx.x < 32) bins[threadIdx.x] = 0;
-    __syncthreads();
-    atomicAdd(&bins[in[threadIdx.x] & 31], 1);
-    if (threadIdx.x < 32) out[threadIdx.x] = bins[threadIdx.x];    // BUG histogram_read_too_early
-}
-extern "C" __global__ void warp_without_sync(int* out) {
-    __shared__ int s[32];
-    s[threadIdx.x] = threadIdx.x;
-    out[threadIdx.x] = s[threadIdx.x ^ 1];                         // BUG warp_without_sync
-}
-extern "C" __global__ void neighbour_block(float* x) {
-    int i = blockIdx.x * 64 + threadIdx.x;
-    float left = x[i == 0 ? 0 : i - 1];
-    x[i] = left + 1;                                               // BUG neighbour_block
-}
-extern "C" __global__ void same_place(int* out) {
-    out[threadIdx.x] = blockIdx.x;                                 // BUG same_place
-}
-extern "C" __global__ void same_instruction(int* out) {
-    out[threadIdx.x / 2] = threadIdx.x;                            // BUG same_instruction
-}
-extern "C" __global__ void counter_without_atomic(int* counter) {
-    counter[0] = counter[0] + 1;                                   // BUG counter_without_atomic
-}
-
-template <bool FENCE> __device__ void last_block(float* out, float* partial, const float* in, unsigned* count) {
-    __shared__ float sums[64];
-    __shared__ bool last;
-    sums[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
-    __syncthreads();
-    for (int s = 32; s > 0; s /= 2) {
-        if (threadIdx.x < s) sums[threadIdx.x] += sums[threadIdx.x + s];
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) {
-        partial[blockIdx.x] = sums[0];
-        if (FENCE) __threadfence();
-        last = atomicInc(count, gridDim.x - 1) == gridDim.x - 1;
-    }
-    __syncthreads();
-    if (last) {
-        float sum = 0;
-        for (int i = threadIdx.x; i < gridDim.x; i += 64) sum += partial[i];   // BUG last_block_without_fence
-        sums[threadIdx.x] = sum;
-        __syncthreads();
-        for (int s = 32; s > 0; s /= 2) {
-            if (threadIdx.x < s) sums[threadIdx.x] += sums[threadIdx.x + s];
-            __syncthreads();
-        }
-        if (threadIdx.x == 0) *out = sums[0];
-    }
-}
-extern "C" __global__ void last_block_without_fence(float* out, float* partial, const float* in, unsigned* count) {
-    last_block<false>(out, partial, in, count);
-}
-extern "C" __global__ void last_block_reduction(float* out, float* partial, const float* in, unsigned* count) {
-    last_block<true>(out, partial, in, count);
-}
-extern "C" __global__ void spin_lock(int* lock, int* total) {
-    if (threadIdx.x == 0) {
-        while (atomicCAS(lock, 0, 1) != 0) {}
-        __threadfence();
-        *total = *total + 1;
-        __threadfence();
-        atomicExch(lock, 0);
-    }
-}
-extern "C" __global__ void lock_without_fence(int* lock, int* total) {
-    if (threadIdx.x == 0) {
-        while (atomicCAS(lock, 0, 1) != 0) {}
-        *total = *total + 1;                                       // BUG lock_without_fence
-        atomicExch(lock, 0);
-    }
-}
-extern "C" __global__ void grid_sync(float* a, float* b, int n, int steps) {
-    auto grid = cooperative_groups::this_grid();
-    for (int step = 0; step < steps; step++) {
-        for (int i = grid.thread_rank(); i < n; i += grid.size())
-            b[i] = a[i] + a[(i + 1) % n] + a[(i + n - 1) % n];
-        grid.sync();
-        float* t = a; a = b; b = t;
-    }
-}
-extern "C" __global__ void no_grid_sync(float* a, float* b, int n, int steps) {
-    for (int step = 0; step < steps; step++) {
-        int i = blockIdx.x * blockDim.x + threadIdx.x;
-        b[i] = a[i] + a[(i + 1) % n] + a[(i + n - 1) % n];         // BUG no_grid_sync
-        float* t = a; a = b; b = t;
-    }
-}
-extern "C" __global__ void flag(int* flag, int* data, int* out) {
-    if (blockIdx.x == 0) {
-        if (threadIdx.x == 0) { data[0] = 7; __threadfence(); *(volatile int*)flag = 1; }
-    } else if (threadIdx.x == 0) {
-        while (*(volatile int*)flag == 0) {}
-        __threadfence();
-        out[0] = data[0];
-    }
-}
-extern "C" __global__ void histogram(int* out, const int* in) {
-    __shared__ int bins[32];
-    if (threadIdx.x < 32) bins[threadIdx.x] = 0;
-    __syncthreads();
-    atomicAdd(&bins[in[threadIdx.x] & 31], 1);
-    __syncthreads();
-    if (threadIdx.x < 32) atomicAdd(&out[threadIdx.x], bins[threadIdx.x]);
-}
-extern "C" __global__ void warp_sync(int* out) {
-    __shared__ int s[32];
-    s[threadIdx.x] = threadIdx.x;
-    __syncwarp();
-    out[threadIdx.x] = s[threadIdx.x ^ 1];
-}
-extern "C" __global__ void maximum_by_swapping(unsigned long long* out, const unsigned long long* in) {
-    unsigned long long value = in[blockIdx.x * blockDim.x + threadIdx.x], old = *out, seen;
-    while (old < value) {
-        seen = atomicCAS(out, old, value);
-        if (seen == old) break;
-        old = seen;
-    }
-}
-extern "C" __global__ void same_value(int* found, const int* in) {
-    if (in[blockIdx.x * blockDim.x + threadIdx.x] == 5) *found = 1;
-}
-extern "C" __global__ void bytes_side_by_side(unsigned char* out) { out[threadIdx.x] = threadIdx.x; }
-extern "C" __global__ void named_barriers(int* out) {
-    __shared__ int s[32];
-    if (threadIdx.x < 32) {
-        s[threadIdx.x] = threadIdx.x;
-        asm volatile("bar.arrive 1, 64;" ::: "memory");
-    } else {
-        asm volatile("bar.sync 1, 64;" ::: "memory");
-        out[threadIdx.x - 32] = s[63 - threadIdx.x];
-    }
-}
-"""
-LINES = {name: i for i, line in enumerate(SOURCE.splitlines(), 1) for name in re.findall(r"// BUG (\w+)", line)}
 
 
 @pytest.fixture(scope="module")
 def module():
     with cuda.Device(0):
-        return cuda.compile(SOURCE)
+        return compiled("races.cu")
 
 
 def ints(count):
@@ -193,30 +37,6 @@ def found(device, launch, *arguments):
     return caught
 
 
-BUGS = {
-    "no_barrier": (1, 256, lambda: (floats(256), floats(256))),
-    "loop_without_second_barrier": (1, 64, lambda: (floats(64), cuda.to_device(np.arange(256, dtype=np.float32)), 4)),
-    "histogram_read_too_early": (1, 256, lambda: (ints(32), ints(256))),
-    "warp_without_sync": (1, 32, lambda: (ints(32),)),
-    "neighbour_block": (4, 64, lambda: (floats(256),)),
-    "same_place": (2, 64, lambda: (ints(64),)),
-    "same_instruction": (1, 64, lambda: (ints(32),)),
-    "counter_without_atomic": (4, 1, lambda: (ints(1),)),
-    "last_block_without_fence": (8, 64, lambda: (floats(1), floats(8), floats(512), cuda.zeros(1, np.uint32))),
-    "lock_without_fence": (4, 32, lambda: (ints(1), ints(1))),
-    "no_grid_sync": (4, 64, lambda: (floats(256), floats(256), 256, 3)),
-}
-
-
-@pytest.mark.parametrize("name", BUGS)
-def test_a_race_is_found_at_its_line(device, module, name):
-    grid, block, arguments = BUGS[name]
-    texts = [str(warning.message) for warning in found(device, module[name][grid, block], *arguments())]
-    assert texts
-    assert all("race" in text and text.startswith(f"kernel {name}") for text in texts)
-    assert any(f":{LINES[name]}: race" in text for text in texts), texts
-
-
 CORRECT = {
     "last_block_reduction": (300, 64, lambda: (floats(1), floats(300), floats(300 * 64), cuda.zeros(1, np.uint32))),
     "spin_lock": (16, 64, lambda: (ints(1), ints(1))),
@@ -230,7 +50,10 @@ CORRECT = {
     ),
     "same_value": (4, 64, lambda: (ints(1), cuda.full(256, 5, np.int32))),
     "bytes_side_by_side": (1, 64, lambda: (cuda.zeros(64, np.uint8),)),
+    "bytes_of_a_word": (3, 256, lambda: (cuda.zeros(768, np.uint8),)),
     "named_barriers": (1, 64, lambda: (ints(32),)),
+    "pipelined_copies": (2, 64, lambda: (floats(64), floats(64 * 7), 7)),
+    "own_copy": (1, 64, lambda: (floats(64), floats(64))),
 }
 
 
@@ -241,6 +64,17 @@ def test_what_is_in_order_is_no_race(device, module, name):
         warnings.simplefilter("error")
         module[name][grid, block](*arguments())
         device.synchronize()
+
+
+@pytest.mark.parametrize(("name", "more"), [("groups", ()), ("piped", (8,)), ("threads", (8,)), ("barred", ())])
+def test_the_libraries_copies_are_waited_for(device, name, more):
+    host = np.arange(8 * 256, dtype=np.float32).reshape(8, 256)
+    out = floats(256)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled("pipelines.cu")[name][1, 256](out, cuda.to_device(host), *more)
+        result = out.to_host()
+    np.testing.assert_array_equal(result, host[: 8 if more else 1].sum(axis=0)[::-1])
 
 
 def test_a_grid_wide_barrier_orders_blocks(device, module):
@@ -283,4 +117,130 @@ def test_results_are_those_without_checks(device, module):
 
 def test_each_line_is_reported_once_a_launch(device, module):
     caught = found(device, module["no_barrier"][64, 256], floats(256 * 64), floats(256))
-    assert len([w for w in caught if f":{LINES['no_barrier']}:" in str(w.message)]) == 1
+    assert len([w for w in caught if f":{min(marked('races.cu')['no_barrier'])}:" in str(w.message)]) == 1
+
+
+def in_streams(device, one, other, between):
+    """Launch `produce` in one stream and `consume` in another one, with something between them; give the warnings."""
+    module = compiled("races.cu")
+    x, out = floats(256), floats(256)
+    device.synchronize()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module["produce"][4, 64, 0, one](x, 3.0)
+        between(one, other)
+        module["consume"][4, 64, 0, other](out, x)
+        device.synchronize()
+    return [str(warning.message) for warning in caught]
+
+
+def separate():
+    return cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+
+
+ORDERS = {
+    "an event": lambda one, other: other.wait(one.record()),
+    "waiting for the stream": lambda one, other: one.synchronize(),
+    "waiting for an event": lambda one, other: one.record().synchronize(),
+    "waiting for the device": lambda one, other: cuda.current_device().synchronize(),
+    "events through a third stream": lambda one, other: other.wait(cuda.Stream(non_blocking=True).wait(one) or one),
+}
+
+
+@pytest.mark.parametrize("what", ORDERS)
+def test_streams_are_put_in_order(device, what):
+    assert in_streams(device, *separate(), ORDERS[what]) == []
+
+
+def test_streams_without_an_order_race_and_the_report_names_both_kernels(device):
+    (text,) = in_streams(device, *separate(), lambda one, other: None)
+    # The stream that was used last runs first.
+    assert re.match(r"kernel produce at \S+:\d+: race: it writes 4 bytes of global memory", text)
+    assert re.search(r"which kernel consume in another stream, block .*, thread .* read at \S+:\d+", text)
+    assert "the 1024-byte allocation" in text
+
+
+def test_the_legacy_default_stream_orders_blocking_streams(device):
+    assert in_streams(device, cuda.Stream(), cuda.legacy_default, lambda one, other: None) == []
+    assert in_streams(device, cuda.legacy_default, cuda.Stream(), lambda one, other: None) == []
+
+
+def test_the_legacy_default_stream_does_not_order_streams_that_do_not_block(device):
+    assert in_streams(device, cuda.Stream(non_blocking=True), cuda.legacy_default, lambda one, other: None)
+
+
+def test_an_event_recorded_too_early_orders_nothing(device):
+    def early(one, other):
+        other.wait(event)
+
+    one, other = separate()
+    event = one.record()
+    assert in_streams(device, one, other, early)
+
+
+def test_atomics_of_two_streams_are_no_race(device, module):
+    total = ints(1)
+    device.synchronize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for stream in separate():
+            module["add_to"][2, 32, 0, stream](total)
+        device.synchronize()
+    assert total.to_host()[0] == 128
+
+
+def test_streams_that_write_different_halves_are_no_race(device, module):
+    x = floats(512)
+    device.synchronize()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for half, stream in zip((x[:256], x[256:]), separate(), strict=True):
+            module["produce"][4, 64, 0, stream](half, 1.0)
+        device.synchronize()
+
+
+def test_a_copy_that_does_not_wait_for_another_streams_kernel_is_a_race(device, module):
+    x, host = floats(256), cuda.pinned_empty(256, np.float32)
+    device.synchronize()
+    one, other = separate()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module["produce"][4, 64, 0, one](x, 3.0)
+        x.to_host(out=host, stream=other)
+        one.synchronize()
+        other.synchronize()
+    (text,) = [str(warning.message) for warning in caught]
+    assert re.match(r"race: a copy reads global memory at .* which kernel produce in another stream.* wrote at", text)
+
+
+def test_a_kernel_that_does_not_wait_for_another_streams_fill_is_a_race(device, module):
+    x, out = floats(256), floats(256)
+    device.synchronize()
+    one, other = separate()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cuda.memset(x, 1.0, stream=one)
+        module["consume"][4, 64, 0, other](out, x)
+        one.synchronize()
+        other.synchronize()
+    (text,) = [str(warning.message) for warning in caught]
+    assert re.match(r"kernel consume at .*: race: it reads .* which a fill in another stream wrote", text)
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_nodes_of_a_graph_race_where_it_has_no_edge_between_them(device, module, joined):
+    x, out = floats(256), floats(256)
+    device.synchronize()
+    one, other = separate()
+    with one.capture() as graph:
+        fork = one.record()
+        module["produce"][4, 64, 0, one](x, 3.0)
+        other.wait(one.record() if joined else fork)
+        module["consume"][4, 64, 0, other](out, x)
+        one.wait(other.record())
+    executable = graph.instantiate()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        executable.launch(one)
+        device.synchronize()
+    assert [bool(re.search("race: .*in another stream", str(w.message))) for w in caught] == ([] if joined else [True])

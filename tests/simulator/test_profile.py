@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.annotated_source import annotated_sources
 
 pytestmark = pytest.mark.needs("profile")
 
@@ -152,6 +154,36 @@ def test_results_are_those_without_counters(device, module):
     np.testing.assert_array_equal(out.to_host(), data.to_host())
 
 
+# What counts and what checks; a launch without them must not get there.
+WATCHING = {
+    *("counters", "banks", "sectors", "warp_rows", "metrics", "checks", "shadow", "shadows", "touched", "races"),
+    *("ordering", "uninitialised", "divergence", "asynchronous", "concurrency", "access_kinds", "observer"),
+}
+
+
+def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, module):
+    data, out = cuda.zeros(64, np.float32), cuda.zeros(64, np.float32)
+    device.synchronize()
+    files, blocks = set(), []
+
+    def see(frame, event, _):
+        if event == "call":
+            files.add(Path(frame.f_code.co_filename).stem)
+            if frame.f_code.co_filename.startswith("<ptx"):
+                blocks.append(frame.f_code)
+
+    with cuda.checks("off"):
+        module["strided"][1, 64](out, data, 1)
+        sys.setprofile(see)
+        try:
+            device.synchronize()
+        finally:
+            sys.setprofile(None)
+    assert blocks
+    assert not any("observer" in block.co_names for block in blocks)
+    assert not files & WATCHING
+
+
 def test_what_was_launched_before_is_not_counted(device, module):
     out = cuda.zeros(32, np.float32)
     module["some"][1, 32](out, 1)
@@ -223,6 +255,7 @@ from pathlib import Path
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py.annotated_source import annotated_sources
 
 print("arguments", sys.argv[1:])
 kernel = cuda.compile(Path(__file__).with_name("scale.cu"))["scale"]
@@ -254,3 +287,24 @@ def test_the_command_names_a_missing_program(python):
     done = python("from cudart_py.__main__ import main; main(['profile', 'nowhere.py'])", check=False)
     assert done.returncode == 2
     assert "nowhere.py" in done.stderr
+
+
+def test_launches_that_are_alike_share_a_row_of_the_table(device, module):
+    data, out = cuda.zeros(64 * 33, np.float32), cuda.zeros(64, np.float32)
+    with cuda.profile() as p:
+        for stride in (1, 33, 1):
+            module["strided"][1, 64](out, data, stride)
+    rows = [line.split() for line in str(p).splitlines()[2:]]
+    assert [row[:3] for row in rows] == [["2", "x", "strided"], ["strided", "1", "64"]]
+    assert len(p.launches) == 3
+
+
+def test_long_stretches_that_did_nothing_are_left_out(tmp_path: Path, monkeypatch):
+    (tmp_path / "long.cu").write_text("".join(f"line {number}\n" for number in range(1, 101)))
+    monkeypatch.chdir(tmp_path)
+    lines = [cuda.LineProfile(str(tmp_path / "long.cu"), number, {LANES: 1.0}) for number in (20, 24, 60)]
+    launch = cuda.LaunchProfile("k", (1, 1, 1), (1, 1, 1), {}, tuple(lines))
+    text = annotated_sources([launch]).splitlines()
+    assert text[0] == "long.cu"
+    assert [int(line.split()[0]) for line in text[3:] if line.strip() != "⋮"] == [*range(17, 28), *range(57, 64)]
+    assert [line.strip() for line in text].count("⋮") == 2

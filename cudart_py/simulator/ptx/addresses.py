@@ -24,7 +24,7 @@ class Address:
     is what a place has more than an address: an array for spaces that each block or lane has its own of.
     """
 
-    __slots__ = ("_indices", "_runs", "bits", "group", "high", "low", "notes", "places", "space")
+    __slots__ = ("_indices", "_runs", "base", "bits", "group", "high", "low", "notes", "places", "space")
 
     def __init__(self, space: Space, group: Group, places: Any, low: int, high: int, bits: int) -> None:
         self.space = space
@@ -33,6 +33,8 @@ class Address:
         self.low = low
         self.high = high
         self.bits = bits
+        # What places have more than addresses, where that isn't the group's own base of the space.
+        self.base: Any = None
         # What an observer keeps about these places.
         self.notes: dict[Any, Any] = {}
         self._indices: dict[int, Any] = {}
@@ -54,7 +56,10 @@ class Address:
         chosen = places.take(positions)
         shift = self.low - int(places.min())
         low, high = int(chosen.min()) + shift, int(chosen.max()) + shift
-        return Address(self.space, self.group, chosen, low, high, self.bits)
+        part = Address(self.space, self.group, chosen, low, high, self.bits)
+        if self.base is not None:
+            part.base = self.base.take(positions)
+        return part
 
     def run_start(self, stride: int) -> int:
         """Give the first place when the places rise by `stride` from lane to lane, else -1."""

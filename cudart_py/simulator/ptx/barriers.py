@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .clusters import are_neighbours
 from .faults import Fault, UnsupportedError
 from .groups import Group, Lazy, split
 from .instructions import Immediate, Instruction, Operand, Register, Vector
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["Barriers"]
 
 Array = NDArray[Any]
+
+# The number that the barrier of a cluster has here; those of blocks are smaller.
+_CLUSTER = 1 << 16
 ndarray = np.ndarray
 
 
@@ -57,13 +61,13 @@ class Barriers:
             observer.barrier(group, instruction, "arrive")
         group.pc = block.terminator.targets[0]
         if "cluster" in parts:
-            if math.prod(chunk.launched.launch.cluster) > 1:
-                what = "a barrier of a cluster of several blocks"
+            if not are_neighbours(chunk.launched.launch):
+                what = "a barrier of a cluster whose blocks aren't neighbours"
                 raise UnsupportedError(chunk.launched.located(what, instruction, group, 0))
-            # With one block in a cluster its barrier is block-wide.
+            # Threads wait for the others' waiting, not for their arriving: all that come do both.
             if "arrive" in parts:
                 return group
-            operands: list[Operand] = [Immediate(1 << 16)]
+            operands: list[Operand] = [Immediate(_CLUSTER)]
         else:
             operands = list(instruction.operands)
         reduces = "red" in parts
@@ -132,6 +136,10 @@ class Barriers:
             if parked.expected is not None:
                 expected = np.where(counts > 0, parked.expected, expected)
         full = (waiting > 0) & (arrived + waiting >= expected)
+        if number == _CLUSTER:
+            # A block whose threads have all ended is no hindrance.
+            together = (full | (expected == 0)).reshape(-1, math.prod(chunk.launched.launch.cluster))
+            full = np.repeat(together.all(axis=1), together.shape[1]) & (waiting > 0)
         if not full.any():
             return False
         if number in self._arrived:

@@ -26,9 +26,17 @@ def _low_mask(count: Array, dtype: np.dtype[Any]) -> Array:
 # --- fields -------------------------------------------------------------------------------------------------------
 
 
+def _counted(a: Array, value: Array) -> Array:
+    """Give what counts of a position or a length: the manual says the low eight bits.
+
+    An H200 takes them whole where the field has 64 bits, as recorded outputs of bfe and bfi show.
+    """
+    return value if a.dtype.itemsize == 8 else value & np.uint32(0xFF)
+
+
 def bfe_unsigned(a: Array, position: Array, length: Array) -> Array:
     """Extract a bit field; bits beyond the top are zero (``bfe.u32``, ``bfe.u64``)."""
-    position, length = position & np.uint32(0xFF), length & np.uint32(0xFF)
+    position, length = _counted(a, position), _counted(a, length)
     result: Array = np.right_shift(a, position.astype(a.dtype)) & _low_mask(length, a.dtype)
     return result
 
@@ -36,7 +44,7 @@ def bfe_unsigned(a: Array, position: Array, length: Array) -> Array:
 def bfe_signed(a: Array, position: Array, length: Array) -> Array:
     """Extract a bit field and extend its sign; bits beyond the top repeat the sign (``bfe.s32``, ``bfe.s64``)."""
     width = a.dtype.itemsize * 8
-    position, length = position & np.uint32(0xFF), length & np.uint32(0xFF)
+    position, length = _counted(a, position), _counted(a, length)
     spare = np.maximum(width - length.astype(a.dtype), 0)
     # An arithmetic shift already repeats the sign beyond the top; two more shifts cut the field and extend it.
     field = np.right_shift(a, position.astype(a.dtype))
@@ -52,21 +60,9 @@ def _insert(a: Array, b: Array, position: Array, length: Array) -> Array:
     return result
 
 
-def bfi_b32(a: Array, b: Array, position: Array, length: Array) -> Array:
-    """Insert the low bits of ``a`` into ``b``; what would pass the top is lost (``bfi.b32``).
-
-    Of position and length the low eight bits count; a recorded output of an H200 agrees.
-    """
-    return _insert(a, b, position & np.uint32(0xFF), length & np.uint32(0xFF))
-
-
-def bfi_b64(a: Array, b: Array, position: Array, length: Array) -> Array:
-    """Insert the low bits of ``a`` into ``b``; what would pass the top is lost (``bfi.b64``).
-
-    The manual speaks of the low eight bits of position and length here too, but a recorded output of an H200 shows
-    that position 256 is past the top. No recording tells about the length; it is taken whole as well.
-    """
-    return _insert(a, b, position, length)
+def bfi(a: Array, b: Array, position: Array, length: Array) -> Array:
+    """Insert the low bits of ``a`` into ``b``; what would pass the top is lost (``bfi.b32``, ``bfi.b64``)."""
+    return _insert(a, b, _counted(a, position), _counted(a, length))
 
 
 def _bmsk(position: Array, width: Array, outside: Array | bool, whole: Array | bool) -> Array:
@@ -299,6 +295,7 @@ def lop3_b32(a: Array, b: Array, c: Array, table: int) -> Array:
 
 # --- one name for each opcode -------------------------------------------------------------------------------------
 
+bfi_b32 = bfi_b64 = bfi
 bfe_u32 = bfe_u64 = bfe_unsigned
 bfe_s32 = bfe_s64 = bfe_signed
 szext_clamp_u32 = szext_clamp_s32 = szext_clamp

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import EMITTERS as ARITHMETIC
+from .clusters import EMITTERS as CLUSTERS
 from .control_flow import Block, Code
 from .memory_access import EMITTERS as MEMORY
 from .movement import EMITTERS as MOVEMENT
@@ -23,7 +24,7 @@ __all__ = ["BlockFunction", "compile_block"]
 
 BlockFunction = Callable[[Any, list[Any]], Any]
 
-EMITTERS = {**ARITHMETIC, **MOVEMENT, **MEMORY, **WARP, **TENSOR}
+EMITTERS = {**ARITHMETIC, **MOVEMENT, **MEMORY, **WARP, **TENSOR, **CLUSTERS}
 _NAMESPACE: dict[str, Any] = {name: np.dtype(name) for name in sorted(set(DTYPES.values()) - {"?"})}
 _NAMESPACE["np"] = np
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -74,6 +75,11 @@ class Launch:
     parameters: bytes = b""
     cooperative: bool = False
     cluster: tuple[int, int, int] = (1, 1, 1)
+
+    def thread(self, number: int) -> str:
+        """Name a thread, counted through the launch, by its block and its place there."""
+        block, thread = divmod(number, prod(self.block))
+        return f"block {_triple(block, self.grid)}, thread {_triple(thread, self.block)}"
 
 
 class _Parameters(dict[tuple[int, str], Any]):
@@ -160,12 +166,17 @@ class Launched:
         module = launch.entry.module
         where = module.source(site.file, site.line)
         inside = "" if site.function == launch.entry.name else f" (in {site.function})"
-        return f"kernel {launch.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
+        return (
+            f"kernel {launch.entry.name}{inside} at {where}: {what}; {launch.thread(lane)}, instruction '{site.text}'"
+        )
 
-    def thread(self, number: int) -> str:
-        """Name a thread, counted through the launch, by its block and its place there."""
-        block, thread = divmod(number, self.threads)
-        return f"block {_triple(block, self.launch.grid)}, thread {_triple(thread, self.launch.block)}"
+    def shared_place(self, place: int) -> str:
+        """Say which variable of shared memory a place lies in."""
+        before = [(offset, name) for name, offset in self.launch.entry.shared_offsets.items() if offset <= place]
+        if not before:
+            return f"{place:#x}"
+        offset, name = max(before)
+        return f"{place:#x} ({place - offset} bytes into {name})"
 
 
 def _triple(index: int, shape: tuple[int, int, int]) -> str:
@@ -203,14 +214,16 @@ def run(
 
 
 def _blocks_per_chunk(launched: Launched) -> int:
+    """Give how many blocks run together: all of a cooperative launch, and whole clusters."""
     if launched.launch.cooperative:
         return launched.blocks
+    cluster = prod(launched.launch.cluster)
     count = max(1, CHUNK_LANES // launched.threads)
     if launched.shared_size:
         count = min(count, max(1, _MOST_SHARED // launched.shared_size))
     if launched.local_size:
         count = min(count, max(1, _MOST_LOCAL // (launched.local_size * launched.threads)))
-    return min(count, launched.blocks)
+    return min(max(count // cluster, 1) * cluster, launched.blocks)
 
 
 def _run_chunks(launched: Launched) -> None:

@@ -207,6 +207,10 @@ def _cp(w: Writer, i: Instruction) -> None:
             return
         raise w.unsupported()
     if parts[2] in ("commit_group", "wait_group", "wait_all"):
+        if w.context.observed:
+            allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
+            event = parts[2].removesuffix("_group")
+            w.emit(f"g.chunk.launched.observer.copies(g, {w.site()}, {event!r}, {allowed})")
         return
     if parts[2] == "mbarrier":
         _mbarrier(w, i)

@@ -48,6 +48,12 @@ class Observer:
     def fence(self, group: Group, site: Instruction) -> None:
         """See a group execute a fence."""
 
+    def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
+        """See what `cp.async` is told beside copying (`event` is commit, wait or wait_all).
+
+        A wait is for all groups of copies but the last `allowed` ones.
+        """
+
     def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
         """See a conditional branch: `taken` is a scalar, or an array over the group's lanes."""
 

@@ -6,12 +6,14 @@ allocation that the same instruction used last, and only when that fails, lane b
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .addresses import Address, Mixed
+from .clusters import RANK_SHIFT
 from .faults import Fault
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ WORKSPACE_WINDOW = 1 << 54
 _WINDOW_BYTES = 1 << 49
 
 ELEMENTS = {name: np.dtype(name) for name in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "c16")}
+_ADDRESSES = (1 << 64) - 1
 
 
 class Space:
@@ -69,6 +72,7 @@ class Resolver:
         self.base = memory.base
         self._global = Space("global", memory.bytes, None)
         self._extents: dict[int, tuple[int, int]] = {}
+        self._cluster = prod(launched.launch.cluster)
         self._starts, self._ends = memory.extents()
         self._generation = memory.generation
         self._params = Space("param", launched.parameter_bytes, launched.parameter_size, PARAM_WINDOW)
@@ -87,8 +91,26 @@ class Resolver:
 
     def shared(self, group: Group, values: Any) -> Address:
         """Place addresses in each lane's block's shared memory."""
+        if self._cluster > 1:
+            return self._in_cluster(group, values, None)
         places, low, high, bits = _summary(values)
         return Address(group.chunk.shared, group, places + group.shared_base, low, high, bits)
+
+    def _in_cluster(self, group: Group, values: Any, positions: Array | None) -> Address:
+        """Place addresses in the shared memory of the block that each names, which may be another of the cluster."""
+        places, low, high, bits = _summary(values)
+        chunk = group.chunk
+        base = group.shared_base if positions is None else group.shared_base.take(positions)
+        ranks = places >> RANK_SHIFT
+        if low < 0 or high >> RANK_SHIFT > self._cluster or not np.any(ranks):
+            return Address(chunk.shared, group, places + base, low, high, bits)
+        block = chunk.block_of_lane[group.lane_numbers if positions is None else group.lane_numbers[positions]]
+        named = np.where(ranks > 0, block - block % self._cluster + ranks - 1, block)
+        own = places & ((1 << RANK_SHIFT) - 1)
+        base = named * chunk.shared_stride
+        found = Address(chunk.shared, group, own + base, int(np.min(own)), int(np.max(own)), bits)
+        found.base = base
+        return found
 
     def local(self, group: Group, values: Any) -> Address:
         """Place addresses in each lane's own memory."""
@@ -145,6 +167,8 @@ class Resolver:
         def chosen(base: Any) -> Any:
             return base.take(positions) if positions is not None and base.__class__ is ndarray else base
 
+        if kind == "shared" and self._cluster > 1:
+            return self._in_cluster(group, places - SHARED_WINDOW, positions)
         if kind == "shared":
             space, base, window = group.chunk.shared, chosen(group.shared_base), SHARED_WINDOW
         elif kind == "local":
@@ -212,6 +236,8 @@ class Resolver:
             return np.array([address.low], np.int64)
         if address.space is self._global:
             return np.asarray(address.places + self.base)
+        if address.base is not None:
+            return np.asarray(address.places - address.base)
         if address.space.name == "shared":
             base = address.group.shared_base
         elif address.space.name == "local":
@@ -253,14 +279,33 @@ class Resolver:
         if positions is not None:
             position = int(positions[position])
         space = address.space
-        if space.size is None:
-            where = self.launched.memory.describe(seen)
-        else:
-            where = f"{space.name} memory has {space.size} bytes here"
+        where = self.launched.memory.describe(seen) if space.size is None else _within(space.name, space.size, seen)
+        name = "constant" if site.opcode.startswith("ld.const") else space.name
         kind = "write" if site.opcode.startswith(("st", "red", "atom")) else "read"
         raise Fault(
             status,
             self.launched.located(
-                f"a {space.name} {kind} of {size} bytes at {seen:#x} {what}: {where}", site, address.group, position
+                f"a {name} {kind} of {_bytes(size)} at {seen & _ADDRESSES:#x} {what}: {where}",
+                site,
+                address.group,
+                position,
             ),
         )
+
+
+def _within(name: str, size: int, seen: int) -> str:
+    """Say where an address lies from the shared memory of its block or the local memory of its thread."""
+    owner = "block" if name == "shared" else "thread"
+    whole = f"the {owner}'s {size} bytes of {name} memory"
+    if seen >= 1 << 31:
+        # A negative place in a register of 32 or 64 bits.
+        return f"{_bytes((1 << (32 if seen < 1 << 32 else 64)) - seen)} before the start of {whole}"
+    if seen < 0:
+        return f"{_bytes(-seen)} before the start of {whole}"
+    if seen >= size:
+        return f"{_bytes(seen - size)} past the end of {whole}"
+    return f"{_bytes(seen)} into {whole}"
+
+
+def _bytes(count: int) -> str:
+    return f"{count} byte" if count == 1 else f"{count} bytes"

@@ -1,4 +1,7 @@
-"""Sample textures as the hardware does: addressing modes, nearest points, and linear filtering with 8-bit weights."""
+"""Sample textures as the hardware does: addressing modes, nearest points, and linear filtering with 8-bit weights.
+
+How coordinates and weights are rounded is what recorded outputs of an H200 show.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,12 @@ from numpy.typing import NDArray
 __all__ = ["Texture", "sample"]
 
 Array = NDArray[Any]
+
+# The bits behind the point that count of a normalized coordinate; recordings agree with any number from 15 to 21.
+_COORDINATE_BITS = 21
+# What a filter's weights are parts of.
+_WEIGHT = 256
+_FRACTION = 65535
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,8 @@ def sample(texture: Texture, data: NDArray[np.uint8], x: Array, y: Array | None,
     else:
         fx, fy = x.astype(np.float64), y.astype(np.float64)
         if texture.normalized_coordinates:
-            fx = _scale(fx, texture.width, texture.address_modes[0])
-            fy = _scale(fy, max(texture.height, 1), texture.address_modes[1])
+            fx = _scale(fx, texture.width)
+            fy = _scale(fy, max(texture.height, 1))
         if texture.linear:
             values = _linear(texture, texels, fx, fy)
         else:
@@ -107,28 +116,36 @@ def sample(texture: Texture, data: NDArray[np.uint8], x: Array, y: Array | None,
     return channels
 
 
-def _scale(coordinate: Array, extent: int, mode: str) -> Array:
-    """Turn normalized coordinates into texels, wrapped before they are scaled."""
-    if mode == "wrap":
-        coordinate = coordinate - np.floor(coordinate)
-    return coordinate * extent
+def _scale(coordinate: Array, extent: int) -> Array:
+    """Turn normalized coordinates into texels."""
+    unit = 1 << _COORDINATE_BITS
+    texels: Array = np.floor(coordinate * unit) / unit * extent
+    return texels
 
 
 def _linear(texture: Texture, texels: Array, fx: Array, fy: Array) -> Array:
-    """Filter between the four nearest texels; fractions have 8 bits, as in the hardware."""
-    fx, fy = fx - 0.5, fy - 0.5
-    if not texture.height:
-        fy = np.zeros_like(fy)
-    left, top = np.floor(fx), np.floor(fy)
-    right_weight = (np.rint((fx - left) * 256) / 256)[:, None]
-    low_weight = (np.rint((fy - top) * 256) / 256)[:, None]
-    x, y = left.astype(np.int64), top.astype(np.int64)
+    """Filter between the four nearest texels; weights have 8 bits, and so has the product of two."""
+    x, across = _weighted(fx)
+    y, down = _weighted(fy if texture.height else np.full_like(fy, 0.5))
 
     def corner(dx: int, dy: int) -> Array:
         return _fetch(texture, texels, x + dx, y + dy).astype(np.float64)
 
-    upper = corner(0, 0) * (1 - right_weight) + corner(1, 0) * right_weight
-    if not texture.height:
-        return np.asarray(upper)
-    lower = corner(0, 1) * (1 - right_weight) + corner(1, 1) * right_weight
-    return np.asarray(upper * (1 - low_weight) + lower * low_weight)
+    both = np.floor(across * down / _WEIGHT + 0.5)
+    weights = {(0, 0): _WEIGHT - across - down + both, (1, 0): across - both, (0, 1): down - both, (1, 1): both}
+    total = np.zeros((len(fx), texture.channels))
+    for place, weight in weights.items():
+        total += corner(*place) * weight[:, None]
+    filtered: Array = total / _WEIGHT
+    if texture.normalized_read and texture.dtype[0] == "u":
+        # Integers are filtered as fractions of 16 bits.
+        # Their weighted sums are whole numbers of 1 / 256 of those.
+        steps = np.rint(filtered * _FRACTION * _WEIGHT)
+        filtered = np.floor(steps / _WEIGHT + 0.5) / _FRACTION
+    return filtered
+
+
+def _weighted(coordinate: Array) -> tuple[Array, Array]:
+    """Give the texel before each coordinate, counted from texels' middles, and the weight of the one behind it."""
+    steps = np.floor((coordinate - 0.5) * _WEIGHT + 0.5).astype(np.int64)
+    return steps >> 8, (steps & (_WEIGHT - 1)).astype(np.float64)

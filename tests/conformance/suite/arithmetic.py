@@ -44,6 +44,7 @@ def _floating() -> list[Case]:
         pairs, triples = values.float_pairs(n, dtype), values.float_triples(n, dtype)
         for kernel, inputs in (("arithmetic", pairs), ("fused", triples), ("extrema", pairs), ("quotients", pairs)):
             cases.append(row_case(group, kernel, inputs, name))
+    cases.append(row_case("fp32", "fused", values.least_triples(1024), "float32", name="fused at the least normal"))
     halves, bfloats = values.half_triples(512, values.HALVES), values.half_triples(512, values.BFLOATS)
     pairs16 = tuple(values.words(51 + k, 256) for k in range(3))
     return [
@@ -94,12 +95,18 @@ def _bits() -> list[Case]:
     amounts[:4] = [31, 32, 33, 0xFFFFFFFF]
     positions, lengths = values.below(72, n, 72, np.uint32), values.below(73, n, 72, np.uint32)
     positions[:6], lengths[:6] = [0, 31, 32, 255, 256, 0], [0, 1, 8, 255, 3, 300]
+    # Of positions and lengths the low eight bits count; these have more.
+    few = [0, 1, 8, 31, 32, 33, 63, 64, 65, 127, 255, 256, 257, 264, 288, 319, 320, 511, 512, 0x80000001, 0xFFFFFFFF]
+    beyond = values.crossed(np.array(few, np.uint32), np.array(few, np.uint32))
+    m = beyond[0].size
     return [
         *cases,
         row_case("bits", "funnel", (a, b, amounts), "uint32"),
         row_case("bits", "logic_of_three", (a, b, c), "uint32"),
         row_case("bits", "fields32", (a, b, positions, lengths), "uint32"),
         row_case("bits", "fields64", (wide, other, positions, lengths), "uint64"),
+        row_case("bits", "fields32", (a[:m], b[:m], *beyond), "uint32", name="fields32 beyond 255"),
+        row_case("bits", "fields64", (wide[:m], other[:m], *beyond), "uint64", name="fields64 beyond 255"),
         row_case("bits", "masks", (positions, lengths), "uint32"),
         row_case("bits", "counts", (a, wide), "uint32"),
         row_case("bits", "reversed64", (wide,), "uint64"),
@@ -146,8 +153,10 @@ def _conversions() -> list[Case]:
         row_case("convert", kernel, (inputs[kernel.split("_to_")[0]],), dtype) for kernel, dtype in _CONVERSIONS.items()
     ]
     pairs = values.float_pairs(512)
+    least = values.least_doubles(512)
     return [
         *cases,
+        row_case("convert", "double_to_float", (least,), "float32", name="double_to_float at the least normal"),
         row_case("convert", "packed", values.integer_triples(512, np.int32), "int32"),
         row_case("convert", "float_pairs", (inputs["float"], values.near_one(86, 512, np.float32, 10)), "uint32"),
         row_case("convert", "tensor_float", (pairs[1],), "uint32"),

@@ -62,10 +62,28 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class Sampled:
+    """A texture over an image, of one channel or with the channels last; `options` are `cuda.Texture`'s."""
+
+    image: Array
+    options: tuple[tuple[str, Any], ...]
+
+    def texture(self) -> cuda.Texture:
+        """Return a texture over a copy of the image."""
+        flat = self.image.reshape(self.image.shape[0], -1)
+        rows = cuda.empty_pitched(flat.shape, flat.dtype).copy_from(flat)
+        channels = self.image.shape[2:]
+        if channels:
+            strides = (rows.pitch, channels[0] * flat.itemsize, flat.itemsize)
+            rows = cuda.DeviceArray.borrow(rows.pointer, self.image.shape, flat.dtype, strides=strides, owner=rows)
+        return cuda.Texture(rows, **dict(self.options))
+
+
+@dataclass(frozen=True)
 class Case:
     """One launch: `kernel` of the file `kernels/<group>.cu`, with arguments in order.
 
-    An argument is an input array, an `Out`, a `Scratch` or a scalar.
+    An argument is an input array, an `Out`, a `Scratch`, a `Sampled` image or a scalar.
     """
 
     group: str
@@ -96,6 +114,9 @@ class Case:
                 argument = argument.before()
             elif isinstance(argument, Scratch):
                 argument = argument.initial
+            elif isinstance(argument, Sampled):
+                checksum = zlib.crc32(repr(argument.options).encode(), checksum)
+                argument = argument.image
             checksum = zlib.crc32(np.ascontiguousarray(argument).tobytes(), checksum)
         return checksum
 
@@ -144,6 +165,8 @@ def launch(kernel: cuda.Kernel, case: Case) -> dict[str, Array]:
             argument = device
         elif isinstance(argument, Scratch):
             argument = cuda.to_device(argument.initial)
+        elif isinstance(argument, Sampled):
+            argument = argument.texture()
         elif isinstance(argument, np.ndarray):
             argument = cuda.to_device(argument)
         arguments.append(argument)

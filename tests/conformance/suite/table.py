@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import arithmetic, behaviour, libraries
+from . import arithmetic, behaviour, libraries, sampling
 from .frame import Case
 
-CONFORMANCE: tuple[Case, ...] = (*arithmetic.cases(), *behaviour.cases())
+CONFORMANCE: tuple[Case, ...] = (*arithmetic.cases(), *behaviour.cases(), *sampling.cases())
 LIBRARIES: tuple[Case, ...] = tuple(libraries.cases())
 
 

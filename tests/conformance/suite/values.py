@@ -145,6 +145,34 @@ def _hard_triples(n: int, dtype: Any, seed: int) -> list[Array]:
     return [(one + nudge) * half_unit, one - nudge, c]
 
 
+def least_triples(n: int, seed: int = 101) -> tuple[Array, ...]:
+    """Return n operands of single precision whose a * b + c lies about the least normal number, 2^-126.
+
+    There flushing must decide whether a result is subnormal before or after it is rounded; some operands are
+    subnormal themselves, and some sums cancel down to it.
+    """
+    least, unit = 2.0**-126, 2.0**-149
+    a = np.abs(near_one(seed, n, np.float32, 3)).astype(np.float64) * 2.0**-63
+    # The product is the wanted result less c, to within its rounding.
+    wanted = least + (below(seed + 1, n, 33, np.int64) - 16) * unit / 8
+    c = np.array([0.0, least, -least, unit, -unit, 2 * least, -2 * least, least - unit, unit - least])
+    c = np.resize(c, n)
+    b = (wanted - c) / a
+    some = slice(0, n, 7)
+    a[some], b[some] = least - unit * below(seed + 2, n, 5, np.int64)[some], 1.0
+    signs = np.where(below(seed + 3, n, 2, np.int64) == 0, 1.0, -1.0)
+    return a.astype(np.float32), (signs * b).astype(np.float32), (signs * c).astype(np.float32)
+
+
+def least_doubles(n: int, seed: int = 105) -> Array:
+    """Return n doubles about a float's least normal number: between neighbouring floats, and at a quarter of a step."""
+    unit = 2.0**-149
+    near = 2.0**-126 + (below(seed, n, 65, np.int64) - 32) * unit / 8
+    tiny = (below(seed + 1, n, 65, np.int64) - 32) * unit / 8
+    values = np.where(below(seed + 2, n, 4, np.int64) == 0, tiny, near)
+    return np.where(below(seed + 3, n, 2, np.int64) == 0, values, -values)
+
+
 def half_triples(n: int, table: Array, seed: int = 31) -> tuple[Array, ...]:
     """Return n triples of 16-bit floats as their bits: special ones crossed in pairs, then any bits."""
     a, b = crossed(table, table)

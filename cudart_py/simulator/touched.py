@@ -1,4 +1,4 @@
-"""Find the 4-byte words that an access touches, as a slice where lanes lie side by side."""
+"""Find the pieces of memory that an access touches, as a slice where lanes lie side by side."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ if TYPE_CHECKING:
     from .ptx.addresses import Address
     from .ptx.groups import Group
 
-__all__ = ["TouchedWords"]
+__all__ = ["Touched"]
 
 Array = NDArray[Any]
 ndarray = np.ndarray
 
 
-class TouchedWords:
-    """Hold the words of one access by all lanes of a group, or by those at `positions`.
+class Touched:
+    """Hold the pieces that one access by all lanes of a group, or by those at `positions`, touches.
 
-    `index` is a slice or an array over the words, each lane's `each` words side by side; `alone` says that no two
-    lanes share one. `origin` is the place of word 0.
+    `index` is a slice or an array over pieces of ``1 << shift`` bytes, each lane's `each` pieces side by side; `alone`
+    says that no two lanes share one. `origin` is the place of piece 0.
     """
 
     __slots__ = ("_positions", "alone", "each", "group", "index", "lanes")
 
     def __init__(
-        self, group: Group, address: Address, offset: int, size: int, origin: int, positions: Array | None
+        self, group: Group, address: Address, offset: int, size: int, origin: int, positions: Array | None, shift: int
     ) -> None:
         self.group = group
         self._positions = positions
-        self.each = max(1, size // 4)
+        self.each = max(1, size >> shift)
         self.lanes = group.n if positions is None else len(positions)
         places = address.places
-        start = address.run_start(size) if size >= 4 else -1
+        start = address.run_start(size) if size >> shift else -1
         self.alone = start >= 0
         self.index: Any
         if start >= 0:
-            first = (start + offset - origin) >> 2
+            first = (start + offset - origin) >> shift
             self.index = slice(first, first + self.lanes * self.each)
             return
-        words = (places + (offset - origin)) >> 2
-        if words.__class__ is not ndarray:
-            # All lanes touch the same words: one of each will do for looking, and writing finds the last lane.
-            words = np.full(self.lanes, words)
-        self.index = words if self.each == 1 else (words[:, None] + np.arange(self.each)).reshape(-1)
+        pieces = (places + (offset - origin)) >> shift
+        if pieces.__class__ is not ndarray:
+            # All lanes touch the same ones: one of each will do for looking, and writing finds the last lane.
+            pieces = np.full(self.lanes, pieces)
+        self.index = pieces if self.each == 1 else (pieces[:, None] + np.arange(self.each)).reshape(-1)
 
     def records(self, time: int) -> Array:
-        """Give the record of each word: the thread and the time."""
+        """Give the record of each piece: the thread and the time."""
         notes = self.group.notes
         if notes is None:
             notes = self.group.notes = {}
@@ -64,7 +64,7 @@ class TouchedWords:
             threads = threads.reshape(-1, self.each)[self._positions].reshape(-1)
         return threads + time
 
-    def position(self, word: int) -> int:
-        """Give the position in the group of the lane that a word of `index` belongs to."""
-        lane = word // self.each
+    def position(self, piece: int) -> int:
+        """Give the position in the group of the lane that a piece of `index` belongs to."""
+        lane = piece // self.each
         return lane if self._positions is None else int(self._positions[lane])

@@ -1,0 +1,64 @@
+"""Reports of the checks: what an access did and where, told once for each place in the code of a launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .findings import put_finding
+
+if TYPE_CHECKING:
+    from .ptx.addresses import Address
+    from .ptx.groups import Group
+    from .ptx.instructions import Instruction
+    from .ptx.launch import Launched
+    from .touched import Touched
+
+__all__ = ["Reports"]
+
+ndarray = np.ndarray
+
+
+class Reports:
+    """Put findings of one launch into words."""
+
+    def __init__(self, launched: Launched) -> None:
+        self._launched = launched
+        self._found: set[tuple[str, int]] = set()
+
+    def known(self, kind: str, site: Instruction) -> bool:
+        """Tell whether a kind of mistake has been reported for an instruction."""
+        return (kind, id(site)) in self._found
+
+    def put(self, kind: str, site: Instruction, group: Group, position: int, what: str) -> None:
+        """Report a mistake at an instruction, unless that was done before."""
+        if not self.known(kind, site):
+            self._found.add((kind, id(site)))
+            put_finding(self._launched.located(what, site, group, position))
+
+    def where(self, site: Instruction) -> str:
+        """Give an instruction's file and line."""
+        return self._launched.launch.entry.module.source(site.file, site.line)
+
+    def access(self, kind: str, touched: Touched, piece: int, address: Address, offset: int, size: int) -> str:
+        """Say what the access of a piece's lane does, and where."""
+        verb = {"ld": "reads", "st": "writes"}.get(kind, "updates")
+        amount = "1 byte" if size == 1 else f"{size} bytes"
+        return f"{verb} {amount} of {self.place(touched, piece, address, offset)}"
+
+    def place(self, touched: Touched, piece: int, address: Address, offset: int) -> str:
+        """Say where the access of a piece's lane begins."""
+        places, chunk = address.places, touched.group.chunk
+        lane = piece // touched.each
+        place = int(places[lane] if places.__class__ is ndarray else places) + offset
+        space = address.space
+        if space.size is None:
+            memory = self._launched.memory
+            seen = place + memory.base
+            where = f"{seen:#x} ({memory.describe(seen)})"
+        elif space.name == "shared":
+            where = self._launched.shared_place(place % max(chunk.shared_stride, 1))
+        else:
+            where = f"{place % max(chunk.local_stride, 1):#x}"
+        return f"{space.name} memory at {where}"

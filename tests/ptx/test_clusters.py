@@ -1,0 +1,116 @@
+"""Blocks of a cluster wait for one another and read, write and update one another's shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.checks import Checks
+from cudart_py.simulator.findings import pending
+from cudart_py.simulator.ptx import Fault, UnsupportedError
+from tests.ptx.machine import Kernels
+
+SOURCE = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void rotate(int* out, const int* in) {
+    __shared__ int s[64];
+    cg::cluster_group cluster = cg::this_cluster();
+    s[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    cluster.sync();
+    int* next = cluster.map_shared_rank(s, (cluster.block_rank() + 1) % cluster.num_blocks());
+    out[blockIdx.x * 64 + threadIdx.x] = next[63 - threadIdx.x];
+    cluster.sync();
+}
+extern "C" __global__ void histogram(int* out, const int* in, int n) {
+    __shared__ int bins[32];
+    cg::cluster_group cluster = cg::this_cluster();
+    if (threadIdx.x < 32) bins[threadIdx.x] = 0;
+    cluster.sync();
+    int bin = in[blockIdx.x * 64 + threadIdx.x];
+    atomicAdd(cluster.map_shared_rank(bins, bin / 32) + bin % 32, 1);
+    cluster.sync();
+    if (threadIdx.x < 32) out[blockIdx.x * 32 + threadIdx.x] = bins[threadIdx.x];
+}
+extern "C" __global__ void ranks(int* out) {
+    __shared__ int s[64];
+    cg::cluster_group cluster = cg::this_cluster();
+    out[blockIdx.x * 64 + threadIdx.x] =
+        cluster.query_shared_rank(cluster.map_shared_rank(s, threadIdx.x % cluster.num_blocks())) * 100 +
+        cluster.query_shared_rank(s);
+}
+extern "C" __global__ void without_sync(int* out, const int* in) {
+    __shared__ int s[64];
+    cg::cluster_group cluster = cg::this_cluster();
+    s[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = *cluster.map_shared_rank(s + threadIdx.x, cluster.block_rank() ^ 1);
+}
+extern "C" __global__ void beyond(int* out, int n) {
+    __shared__ int s[64];
+    cg::cluster_group cluster = cg::this_cluster();
+    s[threadIdx.x] = 1;
+    cluster.sync();
+    out[threadIdx.x] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[threadIdx.x + n];
+    cluster.sync();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return Kernels(SOURCE)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_a_block_reads_the_next_ones_shared_memory(kernels: Kernels, size: int) -> None:
+    blocks = 1600
+    values = np.arange(blocks * 64, dtype=np.int32)
+    out = kernels.zeros(blocks * 64)
+    kernels.launch("rotate", blocks, 64, out, kernels.put(values), cluster=(size, 1, 1))
+    expected = np.roll(values.reshape(-1, size, 64), -1, axis=1)[:, :, ::-1]
+    np.testing.assert_array_equal(kernels.get(out, blocks * 64), expected.reshape(-1))
+
+
+def test_atomics_reach_every_block_of_the_cluster(kernels: Kernels) -> None:
+    bins = np.random.default_rng(3).integers(0, 128, (6, 256)).astype(np.int32)
+    out = kernels.zeros(6 * 128)
+    kernels.launch("histogram", 24, 64, out, kernels.put(bins), 0, cluster=(4, 1, 1))
+    expected = [np.bincount(row, minlength=128) for row in bins]
+    np.testing.assert_array_equal(kernels.get(out, 6 * 128).reshape(6, 128), expected)
+
+
+def test_an_address_tells_the_rank_of_its_block(kernels: Kernels) -> None:
+    out = kernels.zeros(8 * 64)
+    kernels.launch("ranks", 8, 64, out, cluster=(4, 1, 1))
+    mapped, own = np.arange(64) % 4, np.arange(8)[:, None] % 4
+    np.testing.assert_array_equal(kernels.get(out, 8 * 64).reshape(8, 64), mapped * 100 + own)
+
+
+def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels: Kernels) -> None:
+    out, values = kernels.zeros(64 * 16), kernels.zeros(64 * 16)
+    kernels.launch("rotate", (2, 8, 1), 64, out, values, cluster=(2, 2, 1))
+    with pytest.raises(UnsupportedError, match="whose blocks aren't neighbours"):
+        kernels.launch("rotate", (4, 4, 1), 64, out, values, cluster=(2, 2, 1))
+
+
+def test_beyond_another_blocks_shared_memory_is_out_of_bounds(kernels: Kernels) -> None:
+    with pytest.raises(Fault, match="0 bytes past the end of the block's 256 bytes of shared memory") as caught:
+        kernels.launch("beyond", 2, 64, kernels.zeros(64), 1, cluster=(2, 1, 1))
+    assert "thread (63, 0, 0)" in caught.value.report
+
+
+def test_a_clusters_barrier_orders_its_blocks(kernels: Kernels) -> None:
+    pending.clear()
+    out = kernels.zeros(64 * 8)
+    kernels.launch("rotate", 8, 64, out, kernels.zeros(64 * 8), cluster=(4, 1, 1), observer=Checks())
+    kernels.launch("histogram", 8, 64, out, kernels.zeros(64 * 8), 0, cluster=(4, 1, 1), observer=Checks())
+    assert not pending
+
+
+def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels: Kernels) -> None:
+    pending.clear()
+    kernels.launch("without_sync", 2, 64, kernels.zeros(64), kernels.zeros(64), cluster=(2, 1, 1), observer=Checks())
+    texts = "\n".join(pending)
+    pending.clear()
+    assert "race: it reads 4 bytes of shared memory" in texts

@@ -1,0 +1,68 @@
+"""Clusters: their blocks wait for one another, and read and update one another's shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+KERNELS = """
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void rotate(int *out, const int *in) {
+    __shared__ int s[64];
+    cg::cluster_group cluster = cg::this_cluster();
+    s[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    cluster.sync();
+    int *next = cluster.map_shared_rank(s, (cluster.block_rank() + 1) % cluster.num_blocks());
+    out[blockIdx.x * 64 + threadIdx.x] = next[63 - threadIdx.x];
+    cluster.sync();
+}
+// Each block has a part of the bins, and all count in all of them.
+extern "C" __global__ void histogram(int *out, const int *in) {
+    __shared__ int bins[32];
+    cg::cluster_group cluster = cg::this_cluster();
+    if (threadIdx.x < 32) bins[threadIdx.x] = 0;
+    cluster.sync();
+    int bin = in[blockIdx.x * 64 + threadIdx.x];
+    atomicAdd(cluster.map_shared_rank(bins, bin / 32) + bin % 32, 1);
+    cluster.sync();
+    if (threadIdx.x < 32) out[blockIdx.x * 32 + threadIdx.x] = bins[threadIdx.x];
+}
+extern "C" __global__ void ranks(int *out) {
+    __shared__ int s[64];
+    cg::cluster_group cluster = cg::this_cluster();
+    out[blockIdx.x * 64 + threadIdx.x] =
+        cluster.query_shared_rank(cluster.map_shared_rank(s, threadIdx.x % cluster.num_blocks())) * 100 +
+        cluster.query_shared_rank(s);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with cuda.Device(0):
+        return cuda.compile(KERNELS)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_a_block_reads_the_next_ones_shared_memory(device, kernels, rng, size):
+    values = rng.integers(0, 1000, 64 * 64, np.int32)
+    out = cuda.zeros(values.size, np.int32)
+    kernels["rotate"].launch(64, 64, cluster=size)(out, cuda.to_device(values))
+    expected = np.roll(values.reshape(-1, size, 64), -1, axis=1)[:, :, ::-1]
+    np.testing.assert_array_equal(out.to_host(), expected.reshape(-1))
+
+
+def test_atomics_reach_every_block_of_the_cluster(device, kernels, rng):
+    bins = rng.integers(0, 128, (6, 256), np.int32)
+    out = cuda.zeros((6, 128), np.int32)
+    kernels["histogram"].launch(24, 64, cluster=4)(out, cuda.to_device(bins))
+    np.testing.assert_array_equal(out.to_host(), [np.bincount(row, minlength=128) for row in bins])
+
+
+def test_an_address_tells_the_rank_of_its_block(device, kernels):
+    out = cuda.zeros((8, 64), np.int32)
+    kernels["ranks"].launch(8, 64, cluster=4)(out)
+    np.testing.assert_array_equal(out.to_host(), np.arange(64) % 4 * 100 + np.arange(8)[:, None] % 4)
