@@ -15,8 +15,9 @@ from .debugging import state as launched
 
 __all__ = ["Handle", "close_postponed", "generation", "in_host_function", "note_closed", "postponed"]
 
-# Changed by every close, so that who checked his arguments once knows when to check again.
-generation = 0
+# Another object after every close, so that who checked his arguments once knows when to check again. No number: where
+# threads run at once, adding to one could bring an earlier one back.
+generation = object()
 # The threads that run a host function just now, which must not call the driver, and what was dropped there.
 in_host_function: set[int] = set()
 postponed: deque[Handle] = deque()
@@ -34,8 +35,7 @@ def _note_exit() -> None:
 def note_closed() -> None:
     """Change `generation`, after something was closed."""
     global generation
-    # Two threads may add one together: who sees the sum then sees what both have closed before.
-    generation += 1
+    generation = object()
     launched.last = None
 
 
@@ -80,13 +80,14 @@ class Handle:
         if value is None:
             return
         try:
-            # Of several threads that close one handle at once, one succeeds: a lock would take four times as long.
+            # Of several threads that close one handle at once, one succeeds, by the interpreter's lock: one of ours
+            # would take four times as long.
             owned = self._owned
             del self._owned
         except AttributeError:
             return
         self._value = None
-        generation += 1
+        generation = object()
         launched.last = None
         if owned:
             self._release(value)

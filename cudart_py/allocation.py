@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import errors
@@ -10,7 +11,7 @@ from ._lifetime import Handle
 from .capture import captures, defer, refuse
 from .device import Device, activated, current_device
 from .device import _thread as this_thread
-from .stream import Stream, legacy_default
+from .stream import Stream, legacy_default, per_thread_default, stream_handle
 
 if TYPE_CHECKING:
     from .pools import MemoryPool
@@ -45,14 +46,23 @@ class PoolAllocation(Allocation):
     Made with cuMemAllocAsync or cuMemAllocFromPoolAsync, given back with cuMemFreeAsync.
     """
 
-    __slots__ = ("_pool",)
+    __slots__ = ("_pool", "_thread")
+
+    # Where the stream is the per-thread default one, whose: to every other thread its handle is another stream.
+    _thread: int
 
     def __init__(self, nbytes: int, stream: Stream, pool: MemoryPool | None = None) -> None:
         self._value = None
         self._owned = True
-        device = stream._device
+        try:
+            device = stream._device
+        except AttributeError:
+            stream_handle(stream)  # raises for what is no stream
+            raise
         if device is None:
             device = current_device()
+            if stream is per_thread_default:
+                self._thread = threading.get_ident()
         self.device = self.home = device
         self.nbytes = nbytes
         self.stream = stream
@@ -66,14 +76,19 @@ class PoolAllocation(Allocation):
         native = stream._queue
         if native is None:
             native = stream.native
-        if pool is None and this_thread.device is device:
-            status, value = raw.cuMemAllocAsync(nbytes, native)
-        else:
-            with activated(device):
-                if pool is None:
-                    status, value = raw.cuMemAllocAsync(nbytes, native)
-                else:
-                    status, value = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
+        try:
+            if pool is None and this_thread.device is device:
+                status, value = raw.cuMemAllocAsync(nbytes, native)
+            else:
+                with activated(device):
+                    if pool is None:
+                        status, value = raw.cuMemAllocAsync(nbytes, native)
+                    else:
+                        status, value = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
+        except OverflowError:  # no size_t holds so many bytes
+            from cuda.bindings.driver import CUresult
+
+            status, value = CUresult.CUDA_ERROR_OUT_OF_MEMORY, None
         if status:
             raise self._failure(status, pool)
         self._value = value
@@ -88,12 +103,22 @@ class PoolAllocation(Allocation):
     def _release(self, value: Any) -> None:
         self.home = False
         native = self.stream._queue
-        if native is None or captures or not self.nbytes or this_thread.device is not self.device:
+        if (
+            native is None
+            or captures
+            or not self.nbytes
+            or this_thread.device is not self.device
+            or self.stream is per_thread_default
+        ):
             self._release_carefully(value)
             return
         (status,) = raw.cuMemFreeAsync(value, native)
         if status:
             raise errors.failure(status, "cuMemFreeAsync")
+
+    def _made_elsewhere(self) -> bool:
+        """Tell whether another thread allocated the memory, in its per-thread default stream."""
+        return getattr(self, "_thread", None) not in (None, threading.get_ident())
 
     def _release_carefully(self, value: Any) -> None:
         """Free the memory whatever is current, captured or closed."""
@@ -104,8 +129,8 @@ class PoolAllocation(Allocation):
         if captures and defer(stream._value or 0, lambda: self._release_carefully(value)):
             return
         with activated(self.device):
-            if stream.closed:
-                # The stream that would order this free is gone: wait for everything instead.
+            if stream.closed or (stream is per_thread_default and self._made_elsewhere()):
+                # The stream that would order this free is gone or out of reach: wait for everything instead.
                 api.cuCtxSynchronize()
                 api.cuMemFreeAsync(value, legacy_default.handle)
             else:

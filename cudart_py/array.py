@@ -15,7 +15,7 @@ from . import _shapes
 from ._lifetime import note_closed
 from .allocation import Allocation, BorrowedAllocation, PitchedAllocation, PoolAllocation
 from .device import Device, activated, current_device
-from .stream import Stream, legacy_default
+from .stream import Stream, legacy_default, stream_handle
 
 if TYPE_CHECKING:
     from .pools import MemoryPool
@@ -292,7 +292,7 @@ class DeviceArray:
             note_closed()
             return
         if stream is not None and not self.closed:
-            stream.handle  # noqa: B018  # a closed stream is refused before anything changes
+            stream_handle(stream)  # what is no open stream is refused before anything changes
             self._allocation.stream = stream
         self._allocation.close()
 

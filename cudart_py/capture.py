@@ -29,6 +29,7 @@ __all__ = [
     "note_wait",
     "refuse",
     "relaxed",
+    "with_owners",
 ]
 
 _LEGACY = 1
@@ -36,7 +37,7 @@ _PER_THREAD = 2
 
 
 class Held(NamedTuple):
-    """What one piece of captured work uses: its kernel, copy or fill by name, and the objects."""
+    """What one piece of captured work uses: its kernel, copy or fill by name, the objects, and what those live in."""
 
     what: str
     objects: tuple[Any, ...]
@@ -44,13 +45,24 @@ class Held(NamedTuple):
     def check(self) -> None:
         """Raise ValueError if one of the objects was closed by hand."""
         for position, thing in enumerate(self.objects):
-            if getattr(thing, "closed", False):
-                raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
+            if not getattr(thing, "closed", False):
+                continue
+            if hasattr(thing, "mapped"):  # host memory, which stands behind the arguments
+                raise ValueError(f"{self.what}: the page-locked or managed memory of an argument is closed")
+            raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
 
 
 def _noun(thing: Any) -> str:
     name = type(thing).__name__
     return "array" if name in ("DeviceArray", "ndarray") else name.lower()
+
+
+def with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Add the page-locked or managed memory of the host arrays among the arguments, which says when it is closed."""
+    from .host_memory import pinned_owner
+
+    owners = [pinned_owner(thing) for thing in arguments if isinstance(thing, np.ndarray)]
+    return (*arguments, *(owner for owner in owners if owner is not None)) if owners else arguments
 
 
 class Capture:
@@ -137,9 +149,10 @@ def hold_copy(handle: int, dst: Any, src: Any) -> None:
 def defer(handle: int, action: Callable[[], None]) -> bool:
     """Put off what must not become part of a graph, such as a free; tell whether there is a capture.
 
-    The legacy stream is no part of any, but work in it would spoil the captures of blocking streams.
+    The legacy stream is no part of any, but work in it would spoil the captures of blocking streams, and so would the
+    synchronisation that stands for the order of a closed stream, whose handle is 0 here.
     """
-    capture = next(iter(list(captures.values())), None) if handle == _LEGACY else find(handle)
+    capture = next(iter(list(captures.values())), None) if handle in (0, _LEGACY) else find(handle)
     if capture is None:
         return False
     capture.later(action)

@@ -56,11 +56,13 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     # device and outside of captures. What is different lacks an attribute, or is seen not to be so.
     if stream is not None and (whole := _whole_at(id(src))):
         array: Any = dst
+        host: Any = src
         try:
             native, (address, nbytes) = stream._queue, whole
             if (
                 nbytes == array._flat
-                and src.dtype is array.dtype
+                and host.dtype is array.dtype
+                and host.flags.c_contiguous
                 and native is not None
                 and stream._device is array._allocation.home
                 and not captures

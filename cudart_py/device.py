@@ -279,6 +279,8 @@ _thread = _Thread()
 def _after_fork() -> None:
     # Nothing that was current may be used in the child, and every call that finds no device asks why.
     _thread.device = None
+    _thread.stack[:] = [None] * len(_thread.stack)
+    debugging.state.last = None
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -12,7 +12,7 @@ from ._lifetime import Handle
 from .capture import captures, note_recorded
 from .device import Device, activated, current_device
 from .device import _thread as this_thread
-from .stream import Stream, finished, legacy_default
+from .stream import Stream, finished, legacy_default, stream_handle
 
 __all__ = ["Event", "Timer", "timed"]
 
@@ -66,7 +66,11 @@ class Event(Handle):
     def record(self, stream: Stream | None = None) -> Event:
         """Put the mark behind the stream's work so far and return the event (cuEventRecord)."""
         stream = legacy_default if stream is None else stream
-        native = stream._queue
+        try:
+            native = stream._queue
+        except AttributeError:
+            stream_handle(stream)  # raises for what is no stream
+            raise
         if self._value is None or native is None:
             self.handle  # noqa: B018  # raises when closed
             native = stream.native
@@ -85,7 +89,8 @@ class Event(Handle):
 
     def synchronize(self) -> None:
         """Let the host wait until the work before the mark has finished (cuEventSynchronize)."""
-        (status,) = raw.cuEventSynchronize(self.native)
+        with activated(self._device):
+            (status,) = raw.cuEventSynchronize(self.native)
         if status:
             raise errors.failure(status, "cuEventSynchronize")
 

@@ -152,7 +152,7 @@ class ExecutableGraph(Handle):
         self._device = graph.device
         self._nodes = graph.node_count
         self._held = graph._held
-        self._checked = -1
+        self._checked: object = None
         self._record = debugging.GraphRecord(graph.device.ordinal, legacy_default.handle, self._nodes)
         with activated(graph.device):
             self._native = api.cuGraphInstantiate(graph.handle, 0)
@@ -175,7 +175,7 @@ class ExecutableGraph(Handle):
         """
         stream = legacy_default if stream is None else stream
         native = stream._queue
-        if self._checked != _lifetime.generation:
+        if self._checked is not _lifetime.generation:
             self._check()
         if native is None:
             native = stream.native
@@ -209,14 +209,16 @@ class ExecutableGraph(Handle):
     def _settle(self, status: Any, stream: Stream) -> None:
         if status:
             raise errors.failure(status, "cuGraphLaunch", f"The launch was {self._record}")
-        if captures:
-            if hold(stream.handle, "a graph", (self,)):
-                return
-        elif not _debug.enabled:
-            _debug.last = self._record
+        if captures and hold(stream.handle, "a graph", (self,)):
+            return
         _log.append(self._record)
         if _debug.enabled:
             debugging.wait_for(self._record, self._device)
+            return
+        _debug.last = self._record
+        # What another thread began meanwhile must be seen at the next launch.
+        if captures or _debug.enabled:
+            _debug.last = None
 
     def upload(self, stream: Stream | None = None) -> None:
         """Prepare the first launch in a stream, so that it costs no more than later ones (cuGraphUpload)."""
@@ -238,7 +240,7 @@ class ExecutableGraph(Handle):
             reason = getattr(result[1], "result", None) if len(result) > 1 else None
             raise errors.failure(result[0], "cuGraphExecUpdate", reason.name if reason is not None else "")
         self._held = graph._held
-        self._checked = -1
+        self._checked = None
 
     def _release(self, value: Any) -> None:
         with activated(self._device):

@@ -193,7 +193,8 @@ class Kernel:
         where = legacy_default if stream is None else stream
         if not isinstance(where, Stream):
             raise TypeError(f"{self.name}: stream is a cudart_py Stream or None, not {type(stream).__name__}")
-        if where.device is not self.device:
+        # The default streams are those of the kernel's own device, whatever is current.
+        if where._device is not None and where._device is not self.device:
             raise ValueError(
                 f"{self.name} is loaded on device {self.device.ordinal}, and the stream belongs to "
                 f"device {where.device.ordinal}"

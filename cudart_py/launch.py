@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _lifetime, debugging, errors
 from ._driver import raw
-from .capture import Held, captures, hold
+from .capture import Held, captures, hold, with_owners
 from .device import _thread as this_thread
 from .device import activated
 from .packing import MISSING, specialized
@@ -135,7 +135,7 @@ class Prepared:
         self.attributed = config is not None
         # The device on which a launch needs nothing but cuLaunchKernel; False, which no thread has, with attributes.
         self.home = False if self.attributed else self.device
-        self.checked = -1
+        self.checked: object = None
         # The bindings take handle objects faster than ints, which they would turn into such first.
         function = enums.CUfunction(kernel.handle)
         self._arguments: tuple[Any, ...] = (
@@ -171,7 +171,7 @@ class Prepared:
         if status:
             call = "cuLaunchKernelEx" if self.attributed else "cuLaunchKernel"
             raise errors.failure(status, call, f"The launch was {record}")
-        if captures and hold(self.stream, self.kernel.name, (*arguments, self.module)):
+        if captures and hold(self.stream, self.kernel.name, (*with_owners(arguments), self.module)):
             return
         _log.append(record)
         if _debug.enabled:
@@ -232,7 +232,7 @@ def __call__(self, {parameters}/, *more):
         plain = False
     if more or not plain:
         pack(call[0], given({arguments}*more))
-    if prepared.checked != lifetime.generation or self.stream._value is None:
+    if prepared.checked is not lifetime.generation or self.stream._value is None:
         prepared.check(self.stream)
     if this_thread.device is prepared.home:
         (status,) = raw.cuLaunchKernel(*call[1])
@@ -283,9 +283,9 @@ class BoundLaunch:
         # closed since, there is no capture and no debug mode.
         self._home, self._record = self._prepared.home, self._prepared.record._replace()
         self._start = raw.cuLaunchKernel
-        self._arguments = arguments
+        self._arguments = with_owners(arguments)
         self._buffer, self._call = self._prepared.make_call()
-        self._checked = -1
+        self._checked: object = None
         self._prepared.kernel.pack(self._buffer, arguments)
 
     @property
@@ -305,7 +305,7 @@ class BoundLaunch:
     def _launch_carefully(self) -> None:
         """Launch after something else happened: a close, a launch, a synchronisation, a change of the device."""
         generation = _lifetime.generation
-        if self._checked != generation:
+        if self._checked is not generation:
             Held(self._prepared.kernel.name, self._arguments).check()
             self._prepared.check(self._launch.stream)
             self._checked = generation
@@ -315,6 +315,6 @@ class BoundLaunch:
             return
         _log.append(self._record)
         _debug.last = self._record
-        # What another thread closed meanwhile must be seen at the next call.
-        if generation != _lifetime.generation:
+        # What another thread closed or began meanwhile must be seen at the next call.
+        if generation is not _lifetime.generation or captures or _debug.enabled:
             _debug.last = None

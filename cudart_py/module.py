@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from .image import CompiledImage
 from .signature import Parameter, Signature
 
 if TYPE_CHECKING:
+    from .allocation import Allocation
     from .kernel import Kernel
 
 __all__ = ["Module", "compile", "link", "load"]
@@ -32,7 +34,7 @@ class Module(Handle):
     its name in the image. Unloaded when it is closed or the last of its kernels is gone.
     """
 
-    __slots__ = ("_compiled", "_device", "_entries", "_kernels")
+    __slots__ = ("_compiled", "_device", "_entries", "_kernels", "_symbols")
 
     def __init__(self, image: bytes, compiled: CompiledImage | None = None) -> None:
         self._value = None
@@ -40,6 +42,7 @@ class Module(Handle):
         self._device = current_device()
         self._compiled = compiled
         self._kernels: dict[str, Kernel] = {}
+        self._symbols: weakref.WeakSet[Allocation] = weakref.WeakSet()
         self._value = int(api.cuModuleLoadData(image))
         try:
             self._entries = frozenset(self._entry_names())
@@ -140,7 +143,9 @@ class Module(Handle):
         sizes = (nbytes // kind.itemsize,) if shape is None else _shapes.as_shape(shape)
         if math.prod(sizes) * kind.itemsize != nbytes:
             raise ValueError(f"{name} has {nbytes} bytes, which is not a shape {sizes} of {kind}")
-        return DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
+        array = DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
+        self._symbols.add(array._allocation)
+        return array
 
     def _no_symbol(self, name: str, symbols: Sequence[str]) -> str:
         if symbols:
@@ -155,6 +160,8 @@ class Module(Handle):
     def close(self) -> None:
         """Unload the code; its kernels and variables may not be used after. A second call does nothing."""
         self._kernels.clear()
+        for memory in tuple(self._symbols):
+            memory.close()
         super().close()
 
     def __repr__(self) -> str:

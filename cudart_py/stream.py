@@ -156,7 +156,11 @@ class Stream(Handle):
                 event.record(other)
                 self.wait(event)
             return
-        if not other._recorded:
+        try:
+            recorded = other._recorded
+        except AttributeError:
+            raise TypeError(f"a stream waits for an Event or a Stream, not {type(other).__name__}") from None
+        if not recorded:
             raise errors.EventNotRecordedError("cannot wait for an event that was never recorded")
         native, device = self._queue, self._device
         if native is not None and device is not None and other._value is not None and this_thread.device is device:
@@ -217,8 +221,11 @@ class Stream(Handle):
 
     def close(self) -> None:
         """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy)."""
-        super().close()
-        self._queue = None
+        try:
+            super().close()
+        finally:
+            # Destroying it may report what went wrong in it, and it is gone all the same.
+            self._queue = None
 
     def _release(self, value: Any) -> None:
         api.cuStreamDestroy(value)

@@ -176,3 +176,16 @@ def test_any_memcpy2d_window_equals_numpys_assignment(to_shape, from_shape, data
         dst = b if direction[1] == "h" else cuda.empty_pitched(b.shape, dtype).copy_from(b)
         cuda.memcpy2d(dst, src, (rows, columns), dst_start=to, src_start=source)
         np.testing.assert_array_equal(dst if direction[1] == "h" else dst.to_host(), expected)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of NumPy's, for what the test does
+def test_pinned_memory_whose_strides_were_changed_is_copied_as_it_is(device):
+    host = cuda.pinned_empty((4, 4), np.float32)
+    host[:] = np.arange(16).reshape(4, 4)
+    host.strides = host.strides[::-1]
+    array, stream = cuda.zeros((4, 4), np.float32), cuda.Stream()
+    try:
+        cuda.memcpy(array, host, stream=stream)
+    except ValueError:
+        return  # refused
+    np.testing.assert_array_equal(array.to_host(stream=stream), host)

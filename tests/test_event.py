@@ -58,3 +58,17 @@ def test_use_after_close(device):
     event.close()
     with pytest.raises(ValueError, match="Event is closed"):
         event.record()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda stream, event, array: event.record(5),
+        lambda stream, event, array: stream.wait(5),
+        lambda stream, event, array: cuda.empty(4, stream=5),
+        lambda stream, event, array: array.close(stream=5),
+    ],
+)
+def test_what_is_no_stream_is_said_so(device, use):
+    with pytest.raises(TypeError, match=r"stream.*not int"):
+        use(cuda.Stream(), cuda.Event(), cuda.zeros(3))

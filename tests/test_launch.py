@@ -266,3 +266,25 @@ def test_a_lost_context_is_reported_as_such_by_every_later_call(python):
         "            print(type(error).__name__)\n"
     )
     assert python(program, CUDART_PY_DEBUG="").stdout.split() == ["IllegalAddressError"] * 2
+
+
+def test_a_bound_launch_notices_that_registered_memory_was_closed(device, module):
+    host = np.zeros(8, np.float32)
+    with cuda.register_host(host) as memory:
+        bound = module["saxpy"][1, 8].bind(1.0, host, host, 8)
+        bound()
+        device.synchronize()
+    assert memory.closed
+    with pytest.raises(ValueError, match="page-locked or managed memory of an argument is closed"):
+        bound()
+
+
+def test_a_kernel_launches_in_its_own_devices_default_stream(device, module):
+    """Whatever device is current when it is asked for, and whether or not it was asked for before."""
+    others = cuda.devices()[1:]
+    if not others:
+        pytest.skip("there is one device")
+    x = cuda.zeros(8, np.float32)
+    with others[0]:
+        module["saxpy"][1, 8](1.0, x, x, 8)
+    assert x.to_host().sum() == 0

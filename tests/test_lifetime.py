@@ -211,3 +211,39 @@ def test_handles_are_closed_once_by_threads_that_race(device, calls):
         for thread in threads:
             thread.join()
         assert calls["cuEventDestroy"] == 1
+
+
+def test_a_stream_whose_destruction_reports_an_error_is_closed_all_the_same(device, monkeypatch):
+    stream = cuda.Stream()
+    array = cuda.empty(4, stream=stream)
+
+    def failing(handle):
+        raise cuda.CudaError("planted", call="cuStreamDestroy")
+
+    monkeypatch.setitem(vars(_driver.api), "cuStreamDestroy", failing)
+    with pytest.raises(cuda.CudaError, match="planted"):
+        stream.close()
+    for use in (lambda: cuda.memset(array, 0, stream=stream), lambda: cuda.empty(3, stream=stream), stream.synchronize):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_an_array_freed_by_another_thread_than_its_per_thread_stream_waits_for_that(device, monkeypatch):
+    """To the other thread the handle would be its own stream, which knows nothing of the work."""
+    array = cuda.zeros(1000, stream=cuda.per_thread_default)
+    waited = []
+    synchronize = _driver.api.cuCtxSynchronize
+    monkeypatch.setitem(vars(_driver.api), "cuCtxSynchronize", lambda: (waited.append(1), synchronize())[1])
+    thread = threading.Thread(target=array.close)
+    thread.start()
+    thread.join()
+    assert waited == [1]
+    assert array.closed
+
+
+def test_the_variables_of_a_closed_module_are_closed(device):
+    module = cuda.compile("__device__ float kept[8]; __global__ void k(float *x) { *x = kept[0]; }")
+    kept, part = module.symbol("kept"), module.symbol("kept")[2:]
+    module.close()
+    assert kept.closed
+    assert part.closed
