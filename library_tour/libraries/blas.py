@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+import contextlib
 import itertools
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from .bindings import binding, failure
 from .dtypes import Kind
 from .handles import LibraryHandle, keep, library_handle, thread_cache
 
-__all__ = ["Factor", "compute_type", "gemm", "operation", "scalar"]
+__all__ = ["Factor", "check_number", "compute_type", "gemm", "operation", "scalar"]
 
 Scalar = float | complex
 
@@ -81,8 +83,11 @@ def gemm(
     for all (cublasGemmStridedBatchedEx). `op_a` and `op_b` are "N", "T" (transposed) or "C" (conjugate
     transposed). All have one dtype: float16, bfloat16 (`dtypes.bfloat16`), float32, float64, complex64 or
     complex128; halves are multiplied and added up in single precision and may go to a float32 `out`.
-    `compute="tf32"` rounds inputs of single precision to TF32, for tensor cores. Products that come again, with the
-    same operands in the same stream, are launched as a graph, which costs the host less.
+    `compute="tf32"` rounds inputs of single precision to TF32, for tensor cores.
+
+    Products that come again, with the same operands in the same stream, are launched as a graph, which costs the host
+    less; an access policy of the stream does not reach into it. Captured products work in a workspace of their stream,
+    where their graph is to be launched: see `docs/libraries.md`.
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
@@ -92,7 +97,7 @@ def gemm(
     try:
         key = (
             a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype,
-            alpha, beta, op_a, op_b, compute,
+            alpha, beta, op_a, op_b, compute, alpha.__class__, beta.__class__,  # True equals 1.0, and is no number
         )  # fmt: skip
         plan: _Plan | None = thread_cache("gemm").get(key)
         device = where.device
@@ -103,12 +108,13 @@ def gemm(
     except (AttributeError, TypeError, ValueError):
         where, device = views.device_of(stream)
         views.check_place(device, a=a, b=b, out=out)
+        _check_options(alpha, beta, op_a, op_b, compute)
         raise
     if captures:
         _queue_checked(plan, where, device, a, b, out)
         keep(where, "gemm", a, b, out)
         return out
-    call = plan.number, address_a, address_b, address, where._value, device.ordinal
+    call = where._value, plan.number, address_a, address_b, address, device.ordinal
     graph: cuda.ExecutableGraph | None = thread_cache("gemm graphs").get(call)
     if graph is not None:
         graph.launch(where)
@@ -140,15 +146,21 @@ def _queue_checked(
 
 
 def _count(call: tuple[int, ...], plan: _Plan, where: cuda.Stream, device: cuda.Device) -> None:
-    """Count a call, and record it for its later ones when it has come often enough."""
+    """Count a call, and record it for its later ones when it has come often enough.
+
+    What cannot be recorded is counted on, and tried again when all counts begin anew.
+    """
     counts, graphs = thread_cache("gemm counts"), thread_cache("gemm graphs")
     counts[call] = count = counts.get(call, 0) + 1
-    if count >= REPEATS and len(graphs) < MOST_GRAPHS:
-        _, a, b, out, *_ = call
-        with activated(device):
+    if count == REPEATS:
+        _, _, a, b, out, _ = call
+        # This product is queued already: that there is no graph for later ones is no failure.
+        with contextlib.suppress(cuda.CudaError), activated(device):
             handle = library_handle("cublas", where, device)
-            graphs[call] = handle.record(where, lambda: _call(plan, handle, a, b, out))
-        del counts[call]
+            if handle.record(where, graphs, call, lambda: _call(plan, handle, a, b, out)):
+                del counts[call]
+        if len(graphs) > MOST_GRAPHS:
+            graphs.pop(next(iter(graphs)), None)
     elif len(counts) >= MOST_COUNTED:
         counts.clear()
 
@@ -190,7 +202,7 @@ def _call(plan: _Plan, handle: LibraryHandle, a: int, b: int, out: int) -> None:
 
 def operation(name: str, op: str) -> int:
     """Return cublasOperation_t of "N", "T" or "C"; ValueError for another."""
-    if op not in ("N", "T", "C"):
+    if not isinstance(op, str) or op not in ("N", "T", "C"):
         raise ValueError(f"{name}={op!r} is not one of 'N', 'T', 'C'")
     return int(binding("cublas").Operation[op])
 
@@ -203,8 +215,7 @@ def scalar(name: str, value: Any, kind: Kind) -> Factor:
 
     The caller keeps what is returned until the library has read it.
     """
-    if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
-        raise TypeError(f"{name} is a number, not {type(value).__name__}")
+    check_number(name, value)
     if isinstance(value, complex | np.complexfloating) and not kind.is_complex:
         raise TypeError(f"{name} is complex, and the matrices are {kind.name}")
     key = value, kind.scalar
@@ -212,9 +223,37 @@ def scalar(name: str, value: Any, kind: Kind) -> Factor:
     if found is None:
         if len(_factors) >= MOST_FACTORS:
             _factors.clear()
-        memory = np.array([value], kind.scalar)
+        memory = _rounded(name, value, kind.scalar)
         found = _factors[key] = Factor(memory, memory.ctypes.data)
     return found
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise TypeError for what is no number; a bool is none."""
+    if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
+        raise TypeError(f"{name} is a number, not {type(value).__name__}")
+
+
+def _rounded(name: str, value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    try:
+        with np.errstate(over="ignore"):
+            memory = np.array([value], dtype)
+        is_lost = bool(np.isinf(memory[0])) and not cmath.isinf(complex(value))
+    except OverflowError:  # an int that no float holds
+        is_lost = True
+    if is_lost:
+        raise ValueError(f"{name} is beyond the largest number of {dtype}")
+    return memory
+
+
+def _check_options(alpha: Any, beta: Any, op_a: Any, op_b: Any, compute: Any) -> None:
+    """Raise TypeError or ValueError, naming it, for an argument that is nothing of its kind."""
+    check_number("alpha", alpha)
+    check_number("beta", beta)
+    operation("op_a", op_a)
+    operation("op_b", op_b)
+    if compute is not None and not isinstance(compute, str):
+        raise TypeError(f"compute is a str or None, not {type(compute).__name__}")
 
 
 def compute_type(kind: Kind, compute: str | None) -> int:
@@ -224,7 +263,7 @@ def compute_type(kind: Kind, compute: str | None) -> int:
         return int(types.COMPUTE_64F if kind.real == np.float64 else types.COMPUTE_32F)
     if compute == "tf32" and kind.name in ("float32", "complex64"):
         return int(types.COMPUTE_32F_FAST_TF32)
-    raise ValueError(f"compute={compute!r} is not None, or 'tf32' for single precision")
+    raise ValueError(f"compute={compute!r} is not None, or 'tf32' for single precision; the matrices are {kind.name}")
 
 
 def _turned(matrix: views.Matrix, op: str) -> tuple[int, int]:
@@ -234,6 +273,7 @@ def _turned(matrix: views.Matrix, op: str) -> tuple[int, int]:
 def _make_out(a: Any, b: Any, beta: Scalar, op_a: str, op_b: str, stream: cuda.Stream | None) -> cuda.DeviceArray:
     where, device = views.device_of(stream)
     views.check_place(device, a=a, b=b)
+    check_number("beta", beta)
     if beta != 0:
         raise ValueError(f"beta={beta} adds to out, which is not given")
     view_a, view_b = views.matrix("a", a, batched=True), views.matrix("b", b, batched=True)

@@ -72,7 +72,7 @@ def gemv(
             )  # fmt: skip
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}gemv", error) from error
-    keep(where, "gemv", a, x, out)
+    keep(where, "gemv", a, x, out, handle.workspace)
     return out
 
 
@@ -102,7 +102,7 @@ def axpy(
             )  # fmt: skip
         except Exception as error:
             raise failure("cublasAxpyEx", error) from error
-    keep(where, "axpy", x, y)
+    keep(where, "axpy", x, y, handle.workspace)
     return y
 
 

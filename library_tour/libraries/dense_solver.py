@@ -135,8 +135,10 @@ def solve(
 
     By LU with row exchanges, or by Cholesky (Xpotrf) for a Hermitian matrix that is called `positive`, of which then
     only the lower triangle is read. Raises SingularMatrixError with the pivot that is zero,
-    NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand.
+    NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand. Nobody
+    looks for NaNs: the solution has them then, unless elimination stops at one and raises as above.
     """
+    views.check_flags(positive=positive)
     where, device = views.device_of(stream)
     views.check_place(device, a=a, b=b)
     kind = views.kind("a", a, TYPES)
@@ -189,7 +191,8 @@ def cholesky(a: cuda.DeviceArray, *, stream: cuda.Stream | None = None) -> cuda.
     """Return the lower triangular L with L L^H = a, of a Hermitian positive definite matrix (cusolverDnXpotrf).
 
     Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError with the minor that is not positive;
-    TypeError and ValueError naming the operand.
+    TypeError and ValueError naming the operand. Nobody looks for NaNs: the factor has them then, unless elimination
+    stops at one and raises as above.
     """
     where, device = views.device_of(stream)
     views.check_place(device, a=a)
@@ -213,6 +216,7 @@ def solve_triangular(
     `unit`: the diagonal counts as ones and is not read. Raises SingularMatrixError with the row whose diagonal
     element is zero; TypeError and ValueError naming the operand.
     """
+    views.check_flags(lower=lower, unit=unit)
     where, device = views.device_of(stream)
     views.check_place(device, a=a, b=b)
     kind = views.kind("a", a, TYPES)

@@ -1,4 +1,4 @@
-"""What CUDA's libraries call NumPy's dtypes, how they round, and bfloat16, which NumPy does not have."""
+"""What CUDA's libraries call NumPy's dtypes, how they round, and what NumPy does not have: bfloat16, complex32."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KINDS", "Kind", "bfloat16", "from_bfloat16", "kind_of", "to_bfloat16", "unit_roundoff"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "bfloat16",
+    "complex32",
+    "from_bfloat16",
+    "kind_of",
+    "name_of",
+    "to_bfloat16",
+    "unit_roundoff",
+]
 
 # A structure of one field, since two bytes of an integer would be mistaken for numbers.
 bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
+# NumPy has no complex number of two halves.
+complex32: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,11 @@ def kind_of(dtype: np.dtype[Any]) -> Kind | None:
     """
     found = KINDS.get(dtype)
     return KINDS[bfloat16] if found is None and dtype.name == "bfloat16" else found
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return what to call a dtype in a message."""
+    return {bfloat16: "bfloat16", complex32: "complex32"}.get(dtype, str(dtype))
 
 
 def unit_roundoff(dtype: np.dtype[Any], compute: str | None = None) -> float:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-__all__ = ["Layout", "as_axes", "describe", "fits_in_place"]
+import numpy as np
+
+__all__ = ["Layout", "as_axes", "describe", "fits_in_place", "whole", "whole_axes"]
 
 
 class Layout(NamedTuple):
@@ -24,12 +27,30 @@ class Layout(NamedTuple):
     plain: bool
 
 
+def whole(name: str, value: Any) -> int:
+    """Return an int for anything that is a whole number; TypeError, with its name, for bools and the rest."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is an int, not {type(value).__name__}") from None
+
+
+def whole_axes(axes: Any) -> int | tuple[int, ...]:
+    """Return an axis, or several, as ints; TypeError for what are none."""
+    if isinstance(axes, Iterable) and not isinstance(axes, str | bytes):
+        return tuple(whole("each of axes", axis) for axis in axes)
+    return whole("axes", axes)
+
+
 def as_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Return the axes to transform, all for None, as ascending numbers from 0; 1 to 3 that follow one another.
 
-    Raises ValueError for others.
+    Raises ValueError for others, TypeError for what are no whole numbers.
     """
-    given = range(ndim) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    found = None if axes is None else whole_axes(axes)
+    given = range(ndim) if found is None else (found,) if isinstance(found, int) else found
     outside = [axis for axis in given if not -ndim <= axis < ndim]
     if outside:
         raise ValueError(f"axes={axes} has the axis {outside[0]}, and x {ndim} dimensions")

@@ -14,14 +14,12 @@ from cudart_py.device import activated, is_current
 
 from . import fft_layout, views
 from .bindings import binding, failure
+from .dtypes import complex32, name_of
 from .handles import keep, scratch, thread_cache
 
 __all__ = ["complex32", "fft", "ifft", "irfft", "rfft"]
 
 Axes = int | Sequence[int] | None
-
-# NumPy has no complex number of two halves.
-complex32: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
 
 FORWARD, INVERSE = -1, 1
 INT_MAX = 2**31 - 1
@@ -97,8 +95,10 @@ def irfft(
 ) -> cuda.DeviceArray:
     """Queue the inverse of `rfft`, unscaled: `length` real numbers along the last of `axes`, by default an even number.
 
-    With several axes cuFFT spoils `x`; it is copied first unless `overwrite` allows that.
+    With several axes cuFFT spoils `x`; it is copied first unless `overwrite` allows that. Raises ValueError where
+    `length` is not that of `out`.
     """
+    views.check_flags(overwrite=overwrite)
     return _transform("irfft", x, out, axes, stream, length, overwrite=overwrite)
 
 
@@ -197,12 +197,14 @@ def _transform(
     overwrite: bool = True,
 ) -> cuda.DeviceArray:
     where = cuda.legacy_default if stream is None else stream
+    if axes.__class__ is not int and axes is not None:
+        axes = fft_layout.whole_axes(axes)
+    if length is not None:
+        length = _check_length(length, x, out, axes)
     if out is None:
         out = _make_out(name, x, axes, stream, length)
     try:
         device = where.device
-        if not isinstance(axes, int):
-            axes = None if axes is None else tuple(axes)
         key = (name, device.ordinal, axes, x.shape, x.strides, x.dtype, out.shape, out.strides, out.dtype)
         plan: _Plan | None = thread_cache("cufft").get(key)
         if plan is None or not (x.device is device and out.device is device):
@@ -253,8 +255,8 @@ def _find(name: str, dtype: np.dtype[Any]) -> _Transform:
     for transform in _FAMILIES[name]:
         if transform.source == dtype:
             return transform
-    known = ", ".join(str(transform.source) for transform in _FAMILIES[name])
-    raise TypeError(f"x has dtype {dtype}; {name} takes {known}")
+    known = ", ".join(name_of(transform.source) for transform in _FAMILIES[name])
+    raise TypeError(f"x has dtype {name_of(dtype)}; {name} takes {known}")
 
 
 def _make_out(
@@ -274,6 +276,16 @@ def _make_out(
         return cuda.empty(tuple(shape), transform.target, stream=where)
 
 
+def _check_length(length: Any, x: Any, out: Any, axes: Axes) -> int:
+    """Return the length that is asked for as an int; ValueError where `out` has another."""
+    whole = fft_layout.whole("length", length)
+    if isinstance(out, cuda.DeviceArray) and isinstance(x, cuda.DeviceArray) and out.ndim == x.ndim:
+        found = out.shape[fft_layout.as_axes(axes, x.ndim)[-1]]
+        if found != whole:
+            raise ValueError(f"length={whole}, and out of shape {out.shape} has {found} numbers along that axis")
+    return whole
+
+
 def _check_lengths(x: cuda.DeviceArray, lengths: Sequence[int]) -> None:
     if min(lengths) < 1:
         raise ValueError(f"x has shape {x.shape}: there is no transform of length {min(lengths)}")
@@ -282,7 +294,9 @@ def _check_lengths(x: cuda.DeviceArray, lengths: Sequence[int]) -> None:
 def _make_plan(name: str, device: cuda.Device, x: cuda.DeviceArray, out: cuda.DeviceArray, axes: Axes) -> _Plan:
     transform = _find(name, x.dtype)
     if out.dtype != transform.target:
-        raise TypeError(f"out has dtype {out.dtype}; {name} of {x.dtype} makes it {transform.target}")
+        raise TypeError(
+            f"out has dtype {name_of(out.dtype)}; {name} of {name_of(x.dtype)} makes it {name_of(transform.target)}"
+        )
     along = fft_layout.as_axes(axes, x.ndim)
     if out.ndim != x.ndim:
         raise ValueError(f"out has shape {out.shape}, and x {x.shape}: they have the same number of dimensions")

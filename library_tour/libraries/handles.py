@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,17 +16,41 @@ from cudart_py.device import activated
 
 from .bindings import binding, failure
 
-__all__ = ["LibraryHandle", "Scratch", "keep", "library_handle", "release", "scratch", "thread_cache"]
+__all__ = ["LibraryHandle", "RecordedCall", "Scratch", "keep", "library_handle", "release", "scratch", "thread_cache"]
+
+# The stream's handle and the rest of what makes a call the same one.
+RecordedCall = tuple[int, ...]
 
 # What cuBLAS asks for on a device of compute capability 9.0 and above, and on older ones, in bytes.
 WORKSPACE, SMALL_WORKSPACE = 32 << 20, 4 << 20
+# Each stream whose calls are recorded has a workspace of its own as long as it lives.
+MOST_RECORDED_STREAMS = 8
+
+
+class Recordings:
+    """The graphs of a stream's calls, and the workspace that these share, since they stay in order."""
+
+    __slots__ = ("_graphs", "_stream", "workspace")
+
+    def __init__(self, stream: int, graphs: dict[RecordedCall, cuda.ExecutableGraph], nbytes: int) -> None:
+        self._stream, self._graphs = stream, graphs
+        # Memory of the stream itself would keep that alive. This is freed when all work is done, its stream being gone.
+        with cuda.Stream(non_blocking=True) as briefly:
+            self.workspace = cuda.empty(nbytes, np.uint8, stream=briefly)
+            briefly.synchronize()
+
+    def __del__(self) -> None:
+        # Another stream may come by this one's number, and the workspace is free for others.
+        for call in list(self._graphs):
+            if call[0] == self._stream:
+                self._graphs.pop(call, None)
 
 
 class LibraryHandle(Handle):
     """A library's handle on a device; `functions` are the library's bindings.
 
     `bind(stream)` must come before a call. cuBLAS gets a workspace from the stream's pool, which is given up in
-    the order of that stream when the handle is bound to another; unless a recorded call needs it.
+    the order of that stream when the handle is bound to another; or the one of the stream's recorded calls.
     """
 
     __slots__ = ("_name", "_recorded", "bound", "device", "functions", "native", "workspace")
@@ -39,8 +63,7 @@ class LibraryHandle(Handle):
         self.functions = binding(name)
         self.bound = 0
         self.workspace: cuda.DeviceArray | None = None
-        # By stream, those that graphs work in: one for each stream, however often the handle turns.
-        self._recorded: WeakValueDictionary[int, cuda.DeviceArray] = WeakValueDictionary()
+        self._recorded: WeakKeyDictionary[cuda.Stream, Recordings] = WeakKeyDictionary()
         with activated(device):
             try:
                 self.native: int = self.functions.create()
@@ -58,8 +81,11 @@ class LibraryHandle(Handle):
         workspace = None
         with activated(self.device):
             if self._name == "cublas":
-                workspace = self._recorded.get(handle)
-                if workspace is None:
+                self._forget_closed_streams()
+                recordings = self._recorded.get(stream)
+                if recordings is not None:
+                    workspace = recordings.workspace
+                else:
                     _refuse_first_use(handle, "cuBLAS")
                     workspace = cuda.empty(workspace_size(self.device), np.uint8, stream=stream)
             self._turn_to(handle, workspace)
@@ -77,24 +103,44 @@ class LibraryHandle(Handle):
             raise failure(f"{self._name}SetStream", error) from error
         self.bound = stream
 
-    def record(self, stream: cuda.Stream, call: Callable[[], object]) -> cuda.ExecutableGraph:
-        """Return a graph of what a call of the library queues, to be launched in the stream that it is bound to.
+    def _forget_closed_streams(self) -> None:
+        for stream in [stream for stream in self._recorded if stream.closed]:
+            del self._recorded[stream]
 
-        It works in the same workspace as all calls in that stream, with which it stays in order.
+    def record(
+        self,
+        stream: cuda.Stream,
+        graphs: dict[RecordedCall, cuda.ExecutableGraph],
+        key: RecordedCall,
+        call: Callable[[], object],
+    ) -> bool:
+        """Put a graph of what a call of cuBLAS queues into `graphs`, to be launched in the stream that it is bound to.
+
+        It goes when the stream is closed or dropped. Returns False, with nothing done, for a borrowed stream, of which
+        nobody says when it ends, and while `MOST_RECORDED_STREAMS` others live. Raises CudaError where the driver
+        refuses; later calls are unharmed.
         """
-        workspace = self.workspace
-        if workspace is not None:
-            self._recorded[stream.handle] = workspace
+        if not (stream._owned or stream in (cuda.legacy_default, cuda.per_thread_default)):
+            return False
+        recordings = self._recorded.get(stream)
+        if recordings is None:
+            self._forget_closed_streams()
+            if len(self._recorded) >= MOST_RECORDED_STREAMS:
+                return False
+            recordings = Recordings(stream.handle, graphs, workspace_size(self.device))
+        workspace = recordings.workspace
         with cuda.Stream(non_blocking=True) as recorder:
             self._turn_to(recorder.handle, workspace)
             try:
                 with recorder.capture() as graph:
-                    hold(recorder.handle, self._name, (workspace,))
                     call()
             finally:
                 self._turn_to(stream.handle, workspace)
+                self.workspace = workspace
         with graph:
-            return graph.instantiate()
+            graphs[key] = graph.instantiate()
+        self._recorded[stream] = recordings
+        return True
 
     def _release(self, value: Any) -> None:
         with activated(self.device):

@@ -6,26 +6,27 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
     rand: cuRAND's generators, by chance and by design
     size 4,100: numbers to draw
     limit: write bandwidth
-                                by                    error   bound  check
-    ──────────────────────────────────────────────────────────────────────
-    uniform, xorwow             cuRAND on the host    0.740    6.00  right
-    uniform, mrg32k3a           cuRAND on the host     0.00    6.00  right
-    uniform, philox             cuRAND on the host     0.00    6.00  right
-    uniform, mtgp32             cuRAND on the host     0.00    6.00  right
-    uniform, sobol              cuRAND on the host     0.00    6.00  right
-    uniform, scrambled_sobol    cuRAND on the host     0.00    6.00  right
-    uniform, sobol64            cuRAND on the host     0.00    6.00  right
-    uniform, scrambled_sobol64  cuRAND on the host     0.00    6.00  right
-    uniform double, philox      cuRAND on the host    0.775    6.00  right
-    normal, philox              cuRAND on the host    0.921    6.00  right
-    normal double, philox       cuRAND on the host    0.229    6.00  right
-    log-normal, philox          cuRAND on the host    0.591    6.00  right
-    Poisson, philox             cuRAND on the host     2.54    6.00  right
-    in a kernel, xorwow         kernel                 0.00    0.00  right
-    in a kernel, mrg32k3a       kernel                 0.00    0.00  right
-    in a kernel, philox         kernel                 0.00    0.00  right
-    integral by chance          cuRAND on the host   0.0204   0.141  right
-    integral by design          cuRAND on the host  2.5e-05  0.0249  right
+                            by                    error   bound  check
+    ──────────────────────────────────────────────────────────────────
+    xorwow                  cuRAND on the host    0.740    6.00  right
+    mrg32k3a                cuRAND on the host     0.00    6.00  right
+    philox                  cuRAND on the host     0.00    6.00  right
+    mtgp32                  cuRAND on the host     0.00    6.00  right
+    sobol                   cuRAND on the host     0.00    6.00  right
+    scrambled_sobol         cuRAND on the host     0.00    6.00  right
+    sobol64                 cuRAND on the host     0.00    6.00  right
+    scrambled_sobol64       cuRAND on the host     0.00    6.00  right
+    uniform double, philox  cuRAND on the host    0.775    6.00  right
+    normal, philox          cuRAND on the host    0.921    6.00  right
+    normal double, philox   cuRAND on the host    0.229    6.00  right
+    log-normal, philox      cuRAND on the host    0.591    6.00  right
+    Poisson, philox         cuRAND on the host     2.54    6.00  right
+    in a kernel, xorwow     kernel                 0.00    0.00  right
+    in a kernel, mrg32k3a   kernel                 0.00    0.00  right
+    in a kernel, philox     kernel                 0.00    0.00  right
+    integral by chance      cuRAND on the host   0.0204   0.141  right
+    integral by design      cuRAND on the host  2.5e-05  0.0249  right
+    A generator's own row has uniform numbers of single precision.
     Estimates may be off by 6 standard errors: the column error is in those. For
     numbers drawn in kernels it counts those that are not the host's, for integrals
     it is the error itself, with 1,024 points in 6 dimensions.
@@ -117,9 +118,10 @@ def run(device: cuda.Device, size: int) -> Result:
     integral, pictures = integral_rows(tools, module, points)
     rows += integral
     notes = [
+        "A generator's own row has uniform numbers of single precision.",
         f"Estimates may be off by {DEVIATIONS:.0f} standard errors: the column error is in those. For numbers drawn in "
         "kernels it counts those that are not the host's, for integrals it is the error itself, with "
-        f"{points:,} points in {DIMENSIONS} dimensions."
+        f"{points:,} points in {DIMENSIONS} dimensions.",
     ]
     if not tools.on_device:
         notes.append("The host's MT19937 takes seconds to begin, and is left to the GPU.")
@@ -178,7 +180,7 @@ def generator_row(tools: Tools, kind: str, count: int, size: int, limit: Limit) 
         def work() -> object:
             return generator.uniform(out)
 
-    return judged(f"uniform, {kind}", tools.by("random"), error, DEVIATIONS, work=work, amount=4 * size, limit=limit)
+    return judged(kind, tools.by("random"), error, DEVIATIONS, work=work, amount=4 * size, limit=limit)
 
 
 class Distribution(NamedTuple):

@@ -145,6 +145,7 @@ class Generator(Handle):
 
     def poisson(self, out: Filled, rate: float, *, stream: cuda.Stream | None = None) -> Filled:
         """Fill `out`, of uint32, with counts of events that come at a rate (curandGeneratePoisson)."""
+        _check_real(rate=rate)
         if not rate > 0:
             raise ValueError(f"rate={rate} is not positive")
         call = self._functions.generate_poisson
@@ -153,6 +154,7 @@ class Generator(Handle):
     def _bell(
         self, name: str, symbol: str, out: Filled, mean: float, deviation: float, stream: cuda.Stream | None
     ) -> Filled:
+        _check_real(mean=mean, deviation=deviation)
         if not deviation > 0:
             raise ValueError(f"deviation={deviation} is not positive")
         if self._kind.seeded and out.size % 2:
@@ -221,6 +223,12 @@ def _check_whole(name: str, value: Any, bound: int, least: int = 0) -> None:
         raise TypeError(f"{name} is an int, not {type(value).__name__}")
     if not least <= value < bound:
         raise ValueError(f"{name}={value} is not between {least} and {bound - 1}")
+
+
+def _check_real(**parameters: Any) -> None:
+    for name, value in parameters.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            raise TypeError(f"{name} is a number, not {type(value).__name__}")
 
 
 def _host_functions() -> Any:

@@ -11,12 +11,13 @@ import numpy as np
 
 import cudart_py as cuda
 
-from .dtypes import Kind, kind_of
+from .dtypes import Kind, kind_of, name_of
 
 __all__ = [
     "Matrix",
     "Vector",
     "check_apart",
+    "check_flags",
     "check_open",
     "check_place",
     "device_of",
@@ -81,6 +82,13 @@ def check_place(device: cuda.Device, **operands: Any) -> None:
             )
 
 
+def check_flags(**flags: Any) -> None:
+    """Raise TypeError, naming it, for what is no bool: whatever is not empty would count as true."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise TypeError(f"{name} is a bool, not {type(flag).__name__}")
+
+
 def check_open(**operands: cuda.DeviceArray) -> None:
     """Raise ValueError, naming it, for an operand that is closed."""
     for name, operand in operands.items():
@@ -100,7 +108,7 @@ def kind(name: str, array: cuda.DeviceArray, allowed: tuple[str, ...]) -> Kind:
     """Return what the libraries know of an operand's dtype; TypeError for one that is not allowed."""
     found = kind_of(array.dtype)
     if found is None or found.name not in allowed:
-        raise TypeError(f"{name} has dtype {array.dtype}; the library takes {', '.join(allowed)}")
+        raise TypeError(f"{name} has dtype {name_of(array.dtype)}; the library takes {', '.join(allowed)}")
     return found
 
 
@@ -158,7 +166,7 @@ def require_contiguous(name: str, array: cuda.DeviceArray) -> None:
 def require_dtype(name: str, array: cuda.DeviceArray, dtype: np.dtype[Any], like: str) -> None:
     """Raise TypeError for an operand of another dtype than the one that it goes with."""
     if array.dtype != dtype:
-        raise TypeError(f"{name} has dtype {array.dtype}, and {like} {dtype}; they must be the same")
+        raise TypeError(f"{name} has dtype {name_of(array.dtype)}, and {like} {name_of(dtype)}; they must be the same")
 
 
 def require_shape(name: str, array: cuda.DeviceArray, shape: tuple[int, ...], why: str) -> None:

@@ -131,6 +131,34 @@ BAD = {
     "operation": (lambda: gemm(*matrices(), op_b="H"), ValueError, "op_b='H' is not one of"),
     "alpha": (lambda: gemm(*matrices(), alpha=1j), TypeError, "alpha is complex, and the matrices are float32"),
     "alpha's type": (lambda: gemm(*matrices(), alpha="2"), TypeError, "alpha is a number, not str"),
+    "alpha of one element": (
+        lambda: gemm(*matrices(), alpha=np.array([1.0])),
+        TypeError,
+        "alpha is a number, not ndarray",
+    ),
+    "beta of two elements": (lambda: gemm(*matrices(), beta=np.ones(2)), TypeError, "beta is a number, not ndarray"),
+    "alpha's size": (
+        lambda: gemm(*matrices(), alpha=10**400),
+        ValueError,
+        "alpha is beyond the largest number of floa",
+    ),
+    "alpha's range": (
+        lambda: gemm(*matrices(), alpha=1e300),
+        ValueError,
+        "alpha is beyond the largest number of float",
+    ),
+    "an operation's type": (lambda: gemm(*matrices(), op_a=["T"]), ValueError, r"op_a=\['T'\] is not one of"),
+    "compute's type": (lambda: gemm(*matrices(), compute=["tf32"]), TypeError, "compute is a str or None, not list"),
+    "compute's dtype": (
+        lambda: gemm(*matrices(dtype_a=np.float64, dtype_b=np.float64), compute="tf32"),
+        ValueError,
+        "compute='tf32' is not None, or 'tf32' for single precision; the matrices are float64",
+    ),
+    "bfloat16": (
+        lambda: gemm(*matrices(dtype_b=bfloat16)),
+        TypeError,
+        "b has dtype bfloat16, and a float32",
+    ),
     "beta": (lambda: gemm(*matrices(), beta=1.0), ValueError, "beta=1.0 adds to out, which is not given"),
     "compute": (lambda: gemm(*matrices(), compute="fp8"), ValueError, "compute='fp8' is not None"),
     "batches": (lambda: gemm(*matrices((2, 4, 5), (3, 5, 3))), ValueError, "b has 3 matrices, and a 2"),
@@ -146,6 +174,19 @@ def test_what_is_wrong_is_named_before_anything_is_queued(libraries, case):
     with pytest.raises(kind, match=text):
         call()
     assert libraries is None or "gemm_ex" not in libraries.cublas.calls
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_a_bool_is_no_number_though_its_equal_was_taken_before(libraries, name):
+    a, out = cuda.zeros((4, 4)), cuda.zeros((4, 4))
+    gemm(a, a, out, **{name: 1.0})
+    with pytest.raises(TypeError, match=f"{name} is a number, not bool"):
+        gemm(a, a, out, **{name: True})
+
+
+def test_an_infinite_factor_is_taken(libraries):
+    a = cuda.full((2, 2), 1.0, np.float32)
+    assert np.all(np.isposinf(gemm(a, a, alpha=np.inf).to_host()))
 
 
 @pytest.mark.parametrize("name", ["a", "b", "out"])

@@ -60,6 +60,28 @@ def test_irfft_leaves_its_operand_alone_unless_told_otherwise(software, rng):
     assert before not in seen
 
 
+def test_axes_may_be_any_whole_numbers(libraries, rng):
+    x = numbers(rng, (4, 6))
+    array = cuda.to_device(x)
+    assert same(fft(array, axes=np.int64(0)).to_host(), np.fft.fft(x, axis=0))
+    assert same(fft(array, axes=[np.int32(0), 1]).to_host(), np.fft.fft2(x))
+    assert same(fft(array, axes=np.arange(2)).to_host(), np.fft.fft2(x))
+
+
+def test_a_bool_is_no_axis_though_its_equal_was_taken_before(libraries):
+    x, out = zeros(4, 4), zeros(4, 4)
+    fft(x, out, axes=1)
+    with pytest.raises(TypeError, match="axes is an int, not bool"):
+        fft(x, out, axes=True)
+
+
+def test_a_length_may_be_given_beside_an_out_that_has_it(libraries, rng):
+    x = numbers(rng, (3, 9), np.float32)
+    out = cuda.empty((3, 9), np.float32)
+    assert irfft(rfft(cuda.to_device(x)), out, length=np.int64(9)) is out
+    assert same(out.to_host(), 9 * x)
+
+
 def test_fft_works_in_place(libraries, rng):
     x = numbers(rng, (4, 8))
     array = cuda.to_device(x)
@@ -131,6 +153,24 @@ BAD = {
     "axes": (lambda: fft(zeros(4, 4, 4), axes=(0, 2)), ValueError, "1, 2 or 3 axes that follow one another"),
     "middle": (lambda: fft(zeros(4, 4, 4), axes=1), ValueError, "x of shape .4, 4, 4. has axes before and behind"),
     "batch": (lambda: fft(zeros(4, 5, 6)[:, 1:3, :]), ValueError, "x has 30 elements from one index of axis 0"),
+    "out's length": (
+        lambda: irfft(zeros(8), zeros(14, dtype=np.float32), length=15),
+        ValueError,
+        r"length=15, and out of shape \(14,\) has 14 numbers along that axis",
+    ),
+    "length's type": (lambda: irfft(zeros(8), length="a"), TypeError, "length is an int, not str"),
+    "length as a bool": (lambda: irfft(zeros(1), length=True), TypeError, "length is an int, not bool"),
+    "overwrite": (lambda: irfft(zeros(8), overwrite="no"), TypeError, "overwrite is a bool, not str"),
+    "axes' type": (lambda: fft(zeros(8), axes="x"), TypeError, "axes is an int, not str"),
+    "an axis's type": (lambda: fft(zeros(8, 8), axes=(0, 1.0)), TypeError, "each of axes is an int, not float"),
+    "axes as a bool": (lambda: fft(zeros(8, 8), axes=True), TypeError, "axes is an int, not bool"),
+    "axes with a bool": (lambda: fft(zeros(8, 8), axes=(0, True)), TypeError, "each of axes is an int, not bool"),
+    "complex32": (lambda: rfft(zeros(8, dtype=complex32)), TypeError, "x has dtype complex32; rfft takes float32"),
+    "out's complex32": (
+        lambda: fft(zeros(8), zeros(8, dtype=complex32)),
+        TypeError,
+        "out has dtype complex32; fft of complex64",
+    ),
     "host": (lambda: fft(np.zeros(8, np.complex64)), TypeError, "x is a DeviceArray, not ndarray"),
     "halves": (lambda: fft(zeros(6, dtype=complex32)), ValueError, "lengths that are powers of two"),
 }

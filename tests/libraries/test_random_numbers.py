@@ -172,6 +172,17 @@ BAD = {
         "out has 4 elements, no multiple of the 3 dimensions",
     ),
     "deviation": (lambda: Generator(host=True).normal(np.empty(4), 0, -1), ValueError, "deviation=-1 is not positive"),
+    "mean's type": (lambda: Generator(host=True).normal(np.empty(4), "x"), TypeError, "mean is a number, not str"),
+    "deviation's type": (
+        lambda: Generator(host=True).log_normal(np.empty(4), 0.0, None),
+        TypeError,
+        "deviation is a number, not NoneType",
+    ),
+    "rate's type": (
+        lambda: Generator(host=True).poisson(np.empty(4, np.uint32), "x"),
+        TypeError,
+        "rate is a number, not str",
+    ),
     "rate": (lambda: Generator(host=True).poisson(np.empty(4, np.uint32), 0), ValueError, "rate=0 is not positive"),
     "gaps": (lambda: Generator(host=True).uniform(np.empty(8)[::2]), TypeError, "out is a contiguous NumPy array"),
 }

@@ -171,6 +171,9 @@ BAD = {
     "method": (lambda: svd(matrix(3, 3), method="jacobi"), "method='jacobi' is not"),
     "nothing": (lambda: svd(matrix(0, 3)), r"a has shape \(0, 3\)"),
     "operation": (lambda: solve_triangular(matrix(3, 3), matrix(3), op="X"), "op='X'"),
+    "positive": (lambda: solve(matrix(3, 3), matrix(3), positive="no"), "positive is a bool, not str"),
+    "lower": (lambda: solve_triangular(matrix(3, 3), matrix(3), lower="U"), "lower is a bool, not str"),
+    "unit": (lambda: solve_triangular(matrix(3, 3), matrix(3), unit=1), "unit is a bool, not int"),
     "host": (lambda: eigh(np.eye(3)), "a is a DeviceArray, not ndarray"),
 }
 

@@ -158,6 +158,10 @@ def test_a_timed_table_fits_into_a_terminal(timed):
     assert "…" not in console.file.getvalue()
 
 
+def test_the_names_of_rand_leave_room_for_wide_numbers():
+    assert max(len(row.name) for row in done("rand", 77).result.rows) <= 22
+
+
 def test_the_stop_draws_what_it_timed(timed, tmp_path):
     pytest.importorskip("matplotlib")
     assert plots.draw(timed.name, timed.title, timed.result, tmp_path)
