@@ -16,7 +16,6 @@ from .device import Device, activated
 from .device_timing import QUEUED_LAUNCHES, DeviceTimer, Work
 from .measurement import Counters, Measurement
 from .sampling import MeasureOptions, Sample, collect
-from .settling import settle
 from .stream import Stream, legacy_default
 
 __all__ = ["has_capability", "measure", "measure_host", "run_once"]
@@ -70,7 +69,6 @@ def measure(
     device = where.device
     with activated(device):
         name, limit = _find_ceiling(ceiling, device)
-        settle(device)
         timer = DeviceTimer(
             works,
             where,

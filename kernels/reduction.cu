@@ -115,7 +115,8 @@ __global__ void sum_partials(const float* x, float* sums, int n)
         sums[blockIdx.x] = sum;
 }
 
-__device__ unsigned finished;  // blocks of the launch in progress; zero between launches
+// Blocks of the launch in progress; zero between launches. Launches that overlap in two streams need one each.
+__device__ unsigned finished;
 
 template <int loads>
 __global__ void sum_once(const float* x, float* sums, float* total, int n)

@@ -9,7 +9,8 @@
 //   transpose_vector<false>  4 x 4 elements a thread, then through a tile of 64 x 64 without padding, whose 16-byte words
 //                            change places within their row: long pieces of rows on both sides
 //   transpose_vector<true>   the same with blocks that start down the columns of the input, so that what is written at
-//                            one time is whole rows of the output. Memory minds scattered writes more than reads
+//                            one time is whole rows of the output. On an H200 that is 3 % faster: its memory minds
+//                            scattered writes more than scattered reads
 //   copy_tile                through the tile, but not turned: what shared memory itself costs
 //   copy_plain               not turned, no tile: what there is to reach with 4 bytes at once
 //

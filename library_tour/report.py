@@ -16,7 +16,7 @@ __all__ = ["headline", "listing", "outcome", "summary"]
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
 # A full bar is the whole of a limit.
-BAR = 8
+BAR = 7
 
 
 def headline(name: str, title: str) -> Text:

@@ -32,8 +32,12 @@ def shown_wrong(name: str, program: Callable[[], str]) -> Row:
     # The package's own place first, in a checkout that is not installed too.
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "PYTHONPATH": path}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_CHECKS": "warn"}
+    environment["PYTHONPATH"] = path
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
+    except subprocess.TimeoutExpired:
+        return Row(name, check=Check(f"{name} ends", False, f"It was stopped after {SECONDS} seconds."))
     report = done.stdout.strip().replace(root + os.sep, "")  # a reader's folders are elsewhere
     if done.returncode:
         return Row(name, check=Check(f"{name} runs", False, done.stderr.strip()))

@@ -10,7 +10,6 @@ from cudart_py import measuring
 from cudart_py.batch_graph import capture_calls
 from cudart_py.benchmark import Measurement, MeasureOptions, measure
 from cudart_py.device_timing import DeviceTimer
-from cudart_py.settling import settle
 
 QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
 
@@ -134,7 +133,3 @@ def test_the_record_says_that_it_was_a_graph():
     found = Measurement((1e-6,), batch=300, captured=True)
     assert found.as_dict()["captured"] is True
     assert "of 300 calls in a graph" in str(found)
-
-
-def test_a_process_is_settled_once(device):
-    assert settle(device) is settle(device)

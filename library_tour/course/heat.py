@@ -18,7 +18,7 @@ On the software driver, which checks, counts and does not time:
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel heat_unbounded at kernels/heat.cu:23: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:164;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:163;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
 """
 

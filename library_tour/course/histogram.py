@@ -18,7 +18,7 @@ On the software driver, which checks, counts and does not time:
     no atomics: counts 10 of 4,096 values.
     kernel histogram_racy<10> at kernels/histogram.cu:46: race: it writes 4 bytes of
     global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:154), which block
+    0x7f…, allocated at library_tour/course/histogram.py:152), which block
     (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:46, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'

@@ -40,12 +40,12 @@ def test_numbers_have_about_four_digits(value, shown):
 
 
 def test_fractions_are_in_per_cent():
-    assert report.cell("of limit", 0.9537).plain == " 95.4 % ███████▋"
+    assert report.cell("of limit", 0.9537).plain == " 95.4 % ██████▋"
 
 
-@pytest.mark.parametrize(("fraction", "filled"), [(0.0, 0), (0.5, 4), (1.0, 8), (1.3, 8)])
+@pytest.mark.parametrize(("fraction", "filled"), [(0.0, 0), (3 / 7, 3), (1.0, 7), (1.3, 7)])
 def test_a_bar_is_full_at_the_limit_and_beyond(fraction, filled):
-    assert report.bar(fraction) == "█" * filled + " " * (8 - filled)
+    assert report.bar(fraction) == "█" * filled + " " * (7 - filled)
 
 
 def test_columns_come_in_the_order_of_their_first_use():
@@ -60,6 +60,13 @@ def test_a_row_with_everything_fits_into_80_columns():
     shown = text(report.table(rows)).rstrip().splitlines()
     assert len(shown) == 3
     assert all("…" not in line for line in shown)
+
+
+def test_four_rates_beside_a_long_name_fit_into_80_columns():
+    values = {"10": 4388.0, "10 equal": 4388.0, "256": 4289.0, "256 equal": 4381.0, "of limit": 0.912}
+    shown = text(report.table([Row("four loads in flight", values, Check("fact", True))])).rstrip().splitlines()
+    assert len(shown) == 3
+    assert "four loads in flight" in shown[-1]
 
 
 def test_brackets_in_names_are_no_markup():

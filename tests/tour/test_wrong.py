@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import time
+
 import numpy as np
+import pytest
 
 import cudart_py as cuda
-from library_tour.course import heat
+from library_tour import wrong
+from library_tour.course import heat, histogram
 from library_tour.wrong import shown_wrong
 
 
@@ -53,3 +57,23 @@ def test_a_program_that_breaks_otherwise_fails_with_its_error():
     row = shown_wrong("idea", broken)
     assert not row.check.holds
     assert "the wheels came off" in row.check.detail
+
+
+@pytest.mark.parametrize("mode", ["off", "error"])
+def test_the_readers_own_choice_of_checks_changes_nothing(monkeypatch, mode):
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", mode)
+    row = shown_wrong("no atomics", histogram.race)
+    assert row.check.holds
+    assert "race" in row.note
+
+
+def sleep() -> str:
+    time.sleep(30)
+    return ""
+
+
+def test_what_does_not_end_is_stopped_and_said(monkeypatch):
+    monkeypatch.setattr(wrong, "SECONDS", 2)
+    row = shown_wrong("a loop", sleep)
+    assert not row.check.holds
+    assert "stopped after 2 seconds" in row.check.detail
