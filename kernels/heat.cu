@@ -106,7 +106,7 @@ __global__ void heat_rows(const float* in, float* out, int rows, int columns, fl
             if (column + 4 < columns)
                 next.w = heated(cells.w, cells.z, here[4], above.w, below.w, rate);
         }
-        __stcs(reinterpret_cast<float4*>(out + size_t(row) * columns + column), next);
+        __stcs(reinterpret_cast<float4*>(out + size_t(row) * columns + column), next);  // not read in this pass
         above = cells;
         cells = below;
     }

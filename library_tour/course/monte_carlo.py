@@ -42,7 +42,7 @@ RATE, SIGMA, YEARS, STEPS = 0.1, 0.2, 1.0, 100
 # What Euler's scheme itself tends to with 100 steps; the exact price is 6.6348.
 EULER_MEAN = 6.63202
 BLOCK = 1024
-# Of a step in the machine code, fast math, which has 75 for four: for the limit.
+# Of one step: with fast math the machine code has 75 for four of them.
 INSTRUCTIONS = 19
 CHECKED = 2**12
 SEEDS, CURVE_SEEDS = 100, 8
