@@ -388,7 +388,7 @@ def verdicts(medians: dict[tuple[str, str], float]) -> list[tuple[bool, str]]:
         if base in medians:
             above = medians[key] - medians[base]
             unit = "ms" if key[0] == "import" else "us"
-            text = f"{key[0]}, {key[1]}: {above:+.2f} {unit} of {allowed:.2f} above {base[1]}"
+            text = f"{key[0]}, {key[1]}: {above:+.3f} {unit} of {allowed:.2f} above {base[1]}"
             found.append((above <= allowed, text))
     return found
 
