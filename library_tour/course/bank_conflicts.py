@@ -13,6 +13,8 @@ On the software driver, which checks, counts and does not time:
     stride 3             1     549,120           0  right
     stride 32           32  17,309,952  16,760,832  right
     one word for all     1     549,120           0  right
+    A warp is served as often as one bank has different words to give it: strides
+    without a factor in common with 32 cost nothing, and neither does one word.
 """
 
 from __future__ import annotations
@@ -67,7 +69,11 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     limit = shared_limit(device)
     rows = measure(variants, limit, EXPLAINED_BY)
-    return Result([with_slowdown(row, rows[0]) for row in rows], limit)
+    note = (
+        "A warp is served as often as one bank has different words to give it: strides without a factor in common "
+        f"with {BANKS} cost nothing, and neither does one word."
+    )
+    return Result([with_slowdown(row, rows[0]) for row in rows], limit, notes=[note])
 
 
 def with_slowdown(row: Row, first: Row) -> Row:
