@@ -3,7 +3,7 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run monte_carlo
-    monte_carlo: A million paths, none of them in memory
+    monte_carlo: Random paths, none of them in memory
     size 4,096: paths
     limit: instructions, about 19 each
                       registers  price   ±       check
@@ -35,7 +35,7 @@ from ..limits import issue_limit
 from ..stop import Check, Curve, Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "A million paths, none of them in memory"
+TITLE = "Random paths, none of them in memory"
 SIZE = Size("paths", full=2**24, small=2**12)
 START = STRIKE = 50.0
 RATE, SIGMA, YEARS, STEPS = 0.1, 0.2, 1.0, 100
@@ -53,17 +53,18 @@ Array = NDArray[Any]
 
 
 class Scheme(NamedTuple):
-    """A kernel and how it is compiled."""
+    """A kernel, whether its step is Euler's or the logarithm's, and how it is compiled."""
 
     kernel: str
+    euler: bool
     fast_math: bool
 
 
 SCHEMES = {
-    "Euler": Scheme("price<Euler>", False),
-    "Euler, fast math": Scheme("price<Euler>", True),
-    "exact steps": Scheme("price<LogSteps>", False),
-    "exact, fast math": Scheme("price<LogSteps>", True),
+    "Euler": Scheme("price<Euler>", euler=True, fast_math=False),
+    "Euler, fast math": Scheme("price<Euler>", euler=True, fast_math=True),
+    "exact steps": Scheme("price<LogSteps>", euler=False, fast_math=False),
+    "exact, fast math": Scheme("price<LogSteps>", euler=False, fast_math=True),
 }
 
 
@@ -111,18 +112,18 @@ def normals(paths: int, seed: int) -> Array:
     return pairs.transpose(2, 3, 1, 0).reshape(paths, STEPS)
 
 
-def option(kernel: str) -> Any:
+def option(scheme: Scheme) -> Any:
     """Return the structure that a scheme's kernel takes."""
     dt = YEARS / STEPS
-    drift = 1 + RATE * dt if "Euler" in kernel else (RATE - SIGMA**2 / 2) * dt
+    drift = 1 + RATE * dt if scheme.euler else (RATE - SIGMA**2 / 2) * dt
     return np.array((START, STRIKE, drift, SIGMA * math.sqrt(dt), STEPS), OPTION)[()]
 
 
-def reference(kernel: str, paths: int, seed: int) -> Array:
+def reference(scheme: Scheme, paths: int, seed: int) -> Array:
     """Return each block's sum of payoffs and of their squares, one path a thread."""
-    of = option(kernel)
-    increments = of["drift"] + of["scale"] * normals(paths, seed)
-    end = START * increments.prod(axis=1) if "Euler" in kernel else START * np.exp(increments.sum(axis=1))
+    terms = option(scheme)
+    increments = terms["drift"] + terms["scale"] * normals(paths, seed)
+    end = START * increments.prod(axis=1) if scheme.euler else START * np.exp(increments.sum(axis=1))
     payoff = np.zeros((blocks_for(paths, BLOCK), BLOCK))
     payoff.ravel()[:paths] = np.maximum(end - STRIKE, 0)
     return np.stack([payoff.sum(axis=1), (payoff**2).sum(axis=1)], axis=1)
@@ -133,7 +134,7 @@ class Pricer:
 
     def __init__(self, device: cuda.Device, scheme: Scheme, modules: dict[bool, cuda.Module]) -> None:
         self.kernel = modules[scheme.fast_math][scheme.kernel]
-        self.option = option(scheme.kernel)
+        self.option = option(scheme)
         self.most = device.sm_count * self.kernel.occupancy(BLOCK).blocks
         self.sums = cuda.empty((max(self.most, blocks_for(CHECKED, BLOCK)), 2), np.float64)
 
@@ -161,7 +162,7 @@ def run(device: cuda.Device, size: int) -> Result:
     seed = int(np.random.default_rng().integers(2**63))
 
     def variant(name: str, pricer: Pricer) -> Variant:
-        expected = reference(SCHEMES[name].kernel, checked, seed)
+        expected = reference(SCHEMES[name], checked, seed)
         return Variant(
             name=name,
             launch=pricer.launch(checked, seed, len(expected)),

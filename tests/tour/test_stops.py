@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import io
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 import cudart_py as cuda
-from library_tour import counters, limits, plots, stops, timing
+from library_tour import counters, limits, plots, report, stops, timing
 from library_tour.course import histogram, monte_carlo
 from library_tour.report import headline
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Bars, Curve, Film, Result, Size, Timeline
+from library_tour.stop import Bars, Curve, Film, Result, Row, Size, Timeline
 
 # Where a size counts rows and columns, or what each thread does.
 SMALL = {"transpose": 50, "copies_2d": 50, "heat": 50, "bank_conflicts": 50}
@@ -77,6 +82,28 @@ def test_the_stop_reports_and_draws_times_where_the_driver_has_them(name, any_cl
         assert plots.draw(name, outcome.title, outcome.result, tmp_path)
 
 
+def as_on_a_large_gpu(row: Row) -> Row:
+    """Return a row with rates of four digits and whole numbers of five, each in the column's own form."""
+    wide = {int: 16384, float: 4130.0}
+    values = {
+        column: value if column.startswith("of ") else wide.get(type(value), value)
+        for column, value in row.values.items()
+    }
+    return replace(row, values=values)
+
+
+@pytest.mark.parametrize("name", [name for name in stops.COURSE if name != "device_query"])
+def test_the_table_of_a_gpu_fits_into_80_columns(name, any_clock, monkeypatch):
+    monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
+    rows = [as_on_a_large_gpu(row) for row in run_stop(name, cuda.Device(0), SMALL.get(name, 500)).result.rows]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(report.table(rows))
+    header, _, *lines = console.file.getvalue().splitlines()
+    assert [line.split("  ")[0].rstrip() for line in lines] == [row.name for row in rows]
+    columns = dict.fromkeys(column for row in rows for column in row.values)
+    assert all(column in header for column in columns), header
+
+
 def pictures(result: Result, kind: type) -> set[str]:
     return {picture.name for picture in result.pictures if isinstance(picture, kind)}
 
@@ -99,6 +126,16 @@ def test_the_course_draws_its_curves_bars_film_and_timeline(any_clock):
 def test_the_docstring_shows_every_checked_row(name):
     rows = run_stop(name, cuda.Device(0), 50).result.rows
     assert [row.name for row in rows if row.check and row.name not in stops.load(name).__doc__] == []
+
+
+def places(text: str) -> set[str]:
+    return set(re.findall(r"\w+\.(?:cu|py):\d+", text))
+
+
+@pytest.mark.parametrize("name", [name for name in stops.COURSE if places(stops.load(name).__doc__)])
+def test_the_docstring_names_the_places_in_the_code_that_a_run_names(name):
+    notes = " ".join(row.note for row in run_stop(name, cuda.Device(0), 50).result.rows)
+    assert places(stops.load(name).__doc__) == places(notes)
 
 
 @pytest.mark.skipif(not counters.available(), reason="this driver does not count")
