@@ -112,7 +112,7 @@ def tour(device: cuda.Device, names: Sequence[str], size: int | None) -> list[Ou
     progress = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         console=console, transient=True, disable=not console.is_terminal,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     outcomes = []
     with progress:
         task = progress.add_task("", total=len(names))

@@ -221,7 +221,7 @@ def judged(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
     return (
         bar.stop, bar.column, best, f"{rate:,.{digits}f} {bar.unit}", f"{named}: {whole:,.{digits}f}",
         f"{rate / whole:.4f}", verdict,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
 
 
 def main() -> int:

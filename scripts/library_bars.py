@@ -204,7 +204,7 @@ def check_gemm(torch: Any, cupy: Any) -> Iterator[Line]:
             rival = functools.partial(torch.matmul, x, y, out=z)
         work = functools.partial(lib.gemm, a, b, out, compute=compute)
         yield versus(f"gemm {n} {name}", work, {"torch.matmul": rival}, device_seconds, 1 / 0.99,
-                     amount=2 * n**3, unit="TFLOP/s")  # fmt: skip
+                     amount=2 * n**3, unit="TFLOP/s")  # fmt: skip  # grouped by meaning
     if torch:
         torch.backends.cuda.matmul.allow_tf32 = False
 
@@ -219,7 +219,7 @@ def check_fft(torch: Any, cupy: Any) -> Iterator[Line]:
             rival = functools.partial(cupy.fft.fft if axes == -1 else cupy.fft.fft2, points)
         work = functools.partial(lib.fft, x, out, axes=axes)
         yield versus(f"fft {shape}, axes {axes}", work, {"CuPy": rival}, device_seconds, 1.0,
-                     amount=2 * x.nbytes, unit="GB/s")  # fmt: skip
+                     amount=2 * x.nbytes, unit="GB/s")  # fmt: skip  # grouped by meaning
         lib.release()
 
 
@@ -242,7 +242,7 @@ def check_sparse(torch: Any, cupy: Any) -> Iterator[Line]:
         if not np.allclose(out.to_host(), values @ np.ones(host.shape[0], dtype)):
             raise AssertionError("the product is not SciPy's")
         yield versus(f"spmv {GRID}^2 {np.dtype(dtype).name}", work, {"cupyx": rival}, device_seconds, 1.0,
-                     amount=matrix.nbytes + x.nbytes + out.nbytes, unit="GB/s")  # fmt: skip
+                     amount=matrix.nbytes + x.nbytes + out.nbytes, unit="GB/s")  # fmt: skip  # grouped by meaning
 
 
 def check_random(torch: Any, cupy: Any) -> Iterator[Line]:
@@ -255,7 +255,7 @@ def check_random(torch: Any, cupy: Any) -> Iterator[Line]:
         rival = getattr(theirs, f"{name}_") if torch else None
         work = functools.partial(getattr(generator, name), out)
         yield versus(f"Philox {name} {count:,}", work, {"PyTorch": rival}, device_seconds, 1.0,
-                     amount=out.nbytes, unit="TB/s")  # fmt: skip
+                     amount=out.nbytes, unit="TB/s")  # fmt: skip  # grouped by meaning
 
 
 def check_solver(torch: Any, cupy: Any) -> Iterator[Line]:

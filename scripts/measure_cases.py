@@ -87,7 +87,7 @@ def measure_all() -> dict[str, Any]:
             "median": one.median, "spread": one.spread, "samples": len(one.samples), "batch": one.batch,
             "cache": one.cache, "blocked": one.blocked, "captured": one.captured, "overhead": one.overhead,
             "rejected": one.rejected, "clock": one.clock_mhz,
-        }  # fmt: skip
+        }  # fmt: skip  # rows of a table
     return found
 
 
@@ -194,7 +194,7 @@ def main() -> None:
     """Do what a parent process asks for."""
     what: dict[str, Callable[..., Any]] = {
         "measure": measure_all, "launch": launch, "nvbench": nvbench, "host": host, "ceilings": ceilings,
-    }  # fmt: skip
+    }  # fmt: skip  # rows of a table
     print(json.dumps(what[sys.argv[1]](*sys.argv[2:])))
 
 

@@ -94,7 +94,7 @@ def ncu_seconds(ncu: str, name: str) -> float:
         ncu, "--clock-control", "none", "--cache-control", "none", "--metrics", "gpu__time_duration.sum",
         "--csv", "--print-units", "base", "--kernel-name", kernel,
         sys.executable, str(CHILD), "launch", name,
-    ])  # fmt: skip
+    ])  # fmt: skip  # rows of a table
     durations = read_durations(output)
     if len(durations) != LAUNCHES:
         raise ChildError(f"{len(durations)} durations of {LAUNCHES}: {output.strip()[-600:]}")
@@ -119,7 +119,7 @@ def compare(check: str, ours: float, theirs: float, bar: float | None, note: str
     return Line(
         check + note, f"{1e6 * ours:,.3f} us", f"{1e6 * theirs:,.3f} us", f"{100 * difference:+.2f} %",
         "" if bar is None else f"{100 * bar:g} %", None if bar is None else abs(difference) <= bar,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
 
 
 def not_checked(check: str, reason: object) -> Line:
@@ -250,7 +250,7 @@ def report(found: dict[str, Any]) -> str:
                 one["cache"], f"{one['clock']:.0f}" if one["clock"] else "?", f"{1e6 * one['overhead']:.2f} us",
             )
             for name, one in found["measured"].items()
-        ]  # fmt: skip
+        ]  # fmt: skip  # rows of a table
         parts.append(table(("kernel", "median", "spread", "samples", "L2", "MHz", "events' cost"), rows))
     verdicts = {True: "ok", False: "MISSED", None: ""}
     compared = [
@@ -259,7 +259,7 @@ def report(found: dict[str, Any]) -> str:
             "not checked" if line["missing"] else verdicts[line["passed"]],
         )
         for line in found["checks"]
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table
     parts.append(table(("compared with", "ours", "theirs", "difference", "bar", ""), compared))
     return "\n\n".join(parts)
 

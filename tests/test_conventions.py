@@ -85,9 +85,23 @@ def test_ci_runs_the_readmes_test_command():
 
 
 def test_a_reason_stands_beside_every_ignore():
-    pattern = re.compile(r"#\s*(?:noqa|type: ignore|pragma: no cover)(?::\s*[\w, -]+|\[[\w, -]+\])?(?P<rest>.*)")
+    silencers = r"noqa|type: ignore|pragma: no cover|fmt: (?:skip|off)"
+    pattern = re.compile(rf"#\s*(?:{silencers})(?::\s*[\w, -]+|\[[\w, -]+\])?(?P<rest>.*)")
     for path in FILES:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = pattern.search(line)
-            if match and "re.compile" not in line:
+            if match:
                 assert "#" in match["rest"], f"{name_of(path)}:{number}: {line.strip()}"
+
+
+def test_a_reason_stands_in_every_skip():
+    """And nothing is expected to fail."""
+    skips = {"skip", "skipif", "importorskip"}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            assert node.func.attr != "xfail", f"{name_of(path)}:{node.lineno}"
+            if node.func.attr in skips:
+                reason = any(keyword.arg == "reason" for keyword in node.keywords)
+                assert reason or (node.func.attr == "skip" and node.args), f"{name_of(path)}:{node.lineno}"

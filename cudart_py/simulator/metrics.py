@@ -30,7 +30,7 @@ COUNTED: dict[tuple[str, str, str], str] = {
     },
     ("warps", "", ""): "smsp__inst_executed.sum",
     ("lanes", "", ""): "smsp__thread_inst_executed.sum",
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 # Quotients of two counts.
 RATIOS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {

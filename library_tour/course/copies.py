@@ -76,7 +76,7 @@ def run(device: cuda.Device, size: int) -> Result:
                 timed=partial(cuda.memcpy, *way, stream=cuda.legacy_default),
             )
             for name, way in some.items()
-        ]  # fmt: skip
+        ]  # fmt: skip  # rows of a table
 
     limit = link_limit(size)
     rows = measure(variants(link, size), limit) + measure(variants(beside, 2 * size), None)

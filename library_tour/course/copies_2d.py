@@ -73,7 +73,7 @@ def run(device: cuda.Device, size: int) -> Result:
                 amount=host[window].nbytes, columns={"calls": calls},
             )
             for name, (launch, output, expected, calls) in ways.items()
-        ]  # fmt: skip
+        ]  # fmt: skip  # rows of a table
 
     limit = link_limit(host[window].nbytes)
     return Result(measure(variants(over_the_link), limit) + measure(variants(on_the_device), None), limit)

@@ -47,7 +47,7 @@ SIZE = None
 FP32_LANES = {
     (7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 7): 128, (8, 9): 128, (9, 0): 128,
     (10, 0): 128, (10, 3): 128, (11, 0): 128, (12, 0): 128, (12, 1): 128,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 
 def run(device: cuda.Device, size: int) -> Result:

@@ -137,7 +137,7 @@ def make_variants(device: cuda.Device, x: cuda.DeviceArray, expected: Floats) ->
             columns={"course ms": COURSE_MS.get(name, "")},
         )
         for name, launch in launches.items()
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table
 
 
 def sum_with(variant: Variant) -> Floats:

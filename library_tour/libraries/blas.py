@@ -98,7 +98,7 @@ def gemm(
         key = (
             a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype,
             alpha, beta, op_a, op_b, compute, alpha.__class__, beta.__class__,  # True equals 1.0, and is no number
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         plan: _Plan | None = thread_cache("gemm").get(key)
         device = where.device
         if plan is None or not (a.device is device and b.device is device and out.device is device):
@@ -187,7 +187,7 @@ def _call(plan: _Plan, handle: LibraryHandle, a: int, b: int, out: int) -> None:
             call(
                 handle.native, op_b, op_a, plan.n, plan.m, plan.k, alpha, b, type_b, leading_b, a, type_a, leading_a,
                 beta, out, type_out, leading_out, plan.compute, DEFAULT_ALGORITHM,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
             return
         stride_a, stride_b, stride_out = plan.strides
         call = functions.gemm_strided_batched_ex_64 if plan.wide else functions.gemm_strided_batched_ex
@@ -195,7 +195,7 @@ def _call(plan: _Plan, handle: LibraryHandle, a: int, b: int, out: int) -> None:
             handle.native, op_b, op_a, plan.n, plan.m, plan.k, alpha, b, type_b, leading_b, stride_b, a, type_a,
             leading_a, stride_a, beta, out, type_out, leading_out, stride_out, plan.batch, plan.compute,
             DEFAULT_ALGORITHM,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
     except Exception as error:
         raise failure("cublasGemmEx" if plan.batch == 1 else "cublasGemmStridedBatchedEx", error) from error
 

@@ -69,7 +69,7 @@ def gemv(
             getattr(handle.functions, f"{kind.letter}gemv")(
                 handle.native, turn, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading,
                 x.pointer, vector.step, factors[1].address, out.pointer, result.step,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}gemv", error) from error
     keep(where, "gemv", a, x, out, handle.workspace)
@@ -99,7 +99,7 @@ def axpy(
             handle.functions.axpy_ex(
                 handle.native, source.size, factor.address, kind.scalar_code, x.pointer, kind.code, source.step,
                 y.pointer, kind.code, target.step, kind.scalar_code,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure("cublasAxpyEx", error) from error
     keep(where, "axpy", x, y, handle.workspace)
@@ -148,7 +148,7 @@ def _dot_on_device(
         try:
             functions.dot_ex(
                 handle.native, first.size, x, code, first.step, y, code, second.step, out, code, code
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
         finally:
             # The other calls read alpha and beta from the host.
             functions.set_pointer_mode(handle.native, int(modes.HOST))

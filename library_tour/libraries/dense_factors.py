@@ -67,7 +67,7 @@ def lstsq(a: cuda.DeviceArray, b: cuda.DeviceArray, *, stream: cuda.Stream | Non
             getattr(handle.functions, f"{kind.letter}trsm")(
                 handle.native, int(enums.SideMode.LEFT), int(enums.FillMode.UPPER), int(enums.Operation.N),
                 int(enums.DiagType.NON_UNIT), n, count, one.address, factors.pointer, m, x.pointer, m,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
         work.verdict("cusolverDn ormqr")
@@ -125,7 +125,7 @@ def _svd_of_columns(
     failed = work.verdict(f"cusolverDn {method}")
     if failed:
         raise cuda.CudaError(f"the singular value decomposition of a did not converge: {failed} values are missing",
-                             call="svd")  # fmt: skip
+                             call="svd")  # fmt: skip  # grouped by meaning
     if method == "polar":
         right = transposed(right, kind, stream, conjugate=kind.is_complex)
     return left, values, right
@@ -185,4 +185,4 @@ def _check_rank(factors: cuda.DeviceArray, kind: Kind, stream: cuda.Stream) -> N
         raise SingularMatrixError(
             f"a has not full rank: column {lost[0]} depends on those before it, up to rounding", pivot=int(lost[0]),
             call="lstsq",
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning

@@ -52,7 +52,7 @@ def transposed(
         getattr(handle.functions, f"{kind.letter}geam")(
             handle.native, turn, int(operations.N), matrix.rows, matrix.columns, one.address, array.pointer,
             matrix.leading, zero.address, result.pointer, matrix.rows, result.pointer, matrix.rows,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
     except Exception as error:
         raise failure(f"cublas{kind.letter.upper()}geam", error) from error
     return result

@@ -68,7 +68,7 @@ class Work:
             getattr(functions, name)(
                 self.handle, self.parameters, *arguments, memory.pointer, device_bytes, host.ctypes.data, host_bytes,
                 self.info.pointer,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure(f"cusolverDn {name}", error) from error
 
@@ -183,7 +183,7 @@ def _factor_positive(work: Work, a: cuda.DeviceArray, kind: Kind) -> cuda.Device
         raise NotPositiveDefiniteError(
             f"a is not positive definite: its leading minor of order {minor} is not positive", minor=minor,
             call="cholesky",
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
     return factors
 
 
@@ -244,7 +244,7 @@ def solve_triangular(
             getattr(handle.functions, f"{kind.letter}trsm")(
                 handle.native, int(enums.SideMode.RIGHT), int(fill), turn, int(diag), count, n, one.address,
                 a.pointer, views.matrix("a", a).leading, x.pointer, count,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
         return x

@@ -219,7 +219,7 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
             nvmath_row(tools, f"nvmath C2C {name}", functools.partial(transformed, x),
                        functools.partial(relative_error, exact=result), bound_of(dtype, n), make_work=make_work,
                        amount=amount, limit=limit)
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
     if not rows[0].values:
         return rows[:1]  # the others lack the same library
     with ExitStack() as stack:
@@ -234,7 +234,7 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
         rows.append(
             nvmath_row(tools, "nvmath, planned", lambda: planned(x)(), functools.partial(relative_error, exact=result),
                        bound_of(np.complex64, n), make_work=lambda: planned(batch()), amount=amount, limit=limit)
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
     return rows
 
 
@@ -261,7 +261,7 @@ def timed_rows(tools: Tools, size: int, limit: Limit) -> list[Row]:
         # The first element is the sum.
         error = abs(total - mean) / float(np.linalg.norm(source if axes is None else source[0]))
         rows.append(judged(title, tools.by("fft"), error, 4 * bound_of(np.complex64, source.size), work=work,
-                           amount=2 * source.nbytes, limit=limit, host=True))  # fmt: skip
+                           amount=2 * source.nbytes, limit=limit, host=True))  # fmt: skip  # grouped by meaning
     return rows
 
 

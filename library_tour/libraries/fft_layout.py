@@ -121,4 +121,4 @@ def fits_in_place(real: Layout, halved: Layout) -> bool:
         real.stride == halved.stride == 1 and rows and middle and (
             real.batch == 1 or real.distance == 2 * halved.distance
         )
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning

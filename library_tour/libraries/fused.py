@@ -197,4 +197,4 @@ def _queue(plan: _Plan, stream: cuda.Stream, arrays: tuple[cuda.DeviceArray, ...
         handle.native, product, alpha.address, b.pointer, layout_b, a.pointer, layout_a, beta.address,
         out.pointer, layout, out.pointer, layout, plan.algorithm_address, workspace.pointer, plan.workspace_bytes,
         stream.handle,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning

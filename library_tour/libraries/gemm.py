@@ -108,7 +108,7 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     pictures = [rate_curve(device, limits)] if timed else []
     return Result(rows, Limit("arithmetic of each precision, memory for vectors", "TFLOP/s"), pictures=pictures,
-                  notes=notes)  # fmt: skip
+                  notes=notes)  # fmt: skip  # grouped by meaning
 
 
 def product_error(got: Array, a: Array, b: Array) -> float:
@@ -134,7 +134,7 @@ def precision_row(tools: Tools, name: str, n: int, size: int, limits: dict[str, 
     return judged(
         name, tools.by(precision.family), product_error(got, a, b), bound_of(precision.dtype, n + 1, precision.compute),
         work=work, amount=precision.operations * size**3, limit=limits[precision.unit], host=True,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
 
 
 def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
@@ -157,7 +157,7 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
         rows.append(
             nvmath_row(tools, "nvmath, planned", lambda: planned(a, b)(), error_of, bound,
                        make_work=lambda: planned(*operands()), amount=amount, limit=limit)
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
 
     def fused(a: Any, b: Any, bias: Any) -> Any:
         from nvmath.linalg import advanced
@@ -175,11 +175,11 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
                    lambda got: relative_error(exact(got), activated, scale), activated_bound, gpu_only=True,
                    make_work=lambda: functools.partial(fused, *operands(), lent(on_device((size, 1), np.float32))),
                    amount=amount, limit=limit)
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     rows.append(
         nvmath_row(tools, "nvmath, tensors", lambda: contracted(a, b), error_of, bound, gpu_only=True,
                    make_work=lambda: functools.partial(contracted, *operands()), amount=amount, limit=limit)
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     return rows
 
 
@@ -194,8 +194,16 @@ def matmul_row(tools: Tools, name: str, n: int, size: int, limit: Limit) -> Row:
         return nvmath.linalg.matmul(a, b, execution=execution(tools))
 
     make_work = (lambda: functools.partial(product, *lent_pair(size, dtype))) if name == "float32" else None
-    return nvmath_row(tools, f"nvmath {name}", lambda: product(a, b), functools.partial(product_error, a=a, b=b),
-                      bound_of(dtype, n), make_work=make_work, amount=2 * size**3, limit=limit)  # fmt: skip
+    return nvmath_row(
+        tools,
+        f"nvmath {name}",
+        lambda: product(a, b),
+        functools.partial(product_error, a=a, b=b),
+        bound_of(dtype, n),
+        make_work=make_work,
+        amount=2 * size**3,
+        limit=limit,
+    )
 
 
 def execution(tools: Tools) -> str:
@@ -278,7 +286,7 @@ def epilogue_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
         work = functools.partial(tools.gemm_epilogue, *timed, activation=activation) if timed else None
         error = relative_error(exact(got), result, scale)
         rows.append(judged(f"bias, {title}: fused", tools.by("gemm_epilogue"), error, bound, work=work,
-                           amount=2 * size**3, limit=limit, host=True))  # fmt: skip
+                           amount=2 * size**3, limit=limit, host=True))  # fmt: skip  # grouped by meaning
 
     # On a driver without the libraries the product comes from the host, and the kernels run all the same.
     module = load("gemm")
@@ -292,7 +300,7 @@ def epilogue_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
     work = functools.partial(in_three_calls, tools, module, *timed) if timed else None
     error = relative_error(exact(out.to_host()), activated, scale)
     rows.append(judged("bias, GELU: apart", tools.by("gemm"), error, bound, work=work,
-                       amount=2 * size**3, limit=limit, host=True))  # fmt: skip
+                       amount=2 * size**3, limit=limit, host=True))  # fmt: skip  # grouped by meaning
     return rows
 
 
@@ -319,7 +327,7 @@ def gemv_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
         operands = [on_device(shape, np.float64) for shape in ((size, size), (size,), (size,))]
         work = functools.partial(tools.gemv, *operands)
     return judged("gemv float64", tools.by("gemv"), product_error(got, a, x), bound_of(np.float64, n + 1), work=work,
-                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip
+                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip  # grouped by meaning
 
 
 def axpy_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
@@ -331,7 +339,7 @@ def axpy_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
     if tools.on_device and timing.available():
         work = functools.partial(tools.axpy, 1e-9, *(on_device((size**2,), np.float64) for _ in range(2)))
     return judged("axpy float64", tools.by("axpy"), relative_error(exact(got), result), 2.0**-51, work=work,
-                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip
+                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip  # grouped by meaning
 
 
 def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:

@@ -94,16 +94,20 @@ class Generator(Handle):
         self._value = self.native
         if found.seeded:
             self._call("curandSetPseudoRandomGeneratorSeed", self._functions.set_pseudo_random_generator_seed,
-                       self.native, seed)  # fmt: skip
+                       self.native, seed)  # fmt: skip  # grouped by meaning
         else:
-            self._call("curandSetQuasiRandomGeneratorDimensions",
-                       self._functions.set_quasi_random_generator_dimensions, self.native, dimensions)  # fmt: skip
+            self._call(
+                "curandSetQuasiRandomGeneratorDimensions",
+                self._functions.set_quasi_random_generator_dimensions,
+                self.native,
+                dimensions,
+            )
         if ordering is not None:
             name = f"{'PSEUDO' if found.seeded else 'QUASI'}_{ordering.upper()}"
             if name not in enums.Ordering.__members__:
                 raise ValueError(f"ordering={ordering!r} is none of cuRAND's for {kind!r}")
             self._call("curandSetGeneratorOrdering", self._functions.set_generator_ordering, self.native,
-                       int(enums.Ordering[name]))  # fmt: skip
+                       int(enums.Ordering[name]))  # fmt: skip  # grouped by meaning
         if offset:
             self.skip_to(offset)
 

@@ -193,9 +193,17 @@ def high_level_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
     def make_work() -> Callable[[], object]:
         return functools.partial(solved, *(lent(cuda.to_device(numbers((size, n), np.float64))) for n in (size, 1)))
 
-    return nvmath_row(tools, "nvmath LU float64", lambda: solved(a, b),
-                      lambda x: residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64), SATISFIED,
-                      make_work=make_work, amount=operations("LU", size), limit=limit, gpu_only=True)  # fmt: skip
+    return nvmath_row(
+        tools,
+        "nvmath LU float64",
+        lambda: solved(a, b),
+        lambda x: residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64),
+        SATISFIED,
+        make_work=make_work,
+        amount=operations("LU", size),
+        limit=limit,
+        gpu_only=True,
+    )
 
 
 def sparse_row(tools: Tools, n: int) -> Row:
@@ -291,4 +299,4 @@ def refusals(tools: Tools) -> list[Check]:
             "a matrix that is not positive definite is refused, and its minor named", NotPositiveDefiniteError,
             lambda: tools.cholesky(tools.put(indefinite)),
         ),
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table

@@ -196,9 +196,15 @@ def high_level_row(tools: Tools, n: int, size: int) -> Row:
         return functools.partial(product, sparse.csr_matrix(laplacian(size)), x, out)
 
     package = lender()
-    return nvmath_row(tools, "nvmath SpMV, CSR", lambda: product(host, dense, np.zeros_like(dense)),
-                      lambda got: error_of(got, host, dense), bound_of(5), gpu_only=True,
-                      make_work=make_work if package and package.__name__ == "cupy" else None)  # fmt: skip
+    return nvmath_row(
+        tools,
+        "nvmath SpMV, CSR",
+        lambda: product(host, dense, np.zeros_like(dense)),
+        lambda got: error_of(got, host, dense),
+        bound_of(5),
+        gpu_only=True,
+        make_work=make_work if package and package.__name__ == "cupy" else None,
+    )
 
 
 def gradient_rows(tools: Tools, n: int) -> tuple[list[Row], Curve]:

@@ -72,7 +72,7 @@ def spmv(
             handle.functions.sp_mv(
                 handle.native, operation, numbers[0], prepared.description.handle, vector.handle, numbers[1],
                 result.handle, a.kind.scalar_code, ends[0], prepared.buffer.pointer,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
         except Exception as error:
             raise failure("cusparseSpMV", error) from error
     keep(where, "spmv", x, out, a.values, a.indices, a.offsets, prepared.buffer)
@@ -100,7 +100,7 @@ def _prepare(
     arguments = (
         handle.native, operation, numbers[0], description.handle, vector.handle, numbers[1], result.handle,
         a.kind.scalar_code, algorithm,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     size = functions.sp_mv_buffer_size(*arguments)
     buffer = cuda.empty(max(size, 1), np.uint8, stream=stream)
     if a.format == "csr":
@@ -151,7 +151,7 @@ def spmm(
             handle.native, int(enums.Operation[_LONG[op]]), int(enums.Operation.NON_TRANSPOSE),
             factors[0].address, description.handle, dense.handle, factors[1].address, result.handle,
             a.kind.scalar_code, int(enums.SpMMAlg.DEFAULT),
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         try:
             memory = scratch(device).get(handle.functions.sp_mm_buffer_size(*arguments), where)
             handle.functions.sp_mm(*arguments, memory.pointer)
@@ -181,7 +181,7 @@ def spdot(x: SparseVector, y: cuda.DeviceArray, *, stream: cuda.Stream | None = 
         arguments = (
             handle.native, int(enums.Operation.NON_TRANSPOSE), x.description.handle, dense.handle,
             result.ctypes.data, x.kind.scalar_code,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         try:
             memory = scratch(device).get(handle.functions.sp_vv_buffer_size(*arguments), where)
             handle.functions.sp_vv(*arguments, memory.pointer)

@@ -60,7 +60,7 @@ class DenseMatrix(Description):
         super().__init__(
             "create_dn_mat", "destroy_dn_mat", rows, columns, matrix.leading, array.pointer, kind.code,
             int(order.COL if turned else order.ROW),
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
 
 
 class SparseVector:
@@ -81,7 +81,7 @@ class SparseVector:
         self.description = Description(
             "create_sp_vec", "destroy_sp_vec", size, values.shape[0], indices.pointer, values.pointer,
             int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), self.kind.code,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
 
 
 class SparseMatrix:

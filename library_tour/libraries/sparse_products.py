@@ -44,7 +44,7 @@ def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: cud
         arguments = (
             handle.native, plain, plain, factors[0].address, a.describe_once().handle, b.describe_once().handle,
             factors[1].address, product.handle, a.kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         try:
             size = functions.sp_gemm_work_estimation(*arguments, 0)
             first = cuda.empty(max(size, 1), np.uint8, stream=where)
@@ -92,7 +92,7 @@ def sddmm(
         arguments = (
             handle.native, plain, plain, factors[0].address, dense[0].handle, dense[1].handle,
             factors[1].address, out.describe_once().handle, out.kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         try:
             size = np.zeros(1, np.uint64)
             functions.sddmm_buffer_size(*arguments, size.ctypes.data)
@@ -123,7 +123,7 @@ def sparse_from_dense(a: cuda.DeviceArray, *, stream: cuda.Stream | None = None)
         dense = DenseMatrix(a, view, kind)
         arguments = (
             handle.native, dense.handle, product.handle, int(enums.DenseToSparseAlg.DEFAULT)
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         try:
             size = functions.dense_to_sparse_buffer_size(*arguments)
             memory = cuda.empty(max(size, 1), np.uint8, stream=where)

@@ -75,7 +75,7 @@ def count(ncu: str, metrics: Iterable[str]) -> str:
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=_SECONDS,
         env={**os.environ, "CUDART_PY_DRIVER": "cuda"},
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     if done.returncode or "Metric Name" not in done.stdout:
         raise SystemExit(f"ncu ended with {done.returncode}:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
     return done.stdout

@@ -27,7 +27,7 @@ def software(monkeypatch: pytest.MonkeyPatch, device: cuda.Device) -> Iterator[S
     """
     if "interop" in cuda.capabilities():
         pytest.skip("on a GPU the libraries themselves are there")
-    pytest.importorskip("scipy")
+    pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
     from tests.libraries.software_cublas import Cublas
     from tests.libraries.software_cublaslt import CublasLt
     from tests.libraries.software_cufft import Cufft

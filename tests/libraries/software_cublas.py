@@ -62,7 +62,7 @@ class Cublas:
     def gemm_ex(
         self, handle, op_a, op_b, m, n, k, alpha, a, type_a, lda, b, type_b, ldb, beta, c, type_c, ldc, compute,
         algorithm,
-    ) -> None:  # fmt: skip
+    ) -> None:  # fmt: skip  # grouped by meaning
         self.calls.append("gemm_ex")
         self._fail()
         scalar = SCALARS[type_a]
@@ -78,7 +78,7 @@ class Cublas:
     def gemm_strided_batched_ex(
         self, handle, op_a, op_b, m, n, k, alpha, a, type_a, lda, stride_a, b, type_b, ldb, stride_b, beta, c, type_c,
         ldc, stride_c, count, compute, algorithm,
-    ) -> None:  # fmt: skip
+    ) -> None:  # fmt: skip  # grouped by meaning
         self.calls.append("gemm_strided_batched_ex")
         sizes = [np.dtype(TYPES[type_]).itemsize for type_ in (type_a, type_b, type_c)]
         for i in range(count):
@@ -89,7 +89,7 @@ class Cublas:
             self.gemm_ex(
                 handle, op_a, op_b, m, n, k, alpha, places[0], type_a, lda, places[1], type_b, ldb, beta, places[2],
                 type_c, ldc, compute, algorithm,
-            )  # fmt: skip
+            )  # fmt: skip  # grouped by meaning
 
     def geam(self, letter, handle, op_a, op_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc) -> None:
         kind = LETTERS[letter]

@@ -67,7 +67,7 @@ class CublasLt:
         memory.host(count, np.int32)[0] = 1
 
     def matmul(self, handle, product, alpha, a, layout_a, b, layout_b, beta, c, layout_c, d, layout_d, algorithm,
-               workspace, nbytes, stream) -> None:  # fmt: skip
+               workspace, nbytes, stream) -> None:  # fmt: skip  # grouped by meaning
         attributes = self.things[product]
         arrays = []
         for address, layout in ((a, layout_a), (b, layout_b), (d, layout_d)):

@@ -51,21 +51,21 @@ class Cufft:
         self.areas[plan] = area
 
     def make_plan_many(self, plan, rank, n, embed_in, step_in, distance_in, embed_out, step_out, distance_out, type_,
-                       count) -> int:  # fmt: skip
+                       count) -> int:  # fmt: skip  # grouped by meaning
         self.calls.append("make_plan_many")
         source, target = KINDS[type_]
         self.plans[plan] = (
             n, (embed_in, step_in, distance_in), (embed_out, step_out, distance_out), np.dtype(source),
             np.dtype(target), count,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         return 4096
 
     def xt_make_plan_many(self, plan, rank, n, embed_in, step_in, distance_in, type_in, embed_out, step_out,
-                          distance_out, type_out, count, inside) -> int:  # fmt: skip
+                          distance_out, type_out, count, inside) -> int:  # fmt: skip  # grouped by meaning
         self.plans[plan] = (
             n, (embed_in, step_in, distance_in), (embed_out, step_out, distance_out), HALVES[type_in],
             HALVES[type_out], count,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
         return 0
 
     def exec_c2c(self, plan: int, source: int, target: int, direction: int) -> None:

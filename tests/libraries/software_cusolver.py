@@ -69,7 +69,7 @@ class Cusolver:
         finish(ends, info)
 
     def xgesvd(self, handle, parameters, job_u, job_v, m, n, type_, a, lda, type_s, s, type_u, u, ldu, type_v, v, ldv,
-               compute, *ends) -> None:  # fmt: skip
+               compute, *ends) -> None:  # fmt: skip  # grouped by meaning
         assert m >= n, "cuSOLVER takes tall matrices only"
         assert (job_u, job_v) == (ord("S"), ord("S"))
         left, values, right, info = function("gesvd", type_)(matrix_at(a, m, n, lda, type_), full_matrices=0)
@@ -79,7 +79,7 @@ class Cusolver:
         finish(ends, info)
 
     def xgesvdp(self, handle, parameters, job, economy, m, n, type_, a, lda, type_s, s, type_u, u, ldu, type_v, v, ldv,
-                compute, *ends) -> float:  # fmt: skip
+                compute, *ends) -> float:  # fmt: skip  # grouped by meaning
         assert (job, economy) == (1, 1)
         left, values, right, info = function("gesvd", type_)(matrix_at(a, m, n, lda, type_), full_matrices=0)
         memory.array(s, n, memory.TYPES[type_s])[...] = values

@@ -20,7 +20,7 @@ class Cusparse:
         self.calls: list[str] = []
         self.things: dict[int, Any] = {}
         for name in ("Operation", "IndexType", "IndexBase", "Order", "SpMVAlg", "SpMMAlg", "SpGEMMAlg", "SDDMMAlg",
-                     "DenseToSparseAlg"):  # fmt: skip
+                     "DenseToSparseAlg"):  # fmt: skip  # grouped by meaning
             setattr(self, name, getattr(cusparse, name))
 
     def create(self) -> int:
@@ -53,7 +53,7 @@ class Cusparse:
         return self._add(["coo", (rows, columns), count, offsets, indices, values, memory.TYPES[type_]])
 
     def create_sliced_ell(self, rows, columns, count, size, slice_size, offsets, indices, values, offset_type,
-                          index_type, base, type_) -> int:  # fmt: skip
+                          index_type, base, type_) -> int:  # fmt: skip  # grouped by meaning
         return self._add(
             ["sell", (rows, columns), count, offsets, indices, values, memory.TYPES[type_], size, slice_size]
         )

@@ -18,7 +18,7 @@ def used_bytes() -> int:
 
 
 def test_repeated_calls_leave_no_memory(libraries, rng):
-    scipy = pytest.importorskip("scipy.sparse")
+    scipy = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
     a = cuda.to_device(rng.standard_normal((32, 32)) + 32 * np.eye(32))
     spd = cuda.to_device(np.eye(32) + 0.01)
     x = cuda.to_device(rng.standard_normal(32))
@@ -149,7 +149,7 @@ def test_recorded_products_are_those_of_their_stream(device, rng):
     a = rng.standard_normal((64, 64)).astype(np.float32)
     with cuda.Stream() as first, cuda.Stream() as second:
         arrays = [(stream, cuda.to_device(a, stream=stream), cuda.empty((64, 64), np.float32, stream=stream))
-                  for stream in (first, second)]  # fmt: skip
+                  for stream in (first, second)]  # fmt: skip  # grouped by meaning
         for number in range(1, 10):
             for stream, array, out in arrays:
                 array.copy_from(number * a, stream=stream)

@@ -11,7 +11,7 @@ import cudart_py as cuda
 from library_tour.libraries.curand_host import host_curand
 from library_tour.libraries.random_numbers import KINDS, Generator, log_normal, normal, poisson, uniform
 
-stats = pytest.importorskip("scipy.stats")
+stats = pytest.importorskip("scipy.stats", reason="SciPy is not installed (the extra cpu)")
 
 pytestmark = pytest.mark.skipif(host_curand() is None, reason="cuRAND is not installed (the extra headers)")
 

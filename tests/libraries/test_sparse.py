@@ -10,7 +10,7 @@ from library_tour.libraries.sparse_blas import spdot, spmm, spmv
 from library_tour.libraries.sparse_matrix import SparseMatrix, SparseVector
 from library_tour.libraries.sparse_products import sddmm, sparse_from_dense, spgemm
 
-sparse = pytest.importorskip("scipy.sparse")
+sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
 
 FORMATS = ("csr", "coo", "sell")
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)

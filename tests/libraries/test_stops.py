@@ -23,7 +23,7 @@ from library_tour.report import headline, table
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Limit
 
-pytest.importorskip("scipy")
+pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
 
 # The inner products of conjugate gradients are one thread's there.
 SIZES = {"gemm": 20, "fft": 20, "sparse": 5, "solver": 20, "rand": 64}
@@ -163,7 +163,7 @@ def test_the_names_of_rand_leave_room_for_wide_numbers():
 
 
 def test_the_stop_draws_what_it_timed(timed, tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
     assert plots.draw(timed.name, timed.title, timed.result, tmp_path)
 
 

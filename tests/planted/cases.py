@@ -190,7 +190,7 @@ def _bounds() -> list[Case]:
             ("mutual_recursion", (1, 1), lambda: (ints(1), 1000)),
             tool=tool, status="LAUNCH_FAILED",
         ),
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table
 
 
 def _values() -> list[Case]:
@@ -213,7 +213,7 @@ def _values() -> list[Case]:
             ("local_to_store", (1, 32), lambda: (ints(32), 4, 9)),
             ("local_to_address", (1, 32), lambda: (ints(8), 4, 9)),
         ),
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table
 
 
 def _barriers() -> list[Case]:
@@ -245,7 +245,7 @@ def _barriers() -> list[Case]:
             ("counts_for_ever", (1, 1), lambda: (cuda.zeros(1, np.uint32),)),
             status="LAUNCH_TIMEOUT",
         ),
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table
 
 
 def _races() -> list[Case]:
@@ -282,7 +282,7 @@ def _races() -> list[Case]:
         ),
         Case("consumed_too_early", "race between streams", file, "race", _two_streams("produce", "consume"), "consume"),
         Case("overwritten", "race between streams", file, "race", _two_streams("consume", "produce"), "produce"),
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table
 
 
 CASES: tuple[Case, ...] = (

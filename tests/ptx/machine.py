@@ -141,7 +141,7 @@ class Kernels:
         run(
             self.module, launch, self.memory, symbols=self.symbols, print_=self.printed.append, steps=steps,
             properties=PROPERTIES, observer=observer,
-        )  # fmt: skip
+        )  # fmt: skip  # grouped by meaning
 
     def put(self, array: NDArray[Any]) -> int:
         """Copy an array to device memory."""

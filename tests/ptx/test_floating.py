@@ -150,15 +150,15 @@ def test_ftz_flushes_operands_and_results() -> None:
     compare(
         lambda x, y: floating.add_rn_f32(x, y, ftz=True),
         lambda x, y: flush(ieee_sum(flush(x), flush(y), None, "f32", "rn")), a, b,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     compare(
         lambda x, y: floating.mul_rn_f32(x, y, ftz=True),
         lambda x, y: flushed_product(flush(x), flush(y), "rn"), a, b,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     compare(
         lambda x, y, z: floating.fma_rn_f32(x, y, z, ftz=True),
         lambda x, y, z: flush(ieee_sum(flush(x), flush(y), flush(z), "f32", "rn")), a, b, c,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
 
 
 def flushed_product(x: float, y: float, rounding: str) -> float:
@@ -179,15 +179,15 @@ def test_ftz_takes_for_subnormal_what_is_so_rounded_with_no_least_exponent(round
     compare(
         lambda x, y: find(f"mul_{rounding}_f32")(x, y, ftz=True),
         lambda x, y: flushed_product(x, y, rounding), small, near,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     compare(
         lambda x, y: find(f"div_{rounding}_f32")(x, y, ftz=True),
         lambda x, y: round_flushed(Fraction(x) / Fraction(y), "f32", rounding), small, near,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     compare(
         lambda x, y, z: find(f"fma_{rounding}_f32")(x, y, z, ftz=True),
         lambda x, y, z: round_flushed(Fraction(x) * Fraction(y), "f32", rounding), small, near, zero,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
 
 
 def test_products_that_the_hardware_flushes() -> None:
@@ -197,7 +197,7 @@ def test_products_that_the_hardware_flushes() -> None:
     wanted = {
         "rn": [0, 0x80000000, 0x00800000], "rz": [0, 0x80000000, 0],
         "rm": [0, 0x80000000, 0], "rp": [0, 0x80000000, 0x00800000],
-    }  # fmt: skip
+    }  # fmt: skip  # rows of a table
     for rounding, patterns in wanted.items():
         assert find(f"mul_{rounding}_f32")(a, b, ftz=True).view(np.uint32).tolist() == patterns
 
@@ -298,7 +298,7 @@ def test_classes_and_signs(kind: str) -> None:
     truths = {
         "finite": size < math.inf, "infinite": size == math.inf, "number": a == a, "notanumber": a != a,
         "normal": (size >= least) & (size < math.inf), "subnormal": (size < least) & (size > 0),
-    }  # fmt: skip
+    }  # fmt: skip  # rows of a table
     for name, truth in truths.items():
         assert (getattr(floating, f"testp_{name}_{kind}")(a) == truth).all()
     integer = f"u{a.dtype.itemsize}"

@@ -50,7 +50,7 @@ def test_masked_bytes_of_an_address_are_one_relocation() -> None:
 
 def test_functions_have_addresses() -> None:
     module = Module(ptx_of("__device__ __noinline__ int f(int x) { return x; } __device__ int (*p)(int) = f;"
-                           'extern "C" __global__ void k(int* o) { o[0] = p(1); }'))  # fmt: skip
+                           'extern "C" __global__ void k(int* o) { o[0] = p(1); }'))  # fmt: skip  # grouped by meaning
     ((_, name, _),) = module.variables["p"].relocations
     assert module.function_at(module.function_addresses[name]) == name
 

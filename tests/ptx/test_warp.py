@@ -33,7 +33,7 @@ def source_lane(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
     j, within = {
         "up": (lane - b, lane - b >= last), "down": (lane + b, lane + b <= last), "bfly": (lane ^ b, lane ^ b <= last),
         "idx": (first | (b & ~segment), (first | (b & ~segment)) <= last),
-    }[mode]  # fmt: skip
+    }[mode]  # fmt: skip  # rows of a table
     if mode == "bfly":
         within = (lane ^ b) <= last
     return (j if within else lane), within

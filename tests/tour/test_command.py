@@ -160,7 +160,7 @@ def test_json_into_no_folder_is_refused_before_anything_runs(only_stops, tmp_pat
 
 
 def test_plot_writes_svg_and_png(only_stops, tmp_path):
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
 
     def curved(device: cuda.Device, size: int) -> Result:
         return Result([], pictures=[Curve("growth", "x", "y", {"line": [(1, 1), (2, 4)]})])

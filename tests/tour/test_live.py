@@ -6,7 +6,7 @@ import pytest
 
 from library_tour import live
 
-nvml = pytest.importorskip("cuda.bindings.nvml")
+nvml = pytest.importorskip("cuda.bindings.nvml", reason="these bindings have no NVML")
 
 
 def no_driver() -> None:

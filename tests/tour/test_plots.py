@@ -6,7 +6,7 @@ import pytest
 from library_tour import plots
 from library_tour.stop import Bars, Curve, Film, Limit, Result, Row, Timeline
 
-pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
 
 
 def test_a_timed_result_is_drawn_as_bars(tmp_path):

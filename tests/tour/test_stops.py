@@ -78,7 +78,7 @@ def test_the_stop_reports_and_draws_times_where_the_driver_has_them(name, any_cl
     assert rated or name == "device_query"
     if rated:
         assert outcome.result.limit.rate
-        pytest.importorskip("matplotlib")
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
         assert plots.draw(name, outcome.title, outcome.result, tmp_path)
 
 

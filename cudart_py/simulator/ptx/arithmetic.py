@@ -250,7 +250,7 @@ EMITTERS: dict[str, Emitter] = {
     "testp": _typed("pred", None), "copysign": _generic, "dp4a": _dot, "dp2a": _dot, "sqrt": _generic,
     "rsqrt": _generic,
     "rcp": _generic, "sin": _generic, "cos": _generic, "lg2": _generic, "ex2": _generic, "tanh": _generic,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 
 def _video(w: Writer, i: Instruction) -> None:

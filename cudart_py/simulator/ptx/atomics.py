@@ -23,7 +23,7 @@ Update = Callable[[Array, Array], Array]
 _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 # The unit of a float32 number is 2**-23 of its size or more.
 _LEAST_SAFE = LEAST_NORMAL_F32 * np.float32(2**24)
 _HALF_ADD: dict[str, Update] = {"f16": add_f16, "bf16": add_bf16, "f16x2": add_f16x2, "bf16x2": add_bf16x2}

@@ -326,8 +326,26 @@ def _is_call(instruction: Instruction) -> bool:
 
 
 def _writes_first(opcode: str, base: str) -> bool:
-    if base in ("st", "red", "bra", "brx", "membar", "fence", "cp", "prefetch", "prefetchu", "nanosleep", "trap",
-                "exit", "ret", "pmevent", "stmatrix", "griddepcontrol", "discard", "applypriority"):  # fmt: skip
+    if base in (
+        "st",
+        "red",
+        "bra",
+        "brx",
+        "membar",
+        "fence",
+        "cp",
+        "prefetch",
+        "prefetchu",
+        "nanosleep",
+        "trap",
+        "exit",
+        "ret",
+        "pmevent",
+        "stmatrix",
+        "griddepcontrol",
+        "discard",
+        "applypriority",
+    ):
         return False
     if base in ("bar", "barrier"):
         return ".red" in opcode

@@ -44,7 +44,7 @@ Conversion = Callable[..., Array]
 INTEGERS: dict[str, type[np.integer[Any]]] = {
     "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
     "s8": np.int8, "s16": np.int16, "s32": np.int32, "s64": np.int64,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 HALVES = ("f16", "bf16")
 
 _TO_INTEGRAL: dict[str, np.ufunc] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}

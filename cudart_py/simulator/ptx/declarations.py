@@ -15,7 +15,7 @@ TYPE_SIZES = {
     "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2,
     "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8,
     "f64": 8, "b128": 16, "texref": 8, "samplerref": 8, "surfref": 8, "pred": 1,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 _DECLARATION = re.compile(
     r"""(?P<space>\.(?:global|const|shared|local|param))

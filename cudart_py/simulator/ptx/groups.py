@@ -69,7 +69,7 @@ class Group:
     __slots__ = (
         "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
         "lanes", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack",
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
 
     def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
         self.chunk = chunk

@@ -113,7 +113,7 @@ def absolute(kind: str, a: Array, *, ftz: bool = False) -> Array:
 def _extreme(
     smaller: bool, kind: str, a: Array, b: Array, *, ftz: bool = False, nan: bool = False,
     xorsign: bool = False, abs: bool = False,
-) -> Array:  # fmt: skip
+) -> Array:  # fmt: skip  # grouped by meaning
     if ftz:
         a, b = _flush(a, kind), _flush(b, kind)
     signs = (a ^ b) & _SIGN

@@ -25,11 +25,11 @@ _UNSIGNED: dict[np.dtype[Any], type[np.unsignedinteger[Any]]] = {
     np.dtype(np.int32): np.uint32, np.dtype(np.int64): np.uint64,
     np.dtype(np.uint8): np.uint8, np.dtype(np.uint16): np.uint16,
     np.dtype(np.uint32): np.uint32, np.dtype(np.uint64): np.uint64,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 _WIDER: dict[np.dtype[Any], type[np.integer[Any]]] = {
     np.dtype(np.uint8): np.uint16, np.dtype(np.uint16): np.uint32, np.dtype(np.uint32): np.uint64,
     np.dtype(np.int8): np.int16, np.dtype(np.int16): np.int32, np.dtype(np.int32): np.int64,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 
 def _bits(a: Array) -> int:

@@ -145,7 +145,7 @@ class Launched:
             "%nsmid",
             "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
             "%cluster_nctarank", "%is_explicit_cluster",
-        }  # fmt: skip
+        }  # fmt: skip  # rows of a table
         names |= {f"%envreg{number}" for number in range(32)}
         for axis, threads, blocks in zip("xyz", self.launch.block, self.launch.grid, strict=True):
             names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_nctaid.{axis}", f"%nclusterid.{axis}"}

@@ -16,7 +16,7 @@ __all__ = ["find", "one"]
 # In the order of search; a module may be absent while its group of opcodes is.
 _MODULES = (
     "integers", "bits", "carry", "floating", "double", "conversions", "approximations", "half", "brain", "video",
-)  # fmt: skip
+)  # fmt: skip  # grouped by meaning
 # Parts of an opcode that are options of its function rather than part of its name.
 _OPTIONS = ("sat", "ftz", "relu", "satfinite", "NaN", "nan", "xorsign", "abs")
 

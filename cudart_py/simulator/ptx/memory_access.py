@@ -270,4 +270,4 @@ EMITTERS: dict[str, Emitter] = {
     "ld": _ld, "ldu": _ld, "st": _st, "atom": _atom, "red": _atom, "call": _call, "cp": _cp, "mbarrier": _mbarrier,
     "membar": _fence, "fence": _fence, "prefetch": _nothing, "prefetchu": _nothing, "nanosleep": _nothing,
     "discard": _nothing, "applypriority": _nothing, "griddepcontrol": _nothing, "pmevent": _nothing,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table

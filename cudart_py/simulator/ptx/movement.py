@@ -307,4 +307,4 @@ def _cvt_pack(w: Writer, i: Instruction) -> None:
 EMITTERS: dict[str, Callable[[Writer, Instruction], None]] = {
     "mov": _mov, "cvta": _cvta, "isspacep": _isspacep, "selp": _selp, "slct": _slct, "setp": _setp, "set": _set,
     "cvt": _cvt,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table

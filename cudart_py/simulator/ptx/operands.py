@@ -20,7 +20,7 @@ DTYPES = {
     "e4m3": "u1", "e5m2": "u1", "e4m3x2": "u2", "e5m2x2": "u2",
     # NumPy has no 16-byte integers: complex numbers carry the bits, and nothing is ever computed with them.
     "b128": "c16",
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 _SPECIALS_64 = {"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"}
 
 # An expression and whether it is a scalar: the same value for all lanes.

@@ -210,7 +210,7 @@ class Resolver:
             if self._outside(address.space, seen[position], size):
                 self._fail_outside(address, offset, size, site, positions)
             self._fail("CUDA_ERROR_MISALIGNED_ADDRESS", f"needs an address aligned to {size} bytes", address, position,
-                       int(seen[position]), size, site, positions)  # fmt: skip
+                       int(seen[position]), size, site, positions)  # fmt: skip  # grouped by meaning
 
     def _check_extents(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
@@ -263,7 +263,7 @@ class Resolver:
         seen = self._seen(address) + offset
         position = next(place for place, value in enumerate(seen) if self._outside(address.space, value, size))
         self._fail("CUDA_ERROR_ILLEGAL_ADDRESS", "is out of bounds", address, position, int(seen[position]), size, site,
-                   positions)  # fmt: skip
+                   positions)  # fmt: skip  # grouped by meaning
 
     def _fail(
         self,

@@ -169,7 +169,7 @@ def match_all(value: Array, members: Array, active: Array | None = None) -> tupl
 _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 
 def _neutral(operation: str, dtype: np.dtype[Any]) -> Any:

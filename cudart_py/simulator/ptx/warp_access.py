@@ -115,4 +115,4 @@ def _tex(w: Writer, i: Instruction) -> None:
 EMITTERS: dict[str, Emitter] = {
     "shfl": _shfl, "vote": _vote, "match": _match, "redux": _redux, "activemask": _activemask, "elect": _elect,
     "bar": _bar, "tex": _tex,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table

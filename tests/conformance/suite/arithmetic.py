@@ -58,7 +58,7 @@ def _floating() -> list[Case]:
 _INTEGERS = {
     "signed16": np.int16, "unsigned16": np.uint16, "signed32": np.int32, "unsigned32": np.uint32,
     "signed64": np.int64, "unsigned64": np.uint64,
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 
 def _integer() -> list[Case]:
@@ -144,7 +144,7 @@ _CONVERSIONS = {
     "int32_to_int64": "int64", "int64_to_int32": "int32", "float_to_half": "uint16", "double_to_half": "uint16",
     "int32_to_half": "uint16", "half_to_half": "uint16", "half_to_float": "float32",
     "half_to_double": "float64", "half_to_int": "int32",
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 
 
 def _conversions() -> list[Case]:

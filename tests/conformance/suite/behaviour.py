@@ -34,7 +34,7 @@ def _memory() -> list[Case]:
     parameters = (
         np.uint8(200), mixed[()], np.int16(-3000), -0.1, np.int8(-7), vector[()], True, np.uint64(0x1122334455667788),
         _labelled("memory", "parameters", "uint32", 128), 128,
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     background = values.words(205, 64 * n, np.uint8)
     windows = (Scratch(values.words(206, n)), _labelled("memory", "windows", "uint32", n), n)
     return [

@@ -101,4 +101,4 @@ FUNCTIONS = {
     "atan2f": Bound(ulp=3), "cbrtf": Bound(ulp=1), "rsqrtf": Bound(ulp=2), "hypotf": Bound(ulp=3),
     "normcdff": Bound(ulp=5), "sin": Bound(ulp=2), "cos": Bound(ulp=2), "exp": Bound(ulp=1), "log": Bound(ulp=1),
     "pow": Bound(ulp=2), "tanh": Bound(ulp=2), "erf": Bound(ulp=2), "cbrt": Bound(ulp=1), "rsqrt": Bound(ulp=1),
-}  # fmt: skip
+}  # fmt: skip  # rows of a table

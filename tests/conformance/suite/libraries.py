@@ -29,7 +29,7 @@ def _cub() -> list[Case]:
                 Out("segments", "int32", (256,)),
             ),
         ),
-    ]  # fmt: skip
+    ]  # fmt: skip  # rows of a table
 
 
 def _atomic_ref() -> Case:
@@ -42,7 +42,7 @@ def _atomic_ref() -> Case:
             Out("bins", "uint32", (10,)), Scratch(np.zeros(1, np.uint32)), Scratch(np.zeros(4, np.uint32)),
             Out("received", "uint32", (4,)),
         ),
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
 
 
 def _random(kernel: str, *more: Out) -> Case:
@@ -50,7 +50,7 @@ def _random(kernel: str, *more: Out) -> Case:
     outs = (
         Out("bits", "uint32", (5, n)), Out("uniform", "float32", (2, n)), Out("doubles", "float64", (n,)),
         Out("normal", "float32", (2, n), bound=NORMAL),
-    )  # fmt: skip
+    )  # fmt: skip  # grouped by meaning
     return Case("curand", kernel, 2, 32, (np.uint64(0x9E3779B97F4A7C15), *outs, *more, n))
 
 

@@ -88,7 +88,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "({d} <= {e})", "({d} == {e})", "({l} > {m})", "(({u} & 3u) == 1u)", "({f} == {f})", "(({u} ^ {v}) & 1u)",
         "({u} < {v} && {f} > {g})", "({u} > {v} || {d} < {e})",
     ),
-}  # fmt: skip
+}  # fmt: skip  # rows of a table
 LEAVES = {letter: group[0] for group in ("uvw", "lm", "fgh", "dex", "c") for letter in group}
 CONSTANTS = {
     "u": ("0u", "1u", "7u", "0xffu", "0x80000000u", "0xffffffffu", "2654435761u", "0x7fffffffu", "i", "t"),

@@ -23,7 +23,7 @@ FLOATS = np.array(
         0x7FC00000, 0x1E3CE508, 0x00800001, 0x3F7FFFFE,
     ],
     np.uint32,
-).view(np.float32)  # fmt: skip
+).view(np.float32)  # fmt: skip  # rows of a table
 DOUBLES = np.array(
     [
         0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x800FFFFFFFFFFFFF, 0x0010000000000000,
@@ -33,7 +33,7 @@ DOUBLES = np.array(
         0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000, 0x2000000000000001,
     ],
     np.uint64,
-).view(np.float64)  # fmt: skip
+).view(np.float64)  # fmt: skip  # rows of a table
 HALVES = np.array(
     [
         0x0000, 0x8000, 0x0001, 0x83FF, 0x0400, 0x8400, 0x3C00, 0xBC00, 0x3C01, 0x3BFF, 0x3800, 0xBE00, 0x4100,
@@ -41,14 +41,14 @@ HALVES = np.array(
         0x0401, 0x3BFE,
     ],
     np.uint16,
-)  # fmt: skip
+)  # fmt: skip  # rows of a table
 BFLOATS = np.array(
     [
         0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x8080, 0x3F80, 0xBF80, 0x3F81, 0x3F7F, 0x3F00, 0xBFC0, 0x4020,
         0x4301, 0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7FC0,
     ],
     np.uint16,
-)  # fmt: skip
+)  # fmt: skip  # rows of a table
 
 
 def raw(seed: int, n: int) -> NDArray[np.uint64]:
