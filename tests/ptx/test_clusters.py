@@ -1,8 +1,8 @@
-"""Blocks of a cluster wait for one another and read, write and update one another's shared memory."""
+"""Clusters in the machine: which shapes it takes, and what its checks and faults say. What kernels get is in
+tests/test_clusters.py, for every driver."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from cudart_py.simulator.checks import Checks
@@ -32,13 +32,6 @@ extern "C" __global__ void histogram(int* out, const int* in, int n) {
     cluster.sync();
     if (threadIdx.x < 32) out[blockIdx.x * 32 + threadIdx.x] = bins[threadIdx.x];
 }
-extern "C" __global__ void ranks(int* out) {
-    __shared__ int s[64];
-    cg::cluster_group cluster = cg::this_cluster();
-    out[blockIdx.x * 64 + threadIdx.x] =
-        cluster.query_shared_rank(cluster.map_shared_rank(s, threadIdx.x % cluster.num_blocks())) * 100 +
-        cluster.query_shared_rank(s);
-}
 extern "C" __global__ void without_sync(int* out, const int* in) {
     __shared__ int s[64];
     cg::cluster_group cluster = cg::this_cluster();
@@ -60,31 +53,6 @@ extern "C" __global__ void beyond(int* out, int n) {
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
     return Kernels(SOURCE)
-
-
-@pytest.mark.parametrize("size", [1, 2, 4, 8])
-def test_a_block_reads_the_next_ones_shared_memory(kernels: Kernels, size: int) -> None:
-    blocks = 1600
-    values = np.arange(blocks * 64, dtype=np.int32)
-    out = kernels.zeros(blocks * 64)
-    kernels.launch("rotate", blocks, 64, out, kernels.put(values), cluster=(size, 1, 1))
-    expected = np.roll(values.reshape(-1, size, 64), -1, axis=1)[:, :, ::-1]
-    np.testing.assert_array_equal(kernels.get(out, blocks * 64), expected.reshape(-1))
-
-
-def test_atomics_reach_every_block_of_the_cluster(kernels: Kernels) -> None:
-    bins = np.random.default_rng(3).integers(0, 128, (6, 256)).astype(np.int32)
-    out = kernels.zeros(6 * 128)
-    kernels.launch("histogram", 24, 64, out, kernels.put(bins), 0, cluster=(4, 1, 1))
-    expected = [np.bincount(row, minlength=128) for row in bins]
-    np.testing.assert_array_equal(kernels.get(out, 6 * 128).reshape(6, 128), expected)
-
-
-def test_an_address_tells_the_rank_of_its_block(kernels: Kernels) -> None:
-    out = kernels.zeros(8 * 64)
-    kernels.launch("ranks", 8, 64, out, cluster=(4, 1, 1))
-    mapped, own = np.arange(64) % 4, np.arange(8)[:, None] % 4
-    np.testing.assert_array_equal(kernels.get(out, 8 * 64).reshape(8, 64), mapped * 100 + own)
 
 
 def test_a_cluster_of_rows_needs_blocks_that_are_neighbours(kernels: Kernels) -> None:
