@@ -9,7 +9,6 @@ import numpy as np
 from .findings import put_finding
 
 if TYPE_CHECKING:
-    from .ptx.addresses import Address
     from .ptx.groups import Group
     from .ptx.instructions import Instruction
     from .ptx.launch import Launched
@@ -41,17 +40,18 @@ class Reports:
         """Give an instruction's file and line."""
         return self._launched.launch.entry.module.source(site.file, site.line)
 
-    def access(self, kind: str, touched: Touched, piece: int, address: Address, offset: int, size: int) -> str:
+    def access(self, touched: Touched, piece: int) -> str:
         """Say what the access of a piece's lane does, and where."""
-        verb = {"ld": "reads", "st": "writes"}.get(kind, "updates")
-        amount = "1 byte" if size == 1 else f"{size} bytes"
-        return f"{verb} {amount} of {self.place(touched, piece, address, offset)}"
+        access = touched.access
+        verb = {"ld": "reads", "st": "writes"}.get(access.kind, "updates")
+        amount = "1 byte" if access.size == 1 else f"{access.size} bytes"
+        return f"{verb} {amount} of {self.place(touched, piece)}"
 
-    def place(self, touched: Touched, piece: int, address: Address, offset: int) -> str:
+    def place(self, touched: Touched, piece: int) -> str:
         """Say where the access of a piece's lane begins."""
-        places, chunk = address.places, touched.group.chunk
-        lane = piece // touched.each
-        place = int(places[lane] if places.__class__ is ndarray else places) + offset
+        address, chunk = touched.access.address, touched.group.chunk
+        places, lane = address.places, piece // touched.each
+        place = int(places[lane] if places.__class__ is ndarray else places) + touched.access.offset
         space = address.space
         if space.size is None:
             memory = self._launched.memory

@@ -23,7 +23,7 @@ from .ptx.observer import Observer
 from .races import Race, Races
 from .shadow import MOST_THREADS, STRONG, History, Shadow
 from .shadows import Shadows
-from .touched import Touched
+from .touched import Access, Touched
 from .uninitialised import Marks
 
 if TYPE_CHECKING:
@@ -153,13 +153,13 @@ class Checks(Observer):
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:
         """Check an access, in parts where lanes differ in their space, then note what it puts in order."""
+        access = Access(group, kind, address, offset, size, site, values)
         if isinstance(address, Address):
-            self._access(group, kind, address, offset, size, site, values, None)
+            self._access(access)
         else:
             assert isinstance(address, Mixed)
             for positions, part in address.parts:
-                chosen = tuple(v[positions] if v.__class__ is ndarray else v for v in values)
-                self._access(group, kind, part, offset, size, site, chosen, positions)
+                self._access(access.part(part, positions))
         strong, releases, scope = self._kinds.strength(site, kind)
         if strong and self._racing:
             order, now = self._order(group), self._races.tick(site)
@@ -179,38 +179,27 @@ class Checks(Observer):
 
     # --- accesses
 
-    def _access(
-        self,
-        group: Group,
-        kind: str,
-        address: Address,
-        offset: int,
-        size: int,
-        site: Instruction,
-        values: tuple[Any, ...],
-        positions: Array | None,
-    ) -> None:
-        space = address.space.name
-        if kind == "mbarrier":
+    def _access(self, access: Access) -> None:
+        group, site = access.group, access.site
+        space = access.address.space.name
+        if access.kind == "mbarrier":
             self._memory_barrier(group, site)
         elif space == "global":
-            self._global(group, kind, address, offset, size, site, values, positions)
+            self._global(access)
+        elif space in ("shared", "local") and access.outside:
+            return  # The machine is about to report it.
         elif space == "shared":
-            if address.low + offset < 0 or address.high + offset + size > (address.space.size or 0):
-                return  # The machine is about to report it.
             notes = self._notes(group.chunk)
             history = notes.get("shared")
             if history is None:
                 history = notes["shared"] = History(len(group.chunk.shared.bytes))
-            history.divide(size)
-            touched = Touched(group, address, offset, size, 0, positions, history.shift)
-            self._pieces(kind, touched, history, True, address, offset, size, site, values)
+            history.divide(access.size)
+            self._pieces(Touched(access, 0, history.shift), history, track=True)
             copies: AsynchronousCopies | None = notes.get("copies")
             if self._racing and (copies is not None or site.opcode.startswith("cp.async")):
-                words = Touched(group, address, offset, size, 0, positions, 2)
-                self._asynchronous(kind, words, address, offset, size, site)
+                self._asynchronous(Touched(access, 0, 2))
         elif space == "local":
-            self._local(group, kind, address, offset, size, site, positions)
+            self._local(access)
 
     def _memory_barrier(self, group: Group, site: Instruction) -> None:
         """Note an operation on a barrier in memory: what arrives publishes, what waits sees."""
@@ -226,98 +215,52 @@ class Checks(Observer):
             else:
                 order.release(group, now, "cta")
 
-    def _global(
-        self,
-        group: Group,
-        kind: str,
-        address: Address,
-        offset: int,
-        size: int,
-        site: Instruction,
-        values: tuple[Any, ...],
-        positions: Array | None,
-    ) -> None:
+    def _global(self, access: Access) -> None:
+        kind, site = access.kind, access.site
         if site.opcode.startswith("ld.const"):
             return
-        shadow = self._shadows.find(site, address.low + offset, address.high + offset + size)
+        shadow = self._shadows.find(site, access.low, access.high)
         if shadow is None:
-            self._scattered(group, kind, address, offset, size, site, values, positions)
+            self._scattered(access)
             return
         quiet = not self._racing or (".nc" in site.opcode and not self._concurrent)
         if kind == "ld" and shadow.initialised and quiet:
             return
         history = shadow.history
-        history.divide(size)
-        origin = shadow.first - self._memory.base
-        touched = Touched(group, address, offset, size, origin, positions, history.shift)
+        history.divide(access.size)
+        touched = Touched(access, shadow.first - self._memory.base, history.shift)
         if kind != "ld" and not shadow.initialised:
             self._touched[shadow.first] = shadow
-        self._pieces(kind, touched, history, not shadow.initialised, address, offset, size, site, values)
+        self._pieces(touched, history, track=not shadow.initialised)
 
-    def _scattered(
-        self,
-        group: Group,
-        kind: str,
-        address: Address,
-        offset: int,
-        size: int,
-        site: Instruction,
-        values: tuple[Any, ...],
-        positions: Array | None,
-    ) -> None:
+    def _scattered(self, access: Access) -> None:
         """Check an access whose lanes go to several allocations, one after the other."""
+        address = access.address
         if address.places.__class__ is not ndarray:
             return  # The machine is about to report it.
-        owners = self._shadows.owners(address.places + (self._memory.base + offset), size)
+        owners = self._shadows.owners(address.places + (self._memory.base + access.offset), access.size)
         for number in () if owners is None else np.unique(owners):
             some = np.flatnonzero(owners == number)
-            part = address.select(some)
-            chosen = tuple(v[some] if v.__class__ is ndarray else v for v in values)
-            inner = some if positions is None else positions[some]
-            self._global(group, kind, part, offset, size, site, chosen, inner)
+            self._global(access.part(address.select(some), some))
 
-    def _local(
-        self,
-        group: Group,
-        kind: str,
-        address: Address,
-        offset: int,
-        size: int,
-        site: Instruction,
-        positions: Array | None,
-    ) -> None:
-        if address.low + offset < 0 or address.high + offset + size > (address.space.size or 0):
-            return
-        chunk = group.chunk
+    def _local(self, access: Access) -> None:
+        chunk = access.group.chunk
         notes = self._notes(chunk)
         if "local" not in notes:
             notes["local"] = np.zeros(len(chunk.local.bytes) // 4, np.bool_)
-        touched = Touched(group, address, offset, size, 0, positions, 2)
-        if kind == "ld":
-            missing = ~notes["local"][touched.index]
-            self._read(touched, missing, site, address, offset, "where this thread hasn't written")
+        touched = Touched(access, 0, 2)
+        if access.kind == "ld":
+            self._read(touched, ~notes["local"][touched.index], "where this thread hasn't written")
         else:
             notes["local"][touched.index] = True
 
-    def _pieces(
-        self,
-        kind: str,
-        touched: Touched,
-        history: History,
-        track: bool,
-        address: Address,
-        offset: int,
-        size: int,
-        site: Instruction,
-        values: tuple[Any, ...],
-    ) -> None:
+    def _pieces(self, touched: Touched, history: History, *, track: bool) -> None:
         """Check the pieces of memory of an access for being written and for races."""
-        group = touched.group
-        races = self._races
+        kind, site, races = touched.access.kind, touched.access.site, self._races
         if kind == "ld" and track:
             before = history.writes[touched.index]
             if not before.all():
-                self._read(touched, before == 0, site, address, offset, "where nothing has been written")
+                self._read(touched, before == 0, "where nothing has been written")
         now = races.tick(site)
         if not self._racing:
             if kind != "ld":
@@ -326,63 +269,53 @@ class Checks(Observer):
         strong = self._kinds.strength(site, kind)[0]
         race: Race | None
         if kind == "ld":
-            exempt = self._kinds.first_guess(group.code, site)
+            exempt = self._kinds.first_guess(touched.group.code, site)
             race = races.load(touched, history, now, strong=strong, exempt=exempt)
         else:
-            race = races.store(touched, history, now, strong=strong, address=address, offset=offset, values=values)
+            race = races.store(touched, history, now, strong=strong)
         if race is not None:
-            self._race(race, touched, kind, address, offset, size, site)
+            self._race(race, touched)
 
-    def _asynchronous(
-        self, kind: str, words: Touched, address: Address, offset: int, size: int, site: Instruction
-    ) -> None:
+    def _asynchronous(self, words: Touched) -> None:
         """Check that copies of `cp.async` to the words of an access are there, and note those that it makes itself."""
-        chunk = words.group.chunk
+        site, chunk = words.access.site, words.group.chunk
         copies = self._copies(chunk)
         found = copies.missing(words, partial(self._races.ordered, chunk))
         if found is not None:
             word, owner, how = found
-            access, thread = (
-                self._reports.access(kind, words, word, address, offset, size),
-                self._launched.launch.thread,
-            )
-            what = f"race: it {access}, to which cp.async copies for {thread(owner)}, {how}"
+            thread = self._launched.launch.thread(owner)
+            what = f"race: it {self._reports.access(words, word)}, to which cp.async copies for {thread}, {how}"
             self._reports.put("race", site, words.group, words.position(word), what)
         if site.opcode.startswith("cp.async"):
             copies.issue(words)
-        elif kind != "ld":
+        elif words.access.kind != "ld":
             copies.overwrite(words)
 
-    def _read(
-        self, touched: Touched, missing: Array, site: Instruction, address: Address, offset: int, what: str
-    ) -> None:
+    def _read(self, touched: Touched, missing: Array, what: str) -> None:
         """Mark what a load gets where nobody wrote; part of an element is enough to count as written."""
         lanes = missing.reshape(-1, touched.each).all(axis=1)
         places = np.flatnonzero(lanes)
         if len(places):
-            group = touched.group
+            group, site = touched.group, touched.access.site
             positions = np.array([touched.position(int(place) * touched.each) for place in places])
             marks = self._marks(group.chunk)
             reports, first = self._reports, int(places[0]) * touched.each
-            marks.origin = lambda: (
-                f"it was read at {reports.where(site)} from {reports.place(touched, first, address, offset)}, {what}"
-            )
+            marks.origin = lambda: f"it was read at {reports.where(site)} from {reports.place(touched, first)}, {what}"
             marks.read(site, group.lane_numbers[positions])
 
     # --- reports
 
-    def _race(
-        self, race: Race, touched: Touched, kind: str, address: Address, offset: int, size: int, site: Instruction
-    ) -> None:
+    def _race(self, race: Race, touched: Touched) -> None:
         before, piece, record = race
+        site = touched.access.site
         if self._reports.known("race", site):
             return
         strong = " by an atomic or volatile access" if record & STRONG else ""
         span = self._races.span_of(record)
         name = self._races.past.name if span is None else span.name
         what = (
-            f"race: it {self._reports.access(kind, touched, piece, address, offset, size)}, which "
-            f"{name(record, _VERBS[before])}{strong}, and nothing puts one before the other"
+            f"race: it {self._reports.access(touched, piece)}, which {name(record, _VERBS[before])}{strong}, "
+            "and nothing puts one before the other"
         )
         self._reports.put("race", site, touched.group, touched.position(piece), what)
 

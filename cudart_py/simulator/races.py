@@ -14,7 +14,6 @@ from .shadow import STRONG, THREAD, TIME, History, clock
 from .touched import Touched
 
 if TYPE_CHECKING:
-    from .ptx.addresses import Address
     from .ptx.instructions import Instruction
     from .ptx.launch import Launch
     from .ptx.scheduler import Chunk
@@ -101,34 +100,24 @@ class Races:
             history.reads[touched.index] = touched.records(now << TIME)
         return found
 
-    def store(
-        self,
-        touched: Touched,
-        history: History,
-        now: int,
-        *,
-        strong: bool,
-        address: Address,
-        offset: int,
-        values: tuple[Any, ...],
-    ) -> Race | None:
+    def store(self, touched: Touched, history: History, now: int, *, strong: bool) -> Race | None:
         """Check a store or an atomic, and record it; strong ones don't race with each other.
 
         Writing what is there already is no race with whoever wrote it.
         """
         found = None
-        index, chunk = touched.index, touched.group.chunk
+        index, chunk, values = touched.index, touched.group.chunk, touched.access.values
         before = history.writes[index]
         latest = int(before.max())
         unchanged = None
         if latest >= self._horizon and not self._all_passed(chunk, latest, history):
-            unchanged = _unchanged(touched, address, offset, values) if values else None
+            unchanged = _unchanged(touched) if values else None
             found = self._conflict(touched, before, "write", strong, unchanged)
         earlier = history.reads[index]
         latest = int(earlier.max())
         if found is None and latest >= self._horizon and not self._all_passed(chunk, latest, history):
             if unchanged is None and values:
-                unchanged = _unchanged(touched, address, offset, values)
+                unchanged = _unchanged(touched)
             found = self._conflict(touched, earlier, "read", False, unchanged)
         records = touched.records(now << TIME | (STRONG if strong else 0))
         history.writes[index] = records
@@ -212,19 +201,20 @@ class Races:
         return result
 
 
-def _unchanged(touched: Touched, address: Address, offset: int, values: tuple[Any, ...]) -> Array | None:
+def _unchanged(touched: Touched) -> Array | None:
     """Tell of each piece whether a store leaves it as it is."""
-    places = address.places
+    access = touched.access
+    places = access.address.places
     if places.__class__ is not ndarray:
         places = np.full(touched.lanes, places)
     same = np.ones(touched.lanes, np.bool_)
-    for number, value in enumerate(values):
+    for number, value in enumerate(access.values):
         size = value.dtype.itemsize
         name = f"u{size}" if size <= 8 else None
         if name is None or (value.__class__ is ndarray and len(value) != touched.lanes):
             return None
-        index = (places + offset + number * size) >> (size.bit_length() - 1)
-        same &= address.space.views[name][index] == value.view(name)
+        index = (places + access.offset + number * size) >> (size.bit_length() - 1)
+        same &= access.address.space.views[name][index] == value.view(name)
     return np.repeat(same, touched.each) if touched.each > 1 else same
 
 

@@ -1,8 +1,8 @@
-"""Find the pieces of memory that an access touches, as a slice where lanes lie side by side."""
+"""An access to memory, and the pieces of memory that it touches: a slice where lanes lie side by side."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,31 +10,68 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from .ptx.addresses import Address
     from .ptx.groups import Group
+    from .ptx.instructions import Instruction
 
-__all__ = ["Touched"]
+__all__ = ["Access", "Touched"]
 
 Array = NDArray[Any]
 ndarray = np.ndarray
 
 
+class Access(NamedTuple):
+    """What an instruction does to memory, as `Observer.access` is told it.
+
+    `positions` are those of the lanes that do it, in their group; None: all.
+    """
+
+    group: Group
+    kind: str
+    address: Address
+    offset: int
+    size: int
+    site: Instruction
+    values: tuple[Any, ...]
+    positions: Array | None = None
+
+    @property
+    def low(self) -> int:
+        """The place of the first byte that any lane touches."""
+        return self.address.low + self.offset
+
+    @property
+    def high(self) -> int:
+        """The place behind the last byte that any lane touches."""
+        return self.address.high + self.offset + self.size
+
+    @property
+    def outside(self) -> bool:
+        """Whether some of it is outside of its space, which the machine is about to report."""
+        return self.low < 0 or self.high > (self.address.space.size or 0)
+
+    def part(self, address: Address, some: Array) -> Access:
+        """Return what those of its lanes do that have this address."""
+        chosen = tuple(v[some] if v.__class__ is ndarray else v for v in self.values)
+        positions = some if self.positions is None else self.positions[some]
+        return self._replace(address=address, values=chosen, positions=positions)
+
+
 class Touched:
-    """Hold the pieces that one access by all lanes of a group, or by those at `positions`, touches.
+    """Hold the pieces that one access touches.
 
     `index` is a slice or an array over pieces of ``1 << shift`` bytes, each lane's `each` pieces side by side; `alone`
     says that no two lanes share one. `origin` is the place of piece 0.
     """
 
-    __slots__ = ("_positions", "alone", "each", "group", "index", "lanes")
+    __slots__ = ("access", "alone", "each", "group", "index", "lanes")
 
-    def __init__(
-        self, group: Group, address: Address, offset: int, size: int, origin: int, positions: Array | None, shift: int
-    ) -> None:
-        self.group = group
-        self._positions = positions
+    def __init__(self, access: Access, origin: int, shift: int) -> None:
+        self.access = access
+        self.group = access.group
+        size, offset, positions = access.size, access.offset, access.positions
         self.each = max(1, size >> shift)
-        self.lanes = group.n if positions is None else len(positions)
-        places = address.places
-        start = address.run_start(size) if size >> shift else -1
+        self.lanes = access.group.n if positions is None else len(positions)
+        places = access.address.places
+        start = access.address.run_start(size) if size >> shift else -1
         self.alone = start >= 0
         self.index: Any
         if start >= 0:
@@ -60,11 +97,12 @@ class Touched:
             if self.each > 1:
                 threads = np.repeat(threads, self.each)
             notes[key] = threads
-        if self._positions is not None:
-            threads = threads.reshape(-1, self.each)[self._positions].reshape(-1)
+        if self.access.positions is not None:
+            threads = threads.reshape(-1, self.each)[self.access.positions].reshape(-1)
         return threads + time
 
     def position(self, piece: int) -> int:
         """Give the position in the group of the lane that a piece of `index` belongs to."""
         lane = piece // self.each
-        return lane if self._positions is None else int(self._positions[lane])
+        positions = self.access.positions
+        return lane if positions is None else int(positions[lane])
