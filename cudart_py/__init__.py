@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from ._driver import capabilities
 from .addresses import PointerAttributes, pointer_attributes
-from .array import DeviceArray, empty, empty_like, empty_pitched, full, to_device, zeros
+from .array import DeviceArray
 from .cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .checking import SimulatorWarning, checks
 from .copies import memcpy, memcpy2d, memcpy3d, memcpy_peer
+from .creation import empty, empty_like, empty_pitched, full, to_device, zeros
 from .debugging import debug
 from .device import Device, current_device, devices, driver_version
 from .errors import (

@@ -6,21 +6,31 @@ import atexit
 import contextlib
 import threading
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from . import _driver
 from .capture import captures, relaxed
 from .debugging import state as launched
 
-__all__ = ["Handle", "close_postponed", "generation", "in_host_function", "note_closed", "postponed"]
+__all__ = [
+    "Handle",
+    "close_postponed",
+    "finalize",
+    "generation",
+    "in_host_function",
+    "note_closed",
+    "postponed",
+    "refuse_copy",
+]
 
 # Another object after every close, so that who checked his arguments once knows when to check again. No number: where
 # threads run at once, adding to one could bring an earlier one back.
 generation = object()
 # The threads that run a host function just now, which must not call the driver, and what was dropped there.
 in_host_function: set[int] = set()
-postponed: deque[Handle] = deque()
+postponed: deque[Any] = deque()
 
 _exiting = False
 
@@ -43,7 +53,36 @@ def close_postponed() -> None:
     """Close what was dropped in host functions since the last call."""
     while postponed:
         with contextlib.suppress(IndexError):  # another thread may be here too
-            postponed.popleft().__del__()
+            finalize(postponed.popleft())
+
+
+def finalize(thing: Any, _forked: Callable[[], bool] = _driver.forked) -> None:
+    """Close what nobody refers to any more, wherever the interpreter finds that out.
+
+    Does nothing when the interpreter ends, which may have taken this module's names away already, or in a forked child.
+    """
+    if _exiting is not False or _forked():
+        return
+    if in_host_function and threading.get_ident() in in_host_function:
+        postponed.append(thing)
+        return
+    # A finalizer has nobody to tell, and the context may be lost. Garbage is collected at any time, also while
+    # somebody captures.
+    try:
+        if captures:
+            with relaxed():
+                thing.close()
+        else:
+            thing.close()
+    except Exception:  # as above; contextlib.suppress would cost as much as the rest of a free
+        pass
+    if postponed:
+        close_postponed()
+
+
+def refuse_copy(thing: Any, remedy: str) -> NoReturn:
+    """Raise the TypeError of what can be neither copied nor pickled, since its handle is given back once."""
+    raise TypeError(f"this {type(thing).__name__} cannot be copied or pickled: {remedy}")
 
 
 class Handle:
@@ -103,24 +142,13 @@ class Handle:
     ) -> None:
         self.close()
 
-    def __del__(self, _forked: Any = _driver.forked) -> None:
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        refuse_copy(self, "a copy would be given back as well")
+
+    def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:
         try:
             if self._value is None:
                 return
         except AttributeError:  # the constructor failed before the driver made anything
             return
-        if _exiting is not False or _forked():
-            return
-        if in_host_function and threading.get_ident() in in_host_function:
-            postponed.append(self)
-            return
-        # A finalizer has nobody to tell, and the context may be lost. Garbage is collected at any time, also
-        # while somebody captures.
-        with contextlib.suppress(Exception):
-            if captures:
-                with relaxed():
-                    self.close()
-            else:
-                self.close()
-        if postponed:
-            close_postponed()
+        _finalize(self)

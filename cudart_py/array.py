@@ -1,4 +1,4 @@
-"""Arrays in device memory: a shape, a dtype and byte strides over an allocation. No arithmetic."""
+"""Arrays in device memory: a shape, a dtype and byte strides over somebody's bytes. No arithmetic."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ import functools
 import math
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _shapes
-from ._lifetime import note_closed
-from .allocation import Allocation, BorrowedAllocation, PitchedAllocation, PoolAllocation
+from ._lifetime import note_closed, refuse_copy
+from .allocation import Allocation, BorrowedAllocation
 from .device import Device, activated, current_device
 from .stream import Stream, legacy_default, stream_handle
 
-if TYPE_CHECKING:
-    from .pools import MemoryPool
-
-__all__ = ["DeviceArray", "empty", "empty_like", "empty_pitched", "full", "to_device", "zeros"]
+__all__ = ["ArrayView", "DeviceArray"]
 
 
 class DeviceArray:
@@ -31,35 +28,17 @@ class DeviceArray:
     An array of size 0 has the pointer 0.
     """
 
-    __slots__ = ("__weakref__", "_allocation", "_flat", "_is_view", "_native", "_pointer", "_strides", "dtype", "shape")
+    __slots__ = ("__weakref__", "_flat", "_native", "_pointer", "_strides", "dtype", "shape")
 
-    def __init__(
-        self,
-        allocation: Allocation,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        strides: tuple[int, ...] | None = None,
-        offset: int = 0,
-        *,
-        is_view: bool = False,
-    ) -> None:
-        self._allocation = allocation
-        self._is_view = is_view
-        self.shape = shape
-        self.dtype = dtype
-        # None stands for those of a contiguous array, which few ask for.
-        self._strides = strides
-        # What the bindings take fastest as the address: their own object, where there is one.
-        self._native = allocation._value
-        if not is_view and strides is None:
-            self._flat = allocation.nbytes
-            self._pointer = int(self._native)
-            return
-        # The bytes of an array known to be in one piece, 0 for others.
-        self._flat = math.prod(shape) * dtype.itemsize if strides is None else 0
-        self._pointer = 0 if 0 in shape else allocation.handle + offset
-        if offset or not self._pointer:
-            self._native = self._pointer
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    # None stands for those of a contiguous array, which few ask for.
+    _strides: tuple[int, ...] | None
+    # The bytes of an array that is known to be in one piece, 0 for others.
+    _flat: int
+    _pointer: int
+    # What the bindings take fastest as the address: their own object, where there is one.
+    _native: Any
 
     @classmethod
     def borrow(
@@ -89,7 +68,7 @@ class DeviceArray:
                 raise ValueError(f"a pitch of {steps[-2]} bytes is smaller than the row's {width} bytes")
         device = device if device is not None else current_device()
         allocation = BorrowedAllocation(pointer, _shapes.span(sizes, steps, kind.itemsize), device, owner)
-        return cls(allocation, sizes, kind, steps)
+        return ArrayView(allocation, sizes, kind, None if strides is None else steps)
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -103,21 +82,32 @@ class DeviceArray:
     @property
     def pointer(self) -> int:
         """The device address of the first element (CUdeviceptr); ValueError when closed."""
-        if self._allocation._value is None:
+        if self.home is False:
             raise ValueError("this DeviceArray is closed")
         return self._pointer
 
     handle = pointer
 
     @property
+    def home(self) -> Device | Literal[False]:
+        """The device while the memory may be used, False from its end on: what is done often asks both at once."""
+        # Not None, which is the device of a thread that has done nothing yet.
+        raise NotImplementedError
+
+    @property
     def device(self) -> Device:
         """The device whose memory it is."""
-        return self._allocation.device
+        raise NotImplementedError
 
     @property
     def stream(self) -> Stream:
         """The stream in which the memory was allocated and will be freed."""
-        return self._allocation.stream
+        raise NotImplementedError
+
+    @property
+    def _memory(self) -> Allocation | DeviceArray:
+        """What owns the bytes, to which views hold on."""
+        raise NotImplementedError
 
     @property
     def ndim(self) -> int:
@@ -193,9 +183,8 @@ class DeviceArray:
     ) -> DeviceArray:
         if self.closed:
             raise ValueError("this DeviceArray is closed")
-        if 0 not in shape:
-            offset += self._pointer - self._allocation.handle
-        return DeviceArray(self._allocation, shape, dtype, strides, offset, is_view=True)
+        start = self._pointer - self._memory.handle if 0 not in shape else 0
+        return ArrayView(self._memory, shape, dtype, strides, start + offset, is_view=True)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -279,7 +268,7 @@ class DeviceArray:
     @property
     def closed(self) -> bool:
         """Whether the memory is given back."""
-        return self._allocation._value is None
+        return self.home is False
 
     def close(self, *, stream: Stream | None = None) -> None:
         """Give the memory back in the order of `stream`, by default the stream of the allocation.
@@ -287,14 +276,7 @@ class DeviceArray:
         Views of the array are closed with it; closing a view lets go of the view alone. A second call
         does nothing.
         """
-        if self._is_view:
-            self._allocation = _CLOSED
-            note_closed()
-            return
-        if stream is not None and not self.closed:
-            stream_handle(stream)  # what is no open stream is refused before anything changes
-            self._allocation.stream = stream
-        self._allocation.close()
+        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
@@ -307,6 +289,68 @@ class DeviceArray:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        refuse_copy(self, "to_host() copies what is in it")
+
+
+class ArrayView(DeviceArray):
+    """An array over bytes that another object owns: a view of an array, padded rows, a symbol, borrowed memory."""
+
+    __slots__ = ("_is_view", "_owner")
+
+    def __init__(
+        self,
+        owner: Allocation | DeviceArray,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        strides: tuple[int, ...] | None = None,
+        offset: int = 0,
+        *,
+        is_view: bool = False,
+    ) -> None:
+        self._owner = owner
+        self._is_view = is_view
+        self.shape = shape
+        self.dtype = dtype
+        self._strides = strides
+        self._flat = math.prod(shape) * dtype.itemsize if strides is None else 0
+        self._pointer = self._native = 0 if 0 in shape else owner.handle + offset
+
+    @property
+    def home(self) -> Device | Literal[False]:
+        """The device while the memory may be used, False from its end on."""
+        return self._owner.home
+
+    @property
+    def device(self) -> Device:
+        """The device whose memory it is."""
+        return self._owner.device
+
+    @property
+    def stream(self) -> Stream:
+        """The stream in which the memory was allocated and will be freed."""
+        return self._owner.stream
+
+    @property
+    def _memory(self) -> Allocation | DeviceArray:
+        return self._owner
+
+    def close(self, *, stream: Stream | None = None) -> None:
+        """Close the memory in the order of `stream`, or where this is a view of another array, let go of it alone."""
+        owner = self._owner
+        if self._is_view or isinstance(owner, DeviceArray):
+            self._owner = _CLOSED
+            note_closed()
+            return
+        if stream is not None and not self.closed:
+            stream_handle(stream)  # what is no open stream is refused before anything changes
+            owner.stream = stream
+        owner.close()
+
+
+# Users know one kind of array, and errors name it.
+ArrayView.__name__ = DeviceArray.__name__
+
 
 def _closed_allocation() -> Allocation:
     allocation = BorrowedAllocation.__new__(BorrowedAllocation)
@@ -316,94 +360,3 @@ def _closed_allocation() -> Allocation:
 
 # What a closed view points to, so that the memory itself may go.
 _CLOSED = _closed_allocation()
-
-
-def empty(
-    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
-) -> DeviceArray:
-    """Allocate an array of the current device without initialising it (cuMemAllocAsync).
-
-    `shape` is an int or a tuple; `stream` orders the allocation and later the free, by default the
-    legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
-    OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
-    """
-    try:
-        kind, itemsize = _known_dtypes[dtype]
-    except (KeyError, TypeError):
-        kind, itemsize = _learn_dtype(dtype)
-    if type(shape) is int and shape >= 0:
-        sizes: tuple[int, ...] = (shape,)
-        nbytes = shape * itemsize
-    else:
-        sizes = _shapes.as_shape(shape)
-        nbytes = math.prod(sizes) * itemsize
-    where = legacy_default if stream is None else stream
-    if pool is not None and pool.device is not where.device:
-        raise ValueError(
-            f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {where.device.ordinal}"
-        )
-    return DeviceArray(PoolAllocation(nbytes, where, pool), sizes, kind)
-
-
-def _learn_dtype(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:
-    """Return the dtype and its bytes, and keep those that are often asked for."""
-    kind = _shapes.as_dtype(dtype)
-    if isinstance(dtype, type | np.dtype) and len(_known_dtypes) < _KEPT_DTYPES:
-        _known_dtypes[dtype] = kind, kind.itemsize
-    return kind, kind.itemsize
-
-
-_known_dtypes: dict[Any, tuple[np.dtype[Any], int]] = {}
-_KEPT_DTYPES = 128
-
-
-def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate an array and set all its bytes to zero (cuMemsetD8Async)."""
-    from .fills import fill_bytes
-
-    array = empty(shape, dtype, stream=stream)
-    fill_bytes(array, 0)
-    return array
-
-
-def full(shape: Any, value: Any, dtype: DTypeLike | None = None, *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate an array and set every element to `value`, of any dtype (by default the value's own).
-
-    Raises ValueError if the value does not fit the dtype.
-    """
-    from .fills import fill
-
-    kind = _shapes.as_dtype(np.asarray(value).dtype if dtype is None else dtype)
-    array = empty(shape, kind, stream=stream)
-    fill(array, value)
-    return array
-
-
-def empty_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate a contiguous array of another one's shape and dtype."""
-    return empty(other.shape, other.dtype, stream=stream)
-
-
-def to_device(host: ArrayLike, *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate an array of the current device and copy a host array into it.
-
-    The copy has C order whatever the source's. Returns when the source may be changed again, except
-    when given both a `stream` and a pinned source.
-    """
-    source = np.asarray(host)
-    array = empty(source.shape, source.dtype, stream=stream)
-    return array.copy_from(source, stream=stream)
-
-
-def empty_pitched(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
-    """Allocate a 2-D array (rows, columns) whose rows start at the pitch the device prefers (cuMemAllocPitch).
-
-    The pitch in bytes is `array.pitch`. Raises ValueError unless the shape has two dimensions.
-    """
-    sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
-    if len(sizes) != 2:
-        raise ValueError(f"a pitched array has two dimensions, not {len(sizes)}: {sizes}")
-    if 0 in sizes:
-        return empty(sizes, kind)
-    allocation = PitchedAllocation(sizes[1] * kind.itemsize, sizes[0], kind.itemsize)
-    return DeviceArray(allocation, sizes, kind, (allocation.pitch, kind.itemsize))

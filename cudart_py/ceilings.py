@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .array import DeviceArray, empty
+from .array import DeviceArray
 from .copies import memcpy
+from .creation import empty
 from .device import Device, activated, current_device
 from .errors import NotSupportedError
 from .fills import memset

@@ -64,7 +64,7 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
                 and host.dtype is array.dtype
                 and host.flags.c_contiguous
                 and native is not None
-                and stream._device is array._allocation.home
+                and stream._device is array.home
                 and not captures
             ):
                 # A copy may be queued whatever device is current, but not where none is yet.
@@ -93,9 +93,9 @@ def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:
     if not isinstance(where, Stream) or where._value is None or not is_current(where._device):
         return False
     native = where._queue if where._queue is not None else where.native
-    if dst.__class__ is DeviceArray:
+    if isinstance(dst, DeviceArray):
         nbytes = dst._flat
-        if not nbytes or dst._allocation._value is None:
+        if not nbytes or dst.home is False:
             return False
         to_device, to = True, dst._pointer
     elif dst.__class__ is np.ndarray:
@@ -105,8 +105,8 @@ def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:
         nbytes, to_device, to = dst.nbytes, False, 0
     else:
         return False
-    if src.__class__ is DeviceArray:
-        if not src._flat or src._allocation._value is None:
+    if isinstance(src, DeviceArray):
+        if not src._flat or src.home is False:
             return False
         from_device, source = True, src._pointer
     elif src.__class__ is np.ndarray and to_device and src.flags.c_contiguous:

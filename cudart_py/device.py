@@ -81,6 +81,8 @@ class Device:
                         api.cuDevicePrimaryCtxRelease(self._device)
                         raise
                     self._context = context
+                    alone = all(other is self or other._context is None for other in self._all.values())
+                    process.sole = self if alone else None
         return self._context
 
     def _keep_freed_memory(self) -> None:
@@ -265,6 +267,18 @@ class Device:
         api.cuCtxPopCurrent()
 
 
+class _Process:
+    """What holds in all threads."""
+
+    def __init__(self) -> None:
+        # The device, as long as the process has used no other. A thread then has this one current or none yet, of
+        # which the driver's call tells: to ask here for a thread's own device costs several times as much.
+        self.sole: Device | None = None
+
+
+process = _Process()
+
+
 class _Thread(threading.local):
     """What this thread has current; None until its first CUDA work."""
 
@@ -278,6 +292,7 @@ _thread = _Thread()
 
 def _after_fork() -> None:
     # Nothing that was current may be used in the child, and every call that finds no device asks why.
+    process.sole = None
     _thread.device = None
     _thread.stack[:] = [None] * len(_thread.stack)
     debugging.state.last = None

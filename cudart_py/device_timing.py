@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .array import empty
 from .batch_graph import capture_calls
 from .blocking import Blocker
+from .creation import empty
 from .event import Event
 from .fills import memset
 from .graph import ExecutableGraph

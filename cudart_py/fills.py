@@ -13,7 +13,7 @@ from .array import DeviceArray
 from .capture import captures, hold
 from .copies import memcpy
 from .device import _thread as this_thread
-from .device import activated
+from .device import activated, process
 from .stream import Stream, legacy_default, stream_handle
 
 __all__ = ["fill", "fill_bytes", "memset"]
@@ -33,11 +33,12 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
         word, width = _int_patterns[dst.dtype][value]
         native = (legacy_default if stream is None else stream)._queue
         nbytes = dst._flat
+        home = dst.home
         if (
             nbytes
             and native is not None
             and type(value) is int
-            and this_thread.device is dst._allocation.home
+            and (process.sole is home or this_thread.device is home)
             and not captures
         ):
             if width == 4:
@@ -46,9 +47,11 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
                 (status,) = raw.cuMemsetD16Async(dst._native, word, nbytes // 2, native)
             else:
                 (status,) = raw.cuMemsetD8Async(dst._native, word, nbytes, native)
-            if status:
+            if not status:
+                return
+            # It may have been this thread's first CUDA work.
+            if this_thread.device is home:
                 raise errors.failure(status, f"cuMemsetD{8 * width}Async")
-            return
     except (AttributeError, KeyError, TypeError):
         pass
     _set_carefully(dst, value, stream)
@@ -75,7 +78,7 @@ def _set_carefully(dst: DeviceArray, value: Any, stream: Stream | None) -> None:
 def fill_bytes(dst: DeviceArray, value: int) -> None:
     """Set every byte of the array, in its own stream."""
     native = dst.stream._queue
-    if native is None or captures or not dst._flat or this_thread.device is not dst._allocation.home:
+    if native is None or captures or not dst._flat or this_thread.device is not dst.home:
         _set(dst, value, 1, dst.stream)
         return
     (status,) = raw.cuMemsetD8Async(dst._native, value, dst._flat, native)

@@ -15,7 +15,8 @@ import numpy as np
 from . import _driver, _shapes
 from ._driver import api
 from .addresses import pointer_attributes
-from .array import DeviceArray, empty
+from .array import DeviceArray
+from .creation import empty
 from .device import Device, activated, current_device
 from .pointer import Pointer
 from .stream import Stream, legacy_default, per_thread_default, stream_handle

@@ -11,7 +11,7 @@ from . import _lifetime, debugging, errors
 from ._driver import raw
 from .capture import Held, captures, hold, with_owners
 from .device import _thread as this_thread
-from .device import activated
+from .device import activated, process
 from .packing import MISSING, specialized
 from .stream import Stream
 
@@ -110,13 +110,18 @@ class Prepared:
     `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).
     """
 
+    # The driver copies the parameters during the call, so that a buffer is used again, by one launch at a time: who
+    # deletes it here has it, and of several threads and finalizers that try at once one succeeds, by the interpreter's
+    # lock. Absent while in use.
+    call: tuple[Any, tuple[Any, ...]]
+
     __slots__ = (
         "_arguments",
         "attributed",
+        "call",
         "checked",
         "device",
         "home",
-        "idle",
         "kernel",
         "module",
         "record",
@@ -144,9 +149,6 @@ class Prepared:
             else (function, *shape.grid, *shape.block, shape.shared_bytes, enums.CUstream(stream), 0)
         )
         self.record = debugging.LaunchRecord(kernel.device.ordinal, stream, kernel.name, shape.grid, shape.block)
-        # The driver copies the parameters during the call, so that buffers are used again; each is used by one
-        # launch at a time, whatever the threads and the finalizers do.
-        self.idle: list[tuple[Any, tuple[Any, ...]]] = []
 
     def make_call(self) -> tuple[Any, tuple[Any, ...]]:
         """Make a buffer and the driver call's arguments with it."""
@@ -158,6 +160,10 @@ class Prepared:
             return raw.cuLaunchKernel(*arguments)[0]
         with activated(self.device):
             return (raw.cuLaunchKernelEx if self.attributed else raw.cuLaunchKernel)(*arguments)[0]
+
+    def start_first(self, status: Any, arguments: tuple[Any, ...]) -> Any:
+        """Return the status of a launch that failed, or launch once more if it was this thread's first CUDA work."""
+        return status if this_thread.device is self.home else self.start(arguments)
 
     def check(self, stream: Stream) -> None:
         """Check that neither module nor stream was closed; of the module needed only after something was."""
@@ -221,29 +227,39 @@ _CALL = """
 def __call__(self, {parameters}/, *more):
     prepared = self._prepared
     try:
-        call = prepared.idle.pop()
-    except IndexError:
+        call = prepared.call
+        del prepared.call
+    except AttributeError:
         call = prepared.make_call()
+    packed = False
     try:
-        plain = {plain}
-        if plain:
+        if {plain}:
             pack_into(call[0], {packing})
+            packed = True
     except (AttributeError, ValueError, OverflowError, struct_error):
-        plain = False
-    if more or not plain:
+        pass
+    if more or not packed:
         pack(call[0], given({arguments}*more))
-    if prepared.checked is not lifetime.generation or self.stream._value is None:
+    record = prepared.record
+    again = debug.last is record
+    if not again and prepared.checked is not lifetime.generation or self.stream._value is None:
         prepared.check(self.stream)
-    if this_thread.device is prepared.home:
+    if process.sole is prepared.home or this_thread.device is prepared.home:
         (status,) = raw.cuLaunchKernel(*call[1])
+        if status:
+            status = prepared.start_first(status, call[1])
     else:
         status = prepared.start(call[1])
-    prepared.idle.append(call)
+    prepared.call = call
+    if again and not status:
+        return
     if status or captures or debug.enabled:
-        prepared.settle(status, given({arguments}), prepared.record)
-    elif debug.last is not prepared.record:
-        debug.last = prepared.record
-        log(prepared.record)
+        prepared.settle(status, given({arguments}), record)
+    else:
+        log(record)
+        debug.last = record
+        if prepared.checked is not lifetime.generation or captures or debug.enabled:
+            debug.last = None
 """
 
 
@@ -260,6 +276,7 @@ def launch_class(kernel: Kernel) -> type[Launch]:
         "lifetime": _lifetime,
         "log": _log.append,
         "pack": kernel.pack,
+        "process": process,
         "raw": raw,
         "this_thread": this_thread,
     }
@@ -295,9 +312,9 @@ class BoundLaunch:
 
     def __call__(self) -> None:
         """Launch again."""
-        if _debug.last is self._record and this_thread.device is self._home:
+        if _debug.last is self._record and (process.sole is self._home or this_thread.device is self._home):
             (status,) = self._start(*self._call)
-            if status:
+            if status and (status := self._prepared.start_first(status, self._call)):
                 self._prepared.settle(status, self._arguments, self._record)
         else:
             self._launch_carefully()

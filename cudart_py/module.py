@@ -42,7 +42,7 @@ class Module(Handle):
         self._device = current_device()
         self._compiled = compiled
         self._kernels: dict[str, Kernel] = {}
-        self._symbols: weakref.WeakSet[Allocation] = weakref.WeakSet()
+        self._symbols: weakref.WeakSet[Allocation | DeviceArray] = weakref.WeakSet()
         self._value = int(api.cuModuleLoadData(image))
         try:
             self._entries = frozenset(self._entry_names())
@@ -144,7 +144,7 @@ class Module(Handle):
         if math.prod(sizes) * kind.itemsize != nbytes:
             raise ValueError(f"{name} has {nbytes} bytes, which is not a shape {sizes} of {kind}")
         array = DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
-        self._symbols.add(array._allocation)
+        self._symbols.add(array._memory)
         return array
 
     def _no_symbol(self, name: str, symbols: Sequence[str]) -> str:

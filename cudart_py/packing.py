@@ -24,6 +24,7 @@ from .signature import Parameter, Signature
 from .texture import Texture
 
 if TYPE_CHECKING:
+    from .device import Device
     from .kernel import Kernel
 
 __all__ = ["MAX_PARAMETER_BYTES", "MISSING", "convert", "make_packer", "specialized"]
@@ -36,15 +37,17 @@ MISSING: Any = object()
 # The limit since CUDA 12.1 on devices of compute capability 7.0 and later.
 MAX_PARAMETER_BYTES = 32764
 
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+# Native formats: a native unsigned long is packed in half of a Q's time.
 _FORMATS = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
-    "int64": "q",
+    "int64": "l",
     "uint8": "B",
     "uint16": "H",
     "uint32": "I",
-    "uint64": "Q",
+    "uint64": "L",
     "float32": "f",
     "float64": "d",
     "bool": "?",
@@ -99,7 +102,7 @@ def specialized(template: str, kernel: Kernel, offset: int, namespace: dict[str,
 
 def _struct(signature: Signature) -> struct.Struct:
     """Return the layout of the parameters."""
-    form, position = "<", 0
+    form, position = "@", 0
     for parameter in signature.parameters:
         form += "x" * (parameter.offset - position) + _format(parameter)
         position = parameter.offset + parameter.size
@@ -108,7 +111,7 @@ def _struct(signature: Signature) -> struct.Struct:
 
 def _format(parameter: Parameter) -> str:
     if parameter.kind == "pointer":
-        return "Q"
+        return "N"
     # Everything else is packed as its bytes.
     return _FORMATS.get(parameter.dtype or "", f"{parameter.size}s")
 
@@ -116,16 +119,19 @@ def _format(parameter: Parameter) -> str:
 def _plain_test(index: int, parameter: Parameter) -> str:
     """Return the expression that is true when an argument can be packed as it is.
 
-    Ranges are left to the struct. What passes for a pointer is a DeviceArray: nothing else has `_allocation`.
+    Ranges of integers are left to the struct. What passes for a pointer is a DeviceArray: nothing else has all of these attributes.
     """
     name = f"a{index}"
     if parameter.kind == "pointer":
         if parameter.dtype == "bfloat16":
             return "False"
         dtype = f"{name}.dtype is t{index} and " if parameter.dtype is not None else ""
-        return f"{dtype}{name}._allocation.home is device"
-    if parameter.dtype in ("float32", "float64"):
+        return f"{dtype}{name}.home is device"
+    if parameter.dtype == "float64":
         return f"type({name}) is float"
+    if parameter.dtype == "float32":
+        # The struct would make infinities of larger ones.
+        return f"type({name}) is float and {name} >= {-_FLOAT32_MAX} and {name} <= {_FLOAT32_MAX}"
     if parameter.kind == "bool":
         return f"type({name}) is bool"
     return f"type({name}) is int" if parameter.kind == "integer" else "False"
@@ -250,8 +256,7 @@ def _pointer(kernel: Kernel, where: str, parameter: Parameter, argument: Any) ->
         if argument.closed:
             raise ValueError(f"{where}: the array is closed")
         _check_dtype(where, parameter, argument.dtype)
-        if argument._allocation.device is not kernel.device:
-            argument._allocation.check_access(kernel.device, where)
+        _check_access(kernel.device, where, argument.device)
         return argument.pointer
     if isinstance(argument, np.ndarray):
         owner = pinned_owner(argument)
@@ -272,6 +277,14 @@ def _pointer(kernel: Kernel, where: str, parameter: Parameter, argument: Any) ->
             f"cudart_py.Pointer({int(argument):#x})"
         )
     raise TypeError(f"{where} takes a device array, not {_what(argument)}")
+
+
+def _check_access(device: Device, where: str, home: Device) -> None:
+    if device is not home and not device.peer_enabled(home):
+        raise ValueError(
+            f"{where}: the array is on device {home.ordinal}, and device {device.ordinal} has no access; "
+            f"call Device({device.ordinal}).enable_peer(Device({home.ordinal})), or copy the array"
+        )
 
 
 def _check_dtype(where: str, parameter: Parameter, dtype: np.dtype[Any]) -> None:

@@ -9,14 +9,14 @@ from ._driver import api
 from ._lifetime import Handle
 from .device import Device, activated, current_device
 
-__all__ = ["KEEP_EVERYTHING", "MemoryPool"]
+__all__ = ["KEEP_EVERYTHING", "MemoryPool", "PoolMemory"]
 
 # By default a pool returns its memory to the system at every synchronisation, and the next allocation pays for
 # mapping it again.
 KEEP_EVERYTHING = 2**64 - 1
 
 
-class _PoolMemory(Handle):
+class PoolMemory(Handle):
     """The driver's pool itself, which the arrays from it share: to use memory of a destroyed pool is a crash."""
 
     __slots__ = ("_device",)
@@ -43,7 +43,7 @@ class MemoryPool(Handle):
 
     __slots__ = ("_device", "_max_size", "memory")
 
-    memory: _PoolMemory | None
+    memory: PoolMemory | None
 
     def __init__(
         self, device: Device | None = None, *, max_size: int = 0, release_threshold: int = KEEP_EVERYTHING
@@ -63,7 +63,7 @@ class MemoryPool(Handle):
         properties.maxSize = self._max_size
         with activated(self._device):
             self._value = int(api.cuMemPoolCreate(properties))
-        self.memory = _PoolMemory(self._value, self._device)
+        self.memory = PoolMemory(self._value, self._device)
         try:
             self.release_threshold = threshold
             self._device._adopt_pool(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 import numpy as np
 import pytest
@@ -288,3 +289,38 @@ def test_a_kernel_launches_in_its_own_devices_default_stream(device, module):
     with others[0]:
         module["saxpy"][1, 8](1.0, x, x, 8)
     assert x.to_host().sum() == 0
+
+
+@pytest.mark.parametrize("where", ["default stream", "own stream"])
+@pytest.mark.parametrize("how", ["checked", "bound", "memset"])
+def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
+    """The thread has no device current then, which must be noticed without asking at every call."""
+    stream = cuda.legacy_default if where == "default stream" else cuda.Stream()
+    x, y = cuda.full(300, 2, np.float32, stream=stream), cuda.full(300, 1, np.float32, stream=stream)
+    launch = module["saxpy"][3, 128, 0, stream]
+    bound = launch.bind(3.0, x, y, 300)
+    work = {
+        "checked": lambda: launch(3.0, x, y, 300),
+        "bound": bound,
+        "memset": lambda: cuda.memset(y, 0, stream=stream),
+    }[how]
+    # What is often done takes a shorter way from the second time on.
+    work()
+    work()
+    stream.synchronize()
+    cuda.memset(y, 0, stream=stream)
+    if how != "memset":
+        work()
+        cuda.memset(y, 0, stream=stream)
+        work()
+
+    def alone():
+        work()
+        found.append(cuda.current_device())
+
+    found: list[cuda.Device] = []
+    thread = threading.Thread(target=alone)
+    thread.start()
+    thread.join()
+    assert found == [device]
+    assert (y.to_host() == (0 if how == "memset" else 12)).all()

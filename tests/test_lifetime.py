@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import threading
 from collections import Counter
 
@@ -77,9 +79,9 @@ def calls(monkeypatch):
 
         return call
 
-    for face in (_driver.raw, _driver.api):
+    # api first, whose functions bind those of raw, so that nothing is counted twice.
+    for face in (_driver.api, _driver.raw):
         for name in {name for _, *names in MAKERS.values() for name in names}:
-            # api's functions call raw ones that they bound earlier, so nothing is counted twice.
             monkeypatch.setitem(vars(face), name, counting(name, getattr(face, name)))
     return counted
 
@@ -247,3 +249,41 @@ def test_the_variables_of_a_closed_module_are_closed(device):
     module.close()
     assert kept.closed
     assert part.closed
+
+
+COPIED = {
+    "array": lambda module: cuda.empty(5),
+    "event": lambda module: cuda.Event(),
+    "graph": capture,
+    "module": lambda module: module,
+    "pinned memory": lambda module: cuda.register_host(np.zeros(8)),
+    "pool": lambda module: cuda.MemoryPool(),
+    "stream": lambda module: cuda.Stream(),
+    "view": lambda module: cuda.empty(5)[1:],
+}
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize("kind", COPIED)
+def test_what_is_given_back_once_cannot_be_copied(device, module, kind, how):
+    thing = COPIED[kind](module)
+    with pytest.raises(TypeError, match=f"this {type(thing).__name__} cannot be copied or pickled"):
+        how(thing)
+
+
+def test_the_default_streams_are_copied_as_themselves():
+    for stream in (cuda.legacy_default, cuda.per_thread_default):
+        assert copy.copy(stream) is copy.deepcopy(stream) is pickle.loads(pickle.dumps(stream)) is stream
+
+
+def test_an_array_is_freed_once_by_threads_that_race(device, calls):
+    stream = cuda.Stream()
+    for _ in range(50):
+        array = cuda.empty(100, stream=stream)
+        calls.clear()
+        threads = [threading.Thread(target=array.close) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert calls["cuMemFreeAsync"] == 1

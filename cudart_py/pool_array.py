@@ -1,0 +1,182 @@
+"""Arrays that own stream-ordered memory of a pool: the allocation, and the free that is due exactly once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from . import _lifetime, errors
+from ._driver import api, raw
+from .allocation import out_of_memory
+from .array import DeviceArray
+from .capture import captures, defer, refuse
+from .debugging import state as launched
+from .device import Device, activated, current_device
+from .device import _thread as this_thread
+from .stream import Stream, per_thread_default, stream_handle
+
+if TYPE_CHECKING:
+    from .pools import MemoryPool, PoolMemory
+
+__all__ = ["PoolArray"]
+
+
+class PoolArray(DeviceArray):
+    """A contiguous array in stream-ordered memory of the device's pool or of another.
+
+    Made with cuMemAllocAsync or cuMemAllocFromPoolAsync, given back with cuMemFreeAsync. It is the owner itself, as an
+    object for the memory alone would double what both calls cost.
+    """
+
+    __slots__ = ("_pool", "_thread", "device", "home", "stream")
+
+    device: Device
+    home: Device | Literal[False]
+    stream: Stream
+    # The pool, which lives as long as its memory. Deleted by whoever frees that: of several threads that try at once
+    # one succeeds, by the interpreter's lock.
+    _pool: PoolMemory | None
+    # Where the stream is the per-thread default one, whose: to every other thread its handle is another stream.
+    _thread: int
+
+    def __init__(
+        self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, pool: MemoryPool | None
+    ) -> None:
+        self.home = False
+        try:
+            device, native = stream._device, stream._queue
+        except AttributeError:
+            stream_handle(stream)  # raises for what is no stream
+            raise
+        here = this_thread.device
+        if (
+            here is not None
+            and (device is here or device is None)
+            and pool is None
+            and native is not None
+            and nbytes
+            and not captures
+            and stream is not per_thread_default
+        ):
+            device = here
+            try:
+                status, value = raw.cuMemAllocAsync(nbytes, native)
+            except OverflowError:
+                status, value = _no_such_size()
+            if status:
+                raise _failure(status, device, nbytes, None)
+        else:
+            device = current_device() if device is None else device
+            value = _allocate(nbytes, stream, device, pool)
+            if stream is per_thread_default:
+                self._thread = threading.get_ident()
+        source = device._pool if pool is None else pool
+        self._pool = None if source is None else source.memory
+        self._native = value
+        self._pointer = int(value)
+        self._flat = nbytes
+        self._strides = None
+        self.shape = shape
+        self.dtype = dtype
+        self.stream = stream
+        self.device = self.home = device
+
+    @property
+    def _memory(self) -> DeviceArray:
+        return self
+
+    def close(self, *, stream: Stream | None = None) -> None:
+        """Give the memory back in the order of `stream`, by default the stream of the allocation (cuMemFreeAsync).
+
+        Views of the array are closed with it. A second call does nothing.
+        """
+        if stream is not None and self.home is not False:
+            stream_handle(stream)  # what is no open stream is refused before anything changes
+            self.stream = stream
+        try:
+            pool = self._pool
+            del self._pool
+        except AttributeError:
+            return
+        self.home = False
+        _lifetime.generation = object()
+        launched.last = None
+        native = self.stream._queue
+        if (
+            native is None
+            or captures
+            or not self._flat
+            or this_thread.device is not self.device
+            or self.stream is per_thread_default
+        ):
+            self._free_carefully(pool)
+            return
+        (status,) = raw.cuMemFreeAsync(self._native, native)
+        if status:
+            raise errors.failure(status, "cuMemFreeAsync")
+
+    def _free_carefully(self, pool: PoolMemory | None) -> None:
+        """Free the memory whatever is current, captured or closed; the pool must live until then."""
+        if not self._flat:
+            return
+        stream = self.stream
+        # A captured free would free again at every launch of the graph.
+        if captures and defer(stream._value or 0, lambda: self._free_carefully(pool)):
+            return
+        with activated(self.device):
+            if stream.closed or (stream is per_thread_default and self._made_elsewhere()):
+                # The stream that would order this free is gone or out of reach: wait for everything instead.
+                api.cuCtxSynchronize()
+                api.cuMemFreeAsync(self._native, 1)
+            else:
+                api.cuMemFreeAsync(self._native, stream.handle)
+
+    def _made_elsewhere(self) -> bool:
+        """Tell whether another thread allocated the memory, in its per-thread default stream."""
+        return getattr(self, "_thread", None) not in (None, threading.get_ident())
+
+    def __del__(self, _finalize: Callable[[Any], None] = _lifetime.finalize) -> None:
+        if self.home is not False:
+            _finalize(self)
+
+
+# Users know one kind of array, and errors name it.
+PoolArray.__name__ = DeviceArray.__name__
+
+
+def _allocate(nbytes: int, stream: Stream, device: Device, pool: MemoryPool | None) -> Any:
+    """Allocate from any pool, in any stream, and return the address; 0 for no bytes."""
+    if not nbytes:
+        return 0
+    if captures:
+        refuse(stream.handle, "an allocation", "allocate before the capture begins")
+    native = stream.native
+    with activated(device):
+        try:
+            if pool is None:
+                status, value = raw.cuMemAllocAsync(nbytes, native)
+            else:
+                status, value = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
+        except OverflowError:
+            status, value = _no_such_size()
+    if status:
+        raise _failure(status, device, nbytes, pool)
+    return value
+
+
+def _no_such_size() -> tuple[Any, None]:
+    """Return what the driver would, had it a type for so many bytes."""
+    from cuda.bindings.driver import CUresult
+
+    return CUresult.CUDA_ERROR_OUT_OF_MEMORY, None
+
+
+def _failure(status: Any, device: Device, nbytes: int, pool: MemoryPool | None) -> errors.CudaError:
+    with activated(device):
+        # The pool may have grown before it failed, and would keep that from everybody else.
+        api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(device.handle) if pool is None else pool.handle, 0)
+        call = "cuMemAllocAsync" if pool is None else "cuMemAllocFromPoolAsync"
+        return out_of_memory(status, call, nbytes, pool)
