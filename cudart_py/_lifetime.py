@@ -20,7 +20,6 @@ __all__ = [
     "finalize",
     "generation",
     "in_host_function",
-    "note_closed",
     "postponed",
     "refuse_copy",
 ]
@@ -40,13 +39,6 @@ def _note_exit() -> None:
     # The driver tears itself down at exit; calls into it from finalizers may then crash.
     global _exiting
     _exiting = True
-
-
-def note_closed() -> None:
-    """Change `generation`, after something was closed."""
-    global generation
-    generation = object()
-    launched.last = None
 
 
 def close_postponed() -> None:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _shapes
-from ._lifetime import note_closed, refuse_copy
+from ._lifetime import refuse_copy
 from .allocation import Allocation, BorrowedAllocation
 from .device import Device, activated, current_device
-from .stream import Stream, legacy_default, stream_handle
+from .stream import Stream, stream_handle
 
 __all__ = ["ArrayView", "DeviceArray"]
 
@@ -105,9 +105,13 @@ class DeviceArray:
         raise NotImplementedError
 
     @property
-    def _memory(self) -> Allocation | DeviceArray:
-        """What owns the bytes, to which views hold on."""
+    def base(self) -> Allocation | DeviceArray | None:
+        """What owns the memory, as NumPy has it: the array that this is a view of, an allocation, None for itself."""
         raise NotImplementedError
+
+    @property
+    def _memory(self) -> Allocation | DeviceArray:
+        return self if self.base is None else self.base
 
     @property
     def ndim(self) -> int:
@@ -296,11 +300,13 @@ class DeviceArray:
 class ArrayView(DeviceArray):
     """An array over bytes that another object owns: a view of an array, padded rows, a symbol, borrowed memory."""
 
-    __slots__ = ("_is_view", "_owner")
+    __slots__ = ("_is_view", "base")
+
+    base: Allocation | DeviceArray
 
     def __init__(
         self,
-        owner: Allocation | DeviceArray,
+        base: Allocation | DeviceArray,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         strides: tuple[int, ...] | None = None,
@@ -308,55 +314,46 @@ class ArrayView(DeviceArray):
         *,
         is_view: bool = False,
     ) -> None:
-        self._owner = owner
+        self.base = base
         self._is_view = is_view
         self.shape = shape
         self.dtype = dtype
         self._strides = strides
-        self._flat = math.prod(shape) * dtype.itemsize if strides is None else 0
-        self._pointer = self._native = 0 if 0 in shape else owner.handle + offset
+        whole = strides is None or _shapes.is_contiguous(shape, strides, dtype.itemsize)
+        self._flat = math.prod(shape) * dtype.itemsize if whole else 0
+        self._pointer = self._native = 0 if 0 in shape else base.handle + offset
 
     @property
     def home(self) -> Device | Literal[False]:
         """The device while the memory may be used, False from its end on."""
-        return self._owner.home
+        return self.base.home
 
     @property
     def device(self) -> Device:
         """The device whose memory it is."""
-        return self._owner.device
+        return self.base.device
 
     @property
     def stream(self) -> Stream:
         """The stream in which the memory was allocated and will be freed."""
-        return self._owner.stream
-
-    @property
-    def _memory(self) -> Allocation | DeviceArray:
-        return self._owner
+        return self.base.stream
 
     def close(self, *, stream: Stream | None = None) -> None:
         """Close the memory in the order of `stream`, or where this is a view of another array, let go of it alone."""
-        owner = self._owner
-        if self._is_view or isinstance(owner, DeviceArray):
-            self._owner = _CLOSED
-            note_closed()
+        base = self.base
+        if self.home is False:
             return
-        if stream is not None and not self.closed:
+        if self._is_view or isinstance(base, DeviceArray):
+            # The memory itself may go; what it was stays to be asked.
+            self.base = BorrowedAllocation(0, 0, base.device, None)
+            self.base.stream = base.stream
+            self.base.close()
+            return
+        if stream is not None:
             stream_handle(stream)  # what is no open stream is refused before anything changes
-            owner.stream = stream
-        owner.close()
+            base.stream = stream
+        base.close()
 
 
 # Users know one kind of array, and errors name it.
 ArrayView.__name__ = DeviceArray.__name__
-
-
-def _closed_allocation() -> Allocation:
-    allocation = BorrowedAllocation.__new__(BorrowedAllocation)
-    allocation._value, allocation._owned, allocation.home, allocation.stream = None, False, False, legacy_default
-    return allocation
-
-
-# What a closed view points to, so that the memory itself may go.
-_CLOSED = _closed_allocation()

@@ -17,7 +17,7 @@ from .capture import captures, hold_copy
 from .device import _thread as this_thread
 from .device import activated, is_current
 from .event import Event
-from .host_memory import pinned_wholes
+from .host_memory import PinnedMemory
 from .stream import Stream, legacy_default, stream_handle
 
 __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
@@ -25,7 +25,6 @@ __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
 _NO_BYTES = ctypes.c_char * 0
-_whole_at = pinned_wholes.get
 
 
 class _Side(NamedTuple):
@@ -54,13 +53,14 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     """
     # The copy that has to be quickest in the fewest steps: a whole pinned array into a whole array, in a stream of its
     # device and outside of captures. What is different lacks an attribute, or is seen not to be so.
-    if stream is not None and (whole := _whole_at(id(src))):
+    if stream is not None:
         array: Any = dst
         host: Any = src
         try:
-            native, (address, nbytes) = stream._queue, whole
+            memory, native = host.base, stream._queue
             if (
-                nbytes == array._flat
+                memory.__class__ is PinnedMemory
+                and memory.nbytes == array._flat
                 and host.dtype is array.dtype
                 and host.flags.c_contiguous
                 and native is not None
@@ -68,7 +68,7 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
                 and not captures
             ):
                 # A copy may be queued whatever device is current, but not where none is yet.
-                (status,) = raw.cuMemcpyHtoDAsync(array._native, address, nbytes, native)
+                (status,) = raw.cuMemcpyHtoDAsync(array._native, memory._value, memory.nbytes, native)
                 if not status:
                     return
                 if this_thread.device is not None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from . import _shapes
 from .allocation import PitchedAllocation
 from .array import ArrayView, DeviceArray
-from .pool_array import PoolArray
+from .pool_array import allocate
 from .stream import Stream, legacy_default
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def empty(
         raise ValueError(
             f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {where.device.ordinal}"
         )
-    return PoolArray(nbytes, sizes, kind, where, pool)
+    return allocate(nbytes, sizes, kind, where, pool)
 
 
 def _learn_dtype(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:

@@ -26,14 +26,12 @@ __all__ = [
     "is_pinned",
     "pinned_empty",
     "pinned_owner",
-    "pinned_wholes",
     "register_host",
 ]
 
 
-# Address and bytes of each array that `pinned_empty` made, by its id and until it is gone: to ask NumPy for the address
-# costs as much as to start the copy.
-pinned_wholes: dict[int, tuple[int, int]] = {}
+# Integers, floats, complex numbers, booleans, dates; the type string of other dtypes does not say all of them.
+_NAMED_KINDS = "biufcmM"
 
 
 class HostMemory(Handle):
@@ -42,15 +40,18 @@ class HostMemory(Handle):
     `mapped`: whether kernels may touch them.
     """
 
-    __slots__ = ("_device", "mapped", "nbytes")
+    __slots__ = ("_device", "layout", "mapped", "nbytes")
 
     _device: Device
     mapped: bool
     nbytes: int
+    # The shape and the type of the array that NumPy makes of it, in the form of the array interface.
+    layout: tuple[tuple[int, ...], str]
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return {"version": 3, "shape": (self.nbytes,), "typestr": "|u1", "data": (self.handle, False)}
+        shape, typestr = self.layout
+        return {"version": 3, "shape": shape, "typestr": typestr, "data": (self.handle, False)}
 
     def device_address(self, address: int) -> int:
         """Return where kernels find a host address of this memory (cuMemHostGetDevicePointer)."""
@@ -190,14 +191,19 @@ def pinned_empty(
     if 0 in sizes:
         return np.empty(sizes, kind)
     memory = PinnedMemory(math.prod(sizes) * kind.itemsize, mapped=mapped, write_combined=write_combined)
-    array = array_over(memory, sizes, kind)
-    pinned_wholes[id(array)] = memory.handle, memory.nbytes
-    weakref.finalize(array, pinned_wholes.pop, id(array)).atexit = False
-    return array
+    return array_over(memory, sizes, kind)
 
 
 def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a NumPy array over memory, which lives as long as the array."""
+    """Return a NumPy array over all of a memory, which lives as long as the array.
+
+    Where the array interface has a name for the dtype, the array's base is the memory itself, by which a copy tells
+    quickly where the array lies.
+    """
+    if dtype.kind in _NAMED_KINDS:
+        memory.layout = shape, dtype.str
+        return np.asarray(memory)
+    memory.layout = (memory.nbytes,), "|u1"
     return np.asarray(memory).view(dtype).reshape(shape)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._driver import api
 from .device import Device, activated
-from .launch import DATA_OFFSET, Launch, LaunchShape, Prepared, launch_class
+from .launch import DATA_OFFSET, Launch, LaunchShape, Prepared, launch_function
 from .launch_attributes import make_config
 from .occupancy import Occupancy, compute, multiprocessor_of
 from .packing import MAX_PARAMETER_BYTES, make_packer
@@ -73,7 +73,7 @@ class Kernel:
                 f"{name} takes {signature.size} bytes of parameters, and {MAX_PARAMETER_BYTES} is the limit"
             )
         self.pack = make_packer(self, DATA_OFFSET)
-        self._launch_class = launch_class(self)
+        self._launch = launch_function(self)
 
     @property
     def handle(self) -> int:
@@ -131,26 +131,25 @@ class Kernel:
 
     def __getitem__(self, key: tuple[Any, ...]) -> Launch:
         # Only launches on the default stream are kept, so that no stream outlives its user here; of others what
-        # does not hold the stream.
+        # does not hold the stream. 1.0 and True find what was kept for 1.
         try:
-            if len(key) != 4:
-                kept = self._launches.get(key)
-            else:
+            if len(key) == 4:
                 grid, block, shared_bytes, stream = key
-                kept = None
                 prepared = self._prepared.get((grid, block, shared_bytes, stream._value))
                 # A handle's number may have come back as another device's stream.
                 if (
                     prepared is not None
                     and (stream._device is prepared.device or stream._device is None)
+                    and (type(grid) is type(block) is type(shared_bytes) is int or _is_plain(key))
                     and isinstance(stream, Stream)
                 ):
-                    kept = self._launch_class(prepared, stream)
+                    return Launch(self._launch, prepared, stream)
+            else:
+                kept = self._launches.get(key)
+                if kept is not None and (type(key[0]) is type(key[1]) is type(key[-1]) is int or _is_plain(key)):
+                    return kept
         except (TypeError, AttributeError):
-            kept = None
-        # 1.0 and True find what was kept for 1.
-        if kept is not None and (type(key[0]) is type(key[1]) is type(key[-1]) is int or _is_plain(key)):
-            return kept
+            pass  # what is wrong is said below
         if not isinstance(key, tuple) or not 2 <= len(key) <= 4:
             raise TypeError(
                 f"launch {self.name} as {self.name}[grid, block], [grid, block, shared_bytes] or "
@@ -160,7 +159,7 @@ class Kernel:
         if len(key) < 4:
             self._keep(self._launches, key, launch)
         else:
-            self._keep(self._prepared, (*key[:3], launch._prepared.stream), launch._prepared)
+            self._keep(self._prepared, (*key[:3], launch.prepared.stream), launch.prepared)
         return launch
 
     @staticmethod
@@ -202,7 +201,7 @@ class Kernel:
         handle = where.handle
         self._opt_in(shape.shared_bytes)
         config = make_config(self, shape, handle, cooperative, cluster)
-        return self._launch_class(Prepared(self, shape, handle, config), where)
+        return Launch(self._launch, Prepared(self, shape, handle, config), where)
 
     def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
         """Return how many blocks of this shape one multiprocessor of the kernel's device holds at once.

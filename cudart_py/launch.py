@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,9 +17,11 @@ from .packing import MISSING, specialized
 from .stream import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .kernel import Kernel
 
-__all__ = ["DATA_OFFSET", "BoundLaunch", "Launch", "LaunchShape", "Prepared", "dimensions", "launch_class"]
+__all__ = ["DATA_OFFSET", "BoundLaunch", "Launch", "LaunchShape", "Prepared", "dimensions", "launch_function"]
 
 # cuLaunchKernel's `extra`, a list ended by 0: CU_LAUNCH_PARAM_BUFFER_POINTER (1) and the address,
 # CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the address of the size. The bindings name these as pointers only.
@@ -184,7 +187,7 @@ class Prepared:
             debugging.wait_for(record, self.device)
 
 
-class Launch:
+class Launch(functools.partial[None]):
     """A kernel in a shape on a stream. Calling it with the kernel's arguments launches it (cuLaunchKernel).
 
     Returns at once; the kernel runs in the order of the stream. A wrong argument is a TypeError or
@@ -192,40 +195,44 @@ class Launch:
     the launch becomes part of the graph, which keeps the arguments alive.
     """
 
-    __slots__ = ("_prepared", "stream")
+    # It is the kernel's own function, of `launch_function`, with the shape and the stream given: an object that C calls
+    # starts sooner than one with a method for it.
+    __slots__ = ()
 
-    def __init__(self, prepared: Prepared, stream: Stream) -> None:
-        self._prepared = prepared
-        self.stream = stream
+    @property
+    def prepared(self) -> Prepared:
+        """What it shares with other launches of the kernel in this shape."""
+        prepared: Prepared = self.args[0]
+        return prepared
 
     @property
     def kernel(self) -> Kernel:
         """The kernel."""
-        return self._prepared.kernel
+        return self.prepared.kernel
 
     @property
     def shape(self) -> LaunchShape:
         """The grid, the block and the bytes of dynamic shared memory."""
-        return self._prepared.shape
+        return self.prepared.shape
 
-    def __call__(self, *arguments: Any) -> None:
-        """Launch with these arguments."""
-        # Every kernel has a subclass with a method of its own, made by `launch_class`.
-        raise NotImplementedError
+    @property
+    def stream(self) -> Stream:
+        """The stream."""
+        stream: Stream = self.args[1]
+        return stream
 
     def bind(self, *arguments: Any) -> BoundLaunch:
         """Check and pack the arguments once; the result is called with none and keeps them alive."""
         return BoundLaunch(self, arguments)
 
     def __repr__(self) -> str:
-        return f"<Launch {self._prepared.record}>"
+        return f"<Launch {self.prepared.record}>"
 
 
 # Collecting arguments in a tuple and taking them out again would cost as much as all their checks, and so would
-# another function in between. So each kernel has this method with its own parameters.
-_CALL = """
-def __call__(self, {parameters}/, *more):
-    prepared = self._prepared
+# another function in between. So each kernel has this function with its own parameters.
+_LAUNCH = """
+def launch(prepared, stream, {parameters}/, *more):
     try:
         call = prepared.call
         del prepared.call
@@ -242,8 +249,8 @@ def __call__(self, {parameters}/, *more):
         pack(call[0], given({arguments}*more))
     record = prepared.record
     again = debug.last is record
-    if not again and prepared.checked is not lifetime.generation or self.stream._value is None:
-        prepared.check(self.stream)
+    if not again and prepared.checked is not lifetime.generation or stream._value is None:
+        prepared.check(stream)
     if process.sole is prepared.home or this_thread.device is prepared.home:
         (status,) = raw.cuLaunchKernel(*call[1])
         if status:
@@ -263,8 +270,8 @@ def __call__(self, {parameters}/, *more):
 """
 
 
-def launch_class(kernel: Kernel) -> type[Launch]:
-    """Return the class of a kernel's launches, whose call takes the kernel's arguments."""
+def launch_function(kernel: Kernel) -> Callable[..., None]:
+    """Return the function that launches a kernel: it takes what is prepared, the stream and the kernel's arguments."""
 
     def given(*arguments: Any) -> tuple[Any, ...]:
         return tuple(argument for argument in arguments if argument is not MISSING)
@@ -280,8 +287,7 @@ def launch_class(kernel: Kernel) -> type[Launch]:
         "raw": raw,
         "this_thread": this_thread,
     }
-    call = specialized(_CALL, kernel, DATA_OFFSET, names)
-    return type("Launch", (Launch,), {"__slots__": (), "__call__": call, "__doc__": Launch.__doc__})
+    return specialized(_LAUNCH, kernel, DATA_OFFSET, names)
 
 
 class BoundLaunch:
@@ -294,7 +300,7 @@ class BoundLaunch:
 
     def __init__(self, launch: Launch, arguments: tuple[Any, ...]) -> None:
         self._launch = launch
-        self._prepared = launch._prepared
+        self._prepared = launch.prepared
         # Each step on the way to a value counts in a call. No forked child gets as far as to use the function, since
         # no device is current there. The record is this one's own: while it is the last in the log, nothing was
         # closed since, there is no capture and no debug mode.

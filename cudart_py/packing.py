@@ -68,7 +68,7 @@ def make_packer(kernel: Kernel, offset: int) -> Packer:
 
 
 def specialized(template: str, kernel: Kernel, offset: int, namespace: dict[str, Any]) -> Callable[..., None]:
-    """Define the function `template`, which takes the kernel's own arguments, and return it.
+    """Define the function `launch` of a template, which takes the kernel's own arguments, and return it.
 
     In the template stand `{parameters}`, `{arguments}` for all of them behind each other, `{plain}` for the
     expression that they are of the commonest types and can be packed as they are, and `{packing}` for the
@@ -97,7 +97,7 @@ def specialized(template: str, kernel: Kernel, offset: int, namespace: dict[str,
     # Named as a file of this package, in which nobody looks for the caller of a launch.
     file = os.path.join(os.path.dirname(__file__), f"<launch of {kernel.name}>")
     exec(compile(source, file, "exec"), space)  # the source is ours
-    return space["__call__"]  # type: ignore[no-any-return]  # defined by the template
+    return space["launch"]  # type: ignore[no-any-return]  # defined by the template
 
 
 def _struct(signature: Signature) -> struct.Struct:
@@ -119,7 +119,8 @@ def _format(parameter: Parameter) -> str:
 def _plain_test(index: int, parameter: Parameter) -> str:
     """Return the expression that is true when an argument can be packed as it is.
 
-    Ranges of integers are left to the struct. What passes for a pointer is a DeviceArray: nothing else has all of these attributes.
+    Ranges of integers are left to the struct. What passes for a pointer is a DeviceArray: nothing else has all of
+    these attributes.
     """
     name = f"a{index}"
     if parameter.kind == "pointer":

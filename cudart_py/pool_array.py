@@ -21,7 +21,9 @@ from .stream import Stream, per_thread_default, stream_handle
 if TYPE_CHECKING:
     from .pools import MemoryPool, PoolMemory
 
-__all__ = ["PoolArray"]
+__all__ = ["PoolArray", "allocate"]
+
+new = object.__new__
 
 
 class PoolArray(DeviceArray):
@@ -39,54 +41,9 @@ class PoolArray(DeviceArray):
     # The pool, which lives as long as its memory. Deleted by whoever frees that: of several threads that try at once
     # one succeeds, by the interpreter's lock.
     _pool: PoolMemory | None
+    base = None
     # Where the stream is the per-thread default one, whose: to every other thread its handle is another stream.
     _thread: int
-
-    def __init__(
-        self, nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, pool: MemoryPool | None
-    ) -> None:
-        self.home = False
-        try:
-            device, native = stream._device, stream._queue
-        except AttributeError:
-            stream_handle(stream)  # raises for what is no stream
-            raise
-        here = this_thread.device
-        if (
-            here is not None
-            and (device is here or device is None)
-            and pool is None
-            and native is not None
-            and nbytes
-            and not captures
-            and stream is not per_thread_default
-        ):
-            device = here
-            try:
-                status, value = raw.cuMemAllocAsync(nbytes, native)
-            except OverflowError:
-                status, value = _no_such_size()
-            if status:
-                raise _failure(status, device, nbytes, None)
-        else:
-            device = current_device() if device is None else device
-            value = _allocate(nbytes, stream, device, pool)
-            if stream is per_thread_default:
-                self._thread = threading.get_ident()
-        source = device._pool if pool is None else pool
-        self._pool = None if source is None else source.memory
-        self._native = value
-        self._pointer = int(value)
-        self._flat = nbytes
-        self._strides = None
-        self.shape = shape
-        self.dtype = dtype
-        self.stream = stream
-        self.device = self.home = device
-
-    @property
-    def _memory(self) -> DeviceArray:
-        return self
 
     def close(self, *, stream: Stream | None = None) -> None:
         """Give the memory back in the order of `stream`, by default the stream of the allocation (cuMemFreeAsync).
@@ -104,19 +61,22 @@ class PoolArray(DeviceArray):
         self.home = False
         _lifetime.generation = object()
         launched.last = None
-        native = self.stream._queue
+        order = self.stream
+        native = order._queue
+        # A stream that has a device is the same whatever is current, the default ones are not. With nothing current a
+        # driver may refuse.
         if (
-            native is None
-            or captures
-            or not self._flat
-            or this_thread.device is not self.device
-            or self.stream is per_thread_default
+            native is not None
+            and not captures
+            and self._flat
+            and (order._device is not None or (this_thread.device is self.device and order is not per_thread_default))
         ):
-            self._free_carefully(pool)
-            return
-        (status,) = raw.cuMemFreeAsync(self._native, native)
-        if status:
-            raise errors.failure(status, "cuMemFreeAsync")
+            (status,) = raw.cuMemFreeAsync(self._native, native)
+            if not status:
+                return
+            if this_thread.device is not None:
+                raise errors.failure(status, "cuMemFreeAsync")
+        self._free_carefully(pool)
 
     def _free_carefully(self, pool: PoolMemory | None) -> None:
         """Free the memory whatever is current, captured or closed; the pool must live until then."""
@@ -147,7 +107,56 @@ class PoolArray(DeviceArray):
 PoolArray.__name__ = DeviceArray.__name__
 
 
-def _allocate(nbytes: int, stream: Stream, device: Device, pool: MemoryPool | None) -> Any:
+def allocate(
+    nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, pool: MemoryPool | None
+) -> PoolArray:
+    """Allocate an array of so many bytes; `pool` None stands for the device's own.
+
+    Raises OutOfMemoryError with the sizes, TypeError and ValueError for what is no open stream.
+    """
+    try:
+        device, native = stream._device, stream._queue
+    except AttributeError:
+        stream_handle(stream)  # raises for what is no stream
+        raise
+    # In a stream that has a device the driver allocates there, whatever is current; the default ones have the thread's.
+    if device is None:
+        device = this_thread.device
+    if device is not None and native is not None and pool is None and nbytes and not captures:
+        try:
+            status, value = raw.cuMemAllocAsync(nbytes, native)
+        except OverflowError:
+            status, value = _no_such_size()
+        if status:
+            value = _try_again(status, nbytes, stream, device)
+    else:
+        device = current_device() if device is None else device
+        value = _allocate_carefully(nbytes, stream, device, pool)
+    # Set here and not by a constructor, whose call would cost as much as all of this.
+    array = new(PoolArray)
+    source = device._pool if pool is None else pool
+    array._pool = None if source is None else source.memory
+    array._native = value
+    array._pointer = int(value)
+    array._flat = nbytes
+    array._strides = None
+    array.shape = shape
+    array.dtype = dtype
+    array.stream = stream
+    array.device = array.home = device
+    if stream is per_thread_default:
+        array._thread = threading.get_ident()
+    return array
+
+
+def _try_again(status: Any, nbytes: int, stream: Stream, device: Device) -> Any:
+    """Allocate once more if the driver may have missed a current device, or raise what it said."""
+    if this_thread.device is not None:
+        raise _failure(status, device, nbytes, None)
+    return _allocate_carefully(nbytes, stream, device, None)
+
+
+def _allocate_carefully(nbytes: int, stream: Stream, device: Device, pool: MemoryPool | None) -> Any:
     """Allocate from any pool, in any stream, and return the address; 0 for no bytes."""
     if not nbytes:
         return 0

@@ -141,14 +141,21 @@ def test_use_after_close_is_a_value_error_and_views_close_with_the_array(device)
         for use in (a.to_host, lambda a=a: a.pointer, lambda a=a: a[1:], lambda a=a: cuda.memset(a, 0)):
             with pytest.raises(ValueError, match="closed"):
                 use()
+        a.close()
+        assert a.device is device
     assert "closed" in repr(array)
 
 
 def test_closing_a_view_leaves_the_array(device):
     array = cuda.to_device(np.arange(5))
     view = array[1:3]
+    assert view.base is array
+    assert view[1:].base is array
+    assert array.base is None
+    view.close()
     view.close()
     assert view.closed
+    assert (view.device, view.stream, view.base.closed) == (device, array.stream, True)
     assert not array.closed
     assert array.to_host().sum() == 10
 

@@ -189,3 +189,15 @@ def test_pinned_memory_whose_strides_were_changed_is_copied_as_it_is(device):
     except ValueError:
         return  # refused
     np.testing.assert_array_equal(array.to_host(stream=stream), host)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "?", "c16", "M8[ns]", [("a", "u1"), ("b", "f8")], "S3"])
+def test_pinned_arrays_of_any_dtype_go_there_and_back(device, rng, dtype):
+    host, back = cuda.pinned_empty(37, dtype), cuda.pinned_empty(37, dtype)
+    assert host.dtype == np.dtype(dtype)
+    host.view(np.uint8)[:] = rng.integers(0, 2, host.nbytes)
+    array, stream = cuda.empty(37, dtype), cuda.Stream()
+    cuda.memcpy(array, host, stream=stream)
+    cuda.memcpy(back, array, stream=stream)
+    stream.synchronize()
+    assert back.tobytes() == host.tobytes()

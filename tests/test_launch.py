@@ -292,7 +292,7 @@ def test_a_kernel_launches_in_its_own_devices_default_stream(device, module):
 
 
 @pytest.mark.parametrize("where", ["default stream", "own stream"])
-@pytest.mark.parametrize("how", ["checked", "bound", "memset"])
+@pytest.mark.parametrize("how", ["checked", "bound", "memset", "allocation"])
 def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
     """The thread has no device current then, which must be noticed without asking at every call."""
     stream = cuda.legacy_default if where == "default stream" else cuda.Stream()
@@ -303,16 +303,14 @@ def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
         "checked": lambda: launch(3.0, x, y, 300),
         "bound": bound,
         "memset": lambda: cuda.memset(y, 0, stream=stream),
+        "allocation": lambda: cuda.empty(100, stream=stream).close(),
     }[how]
     # What is often done takes a shorter way from the second time on.
     work()
     work()
     stream.synchronize()
     cuda.memset(y, 0, stream=stream)
-    if how != "memset":
-        work()
-        cuda.memset(y, 0, stream=stream)
-        work()
+    work()
 
     def alone():
         work()
@@ -323,4 +321,4 @@ def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
     thread.start()
     thread.join()
     assert found == [device]
-    assert (y.to_host() == (0 if how == "memset" else 12)).all()
+    assert (y.to_host() == (12 if how in ("checked", "bound") else 0)).all()
