@@ -83,6 +83,7 @@ class Device:
                     self._context = context
                     alone = all(other is self or other._context is None for other in self._all.values())
                     process.sole = self if alone else None
+                    debugging.state.last = None
         return self._context
 
     def _keep_freed_memory(self) -> None:

@@ -143,7 +143,7 @@ class Kernel:
                     and (type(grid) is type(block) is type(shared_bytes) is int or _is_plain(key))
                     and isinstance(stream, Stream)
                 ):
-                    return Launch(self._launch, prepared, stream)
+                    return Launch(self._launch, (prepared, stream))
             else:
                 kept = self._launches.get(key)
                 if kept is not None and (type(key[0]) is type(key[1]) is type(key[-1]) is int or _is_plain(key)):
@@ -201,7 +201,7 @@ class Kernel:
         handle = where.handle
         self._opt_in(shape.shared_bytes)
         config = make_config(self, shape, handle, cooperative, cluster)
-        return Launch(self._launch, Prepared(self, shape, handle, config), where)
+        return Launch(self._launch, (Prepared(self, shape, handle, config), where))
 
     def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
         """Return how many blocks of this shape one multiprocessor of the kernel's device holds at once.

@@ -195,14 +195,15 @@ class Launch(functools.partial[None]):
     the launch becomes part of the graph, which keeps the arguments alive.
     """
 
-    # It is the kernel's own function, of `launch_function`, with the shape and the stream given: an object that C calls
-    # starts sooner than one with a method for it.
+    # It is the kernel's own function, of `launch_function`, with a pair of what is prepared and the stream as its one
+    # argument given: an object that C calls starts sooner than one with a method for it, and one argument is put before
+    # the others without a copy of them.
     __slots__ = ()
 
     @property
     def prepared(self) -> Prepared:
         """What it shares with other launches of the kernel in this shape."""
-        prepared: Prepared = self.args[0]
+        prepared: Prepared = self.args[0][0]
         return prepared
 
     @property
@@ -218,7 +219,7 @@ class Launch(functools.partial[None]):
     @property
     def stream(self) -> Stream:
         """The stream."""
-        stream: Stream = self.args[1]
+        stream: Stream = self.args[0][1]
         return stream
 
     def bind(self, *arguments: Any) -> BoundLaunch:
@@ -232,7 +233,8 @@ class Launch(functools.partial[None]):
 # Collecting arguments in a tuple and taking them out again would cost as much as all their checks, and so would
 # another function in between. So each kernel has this function with its own parameters.
 _LAUNCH = """
-def launch(prepared, stream, {parameters}/, *more):
+def launch(where, {parameters}/, *more):
+    prepared, stream = where
     try:
         call = prepared.call
         del prepared.call
@@ -248,30 +250,33 @@ def launch(prepared, stream, {parameters}/, *more):
     if more or not packed:
         pack(call[0], given({arguments}*more))
     record = prepared.record
-    again = debug.last is record
-    if not again and prepared.checked is not lifetime.generation or stream._value is None:
-        prepared.check(stream)
-    if process.sole is prepared.home or this_thread.device is prepared.home:
+    if debug.last is record and stream._value is not None:
         (status,) = raw.cuLaunchKernel(*call[1])
         if status:
             status = prepared.start_first(status, call[1])
+        prepared.call = call
+        if status:
+            prepared.settle(status, given({arguments}), record)
+        return
+    if prepared.checked is not lifetime.generation or stream._value is None:
+        prepared.check(stream)
+    if this_thread.device is prepared.home:
+        (status,) = raw.cuLaunchKernel(*call[1])
     else:
         status = prepared.start(call[1])
     prepared.call = call
-    if again and not status:
-        return
     if status or captures or debug.enabled:
         prepared.settle(status, given({arguments}), record)
-    else:
-        log(record)
-        debug.last = record
-        if prepared.checked is not lifetime.generation or captures or debug.enabled:
-            debug.last = None
+        return
+    log(record)
+    debug.last = record
+    if process.sole is not prepared.home or prepared.checked is not lifetime.generation or captures or debug.enabled:
+        debug.last = None
 """
 
 
 def launch_function(kernel: Kernel) -> Callable[..., None]:
-    """Return the function that launches a kernel: it takes what is prepared, the stream and the kernel's arguments."""
+    """Return the function that launches a kernel; it takes the pair of a Launch and the kernel's arguments."""
 
     def given(*arguments: Any) -> tuple[Any, ...]:
         return tuple(argument for argument in arguments if argument is not MISSING)

@@ -10,6 +10,8 @@
 // A thread takes every so many paths and adds up their payoffs in registers; then a warp by shuffles, then a block in
 // shared memory, in double precision. A block stores its sum and the sum of squares: for the interval.
 
+#include "block_sum.cuh"
+
 // What does not change from step to step.
 struct Option {
     float start, strike;
@@ -65,24 +67,6 @@ struct LogSteps {
     static __device__ float end(float x, const Option& option) { return option.start * expf(x); }
 };
 
-// The sum of a block's values, in its thread 0. A block is whole warps.
-__device__ double block_sum(double value)
-{
-    __shared__ double warp_sums[32];
-    int lane = threadIdx.x % 32;
-
-    for (int step = 16; step > 0; step /= 2)
-        value += __shfl_down_sync(0xffffffff, value, step);
-    __syncthreads();
-    if (lane == 0)
-        warp_sums[threadIdx.x / 32] = value;
-    __syncthreads();
-    value = lane < blockDim.x / 32 ? warp_sums[lane] : 0.0;
-    for (int step = 16; step > 0; step /= 2)
-        value += __shfl_down_sync(0xffffffff, value, step);
-    return value;
-}
-
 template <class Scheme>
 __global__ void price(Option option, unsigned paths, unsigned long long seed, double2* sums)
 {
@@ -103,7 +87,9 @@ __global__ void price(Option option, unsigned paths, unsigned long long seed, do
         sum += payoff;
         squares += payoff * payoff;
     }
-    double2 block = make_double2(block_sum(sum), block_sum(squares));
+    double block_total = block_sum<double>(sum);
+    __syncthreads();
+    double block_squares = block_sum<double>(squares);
     if (threadIdx.x == 0)
-        sums[blockIdx.x] = block;
+        sums[blockIdx.x] = make_double2(block_total, block_squares);
 }

@@ -11,33 +11,11 @@
 //
 // Blocks are whole warps. The atomics need a total that starts at zero.
 
+#include "block_sum.cuh"
+
 #if __has_include(<cub/block/block_reduce.cuh>)
 #include <cub/block/block_reduce.cuh>
 #endif
-
-// The sum of a warp's values, in its lane 0.
-__device__ float warp_sum(float value)
-{
-    for (int step = 16; step > 0; step /= 2)
-        value += __shfl_down_sync(0xffffffff, value, step);
-    return value;
-}
-
-// The sum of a block's values, in its thread 0.
-__device__ float block_sum(float value)
-{
-    __shared__ float warp_sums[32];
-    int lane = threadIdx.x % 32;
-    int warp = threadIdx.x / 32;
-
-    value = warp_sum(value);
-    if (lane == 0)
-        warp_sums[warp] = value;
-    __syncthreads();
-    if (warp == 0)
-        value = warp_sum(lane < blockDim.x / 32 ? warp_sums[lane] : 0.0f);
-    return value;
-}
 
 __device__ float sum_of(float4 group)
 {

@@ -3,10 +3,11 @@
     python scripts/host_cost.py [--rounds 61] [--calls 200] [--json OUT] [--markdown docs/host-cost.md]
     python scripts/host_cost.py --recorded OUT --markdown docs/host-cost.md
 
-Each number is the median of the rounds, in microseconds a call. A round makes some calls of one kind and then
-drains the stream outside the time, because a full queue would make the host wait for the device. All kinds take
-turns within a round, so that a change of the machine's clock meets all alike. The C loop is compiled with the C
-compiler that there is (CC, cc, gcc or nvcc); what is missing is said and left out.
+Each number is that of the fastest of the rounds, in microseconds a call, since what else runs on a machine only adds to
+it; the median stands beside it. A round makes some calls of one kind and then drains the stream outside the time,
+because a full queue would make the host wait for the device. All kinds take turns within a round, so that a change of
+the machine's clock meets all alike. The C loop is compiled with the C compiler that there is (CC, cc, gcc or nvcc);
+what is missing is said and left out.
 """
 
 from __future__ import annotations
@@ -333,20 +334,30 @@ def works(row: Row) -> bool:
     return True
 
 
-def import_milliseconds() -> tuple[float, float]:
-    """Return the times of `import numpy` and of `import cudart_py` in fresh processes, medians of 9."""
+class Cost(NamedTuple):
+    """What a call costs, in microseconds (an import in milliseconds): the fastest round, and the median of all."""
+
+    fastest: float
+    median: float
+
+    @classmethod
+    def of(cls, rounds: list[float]) -> Cost:
+        """Summarise the rounds."""
+        return cls(min(rounds), statistics.median(rounds))
+
+
+Costs = dict[tuple[str, str], Cost]
+
+
+def import_milliseconds(statement: str) -> Cost:
+    """Return the milliseconds of an import in nine fresh processes."""
     # As an installer leaves packages; Python may be told not to write bytecode itself.
     compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
-
-    def median(statement: str) -> float:
-        program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
-        runs = [
-            subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-            for _ in range(9)
-        ]
-        return 1e3 * statistics.median(float(run.stdout) for run in runs)
-
-    return median("import numpy"), median("import cudart_py")
+    program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
+    runs = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(9)
+    ]
+    return Cost.of([1e3 * float(run.stdout) for run in runs])
 
 
 # What is measured against what, and by how many microseconds (milliseconds for the import) it may be above.
@@ -364,7 +375,7 @@ BARS = [
 ]
 
 
-def measure(device: cuda.Device, rounds: int, calls: int) -> dict[tuple[str, str], float]:
+def measure(device: cuda.Device, rounds: int, calls: int) -> Costs:
     """Return the microseconds of each row: all take turns, and each begins on a drained stream."""
     things = Things(device)
     rows = [*c_rows(things), *bare_rows(things), *core_rows(things), *cupy_rows(things), *our_rows(things)]
@@ -378,35 +389,39 @@ def measure(device: cuda.Device, rounds: int, calls: int) -> dict[tuple[str, str
             if seconds < 0:
                 raise RuntimeError(f"{row.what}, {row.how}: the driver answered {-seconds:.0f}")
             times[row.what, row.how].append(1e6 * seconds / calls)
-    return {key: statistics.median(values[WARM_UP:]) for key, values in times.items()}
+    return {key: Cost.of(values[WARM_UP:]) for key, values in times.items()}
 
 
-def verdicts(medians: dict[tuple[str, str], float]) -> list[tuple[bool, str]]:
+def verdicts(costs: Costs) -> list[tuple[bool, str]]:
     """Judge each bar: whether it is kept, and by how much."""
     found = []
     for key, base, allowed in BARS:
-        if base in medians:
-            above = medians[key] - medians[base]
+        if base in costs:
+            above = costs[key].fastest - costs[base].fastest
             unit = "ms" if key[0] == "import" else "us"
             text = f"{key[0]}, {key[1]}: {above:+.3f} {unit} of {allowed:.2f} above {base[1]}"
             found.append((above <= allowed, text))
     return found
 
 
-def table(medians: dict[tuple[str, str], float]) -> str:
+def table(costs: Costs) -> str:
     """Return all times as a table in Markdown."""
-    lines = ["| what | how | us a call |", "|---|---|---:|"]
-    for what in dict.fromkeys(what for what, _ in medians):
+    lines = ["| what | how | us a call | median |", "|---|---|---:|---:|"]
+    for what in dict.fromkeys(what for what, _ in costs):
         unit = " ms" if what == "import" else ""
-        lines += [f"| {what} | {how} | {value:.2f}{unit} |" for (other, how), value in medians.items() if other == what]
+        lines += [
+            f"| {what} | {how} | {cost.fastest:.2f}{unit} | {cost.median:.2f}{unit} |"
+            for (other, how), cost in costs.items()
+            if other == what
+        ]
     return "\n".join(lines)
 
 
-def write_page(page: Path, where: str, medians: dict[tuple[str, str], float]) -> None:
+def write_page(page: Path, where: str, costs: Costs) -> None:
     """Replace what a page says behind its heading by this run."""
-    bars = [f"- {'kept' if kept else '**missed**'}: {text}" for kept, text in verdicts(medians)]
+    bars = [f"- {'kept' if kept else '**missed**'}: {text}" for kept, text in verdicts(costs)]
     before = page.read_text().split(HEADING)[0]
-    page.write_text("\n".join([f"{before}{HEADING}", "", f"On one {where}.", "", *bars, "", table(medians), ""]))
+    page.write_text("\n".join([f"{before}{HEADING}", "", f"On one {where}.", "", *bars, "", table(costs), ""]))
 
 
 def main() -> int:
@@ -420,23 +435,25 @@ def main() -> int:
     options = parser.parse_args()
     if options.recorded:
         record = json.loads(options.recorded.read_text())
-        where, medians = record["where"], {(row["what"], row["how"]): row["value"] for row in record["rows"]}
+        where = record["where"]
+        costs = {(row["what"], row["how"]): Cost(row["fastest"], row["median"]) for row in record["rows"]}
     else:
         with cuda.Device(0) as device:
             driver_version = ".".join(map(str, cuda.driver_version()))
             where = f"{device.name}, driver for CUDA {driver_version}, Python {sys.version.split()[0]}, "
             where += f"cuda-bindings {version('cuda-bindings')}; {datetime.now(UTC):%Y-%m-%d}"
-            medians = measure(device, options.rounds, options.calls)
-        medians["import", "numpy"], medians["import", "ours"] = import_milliseconds()
-    print(f"{where}\n\n{table(medians)}\n")
-    judged = verdicts(medians)
+            costs = measure(device, options.rounds, options.calls)
+        costs["import", "numpy"] = import_milliseconds("import numpy")
+        costs["import", "ours"] = import_milliseconds("import cudart_py")
+    print(f"{where}\n\n{table(costs)}\n")
+    judged = verdicts(costs)
     for kept, text in judged:
         print("ok:" if kept else "MISSED:", text)
     if options.json:
-        rows = [{"what": what, "how": how, "value": value} for (what, how), value in medians.items()]
+        rows = [{"what": what, "how": how, **cost._asdict()} for (what, how), cost in costs.items()]
         options.json.write_text(json.dumps({"where": where, "rows": rows}, indent=2) + "\n")
     if options.markdown:
-        write_page(options.markdown, where, medians)
+        write_page(options.markdown, where, costs)
     return sum(not kept for kept, _ in judged)
 
 

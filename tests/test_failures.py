@@ -147,7 +147,11 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+# compute-sanitizer keeps the Python frame of the last launch, and with it all that the frame refers to.
+KINDS = [pytest.param(kind, marks=pytest.mark.unsanitized) if kind == "launch" else kind for kind in MAKERS]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_whichever_call_fails_nothing_is_left_behind(device, monkeypatch, calls, kind):
     monkeypatch.setattr(staging, "THRESHOLD", 8 << 10)
     monkeypatch.setattr(staging, "_LEAST_PROCESSORS", 1)
