@@ -286,7 +286,7 @@ def core_rows(t: Things) -> list[Row]:
                 "cuda.core, addresses and NumPy scalars made beforehand",
                 repeat(launch, stream, config, kernel, *addresses),
             ),
-            Row("event record", "cuda.core", repeat(stream.record, event)),
+            Row("event record", "cuda.core, without timing by default", repeat(stream.record, event)),
             Row("allocate and free 1 MiB", "cuda.core", repeat(allocating)),
         ]
         return [row for row in rows if works(row)]
