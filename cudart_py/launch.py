@@ -6,7 +6,7 @@ import ctypes
 import functools
 import operator
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from . import _lifetime, debugging, errors
 from ._driver import raw
@@ -199,6 +199,10 @@ class Launch(functools.partial[None]):
     # argument given: an object that C calls starts sooner than one with a method for it, and one argument is put before
     # the others without a copy of them.
     __slots__ = ()
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        # A launch kept in a class is no method of it, which Python 3.14 makes of a partial.
+        return self
 
     @property
     def prepared(self) -> Prepared:

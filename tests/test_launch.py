@@ -322,3 +322,12 @@ def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
     thread.join()
     assert found == [device]
     assert (y.to_host() == (12 if how in ("checked", "bound") else 0)).all()
+
+
+def test_a_launch_kept_in_a_class_is_no_method_of_it(device, module):
+    class Step:
+        launch = module["saxpy"][1, 32]
+
+    x, y = cuda.full(32, 2, np.float32), cuda.zeros(32, np.float32)
+    Step().launch(3.0, x, y, 32)
+    assert (y.to_host() == 6).all()
