@@ -45,7 +45,7 @@ def close_postponed() -> None:
     """Close what was dropped in host functions since the last call."""
     while postponed:
         with contextlib.suppress(IndexError):  # another thread may be here too
-            finalize(postponed.popleft())
+            _close(postponed.popleft())
 
 
 def finalize(thing: Any, _forked: Callable[[], bool] = _driver.forked) -> None:
@@ -58,6 +58,12 @@ def finalize(thing: Any, _forked: Callable[[], bool] = _driver.forked) -> None:
     if in_host_function and threading.get_ident() in in_host_function:
         postponed.append(thing)
         return
+    _close(thing)
+    if postponed:
+        close_postponed()
+
+
+def _close(thing: Any) -> None:
     # A finalizer has nobody to tell, and the context may be lost. Garbage is collected at any time, also while
     # somebody captures.
     try:
@@ -68,8 +74,6 @@ def finalize(thing: Any, _forked: Callable[[], bool] = _driver.forked) -> None:
             thing.close()
     except Exception:  # as above; contextlib.suppress would cost as much as the rest of a free
         pass
-    if postponed:
-        close_postponed()
 
 
 def refuse_copy(thing: Any, remedy: str) -> NoReturn:

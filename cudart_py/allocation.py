@@ -19,14 +19,19 @@ __all__ = ["Allocation", "BorrowedAllocation", "PitchedAllocation", "out_of_memo
 class Allocation(Handle):
     """Bytes of device memory; arrays over it and their views share one."""
 
-    __slots__ = ("device", "home", "nbytes", "stream")
+    __slots__ = ("device", "home", "stream")
 
     device: Device
     # The device while the memory may be used, False from its end on: what is done often asks both at once. Not None,
     # which is the device of a thread that has done nothing yet.
     home: Device | Literal[False]
-    nbytes: int
     stream: Stream
+
+    def close(self) -> None:
+        """Let no array use the memory any more, and give back what is owned."""
+        # First of all: who checks again because something was closed must see that it was this.
+        self.home = False
+        super().close()
 
 
 class PitchedAllocation(Allocation):
@@ -47,10 +52,8 @@ class PitchedAllocation(Allocation):
         if result[0]:
             raise out_of_memory(result[0], "cuMemAllocPitch", width * height)
         self._value, self.pitch = int(result[1]), int(result[2])
-        self.nbytes = self.pitch * height
 
     def _release(self, value: Any) -> None:
-        self.home = False
         with activated(self.device):
             api.cuMemFree(value)
 
@@ -60,18 +63,12 @@ class BorrowedAllocation(Allocation):
 
     __slots__ = ("owner",)
 
-    def __init__(self, pointer: int, nbytes: int, device: Device, owner: Any) -> None:
+    def __init__(self, pointer: int, device: Device, owner: Any) -> None:
         self._value = pointer
         self._owned = False
         self.device = self.home = device
         self.stream = legacy_default
-        self.nbytes = nbytes
         self.owner = owner
-
-    def close(self) -> None:
-        """Let no array use the memory any more."""
-        self.home = False
-        super().close()
 
 
 def out_of_memory(status: Any, call: str, requested: int, pool: MemoryPool | None = None) -> errors.CudaError:

@@ -40,9 +40,8 @@ class DeviceArray:
     # What the bindings take fastest as the address: their own object, where there is one.
     _native: Any
 
-    @classmethod
+    @staticmethod
     def borrow(
-        cls,
         pointer: int,
         shape: Any,
         dtype: DTypeLike,
@@ -67,7 +66,7 @@ class DeviceArray:
             if steps[-2] < width:
                 raise ValueError(f"a pitch of {steps[-2]} bytes is smaller than the row's {width} bytes")
         device = device if device is not None else current_device()
-        allocation = BorrowedAllocation(pointer, _shapes.span(sizes, steps, kind.itemsize), device, owner)
+        allocation = BorrowedAllocation(pointer, device, owner)
         return ArrayView(allocation, sizes, kind, None if strides is None else steps)
 
     # -- what it is ----------------------------------------------------------------------------
@@ -345,7 +344,7 @@ class ArrayView(DeviceArray):
             return
         if self._is_view or isinstance(base, DeviceArray):
             # The memory itself may go; what it was stays to be asked.
-            self.base = BorrowedAllocation(0, 0, base.device, None)
+            self.base = BorrowedAllocation(0, base.device, None)
             self.base.stream = base.stream
             self.base.close()
             return

@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["GraphRecord", "LaunchRecord", "blame", "call_site", "debug", "note_synchronized", "state", "wait_for"]
+__all__ = [
+    "GraphRecord",
+    "LaunchRecord",
+    "blame",
+    "call_site",
+    "debug",
+    "note_launched",
+    "note_synchronized",
+    "state",
+    "wait_for",
+]
 
 _SHOWN = 8
 _PACKAGE = os.path.dirname(__file__) + os.sep
@@ -68,6 +78,15 @@ class _State:
 
 
 state = _State()
+
+
+def note_launched(record: LaunchRecord | GraphRecord) -> None:
+    """Log a launch, unless it is the same again and nothing else came in between."""
+    # Before the log: what another thread's synchronisation does in between must not be undone.
+    state.last = record
+    log = state.log
+    if not log or log[-1] is not record:
+        log.append(record)
 
 
 @contextmanager

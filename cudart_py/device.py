@@ -83,7 +83,6 @@ class Device:
                     self._context = context
                     alone = all(other is self or other._context is None for other in self._all.values())
                     process.sole = self if alone else None
-                    debugging.state.last = None
         return self._context
 
     def _keep_freed_memory(self) -> None:
@@ -272,8 +271,9 @@ class _Process:
     """What holds in all threads."""
 
     def __init__(self) -> None:
-        # The device, as long as the process has used no other. A thread then has this one current or none yet, of
-        # which the driver's call tells: to ask here for a thread's own device costs several times as much.
+        # The device, as long as the process has used no other through this package. A thread then has this one current,
+        # or none, or another library's, of both of which the driver's call tells in the end: to ask here for a thread's
+        # own device costs several times as much.
         self.sole: Device | None = None
 
 

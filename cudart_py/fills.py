@@ -13,7 +13,7 @@ from .array import DeviceArray
 from .capture import captures, hold
 from .copies import memcpy
 from .device import _thread as this_thread
-from .device import activated, process
+from .device import activated
 from .stream import Stream, legacy_default, stream_handle
 
 __all__ = ["fill", "fill_bytes", "memset"]
@@ -27,18 +27,19 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
     `full`. Without `stream` the fill goes to the legacy default stream, and like cudaMemset returns
     before it is done. Raises ValueError if the value does not fit the dtype, TypeError for other types.
     """
-    # The commonest fill in the fewest steps: of a whole array, with an int as often before, on the current device,
-    # outside of captures. What is different lacks an attribute or is not in the table, or is seen not to be so.
+    # The commonest fill in the fewest steps: of a whole array, with an int as often before, in a stream of its device
+    # or with that current, outside of captures. What is different lacks an attribute or is not in the table, or is
+    # seen not to be so.
+    where = legacy_default if stream is None else stream
     try:
         word, width = _int_patterns[dst.dtype][value]
-        native = (legacy_default if stream is None else stream)._queue
+        native, home = where._queue, dst.home
         nbytes = dst._flat
-        home = dst.home
         if (
             nbytes
             and native is not None
             and type(value) is int
-            and (process.sole is home or this_thread.device is home)
+            and (where._device is home or this_thread.device is home)
             and not captures
         ):
             if width == 4:
@@ -49,8 +50,8 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
                 (status,) = raw.cuMemsetD8Async(dst._native, word, nbytes, native)
             if not status:
                 return
-            # It may have been this thread's first CUDA work.
-            if this_thread.device is home:
+            # With no device current yet a driver may refuse.
+            if this_thread.device is not None:
                 raise errors.failure(status, f"cuMemsetD{8 * width}Async")
     except (AttributeError, KeyError, TypeError):
         pass

@@ -18,7 +18,6 @@ __all__ = ["Capturing", "ExecutableGraph", "Graph"]
 
 _MODES = ("global", "thread_local", "relaxed")
 _debug = debugging.state
-_log = debugging.state.log
 
 
 class Graph(Handle):
@@ -211,11 +210,9 @@ class ExecutableGraph(Handle):
             raise errors.failure(status, "cuGraphLaunch", f"The launch was {self._record}")
         if captures and hold(stream.handle, "a graph", (self,)):
             return
-        _log.append(self._record)
+        debugging.note_launched(self._record)
         if _debug.enabled:
             debugging.wait_for(self._record, self._device)
-            return
-        _debug.last = self._record
         # What another thread began meanwhile must be seen at the next launch.
         if captures or _debug.enabled:
             _debug.last = None

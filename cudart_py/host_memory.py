@@ -30,7 +30,8 @@ __all__ = [
 ]
 
 
-# Integers, floats, complex numbers, booleans, dates; the type string of other dtypes does not say all of them.
+# Integers, floats, complex numbers, booleans, dates. The type string of other dtypes does not say all of them, nor that
+# of dtypes from other packages, such as an eight-bit float.
 _NAMED_KINDS = "biufcmM"
 
 
@@ -45,12 +46,12 @@ class HostMemory(Handle):
     _device: Device
     mapped: bool
     nbytes: int
-    # The shape and the type of the array that NumPy makes of it, in the form of the array interface.
+    # The shape and the type of the array that NumPy makes of it, in the form of the array interface; without it, bytes.
     layout: tuple[tuple[int, ...], str]
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        shape, typestr = self.layout
+        shape, typestr = getattr(self, "layout", ((self.nbytes,), "|u1"))
         return {"version": 3, "shape": shape, "typestr": typestr, "data": (self.handle, False)}
 
     def device_address(self, address: int) -> int:
@@ -200,10 +201,9 @@ def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any])
     Where the array interface has a name for the dtype, the array's base is the memory itself, by which a copy tells
     quickly where the array lies.
     """
-    if dtype.kind in _NAMED_KINDS:
+    if dtype.kind in _NAMED_KINDS and dtype.isbuiltin == 1 and dtype.metadata is None:
         memory.layout = shape, dtype.str
         return np.asarray(memory)
-    memory.layout = (memory.nbytes,), "|u1"
     return np.asarray(memory).view(dtype).reshape(shape)
 
 

@@ -33,7 +33,6 @@ DATA_OFFSET = _HEAD.size
 # What follows is written for speed: a launch is a few microseconds of the driver's, and all that happens here comes
 # on top. So the hot paths look at slots instead of calling properties, and enter `activated` only where they must.
 _debug = debugging.state
-_log = debugging.state.log
 
 
 class LaunchShape(NamedTuple):
@@ -113,18 +112,13 @@ class Prepared:
     `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).
     """
 
-    # The driver copies the parameters during the call, so that a buffer is used again, by one launch at a time: who
-    # deletes it here has it, and of several threads and finalizers that try at once one succeeds, by the interpreter's
-    # lock. Absent while in use.
-    call: tuple[Any, tuple[Any, ...]]
-
     __slots__ = (
         "_arguments",
         "attributed",
-        "call",
         "checked",
         "device",
         "home",
+        "idle",
         "kernel",
         "module",
         "record",
@@ -152,6 +146,9 @@ class Prepared:
             else (function, *shape.grid, *shape.block, shape.shared_bytes, enums.CUstream(stream), 0)
         )
         self.record = debugging.LaunchRecord(kernel.device.ordinal, stream, kernel.name, shape.grid, shape.block)
+        # The driver copies the parameters during the call, so that buffers are used again; each is used by one
+        # launch at a time, whatever the threads and the finalizers do.
+        self.idle: list[tuple[Any, tuple[Any, ...]]] = []
 
     def make_call(self) -> tuple[Any, tuple[Any, ...]]:
         """Make a buffer and the driver call's arguments with it."""
@@ -182,7 +179,8 @@ class Prepared:
             raise errors.failure(status, call, f"The launch was {record}")
         if captures and hold(self.stream, self.kernel.name, (*with_owners(arguments), self.module)):
             return
-        _log.append(record)
+        debugging.note_launched(record)
+        _debug.last = None
         if _debug.enabled:
             debugging.wait_for(record, self.device)
 
@@ -235,14 +233,15 @@ class Launch(functools.partial[None]):
 
 
 # Collecting arguments in a tuple and taking them out again would cost as much as all their checks, and so would
-# another function in between. So each kernel has this function with its own parameters.
+# another function in between. So each kernel has this function with its own parameters, and near its end stands what
+# debugging.note_launched does. While the record is the last one logged, nothing was closed since, no stream is captured
+# and there is no debug mode.
 _LAUNCH = """
 def launch(where, {parameters}/, *more):
     prepared, stream = where
     try:
-        call = prepared.call
-        del prepared.call
-    except AttributeError:
+        call = prepared.idle.pop()
+    except IndexError:
         call = prepared.make_call()
     packed = False
     try:
@@ -254,27 +253,25 @@ def launch(where, {parameters}/, *more):
     if more or not packed:
         pack(call[0], given({arguments}*more))
     record = prepared.record
-    if debug.last is record and stream._value is not None:
+    again = debug.last is record
+    if not again and prepared.checked is not lifetime.generation or stream._value is None:
+        prepared.check(stream)
+    if process.sole is prepared.home or this_thread.device is prepared.home:
         (status,) = raw.cuLaunchKernel(*call[1])
         if status:
             status = prepared.start_first(status, call[1])
-        prepared.call = call
-        if status:
-            prepared.settle(status, given({arguments}), record)
-        return
-    if prepared.checked is not lifetime.generation or stream._value is None:
-        prepared.check(stream)
-    if this_thread.device is prepared.home:
-        (status,) = raw.cuLaunchKernel(*call[1])
     else:
         status = prepared.start(call[1])
-    prepared.call = call
+    prepared.idle.append(call)
+    if again and not status:
+        return
     if status or captures or debug.enabled:
         prepared.settle(status, given({arguments}), record)
         return
-    log(record)
     debug.last = record
-    if process.sole is not prepared.home or prepared.checked is not lifetime.generation or captures or debug.enabled:
+    if not log or log[-1] is not record:
+        log.append(record)
+    if prepared.checked is not lifetime.generation or captures or debug.enabled:
         debug.last = None
 """
 
@@ -290,7 +287,7 @@ def launch_function(kernel: Kernel) -> Callable[..., None]:
         "debug": _debug,
         "given": given,
         "lifetime": _lifetime,
-        "log": _log.append,
+        "log": _debug.log,
         "pack": kernel.pack,
         "process": process,
         "raw": raw,
@@ -310,9 +307,9 @@ class BoundLaunch:
     def __init__(self, launch: Launch, arguments: tuple[Any, ...]) -> None:
         self._launch = launch
         self._prepared = launch.prepared
-        # Each step on the way to a value counts in a call. No forked child gets as far as to use the function, since
-        # no device is current there. The record is this one's own: while it is the last in the log, nothing was
-        # closed since, there is no capture and no debug mode.
+        # Each step on the way to a value counts in a call. A forked child does not get as far as to use the function,
+        # since no launch is the last one there. The record is this one's own: while it is the last in the log, nothing
+        # was closed since, there is no capture and no debug mode.
         self._home, self._record = self._prepared.home, self._prepared.record._replace()
         self._start = raw.cuLaunchKernel
         self._arguments = with_owners(arguments)
@@ -345,8 +342,7 @@ class BoundLaunch:
         if status or captures or _debug.enabled:
             self._prepared.settle(status, self._arguments, self._record)
             return
-        _log.append(self._record)
-        _debug.last = self._record
+        debugging.note_launched(self._record)
         # What another thread closed or began meanwhile must be seen at the next call.
         if generation is not _lifetime.generation or captures or _debug.enabled:
             _debug.last = None

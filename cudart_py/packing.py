@@ -1,6 +1,6 @@
 """Kernel arguments: checked against the C++ signature and packed into the bytes that a launch takes.
 
-Per kernel the method that launches is generated. It takes the commonest types as they are; whatever it
+Per kernel the function that launches is generated. It takes the commonest types as they are; whatever it
 does not know goes, with all other arguments, through `convert`, which checks by name and position and
 either converts or says what is wrong.
 """

@@ -25,6 +25,8 @@ __all__ = ["PoolArray", "allocate"]
 
 new = object.__new__
 
+_PER_THREAD = per_thread_default.handle
+
 
 class PoolArray(DeviceArray):
     """A contiguous array in stream-ordered memory of the device's pool or of another.
@@ -38,9 +40,9 @@ class PoolArray(DeviceArray):
     device: Device
     home: Device | Literal[False]
     stream: Stream
-    # The pool, which lives as long as its memory. Deleted by whoever frees that: of several threads that try at once
-    # one succeeds, by the interpreter's lock.
-    _pool: PoolMemory | None
+    # The pool, which lives as long as its memory; two where another thread changed the device's meanwhile. Deleted by
+    # whoever frees the memory: of several threads that try at once one succeeds, by the interpreter's lock.
+    _pool: PoolMemory | tuple[PoolMemory | None, ...] | None
     base = None
     # Where the stream is the per-thread default one, whose: to every other thread its handle is another stream.
     _thread: int
@@ -63,13 +65,13 @@ class PoolArray(DeviceArray):
         launched.last = None
         order = self.stream
         native = order._queue
-        # A stream that has a device is the same whatever is current, the default ones are not. With nothing current a
+        # A stream of somebody's own is the same whatever is current, the default ones are not. With nothing current a
         # driver may refuse.
         if (
             native is not None
             and not captures
             and self._flat
-            and (order._device is not None or (this_thread.device is self.device and order is not per_thread_default))
+            and (order._device is not None or (this_thread.device is self.device and order._value != _PER_THREAD))
         ):
             (status,) = raw.cuMemFreeAsync(self._native, native)
             if not status:
@@ -78,7 +80,7 @@ class PoolArray(DeviceArray):
                 raise errors.failure(status, "cuMemFreeAsync")
         self._free_carefully(pool)
 
-    def _free_carefully(self, pool: PoolMemory | None) -> None:
+    def _free_carefully(self, pool: object) -> None:
         """Free the memory whatever is current, captured or closed; the pool must live until then."""
         if not self._flat:
             return
@@ -87,7 +89,7 @@ class PoolArray(DeviceArray):
         if captures and defer(stream._value or 0, lambda: self._free_carefully(pool)):
             return
         with activated(self.device):
-            if stream.closed or (stream is per_thread_default and self._made_elsewhere()):
+            if stream.closed or (stream._value == _PER_THREAD and self._made_elsewhere()):
                 # The stream that would order this free is gone or out of reach: wait for everything instead.
                 api.cuCtxSynchronize()
                 api.cuMemFreeAsync(self._native, 1)
@@ -119,10 +121,13 @@ def allocate(
     except AttributeError:
         stream_handle(stream)  # raises for what is no stream
         raise
-    # In a stream that has a device the driver allocates there, whatever is current; the default ones have the thread's.
+    # In a stream of somebody's own the driver allocates on its device, whatever is current; a default one has the
+    # thread's.
     if device is None:
-        device = this_thread.device
-    if device is not None and native is not None and pool is None and nbytes and not captures:
+        device = this_thread.device or current_device()
+    source = device._pool if pool is None else pool
+    memory: Any = None if source is None else source.memory
+    if native is not None and pool is None and nbytes and not captures:
         try:
             status, value = raw.cuMemAllocAsync(nbytes, native)
         except OverflowError:
@@ -130,12 +135,12 @@ def allocate(
         if status:
             value = _try_again(status, nbytes, stream, device)
     else:
-        device = current_device() if device is None else device
         value = _allocate_carefully(nbytes, stream, device, pool)
+    if pool is None and device._pool is not source:
+        memory = memory, device._pool and device._pool.memory
     # Set here and not by a constructor, whose call would cost as much as all of this.
     array = new(PoolArray)
-    source = device._pool if pool is None else pool
-    array._pool = None if source is None else source.memory
+    array._pool = memory
     array._native = value
     array._pointer = int(value)
     array._flat = nbytes
@@ -144,7 +149,7 @@ def allocate(
     array.dtype = dtype
     array.stream = stream
     array.device = array.home = device
-    if stream is per_thread_default:
+    if (native is None or stream._device is None) and stream._value == _PER_THREAD:
         array._thread = threading.get_ident()
     return array
 
@@ -158,17 +163,17 @@ def _try_again(status: Any, nbytes: int, stream: Stream, device: Device) -> Any:
 
 def _allocate_carefully(nbytes: int, stream: Stream, device: Device, pool: MemoryPool | None) -> Any:
     """Allocate from any pool, in any stream, and return the address; 0 for no bytes."""
+    native, source = stream.native, None if pool is None else pool.handle
     if not nbytes:
         return 0
     if captures:
         refuse(stream.handle, "an allocation", "allocate before the capture begins")
-    native = stream.native
     with activated(device):
         try:
-            if pool is None:
+            if source is None:
                 status, value = raw.cuMemAllocAsync(nbytes, native)
             else:
-                status, value = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, native)
+                status, value = raw.cuMemAllocFromPoolAsync(nbytes, source, native)
         except OverflowError:
             status, value = _no_such_size()
     if status:

@@ -36,8 +36,8 @@ class Stream(Handle):
     __slots__ = ("_device", "_owner", "_queue")
 
     _owner: Any  # what a borrowed stream was made of
-    # The CUstream, or None where none was made yet or the stream is closed. Nothing else has an attribute of this
-    # name, so that hot paths need not ask for the type.
+    # The CUstream, or None where none was made yet, the stream is closed, or a default one of a certain device. Nothing
+    # else has an attribute of this name, so that hot paths need not ask for the type.
     _queue: Any
 
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
@@ -94,7 +94,11 @@ class Stream(Handle):
         if self._queue is None:
             from cuda.bindings import driver as enums
 
-            self._queue = enums.CUstream(self.handle)
+            queue = enums.CUstream(self.handle)
+            # A borrowed default stream is its device's only while that is current, which hot paths don't ask for.
+            if self._device is not None and self._value in (_LEGACY, _PER_THREAD):
+                return queue
+            self._queue = queue
         return self._queue
 
     @property

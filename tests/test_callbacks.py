@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py import _driver
+from cudart_py import _driver, _lifetime
 
 
 def test_a_callback_runs_after_the_work_before_it(device, module):
@@ -131,3 +131,12 @@ def test_a_callback_that_nobody_waited_for_runs_before_the_exit(python):
     program = "import cudart_py as cuda\ncuda.Stream().add_callback(lambda: print('ran', flush=True))\n"
     result = python(program, CUDART_PY_DRIVER=_driver._selected)
     assert (result.stdout, result.stderr) == ("ran\n", "")
+
+
+def test_a_callback_may_drop_thousands_of_arrays(device):
+    with cuda.Stream() as stream:
+        arrays = [cuda.empty(16, np.uint8, stream=stream) for _ in range(3000)]
+        stream.add_callback(arrays.clear)
+        stream.synchronize()
+        stream.synchronize()
+    assert not _lifetime.postponed

@@ -62,3 +62,8 @@ def test_size_zero_needs_no_memory(device):
 def test_too_much_is_out_of_memory(device):
     with pytest.raises(cuda.OutOfMemoryError):
         cuda.pinned_empty(1 << 50, np.uint8)
+
+
+def test_the_dtype_is_kept_whole(device):
+    dtype = np.dtype(np.float64, metadata={"unit": "m"})
+    assert cuda.pinned_empty(5, dtype).dtype.metadata == {"unit": "m"}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.debugging import state
 
 KERNELS = """
 extern "C" __global__ void grid_sum(unsigned int *arrived, unsigned int *out) {
@@ -158,3 +159,12 @@ def test_an_access_policy_needs_a_contiguous_device_array(device):
             stream.access_policy(cuda.zeros(10)[::2])
         with pytest.raises(TypeError, match="array is a DeviceArray, not ndarray"):
             stream.access_policy(np.zeros(10))
+
+
+def test_repeated_launches_are_noted_once(device, kernels):
+    """Or they would drive others out of the report of an error."""
+    arrived, out = cuda.zeros(1, np.uint32), cuda.zeros(1, np.uint32)
+    launch = kernels["grid_sum"].launch(1, 32, cooperative=True)
+    for _ in range(10):
+        launch(arrived, out)
+    assert sum(entry is launch.prepared.record for entry in state.log) == 1

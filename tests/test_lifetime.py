@@ -13,6 +13,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import _driver
+from cudart_py.allocation import PitchedAllocation
 
 COUNT = 10_000
 
@@ -293,3 +294,41 @@ def test_an_array_is_freed_once_by_threads_that_race(device, calls):
         for thread in threads:
             thread.join()
         assert calls["cuMemFreeAsync"] == 1
+
+
+def test_an_array_counts_as_closed_before_others_check_again(device, module, monkeypatch):
+    """Who asks in between would not ask again, and launch with memory that is gone."""
+    rows = cuda.empty_pitched((4, 8), np.float32)
+    cuda.memset(rows, 0)
+    bound = module["saxpy"][1, 1].bind(1.0, rows, rows, 1)
+    bound()
+    release = PitchedAllocation._release
+
+    def releasing(self, value):
+        with pytest.raises(ValueError, match="array is closed"):
+            bound()
+        release(self, value)
+
+    monkeypatch.setattr(PitchedAllocation, "_release", releasing)
+    rows.close()
+    with pytest.raises(ValueError, match="array is closed"):
+        bound()
+
+
+def test_an_array_keeps_the_pool_it_came_from_whatever_the_device_does_meanwhile(device, monkeypatch):
+    pool = cuda.MemoryPool()
+    device.memory_pool = pool
+    memory, stream = pool.memory, cuda.Stream()
+    allocate = _driver.raw.cuMemAllocAsync
+
+    def changing(*arguments):
+        result = allocate(*arguments)
+        device.memory_pool = None
+        pool.close()
+        return result
+
+    monkeypatch.setitem(vars(_driver.raw), "cuMemAllocAsync", changing)
+    array = cuda.empty(100, stream=stream)
+    assert not memory.closed
+    array.close()
+    stream.synchronize()

@@ -111,3 +111,9 @@ def test_many_come_and_go(device):
         for memory in held[::-1]:
             memory.close()
         assert not any(is_pinned(array) for array in arrays)
+
+
+def test_it_is_an_array_of_bytes_to_numpy(device):
+    array = np.arange(10, dtype=np.int16)
+    with cuda.register_host(array) as memory:
+        assert np.asarray(memory).view(np.int16).tolist() == list(range(10))

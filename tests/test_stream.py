@@ -73,3 +73,19 @@ def test_waiting_for_an_unrecorded_event_is_an_error(device):
 def test_a_stream_of_the_wrong_type_is_named(device):
     with pytest.raises(TypeError, match="not int"):
         cuda.memcpy(np.zeros(3), cuda.zeros(3), stream=0)
+
+
+@pytest.mark.parametrize("handle", [1, 2])
+def test_a_borrowed_default_stream_stays_with_its_device(device, handle):
+    """To the driver its handle means the current device's."""
+    others = cuda.devices()[1:]
+    if not others:
+        pytest.skip("there is one device")
+    stream = cuda.Stream.borrow(handle, device)
+    for _ in range(3):
+        with others[0]:
+            array = cuda.empty(100, np.float32, stream=stream)
+        assert array.device is device
+        assert cuda.pointer_attributes(array).device is device
+        with others[0]:
+            array.close()

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 TESTS = {
     "tests/libraries/test_lifetimes.py": "another_device or second_device",
     "tests/test_launch.py": "own_devices_default_stream",
+    "tests/test_stream.py": "borrowed_default_stream",
 }
 
 
