@@ -25,6 +25,7 @@ __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
 _NO_BYTES = ctypes.c_char * 0
+_ndarray: Any = np.ndarray
 
 
 class _Side(NamedTuple):
@@ -51,37 +52,56 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     Raises TypeError for other types and for different dtypes, ValueError for different sizes, a
     read-only destination, and host arrays with negative or zero strides.
     """
-    # The copy that has to be quickest in the fewest steps: a whole pinned array into a whole array, in a stream of its
-    # device and outside of captures. What is different lacks an attribute, or is seen not to be so.
-    if stream is not None:
-        array: Any = dst
-        host: Any = src
+    # The copies that have to be quickest in the fewest steps: of whole arrays, pinned ones or in one piece, in a stream
+    # of their device and outside of captures. What is different lacks an attribute, or is seen not to be so. A copy may
+    # be queued whatever device is current, but not where none is yet.
+    if stream is not None and not captures:
+        to: Any = dst
+        source: Any = src
         try:
-            memory, native = host.base, stream._queue
-            if (
-                memory.__class__ is PinnedMemory
-                and memory.nbytes == array._flat
-                and host.dtype is array.dtype
-                and host.flags.c_contiguous
-                and native is not None
-                and stream._device is array.home
-                and not captures
-            ):
-                # A copy may be queued whatever device is current, but not where none is yet.
-                (status,) = raw.cuMemcpyHtoDAsync(array._native, memory._value, memory.nbytes, native)
-                if not status:
-                    return
-                if this_thread.device is not None:
-                    raise errors.failure(status, "cuMemcpyHtoDAsync")
+            native, device = stream._queue, stream._device
+            if native is None or source.dtype is not to.dtype:
+                pass
+            elif to.__class__ is _ndarray:
+                memory = to.base
+                if (
+                    memory.__class__ is PinnedMemory
+                    and memory.nbytes == source._flat
+                    and source.home is device
+                    and to.flags.carray  # in one piece, and may be written
+                ):
+                    (status,) = raw.cuMemcpyDtoHAsync(memory._value, source._native, memory.nbytes, native)
+                    if not status:
+                        return
+                    _check_queued(status, "cuMemcpyDtoHAsync")
+            elif to.home is device:
+                memory, nbytes = source.base, to._flat
+                if memory.__class__ is PinnedMemory:
+                    if memory.nbytes == nbytes and source.flags.c_contiguous:
+                        (status,) = raw.cuMemcpyHtoDAsync(to._native, memory._value, nbytes, native)
+                        if not status:
+                            return
+                        _check_queued(status, "cuMemcpyHtoDAsync")
+                elif source.__class__ is not _ndarray and nbytes and source._flat == nbytes and source.home is device:
+                    (status,) = raw.cuMemcpyDtoDAsync(to._native, source._native, nbytes, native)
+                    if not status:
+                        return
+                    _check_queued(status, "cuMemcpyDtoDAsync")
         except AttributeError:
             pass
     if not captures and _copy_plain(dst, src, stream):
         return
-    to, source = _side(dst, "dst", writes=True), _side(src, "src")
-    _check_same(to, source)
+    there, here = _side(dst, "dst", writes=True), _side(src, "src")
+    _check_same(there, here)
     if captures:
         hold_copy(stream_handle(stream), dst, src)
-    _queue(to, source, stream)
+    _queue(there, here, stream)
+
+
+def _check_queued(status: Any, name: str) -> None:
+    """Raise what the driver said, unless it may be for want of a current device: then the copy is made another way."""
+    if this_thread.device is not None:
+        raise errors.failure(status, name)
 
 
 def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:

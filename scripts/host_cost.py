@@ -72,6 +72,14 @@ double upload(address x, void *host, size_t bytes, void *stream, int count) {
     int (*fn)(address, void *, size_t, void *) = find("cuMemcpyHtoDAsync_v2");
     LOOP(fn(x, host, bytes, stream))
 }
+double download(void *host, address x, size_t bytes, void *stream, int count) {
+    int (*fn)(void *, address, size_t, void *) = find("cuMemcpyDtoHAsync_v2");
+    LOOP(fn(host, x, bytes, stream))
+}
+double copy(address y, address x, size_t bytes, void *stream, int count) {
+    int (*fn)(address, address, size_t, void *) = find("cuMemcpyDtoDAsync_v2");
+    LOOP(fn(y, x, bytes, stream))
+}
 double allocate(size_t bytes, void *stream, int count) {
     int (*make)(address *, size_t, void *) = find("cuMemAllocAsync");
     int (*drop)(address, void *) = find("cuMemFreeAsync");
@@ -137,9 +145,11 @@ def compile_c() -> ctypes.CDLL | None:
     library.record.argtypes = [p, p, i]
     library.fill.argtypes = [u64, size, p, i]
     library.upload.argtypes = [u64, p, size, p, i]
+    library.download.argtypes = [p, u64, size, p, i]
+    library.copy.argtypes = [u64, u64, size, p, i]
     library.allocate.argtypes = [size, p, i]
     library.graph.argtypes = [p, p, i]
-    for name in ("launch", "record", "fill", "upload", "allocate", "graph"):
+    for name in ("launch", "record", "fill", "upload", "download", "copy", "allocate", "graph"):
         getattr(library, name).restype = ctypes.c_double
     return library
 
@@ -177,6 +187,8 @@ def c_rows(t: Things) -> list[Row]:
         Row("event record", "C", lambda count: c.record(t.event.handle, s, count)),
         Row("memset 4 KiB", "C", lambda count: c.fill(t.x.pointer, SIZE, s, count)),
         Row("upload 4 KiB", "C", lambda count: c.upload(t.x.pointer, host, 4 * SIZE, s, count)),
+        Row("download 4 KiB", "C", lambda count: c.download(host, t.x.pointer, 4 * SIZE, s, count)),
+        Row("copy 4 KiB on the device", "C", lambda count: c.copy(t.y.pointer, t.x.pointer, 4 * SIZE, s, count)),
         Row("allocate and free 1 MiB", "C", lambda count: c.allocate(MIB, s, count)),
         Row("graph of 10 launches", "C", lambda count: c.graph(t.graph.handle, s, count)),
     ]
@@ -205,7 +217,8 @@ def bare_rows(t: Things) -> list[Row]:
 
     values = (2.0, x, y, z, SIZE)
     kinds = (ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)
-    address, host = driver.CUdeviceptr(t.x.pointer), t.host.ctypes.data
+    address, other = driver.CUdeviceptr(t.x.pointer), driver.CUdeviceptr(t.y.pointer)
+    host = t.host.ctypes.data
     # The rows know these by their addresses only.
     t.kept += [buffer, size, extra]
     cuda.check(launch(f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where))
@@ -220,6 +233,8 @@ def bare_rows(t: Things) -> list[Row]:
         Row("event record", "bare", repeat(raw.cuEventRecord, event, s)),
         Row("memset 4 KiB", "bare", repeat(raw.cuMemsetD32Async, address, 0, SIZE, s)),
         Row("upload 4 KiB", "bare", repeat(raw.cuMemcpyHtoDAsync, address, host, 4 * SIZE, s)),
+        Row("download 4 KiB", "bare", repeat(raw.cuMemcpyDtoHAsync, host, address, 4 * SIZE, s)),
+        Row("copy 4 KiB on the device", "bare", repeat(raw.cuMemcpyDtoDAsync, other, address, 4 * SIZE, s)),
         Row("allocate and free 1 MiB", "bare", repeat(allocating)),
         Row("graph of 10 launches", "bare", repeat(raw.cuGraphLaunch, executable, s)),
         Row("stream query", "bare", repeat(raw.cuStreamQuery, s)),
@@ -247,6 +262,8 @@ def our_rows(t: Things) -> list[Row]:
         Row("event record", "ours", repeat(t.event.record, stream)),
         Row("memset 4 KiB", "ours", repeat(cuda.memset, x, 0, stream=stream)),
         Row("upload 4 KiB", "ours", repeat(cuda.memcpy, x, t.host, stream=stream)),
+        Row("download 4 KiB", "ours", repeat(cuda.memcpy, t.host, x, stream=stream)),
+        Row("copy 4 KiB on the device", "ours", repeat(cuda.memcpy, t.y, x, stream=stream)),
         Row("allocate and free 1 MiB", "ours", repeat(allocating)),
         Row("graph of 10 launches", "ours", repeat(t.graph.launch, stream)),
         Row("stream query", "ours", repeat(type(stream).done.fget, stream)),
@@ -367,6 +384,8 @@ BARS = [
     (("event record", "ours"), ("event record", "bare"), 0.3),
     (("memset 4 KiB", "ours"), ("memset 4 KiB", "bare"), 0.3),
     (("upload 4 KiB", "ours"), ("upload 4 KiB", "bare"), 0.3),
+    (("download 4 KiB", "ours"), ("download 4 KiB", "bare"), 0.3),
+    (("copy 4 KiB on the device", "ours"), ("copy 4 KiB on the device", "bare"), 0.3),
     # Two calls.
     (("allocate and free 1 MiB", "ours"), ("allocate and free 1 MiB", "bare"), 0.6),
     (("launch", "checked"), ("launch", "cuda.core, Buffers"), 0.0),

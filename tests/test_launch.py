@@ -292,11 +292,12 @@ def test_a_kernel_launches_in_its_own_devices_default_stream(device, module):
 
 
 @pytest.mark.parametrize("where", ["default stream", "own stream"])
-@pytest.mark.parametrize("how", ["checked", "bound", "memset", "allocation"])
+@pytest.mark.parametrize("how", ["checked", "bound", "memset", "allocation", "copy", "download"])
 def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
     """The thread has no device current then, which must be noticed without asking at every call."""
     stream = cuda.legacy_default if where == "default stream" else cuda.Stream()
     x, y = cuda.full(300, 2, np.float32, stream=stream), cuda.full(300, 1, np.float32, stream=stream)
+    host = cuda.pinned_empty(300, np.float32)
     launch = module["saxpy"][3, 128, 0, stream]
     bound = launch.bind(3.0, x, y, 300)
     work = {
@@ -304,6 +305,8 @@ def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
         "bound": bound,
         "memset": lambda: cuda.memset(y, 0, stream=stream),
         "allocation": lambda: cuda.empty(100, stream=stream).close(),
+        "copy": lambda: cuda.memcpy(y, x, stream=stream),
+        "download": lambda: cuda.memcpy(host, x, stream=stream),
     }[how]
     # What is often done takes a shorter way from the second time on.
     work()
@@ -321,7 +324,8 @@ def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
     thread.start()
     thread.join()
     assert found == [device]
-    assert (y.to_host() == (12 if how in ("checked", "bound") else 0)).all()
+    assert (y.to_host() == {"checked": 12, "bound": 12, "copy": 2}.get(how, 0)).all()
+    assert how != "download" or (host == 2).all()
 
 
 def test_a_launch_kept_in_a_class_is_no_method_of_it(device, module):
