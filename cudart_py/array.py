@@ -342,12 +342,13 @@ class ArrayView(DeviceArray):
         base = self.base
         if self.home is False:
             return
-        if self._is_view or isinstance(base, DeviceArray):
+        if self._is_view:
             # The memory itself may go; what it was stays to be asked.
             self.base = BorrowedAllocation(0, base.device, None)
             self.base.stream = base.stream
             self.base.close()
             return
+        assert isinstance(base, Allocation)  # views alone have arrays as their base
         if stream is not None:
             stream_handle(stream)  # what is no open stream is refused before anything changes
             base.stream = stream

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PoolArray", "allocate"]
 
-new = object.__new__
+_new = object.__new__
 
 _PER_THREAD = per_thread_default.handle
 
@@ -139,7 +139,7 @@ def allocate(
     if pool is None and device._pool is not source:
         memory = memory, device._pool and device._pool.memory
     # Set here and not by a constructor, whose call would cost as much as all of this.
-    array = new(PoolArray)
+    array = _new(PoolArray)
     array._pool = memory
     array._native = value
     array._pointer = int(value)

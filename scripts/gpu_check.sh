@@ -57,7 +57,7 @@ for step in $steps; do
         note suite "$python" -m pytest -q -p no:cacheprovider tests
         ;;
     sanitizer)
-        # Tests marked unsanitized provoke errors on purpose, or repeat one thing thousands of times.
+        # Each test marked unsanitized says why.
         for tool in memcheck racecheck initcheck synccheck; do
             note "sanitizer-$tool" $sanitizer --tool "$tool" "$python" -m pytest -q -p no:cacheprovider \
                 -m "not unsanitized" --hypothesis-profile=short tests

@@ -163,8 +163,7 @@ def test_host_cost_is_of_one_function(device):
         measure_host([print, print])
 
 
-# Under a tool that makes launches wait for their kernels nothing can be held; measuring then does without.
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("the tool makes launches wait for their kernels, and nothing can be held")
 @pytest.mark.needs("gpu_timing")
 def test_work_runs_behind_the_blocking_kernel(device):
     array = cuda.zeros(1 << 24, np.uint8)
@@ -186,7 +185,7 @@ def test_work_that_waits_for_the_device_is_measured_without_blocking(device):
     assert not found.blocked
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("the tool makes launches wait for their kernels, and nothing can be held")
 @pytest.mark.needs("gpu_timing")
 def test_a_batch_that_overfills_the_queue_ends_and_is_measured_behind_the_blocking_kernel(device):
     """The host waits for room in the queue, only the time-out makes any, and smaller batches are taken then."""
@@ -210,7 +209,7 @@ def test_a_hold_that_nobody_ends_ends_by_itself(device):
         assert blocker.timed_out
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("the tool makes launches wait for their kernels, and nothing can be held")
 @pytest.mark.needs("concurrent_host")
 def test_a_hold_lasts_until_the_host_lets_go(device):
     with cuda.Stream() as stream:

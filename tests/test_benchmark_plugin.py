@@ -29,9 +29,9 @@ def run(pytester, monkeypatch):
         pytester.makepyfile(source)
         plugins = ["-p", "benchmark"] if benchmark else []
         result = pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.pytest_plugin", *arguments)
-        # Some versions of pytest-benchmark leave closing their JSON file to the garbage collector.
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
+            # Some versions of pytest-benchmark leave closing their JSON file to the garbage collector.
+            warnings.simplefilter("ignore", ResourceWarning)  # theirs, as said above
             gc.collect()
         return result
 

@@ -189,7 +189,7 @@ with cuda.Device(0):
 """
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("a kernel stores to address 0 on purpose")
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_a_failure_in_a_graph_names_the_graph(python, debug):
     result = python(NULL_STORE, check=False, CUDART_PY_DEBUG=debug, CUDART_PY_DRIVER=_driver._selected)

@@ -92,16 +92,25 @@ def test_a_reason_stands_beside_every_ignore():
             match = pattern.search(line)
             if match:
                 assert "#" in match["rest"], f"{name_of(path)}:{number}: {line.strip()}"
+            if re.search(r"(?:simplefilter|filterwarnings)\(.ignore", line):
+                assert "#" in line, f"{name_of(path)}:{number}: {line.strip()}"
 
 
 def test_a_reason_stands_in_every_skip():
     """And nothing is expected to fail."""
     skips = {"skip", "skipif", "importorskip"}
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        tree = ast.parse(path.read_text())
+        calls = {node.func: node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute):
                 continue
-            assert node.func.attr != "xfail", f"{name_of(path)}:{node.lineno}"
-            if node.func.attr in skips:
-                reason = any(keyword.arg == "reason" for keyword in node.keywords)
-                assert reason or (node.func.attr == "skip" and node.args), f"{name_of(path)}:{node.lineno}"
+            where = f"{name_of(path)}:{node.lineno}"
+            call = calls.get(node)
+            assert node.attr != "xfail", where
+            if node.attr == "unsanitized":
+                assert call is not None, where
+                assert call.args, where
+            elif node.attr in skips and call is not None:
+                reason = any(keyword.arg == "reason" for keyword in call.keywords)
+                assert reason or (node.attr == "skip" and call.args), where

@@ -147,8 +147,10 @@ MAKERS = {
 }
 
 
-# compute-sanitizer keeps the Python frame of the last launch, and with it all that the frame refers to.
-KINDS = [pytest.param(kind, marks=pytest.mark.unsanitized) if kind == "launch" else kind for kind in MAKERS]
+FRAMES = pytest.mark.unsanitized(
+    "the tool keeps the Python frame of the last launch, and with it all that it refers to"
+)
+KINDS = [pytest.param(kind, marks=FRAMES) if kind == "launch" else kind for kind in MAKERS]
 
 
 @pytest.mark.parametrize("kind", KINDS)

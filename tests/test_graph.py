@@ -134,7 +134,7 @@ def test_streams_that_wait_for_an_event_join_the_capture(device, module, stream,
         np.testing.assert_array_equal(held().to_host(stream=stream), np.full(10, 3))
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("the capture fails on purpose")
 def test_a_stream_that_was_not_joined_is_the_drivers_capture_error(device, module, stream, arrays):
     x, y = arrays
     with cuda.Stream(non_blocking=True) as other:
@@ -159,7 +159,7 @@ def test_update_takes_other_parameters_and_other_arrays(device, module, stream, 
     np.testing.assert_array_equal(z.to_host(stream=stream), np.full(10, 5))
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("the update fails on purpose")
 def test_update_with_a_graph_of_another_shape_changes_nothing(device, module, stream, arrays):
     x, y = arrays
     with stream.capture() as first:
@@ -280,7 +280,7 @@ def test_other_garbage_inside_does_not_spoil_the_capture(device, module, stream,
     assert graph.node_count == 1
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("the capture fails on purpose")
 @pytest.mark.parametrize("use", ["synchronize", "done"])
 def test_what_cannot_be_captured_is_the_drivers_capture_error(module, stream, arrays, use):
     with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNSUPPORTED"), stream.capture() as graph:  # noqa: PT012  # the block is tested
@@ -290,7 +290,7 @@ def test_what_cannot_be_captured_is_the_drivers_capture_error(module, stream, ar
     stream.synchronize()
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("the capture fails on purpose")
 def test_a_spoilt_capture_is_an_error_at_its_end(module, stream, arrays):
     with pytest.raises(cuda.CaptureError, match="INVALIDATED"), stream.capture():  # noqa: PT012  # the block is tested
         saxpy_on(module, stream, 2.0, *arrays)

@@ -87,8 +87,7 @@ def calls(monkeypatch):
     return counted
 
 
-# It asks how much memory of the device is free, and compute-sanitizer takes some for itself.
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("it asks how much memory is free, and the tool takes some for itself")
 @pytest.mark.parametrize("kind", MAKERS)
 def test_ten_thousand_of_a_kind_leave_nothing_behind(device, module, calls, kind):
     make, create, destroy = MAKERS[kind]
@@ -181,7 +180,7 @@ def test_an_array_freed_by_another_thread_is_freed(device):
 
 def test_a_forked_child_that_touches_cuda_gets_a_clear_error(python):
     program = (
-        "import os, warnings; warnings.simplefilter('ignore')\n"
+        "import os, warnings; warnings.simplefilter('ignore')\n"  # Python warns of forks beside threads
         "import cudart_py as cuda; x = cuda.zeros(3)\n"
         "pid = os.fork()\n"
         "if not pid:\n"

@@ -17,7 +17,7 @@ TESTS = {
 }
 
 
-@pytest.mark.unsanitized
+@pytest.mark.unsanitized("it runs on the simulator, in processes of its own")
 @pytest.mark.parametrize("path", TESTS)
 def test_they_pass_on_two_simulated_devices(path):
     pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")

@@ -20,11 +20,11 @@ def agree(case: Case) -> None:
     assert not any(wrong), f"{case.group}.cu, {case.id}\n" + "\n".join(filter(None, wrong))
 
 
-# compute-sanitizer's racecheck knows barriers alone: what a lock in shared memory orders is a race to it.
 LOCKS = {"shared_locks"}
-CASES = [
-    pytest.param(case, marks=pytest.mark.unsanitized) if case.kernel in LOCKS else case for case in table.CONFORMANCE
-]
+BARRIERS = pytest.mark.unsanitized(
+    "racecheck knows barriers alone: what a lock in shared memory orders is a race to it"
+)
+CASES = [pytest.param(case, marks=BARRIERS) if case.kernel in LOCKS else case for case in table.CONFORMANCE]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.group}-{case.id}".replace(" ", "-"))

@@ -16,7 +16,7 @@ from cudart_py.simulator.metrics import MODELLED
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "h200.json"
 LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
-pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized]
+pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the software counts, and has no tool beside it")]
 
 
 def _patterns():

@@ -46,8 +46,7 @@ def software(monkeypatch: pytest.MonkeyPatch, device: cuda.Device) -> Iterator[S
     release()
     # What is queued by these is done at once, and cannot be recorded.
     monkeypatch.setattr("library_tour.libraries.blas.REPEATS", sys.maxsize)
-    # Nor does the simulator see what they write.
-    warnings.filterwarnings("ignore", ".*uninitialised value")
+    warnings.filterwarnings("ignore", ".*uninitialised value")  # the simulator does not see what they write
     for name, library in libraries.items():
         monkeypatch.setitem(sys.modules, f"nvmath.bindings.{name}", library)
     binding.cache_clear()

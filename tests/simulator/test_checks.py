@@ -11,7 +11,7 @@ import pytest
 import cudart_py as cuda
 from tests.planted.cases import FOLDER, compiled
 
-pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized]
+pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
 
 
 @pytest.fixture(scope="module")
