@@ -79,6 +79,7 @@ for step in $steps; do
         ;;
     bars)
         note bars "$python" scripts/course_bars.py --json "$out/bars.json"
+        note copy-bars "$python" scripts/copy_bars.py --json "$out/copy_bars.json"
         ;;
     *)
         echo "no step is named '$step'" >&2
