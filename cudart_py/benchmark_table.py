@@ -69,6 +69,8 @@ def _how(found: Measurement) -> str:
         what += f" ×{found.batch}"
     if found.captured:
         what += " in a graph"
+    if found.streams > 1:
+        what += f", {found.streams} streams"
     return what if found.blocked or not found.cache else f"{what}, launch latency included"
 
 

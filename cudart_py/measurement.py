@@ -52,6 +52,7 @@ class Measurement:
     where the time is the host's.
     `blocked`: whether the work was queued behind a blocking kernel, so that no launch latency is in it.
     `captured`: whether the calls of a batch were launched as one graph.
+    `streams`: in how many streams was measured; of more than one, each sample is the median in one of them.
     `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
     `rejected`: samples thrown away since the device ran at a dropped clock.
     `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
@@ -67,6 +68,7 @@ class Measurement:
     cache: str = "warm"
     blocked: bool = False
     captured: bool = False
+    streams: int = 1
     overhead: float = 0.0
     rejected: int = 0
     clock_mhz: float | None = None
@@ -131,6 +133,7 @@ class Measurement:
             "cache": (self.cache or None) if self.samples else None,
             "blocked": self.blocked if self.samples and self.cache else None,
             "captured": self.captured or None,
+            "streams": self.streams if self.streams > 1 else None,
             "overhead": self.overhead or None,
             "rejected": self.rejected if self.samples else None,
             "clock_mhz": self.clock_mhz,
@@ -151,7 +154,8 @@ class Measurement:
         of = f" of {self.batch} calls" if self.batch > 1 else ""
         of += " in a graph" if self.captured else ""
         how = f"L2 {self.cache}" if self.cache else "the host's time"
-        return f"{', '.join(parts)} ({len(self.samples)} samples{of}, {how})"
+        samples = "streams" if self.streams > 1 else "samples"
+        return f"{', '.join(parts)} ({len(self.samples)} {samples}{of}, {how})"
 
 
 def format_seconds(seconds: float) -> str:

@@ -4,31 +4,41 @@ from __future__ import annotations
 
 import functools
 import gc
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from . import _driver
 from .blocking import Blocker
 from .clocks import clock_reader
 from .device import Device, activated
 from .device_timing import QUEUED_LAUNCHES, DeviceTimer, Work
+from .fast_streams import fast_streams
 from .measurement import Counters, Measurement
-from .sampling import MeasureOptions, Sample, collect
+from .sampling import MeasureOptions, Sample, Samples, collect
 from .stream import Stream, legacy_default
 
 __all__ = ["has_capability", "measure", "measure_host", "run_once"]
 
+# Work for each stream that it is measured in.
+StreamWork = Callable[[Stream], object]
+
 _DEFAULTS = MeasureOptions()
+# An empty kernel tells the fast streams from the slow ones in a few milliseconds.
+_EMPTY_BATCH = 300
+_EMPTY_KERNEL = MeasureOptions(min_samples=3, min_seconds=0, max_seconds=0, warm_up_seconds=0)
 # A batch of calls whose host time is measured: long beside the clock's resolution.
 _HOST_BATCH_SECONDS = 200e-6
 
 
 def measure(
-    fn: Work | Sequence[Work],
+    fn: Work | StreamWork | Sequence[Work],
     *,
     stream: Stream | None = None,
+    streams: int | None = None,
     bytes: float = 0,
     flops: float = 0,
     ceiling: str | float | None = None,
@@ -45,9 +55,13 @@ def measure(
     "fp32", "fp64"; see `ceilings`), or gives it as a number: bytes a second where `bytes` is given, else
     operations a second. `flush_l2`: overwrite the L2 cache before each sample. `batch`: calls a sample, by
     default one, and for work below 50 us so many that a sample lasts about a millisecond; within a batch the
-    cache stays warm. `graph`: launch a batch as one graph, whose times agree better from process to process and
-    are shorter, since less lies between its kernels. It needs a `stream` that can be captured, thus not the
-    default one, and work that can; otherwise the batch is launched call by call, and the record says so.
+    cache stays warm.
+
+    Kernels of a few microseconds seem longer or shorter by the stream and the process. `streams`: make so many
+    streams, 48 or so, call `fn(stream)` with each, leave out those whose launches are slow, and take as a sample
+    the median of one stream. `graph`: launch a batch as one graph, whose times agree even better and are shorter,
+    since less lies between its kernels. It needs a `stream` that can be captured, thus not the default one, and
+    work that can; otherwise the batch is launched call by call, and the record says so.
 
     The work is queued behind a blocking kernel, so that launch latency is not in the time; work that waits
     for the device itself is measured without. Samples at dropped clocks are thrown away. It ends when
@@ -64,30 +78,19 @@ def measure(
     _check_ceiling(ceiling)
     _check_batch(batch)
     where = _as_stream(stream)
+    _check_streams(streams, stream, works)
     if not has_capability("gpu_timing"):
-        return _run_once(works, where, bytes, flops)
+        return _run_once(works, where, streams, bytes, flops)
     device = where.device
     with activated(device):
         name, limit = _find_ceiling(ceiling, device)
-        timer = DeviceTimer(
-            works,
-            where,
-            flush=flush_l2 and len(works) == 1 and (batch is None or batch == 1),
-            clock=clock_reader(device),
-            blocker=Blocker(where) if has_capability("concurrent_host") else None,
-        )
-        try:
-            timer.warm_up(options)
-            if batch is None:
-                timer.plan_batch()
-            else:
-                timer.batch = batch
-            if graph:
-                timer.capture_batch()
-            found = collect(timer.sample, options)
-            captured = timer.captured
-        finally:
-            timer.close()
+        how = _How(flush_l2, batch, graph)
+        if streams is None:
+            found, timer = _take(works, where, how, options)
+            used = 1
+        else:
+            found, timer = _take_in_each(works[0], streams, device, how, options)
+            used = len(found.seconds)
     cache = "rotated" if len(works) > 1 else "flushed" if timer.flushes else "warm"
     return Measurement(
         found.seconds,
@@ -96,7 +99,8 @@ def measure(
         batch=timer.batch,
         cache=cache,
         blocked=timer.blocked,
-        captured=captured,
+        captured=timer.captured,
+        streams=used,
         overhead=timer.overhead,
         rejected=found.rejected,
         clock_mhz=found.clock,
@@ -104,6 +108,64 @@ def measure(
         ceiling_name=name,
         device=device.name,
     )
+
+
+class _How(NamedTuple):
+    """What `measure` was asked for of each sample."""
+
+    flush_l2: bool
+    batch: int | None
+    graph: bool
+
+
+def _take(works: Sequence[Work], stream: Stream, how: _How, options: MeasureOptions) -> tuple[Samples, DeviceTimer]:
+    """Take the samples of one stream; return them and the timer, closed, which knows how they were taken."""
+    timer = DeviceTimer(
+        works,
+        stream,
+        flush=how.flush_l2 and len(works) == 1 and (how.batch is None or how.batch == 1),
+        clock=clock_reader(stream.device),
+        blocker=Blocker(stream) if has_capability("concurrent_host") else None,
+    )
+    try:
+        timer.warm_up(options)
+        if how.batch is None:
+            timer.plan_batch()
+        else:
+            timer.batch = how.batch
+        if how.graph:
+            timer.capture_batch()
+        return collect(timer.sample, options), timer
+    finally:
+        timer.close()
+
+
+def _take_in_each(
+    work: StreamWork, count: int, device: Device, how: _How, options: MeasureOptions
+) -> tuple[Samples, DeviceTimer]:
+    """Take a sample in each of the fast ones among so many streams, and return the last one's timer with them."""
+    taken: list[tuple[Samples, DeviceTimer]] = []
+    device.synchronize()  # what the work needs may have been queued in any stream
+    with fast_streams(device, count, _empty_seconds) as streams:
+        # All together take the time that one stream would, and the device is warm after the first.
+        share = replace(
+            options, min_seconds=options.min_seconds / len(streams), max_seconds=options.max_seconds / len(streams)
+        )
+        for stream in streams:
+            taken.append(_take((functools.partial(work, stream),), stream, how, share))
+            share, how = replace(share, warm_up_seconds=0.0), how._replace(batch=taken[0][1].batch)
+    clocks = [found.clock for found, _ in taken if found.clock is not None]
+    samples = Samples(
+        tuple(statistics.median(found.seconds) for found, _ in taken),
+        sum(found.rejected for found, _ in taken),
+        statistics.median(clocks) if clocks else None,
+    )
+    return samples, taken[-1][1]
+
+
+def _empty_seconds(launch: Work, stream: Stream) -> float:
+    found, _ = _take((launch,), stream, _How(False, _EMPTY_BATCH, False), _EMPTY_KERNEL)
+    return statistics.median(found.seconds)
 
 
 def measure_host(
@@ -126,7 +188,7 @@ def measure_host(
     _check_batch(batch)
     where = _as_stream(stream)
     if not has_capability("gpu_timing"):
-        return _run_once(works, where, 0, 0)
+        return _run_once(works, where, None, 0, 0)
     (work,) = works
     with activated(where.device):
         where.synchronize()
@@ -180,16 +242,24 @@ def has_capability(capability: str) -> bool:
     return capability in _capabilities()
 
 
-def run_once(fn: Work | Sequence[Work], stream: Stream | None = None) -> Measurement:
+def run_once(
+    fn: Work | StreamWork | Sequence[Work], stream: Stream | None = None, streams: int | None = None
+) -> Measurement:
     """Run `fn()` once, as a test of it: the record has no times, and counters where the driver has any."""
-    return _run_once(_as_works(fn), _as_stream(stream), 0, 0)
+    works = _as_works(fn)
+    _check_streams(streams, stream, works)
+    return _run_once(works, _as_stream(stream), streams, 0, 0)
 
 
-def _run_once(works: Sequence[Work], stream: Stream, bytes: float, flops: float) -> Measurement:
+def _run_once(works: Sequence[Any], stream: Stream, streams: int | None, bytes: float, flops: float) -> Measurement:
     """Run the first function once, counting what its launches do where the driver can."""
     import cudart_py
 
     device = stream.device
+    if streams is not None:
+        with activated(device), Stream(non_blocking=True) as one:
+            device.synchronize()
+            return _run_once((functools.partial(works[0], one),), one, None, bytes, flops)
     profile: Callable[[], Any] | None = getattr(cudart_py, "profile", None)
     counters: Counters = ()
     with activated(device):
@@ -215,7 +285,7 @@ def _find_ceiling(ceiling: str | float | None, device: Device) -> tuple[str | No
     return None, ceiling
 
 
-def _as_works(fn: Any) -> tuple[Work, ...]:
+def _as_works(fn: Any) -> tuple[Callable[..., object], ...]:
     works = (fn,) if callable(fn) else tuple(fn) if isinstance(fn, Sequence) and not isinstance(fn, str) else ()
     if not works:
         raise TypeError(f"fn is a function without arguments or a sequence of such, not {fn!r}")
@@ -251,6 +321,19 @@ def _check_batch(value: Any) -> None:
         raise TypeError(f"batch is an int or None, not {value!r}")
     if not 1 <= value <= QUEUED_LAUNCHES:
         raise ValueError(f"batch is {value}, outside 1 to {QUEUED_LAUNCHES}, what a queue holds")
+
+
+def _check_streams(count: Any, stream: Stream | None, works: Sequence[Any]) -> None:
+    if count is None:
+        return
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"streams is an int or None, not {count!r}")
+    if count < 1:
+        raise ValueError(f"streams is {count}, and at least 1 is needed")
+    if stream is not None:
+        raise TypeError("give a stream or how many streams to make, not both")
+    if len(works) != 1:
+        raise TypeError(f"with streams fn is one function, which is called with each stream, not {len(works)}")
 
 
 def _as_stream(stream: Any) -> Stream:

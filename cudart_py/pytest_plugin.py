@@ -127,7 +127,7 @@ class _Benchmark:
         if not self.enabled:
             # A misspelt argument shows without a GPU too.
             inspect.signature(method).bind(fn, **options)
-            return run_once(fn, options.get("stream"))
+            return run_once(fn, options.get("stream"), options.get("streams"))
         options.setdefault("options", self._options())
         return method(fn, **options)
 

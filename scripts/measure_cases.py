@@ -8,7 +8,9 @@ Prints what it found as one line of JSON.
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import os
 import sys
 import tempfile
@@ -22,6 +24,8 @@ SOURCE = Path(__file__).with_name("measure_check.cu")
 LAUNCHES = 25
 # Launches in the graph that nvbench times for a short kernel: its own launches take longer than such a kernel.
 GRAPH_CALLS = 100
+# Streams in which a short kernel is measured.
+STREAMS = 48
 # In small batches the device is done before its queue could matter.
 HOST_BATCHES = (5, 50, 250)
 
@@ -45,48 +49,61 @@ CASES = {
     "saxpy 50 us": Case("saxpy", 18_000_000, 0.03),
     "chain 50 us": Case("chain", 25_000, 0.03),
     "saxpy 3 us": Case("saxpy", 400_000, 0.10, short=True),
-    "chain 3 us": Case("chain", 1_000, 0.10, short=True),
+    "chain 3 us": Case("chain", 480, 0.10, short=True),
     "nothing": Case("nothing", 0, None, short=True),
 }
 
 
-def make_work(case: Case, stream: Any = None) -> Callable[[], None]:
-    """Return a function that launches the case's kernel."""
+def make_launch(case: Case) -> Callable[[Any], Callable[[], None]]:
+    """Return a function that binds the case's kernel to its data on a stream."""
     import numpy as np
 
     import cudart_py as cuda
 
-    kernel = cuda.compile(SOURCE)[case.kernel]
+    kernel, device = cuda.compile(SOURCE)[case.kernel], cuda.current_device()
     if case.kernel == "saxpy":
+        shape = -(-case.amount // 256), 256
         x, y = cuda.zeros(case.amount, np.float32), cuda.zeros(case.amount, np.float32)
-        bound = kernel[-(-case.amount // 256), 256, 0, stream].bind(2.0, x, y, case.amount)
+        arguments: tuple[Any, ...] = (2.0, x, y, case.amount)
     elif case.kernel == "chain":
-        grid = 2 * cuda.current_device().sm_count
-        bound = kernel[grid, 256, 0, stream].bind(cuda.zeros(256 * grid, np.float32), 0.5, case.amount)
+        shape = 2 * device.sm_count, 256
+        arguments = cuda.zeros(math.prod(shape), np.float32), 0.5, case.amount
     else:
-        bound = kernel[1, 32, 0, stream].bind()
-    cuda.current_device().synchronize()
-    return bound
+        shape, arguments = (1, 32), ()
+    device.synchronize()
+    return lambda stream: kernel[*shape, 0, stream].bind(*arguments)
+
+
+def make_work(case: Case, stream: Any = None) -> Callable[[], None]:
+    """Return a function that launches the case's kernel on a stream."""
+    return make_launch(case)(stream)
 
 
 def measure_all() -> dict[str, Any]:
-    """Measure all cases in a stream; the short ones launch by launch and as a graph, and the first graph once more."""
+    """Measure all cases in a stream, the short ones in a graph and in many streams too, and the first of those again.
+
+    What is measured again shows whether a time depends on what the process did before.
+    """
     import cudart_py as cuda
     from cudart_py.benchmark import measure
 
     stream = cuda.Stream(non_blocking=True)
-    ways = [(name, False) for name in CASES] + [(name, True) for name, case in CASES.items() if case.short]
-    ways.insert(0, ways[len(CASES)])
+    short = [(name, way) for name, case in CASES.items() if case.short for way in ("graph", "streams")]
+    again = short[:2]
     found = {}
-    for name, graph in ways:
-        label = f"{name}, graph" if graph else name
-        one = measure(make_work(CASES[name], stream), stream=stream, graph=graph)
+    for name, way in [*again, *((name, "") for name in CASES), *short]:
+        label = f"{name}, {way}" if way else name
+        if way == "streams":
+            bound = functools.cache(make_launch(CASES[name]))
+            one = measure(lambda stream, bound=bound: bound(stream)(), streams=STREAMS)
+        else:
+            one = measure(make_work(CASES[name], stream), stream=stream, graph=way == "graph")
         if not one.timed:
             raise SystemExit("this driver has no device times (gpu_timing): run it on a GPU")
         found[f"{label}, again" if label in found else label] = {
             "median": one.median, "spread": one.spread, "samples": len(one.samples), "batch": one.batch,
-            "cache": one.cache, "blocked": one.blocked, "captured": one.captured, "overhead": one.overhead,
-            "rejected": one.rejected, "clock": one.clock_mhz,
+            "cache": one.cache, "blocked": one.blocked, "captured": one.captured, "streams": one.streams,
+            "overhead": one.overhead, "rejected": one.rejected, "clock": one.clock_mhz,
         }  # fmt: skip  # rows of a table
     return found
 

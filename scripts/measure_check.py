@@ -128,7 +128,11 @@ def not_checked(check: str, reason: object) -> Line:
 
 
 def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Line]:
-    """Compare with Nsight Compute. A graph is shown beside it, and not judged: it leaves out how a launch begins."""
+    """Compare with Nsight Compute.
+
+    Of a short kernel the batch in many streams is judged. One stream, which may be a slow one, and a graph, which
+    leaves out how a launch begins, are shown beside it.
+    """
     if ncu is None:
         yield not_checked("ncu", "not found: give --ncu")
         return
@@ -138,26 +142,33 @@ def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Line]:
         except ChildError as error:
             yield not_checked(f"ncu, {name}", error)
             continue
-        yield compare(f"ncu, {name}", measured[name]["median"], theirs, case.bar)
-        if case.short:
-            yield compare(f"ncu, {name}, graph", measured[f"{name}, graph"]["median"], theirs, None)
+        for label in (name, f"{name}, streams", f"{name}, graph"):
+            if label in measured:
+                yield compare(f"ncu, {label}", measured[label]["median"], theirs, case.bar if judged(label) else None)
+
+
+def judged(label: str) -> bool:
+    """Whether a way of measuring a case is the one that its bars are for: many streams for a short kernel."""
+    name, _, way = label.partition(", ")
+    return CASES[name].bar is not None and way == ("streams" if CASES[name].short else "")
 
 
 def check_processes(processes: list[dict[str, Any]]) -> Iterator[Line]:
     """Compare the medians of several processes, and within the first one the same at its beginning and its end.
 
-    Short kernels come launch by launch, as `measure` does unless it is told otherwise, and as a graph.
+    Of a short kernel the graph is judged as well as the batch in many streams; one stream is shown.
     """
     for label in processes[0]:
-        if label.endswith(", again"):
-            continue
-        medians = [found[label]["median"] for found in processes]
-        bar = None if CASES[label.removesuffix(", graph")].bar is None else 0.01
-        yield compare(f"{len(processes)} processes, {label}: slowest and fastest", max(medians), min(medians), bar)
+        if not label.endswith(", again"):
+            medians = [found[label]["median"] for found in processes]
+            name, _, way = label.partition(", ")
+            bar = 0.01 if judged(label) or (way == "graph" and CASES[name].bar is not None) else None
+            yield compare(f"{len(processes)} processes, {label}: slowest and fastest", max(medians), min(medians), bar)
     for label, found in processes[0].items():
         if label.endswith(", again"):
-            first = processes[0][label.removesuffix(", again")]
-            yield compare(f"one process, {label}", found["median"], first["median"], 0.01)
+            first = label.removesuffix(", again")
+            bar = 0.01 if judged(first) else None
+            yield compare(f"one process, {label}", found["median"], processes[0][first]["median"], bar)
 
 
 def check_nvbench() -> Iterator[Line]:
@@ -245,7 +256,8 @@ def report(found: dict[str, Any]) -> str:
         rows = [
             (
                 name, f"{1e6 * one['median']:,.3f} us", f"{100 * one['spread']:.2f} %",
-                f"{one['samples']} of {one['batch']}{' in a graph' if one['captured'] else ''}"
+                f"{one['samples']}{' streams' if one['streams'] > 1 else ''} of {one['batch']}"
+                f"{' in a graph' if one['captured'] else ''}"
                 f"{'' if one['blocked'] else ', NOT BLOCKED'}",
                 one["cache"], f"{one['clock']:.0f}" if one["clock"] else "?", f"{1e6 * one['overhead']:.2f} us",
             )

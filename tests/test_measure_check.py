@@ -64,11 +64,30 @@ def test_every_case_launches(script, device, monkeypatch):
 
 
 def test_a_process_is_compared_with_itself_and_with_others(script):
-    processes = [
-        {"chain 3 us, graph": {"median": second}, "chain 3 us, graph, again": {"median": 1.0}} for second in (1.0, 1.02)
-    ]
+    label = "chain 3 us, streams"
+    processes = [{label: {"median": second}, f"{label}, again": {"median": 1.0}} for second in (1.0, 1.02)]
     lines = list(script.check_processes(processes))
     assert [line.passed for line in lines] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("label", "passed"),
+    [("chain 3 us", None), ("chain 3 us, streams", False), ("chain 3 us, graph", False), ("chain 1 ms", False),
+     ("nothing, streams", None), ("nothing, graph", None)],
+)  # fmt: skip  # rows of a table
+def test_short_kernels_are_judged_in_many_streams_and_as_graphs(script, label, passed):
+    (line,) = script.check_processes([{label: {"median": second}} for second in (1.0, 1.02)])
+    assert line.passed is passed
+
+
+def test_with_the_profiler_a_short_kernel_is_judged_in_many_streams(script, monkeypatch):
+    monkeypatch.setattr(script, "ncu_seconds", lambda ncu, name: 1.0)
+    ways = {name: [name, f"{name}, streams", f"{name}, graph"] if case.short else [name]
+            for name, case in script.CASES.items()}  # fmt: skip  # grouped by meaning
+    measured = {label: {"median": 1.2} for labels in ways.values() for label in labels}
+    passed = {line.check: line.passed for line in script.check_ncu(measured, "ncu")}
+    assert passed["ncu, saxpy 3 us"] is passed["ncu, saxpy 3 us, graph"] is passed["ncu, nothing, streams"] is None
+    assert passed["ncu, saxpy 3 us, streams"] is passed["ncu, saxpy 1 ms"] is False
 
 
 def test_saved_results_are_put_into_the_page(script, tmp_path, monkeypatch, capsys):

@@ -1,0 +1,5 @@
+// A kernel that does nothing, to see what its launch takes.
+
+extern "C" __global__ void nothing()
+{
+}
