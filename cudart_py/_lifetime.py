@@ -17,16 +17,26 @@ from .debugging import state as launched
 __all__ = [
     "Handle",
     "close_postponed",
+    "closes",
     "finalize",
-    "generation",
     "in_host_function",
     "postponed",
     "refuse_copy",
 ]
 
-# Another object after every close, so that who checked his arguments once knows when to check again. No number: where
-# threads run at once, adding to one could bring an earlier one back.
-generation = object()
+
+class _Closes:
+    """What tells that something was closed, so that who checked his arguments once knows when to check again."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self) -> None:
+        # Another object after every close. No number: where threads run at once, adding to one could bring an earlier
+        # one back.
+        self.latest = object()
+
+
+closes = _Closes()
 # The threads that run a host function just now, which must not call the driver, and what was dropped there.
 in_host_function: set[int] = set()
 postponed: deque[Any] = deque()
@@ -110,7 +120,6 @@ class Handle:
 
     def close(self) -> None:
         """Give the handle back; a second call does nothing."""
-        global generation
         value = self._value
         if value is None:
             return
@@ -122,7 +131,7 @@ class Handle:
         except AttributeError:
             return
         self._value = None
-        generation = object()
+        closes.latest = object()
         launched.last = None
         if owned:
             self._release(value)

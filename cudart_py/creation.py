@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -11,52 +10,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from . import _shapes
 from .allocation import PitchedAllocation
 from .array import ArrayView, DeviceArray
-from .pool_array import allocate
-from .stream import Stream, legacy_default
-
-if TYPE_CHECKING:
-    from .pools import MemoryPool
+from .pool_array import empty
+from .stream import Stream
 
 __all__ = ["empty", "empty_like", "empty_pitched", "full", "to_device", "zeros"]
-
-
-def empty(
-    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
-) -> DeviceArray:
-    """Allocate an array of the current device without initialising it (cuMemAllocAsync).
-
-    `shape` is an int or a tuple; `stream` orders the allocation and later the free, by default the
-    legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
-    OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
-    """
-    try:
-        kind, itemsize = _known_dtypes[dtype]
-    except (KeyError, TypeError):
-        kind, itemsize = _learn_dtype(dtype)
-    if type(shape) is int and shape >= 0:
-        sizes: tuple[int, ...] = (shape,)
-        nbytes = shape * itemsize
-    else:
-        sizes = _shapes.as_shape(shape)
-        nbytes = math.prod(sizes) * itemsize
-    where = legacy_default if stream is None else stream
-    if pool is not None and pool.device is not where.device:
-        raise ValueError(
-            f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {where.device.ordinal}"
-        )
-    return allocate(nbytes, sizes, kind, where, pool)
-
-
-def _learn_dtype(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:
-    """Return the dtype and its bytes, and keep those that are often asked for."""
-    kind = _shapes.as_dtype(dtype)
-    if isinstance(dtype, type | np.dtype) and len(_known_dtypes) < _KEPT_DTYPES:
-        _known_dtypes[dtype] = kind, kind.itemsize
-    return kind, kind.itemsize
-
-
-_known_dtypes: dict[Any, tuple[np.dtype[Any], int]] = {}
-_KEPT_DTYPES = 128
 
 
 def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:

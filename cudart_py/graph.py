@@ -6,9 +6,9 @@ import os
 from types import TracebackType
 from typing import Any
 
-from . import _lifetime, debugging, errors
+from . import debugging, errors
 from ._driver import api, raw
-from ._lifetime import Handle
+from ._lifetime import Handle, closes
 from .capture import Capture, Held, captures, find, hold
 from .device import Device, activated
 from .device import _thread as this_thread
@@ -174,7 +174,7 @@ class ExecutableGraph(Handle):
         """
         stream = legacy_default if stream is None else stream
         native = stream._queue
-        if self._checked is not _lifetime.generation:
+        if self._checked is not closes.latest:
             self._check()
         if native is None:
             native = stream.native
@@ -189,11 +189,11 @@ class ExecutableGraph(Handle):
 
     def _check(self) -> None:
         """Check that nothing that the graph uses was closed; needed only after something was."""
-        generation = _lifetime.generation
+        latest = closes.latest
         self.handle  # noqa: B018  # raises when closed
         for held in self._held:
             held.check()
-        self._checked = generation
+        self._checked = latest
 
     def _launch_elsewhere(self, stream: Stream) -> Any:
         if stream._device is not None and stream._device is not self._device:

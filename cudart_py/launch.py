@@ -8,8 +8,9 @@ import operator
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from . import _lifetime, debugging, errors
+from . import debugging, errors
 from ._driver import raw
+from ._lifetime import closes
 from .capture import Held, captures, hold, with_owners
 from .device import _thread as this_thread
 from .device import activated, process
@@ -167,10 +168,10 @@ class Prepared:
 
     def check(self, stream: Stream) -> None:
         """Check that neither module nor stream was closed; of the module needed only after something was."""
-        generation = _lifetime.generation
+        latest = closes.latest
         if self.module.closed or stream.closed:
             raise ValueError(f"{self.kernel.name}: {'its module' if self.module.closed else 'the stream'} is closed")
-        self.checked = generation
+        self.checked = latest
 
     def settle(self, status: Any, arguments: tuple[Any, ...], record: debugging.LaunchRecord) -> None:
         """Do what rarely has to be done after a launch: raise, keep what a graph uses, wait in debug mode."""
@@ -254,7 +255,7 @@ def launch(where, {parameters}/, *more):
         pack(call[0], given({arguments}*more))
     record = prepared.record
     again = debug.last is record
-    if not again and prepared.checked is not lifetime.generation or stream._value is None:
+    if not again and prepared.checked is not closes.latest or stream._value is None:
         prepared.check(stream)
     if process.sole is prepared.home or this_thread.device is prepared.home:
         (status,) = raw.cuLaunchKernel(*call[1])
@@ -271,7 +272,7 @@ def launch(where, {parameters}/, *more):
     debug.last = record
     if not log or log[-1] is not record:
         log.append(record)
-    if prepared.checked is not lifetime.generation or captures or debug.enabled:
+    if prepared.checked is not closes.latest or captures or debug.enabled:
         debug.last = None
 """
 
@@ -286,7 +287,7 @@ def launch_function(kernel: Kernel) -> Callable[..., None]:
         "captures": captures,
         "debug": _debug,
         "given": given,
-        "lifetime": _lifetime,
+        "closes": closes,
         "log": _debug.log,
         "pack": kernel.pack,
         "process": process,
@@ -333,16 +334,16 @@ class BoundLaunch:
 
     def _launch_carefully(self) -> None:
         """Launch after something else happened: a close, a launch, a synchronisation, a change of the device."""
-        generation = _lifetime.generation
-        if self._checked is not generation:
+        latest = closes.latest
+        if self._checked is not latest:
             Held(self._prepared.kernel.name, self._arguments).check()
             self._prepared.check(self._launch.stream)
-            self._checked = generation
+            self._checked = latest
         status = self._prepared.start(self._call)
         if status or captures or _debug.enabled:
             self._prepared.settle(status, self._arguments, self._record)
             return
         debugging.note_launched(self._record)
         # What another thread closed or began meanwhile must be seen at the next call.
-        if generation is not _lifetime.generation or captures or _debug.enabled:
+        if latest is not closes.latest or captures or _debug.enabled:
             _debug.last = None

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from . import _lifetime, errors
+from . import _shapes, errors
 from ._driver import api, raw
+from ._lifetime import closes, finalize
 from .allocation import out_of_memory
 from .array import DeviceArray
 from .capture import captures, defer, refuse
 from .debugging import state as launched
 from .device import Device, activated, current_device
 from .device import _thread as this_thread
-from .stream import Stream, per_thread_default, stream_handle
+from .stream import Stream, legacy_default, per_thread_default, stream_handle
 
 if TYPE_CHECKING:
     from .pools import MemoryPool, PoolMemory
 
-__all__ = ["PoolArray", "allocate"]
-
-_new = object.__new__
+__all__ = ["PoolArray", "empty"]
 
 _PER_THREAD = per_thread_default.handle
+
+_known_dtypes: dict[Any, tuple[np.dtype[Any], int]] = {}
+_KEPT_DTYPES = 128
 
 
 class PoolArray(DeviceArray):
@@ -61,7 +65,7 @@ class PoolArray(DeviceArray):
         except AttributeError:
             return
         self.home = False
-        _lifetime.generation = object()
+        closes.latest = object()
         launched.last = None
         order = self.stream
         native = order._queue
@@ -100,7 +104,7 @@ class PoolArray(DeviceArray):
         """Tell whether another thread allocated the memory, in its per-thread default stream."""
         return getattr(self, "_thread", None) not in (None, threading.get_ident())
 
-    def __del__(self, _finalize: Callable[[Any], None] = _lifetime.finalize) -> None:
+    def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:
         if self.home is not False:
             _finalize(self)
 
@@ -109,13 +113,27 @@ class PoolArray(DeviceArray):
 PoolArray.__name__ = DeviceArray.__name__
 
 
-def allocate(
-    nbytes: int, shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream, pool: MemoryPool | None
-) -> PoolArray:
-    """Allocate an array of so many bytes; `pool` None stands for the device's own.
+def empty(
+    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+) -> DeviceArray:
+    """Allocate an array of the current device without initialising it (cuMemAllocAsync).
 
-    Raises OutOfMemoryError with the sizes, TypeError and ValueError for what is no open stream.
+    `shape` is an int or a tuple; `stream` orders the allocation and later the free, by default the
+    legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
+    OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
     """
+    try:
+        kind, itemsize = _known_dtypes[dtype]
+    except (KeyError, TypeError):
+        kind, itemsize = _learn_dtype(dtype)
+    if type(shape) is int and shape >= 0:
+        sizes: tuple[int, ...] = (shape,)
+        nbytes = shape * itemsize
+    else:
+        sizes = _shapes.as_shape(shape)
+        nbytes = math.prod(sizes) * itemsize
+    if stream is None:
+        stream = legacy_default
     try:
         device, native = stream._device, stream._queue
     except AttributeError:
@@ -125,6 +143,10 @@ def allocate(
     # thread's.
     if device is None:
         device = this_thread.device or current_device()
+    if pool is not None and pool.device is not device:
+        raise ValueError(
+            f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {device.ordinal}"
+        )
     source = device._pool if pool is None else pool
     memory: Any = None if source is None else source.memory
     if native is not None and pool is None and nbytes and not captures:
@@ -139,19 +161,27 @@ def allocate(
     if pool is None and device._pool is not source:
         memory = memory, device._pool and device._pool.memory
     # Set here and not by a constructor, whose call would cost as much as all of this.
-    array = _new(PoolArray)
+    array = PoolArray()
     array._pool = memory
     array._native = value
     array._pointer = int(value)
     array._flat = nbytes
     array._strides = None
-    array.shape = shape
-    array.dtype = dtype
+    array.shape = sizes
+    array.dtype = kind
     array.stream = stream
     array.device = array.home = device
     if (native is None or stream._device is None) and stream._value == _PER_THREAD:
         array._thread = threading.get_ident()
     return array
+
+
+def _learn_dtype(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:
+    """Return the dtype and its bytes, and keep those that are often asked for."""
+    kind = _shapes.as_dtype(dtype)
+    if isinstance(dtype, type | np.dtype) and len(_known_dtypes) < _KEPT_DTYPES:
+        _known_dtypes[dtype] = kind, kind.itemsize
+    return kind, kind.itemsize
 
 
 def _try_again(status: Any, nbytes: int, stream: Stream, device: Device) -> Any:

@@ -251,8 +251,11 @@ def our_rows(t: Things) -> list[Row]:
     def whole(a: float, x: Any, y: Any, z: Any, n: int) -> None:
         kernel[GRID, BLOCK, 0, stream](a, x, y, z, n)
 
+    # As beside the bare calls, the names are looked up outside the loop.
+    empty, uint8 = cuda.empty, np.uint8
+
     def allocating() -> None:
-        cuda.empty(MIB, np.uint8, stream=stream).close()
+        empty(MIB, uint8, stream=stream).close()
 
     t.event.record(stream)
     return [
