@@ -11,7 +11,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import errors
 from ._driver import api
@@ -29,11 +29,22 @@ __all__ = ["THRESHOLD", "download", "release_staging", "upload"]
 # Below this many bytes starting the threads costs more than they save.
 THRESHOLD = 8 << 20
 
-_SLOT_BYTES = 4 << 20
 _SLOTS = 16
-_THREADS = 8
 # With fewer the threads would only take the host's time from each other.
 _LEAST_PROCESSORS = 4
+
+
+class _Plan(NamedTuple):
+    """In what pieces a copy is made, and how many threads share it."""
+
+    piece_bytes: int
+    threads: int
+
+
+# Which plan is for copies of so many bytes and more. Found on an H200's host of 16 processors: 1 GiB goes at 47 GB/s
+# instead of 41, while 32 to 256 MiB take a tenth less time in smaller pieces by fewer threads. To hand pieces below
+# 4 MiB to the threads takes longer than the copies.
+_PLANS = ((512 << 20, _Plan(8 << 20, 12)), (0, _Plan(4 << 20, 8)))
 
 
 class _Slot:
@@ -56,20 +67,26 @@ class _Moves(list["Future[None]"]):
 
 
 class _Ring:
-    """The page-locked memory of one device's copies and the threads that fill and empty it."""
+    """The page-locked memory of one device's copies by one plan, and the threads that fill and empty it."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, plan: _Plan) -> None:
         self.busy = threading.Lock()
         self.closed = False
         self._device = device
-        self._memory = PinnedMemory(_SLOTS * _SLOT_BYTES)
+        self._piece_bytes = plan.piece_bytes
+        self._memory = PinnedMemory(_SLOTS * plan.piece_bytes)
         start = self._memory.handle
-        self.slots = [_Slot(start + i * _SLOT_BYTES) for i in range(_SLOTS)]
+        self.slots = [_Slot(start + i * plan.piece_bytes) for i in range(_SLOTS)]
         from concurrent.futures import ThreadPoolExecutor  # it brings logging along, so that it is left until here
 
         self._threads = ThreadPoolExecutor(
-            min(_THREADS, _processors()), f"cudart_py staging for device {device.ordinal}"
+            min(plan.threads, _processors()), f"cudart_py staging for device {device.ordinal}"
         )
+
+    def pieces(self, nbytes: int) -> list[tuple[int, int]]:
+        """Return the offsets and sizes of the pieces of a copy."""
+        size = self._piece_bytes
+        return [(offset, min(size, nbytes - offset)) for offset in range(0, nbytes, size)]
 
     def move(self, slot: _Slot, destination: int, source: int, nbytes: int) -> Future[None]:
         """Let a thread copy on the host as soon as the device is done with the slot."""
@@ -90,7 +107,7 @@ class _Ring:
         self._memory.close()
 
 
-_rings: dict[Device, _Ring] = {}
+_rings: dict[tuple[Device, _Plan], _Ring] = {}
 _making = threading.Lock()
 
 
@@ -116,9 +133,9 @@ def release_staging() -> None:
     Waits for the copies in work. The next large pageable copy makes new ones.
     """
     with _making:
-        rings, devices = list(_rings.values()), list(_rings)
+        rings = list(_rings.items())
         _rings.clear()
-    for ring, device in zip(rings, devices, strict=True):
+    for (device, _), ring in rings:
         with ring.busy, activated(device):
             ring.close()
 
@@ -134,7 +151,7 @@ def _staged(
     # A capture anywhere in the process forbids making the page-locked memory, and is spoiled by the attempt.
     if captures or _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
         return False
-    ring = _ring_of(current_device())
+    ring = _ring_of(current_device(), nbytes)
     if ring is None or not ring.busy.acquire(blocking=False):
         return False
     try:
@@ -160,40 +177,36 @@ def _capturing(stream: int) -> bool:
         return True
 
 
-def _ring_of(device: Device) -> _Ring | None:
+def _ring_of(device: Device, nbytes: int) -> _Ring | None:
+    plan = next(plan for least, plan in _PLANS if nbytes >= least)
     with _making:
-        ring = _rings.get(device)
+        ring = _rings.get((device, plan))
         if ring is None:
             try:
-                ring = _rings[device] = _Ring(device)
+                ring = _rings[device, plan] = _Ring(device, plan)
             except errors.CudaError:
                 # No page-locked memory is left, or another thread's capture forbids allocating it.
                 return None
         return ring
 
 
-def _chunks(nbytes: int) -> list[tuple[int, int]]:
-    """Return the offsets and sizes of the pieces of a copy."""
-    return [(offset, min(_SLOT_BYTES, nbytes - offset)) for offset in range(0, nbytes, _SLOT_BYTES)]
-
-
 def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
-    chunks, moves = _chunks(nbytes), _Moves()
+    pieces, moves = ring.pieces(nbytes), _Moves()
 
     def queue(number: int) -> None:
-        offset, size = chunks[number]
+        offset, size = pieces[number]
         slot = ring.slots[number % _SLOTS]
         moves[number].result()
         api.cuMemcpyHtoDAsync(destination + offset, slot.address, size, stream)
         api.cuEventRecord(slot.event.handle, stream)
 
     try:
-        for number, (offset, size) in enumerate(chunks):
+        for number, (offset, size) in enumerate(pieces):
             if number >= _SLOTS:
                 queue(number - _SLOTS)
             slot = ring.slots[number % _SLOTS]
             moves.append(ring.move(slot, slot.address, source + offset, size))
-        for number in range(max(0, len(chunks) - _SLOTS), len(chunks)):
+        for number in range(max(0, len(pieces) - _SLOTS), len(pieces)):
             queue(number)
     finally:
         # After an error too no thread may go on reading the caller's memory.
@@ -203,7 +216,7 @@ def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int
 def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
     moves = _Moves()
     try:
-        for number, (offset, size) in enumerate(_chunks(nbytes)):
+        for number, (offset, size) in enumerate(ring.pieces(nbytes)):
             slot = ring.slots[number % _SLOTS]
             if number >= _SLOTS:
                 moves[number - _SLOTS].result()
