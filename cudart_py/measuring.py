@@ -28,7 +28,7 @@ StreamWork = Callable[[Stream], object]
 
 _DEFAULTS = MeasureOptions()
 # An empty kernel tells the fast streams from the slow ones in a few milliseconds.
-_EMPTY_BATCH = 300
+_EMPTY_BATCH = 100
 _EMPTY_KERNEL = MeasureOptions(min_samples=3, min_seconds=0, max_seconds=0, warm_up_seconds=0)
 # A batch of calls whose host time is measured: long beside the clock's resolution.
 _HOST_BATCH_SECONDS = 200e-6
@@ -57,11 +57,11 @@ def measure(
     default one, and for work below 50 us so many that a sample lasts about a millisecond; within a batch the
     cache stays warm.
 
-    Kernels of a few microseconds seem longer or shorter by the stream and the process. `streams`: make so many
-    streams, 48 or so, call `fn(stream)` with each, leave out those whose launches are slow, and take as a sample
-    the median of one stream. `graph`: launch a batch as one graph, whose times agree even better and are shorter,
-    since less lies between its kernels. It needs a `stream` that can be captured, thus not the default one, and
-    work that can; otherwise the batch is launched call by call, and the record says so.
+    Kernels of a few microseconds seem longer or shorter by the stream and the process. `streams`: measure in so many
+    new streams, 48 or so, which are chosen among more as those whose launches are fast; `fn(stream)` is called with
+    each, and a sample is the median of one stream. `graph`: launch a batch as one graph, whose times agree even
+    better and are shorter, since less lies between its kernels. It needs a `stream` that can be captured, thus not
+    the default one, and work that can; otherwise the batch is launched call by call, and the record says so.
 
     The work is queued behind a blocking kernel, so that launch latency is not in the time; work that waits
     for the device itself is measured without. Samples at dropped clocks are thrown away. It ends when

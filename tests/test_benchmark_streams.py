@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+import cudart_py.fast_streams
 from cudart_py import measuring
 from cudart_py.benchmark import Measurement, MeasureOptions, measure
 from cudart_py.fast_streams import fast_streams, slowest_of_the_fast
@@ -39,26 +42,58 @@ class Counting:
         ([1.45, 1.44, 1.46, 1.45, 1.58, 1.60], 1.46),
         ([1.60, 1.45, 1.58, 1.44], 1.45),
         ([1.45, 1.44, 1.46, 1.45], 1.46),
-        # One alone is no kind of its own among so many.
-        ([1.40, *[1.45] * 10, *[1.58] * 10], 1.45),
+        # One kind as wide as it was seen on an H200, and two with something between them.
+        ([1.40, *np.linspace(1.42, 1.48, 40), 1.49], 1.49),
+        ([*np.linspace(1.40, 1.49, 20), 1.515, *np.linspace(1.53, 1.64, 40)], 1.515),
         ([2.0], 2.0),
     ],
 )
-def test_slow_streams_are_told_by_the_gap_between_the_kinds(times, slowest):
+def test_slow_streams_are_told_from_fast_ones(times, slowest):
     assert slowest_of_the_fast(times) == slowest
 
 
-def test_slow_streams_are_left_out_and_all_are_closed(device):
-    made = []
+class Chosen:
+    """A measure of launches that is made up: the streams in groups of ten are slow or fast as the letters say."""
 
-    def seconds(launch, stream):
+    def __init__(self, groups):
+        self.groups = itertools.cycle(groups)
+        self.streams = []
+
+    def __call__(self, launch, stream):
         launch()
-        made.append(stream)
-        return 1.6e-6 if len(made) % 2 else 1.4e-6
+        if len(self.streams) % 10 == 0:
+            self.group = next(self.groups)
+        self.streams.append((stream, self.group))
+        return {"fast": 1.4e-6, "slow": 1.6e-6}[self.group]
 
-    with fast_streams(device, 6, seconds) as streams:
-        assert streams == made[1::2]
-    assert all(stream.closed for stream in made)
+
+@pytest.mark.parametrize(
+    ("groups", "made", "given"),
+    [
+        (["fast", "slow"], 64, 30),
+        # Too few of the first streams are fast, and then of all.
+        (["slow"] * 4 + ["fast"], 192, 30),
+        (["slow"] * 9 + ["fast"], 256, 20),
+        # There may be others until enough were seen.
+        (["fast"], 256, 30),
+        (["slow"], 256, 30),
+    ],
+)
+def test_only_fast_streams_are_given_and_all_are_closed(device, groups, made, given):
+    seconds = Chosen(groups)
+    with fast_streams(device, 30, seconds) as streams:
+        kinds = dict(seconds.streams)
+        assert (len(kinds), len(streams)) == (made, given)
+        assert len(set(streams)) == given
+        assert {kinds[stream] for stream in streams} == {"fast" if "fast" in groups else "slow"}
+    assert all(stream.closed for stream in kinds)
+
+
+def test_streams_are_given_from_all_groups(device):
+    seconds = Chosen(["fast", "fast", "slow"])
+    with fast_streams(device, 12, seconds) as streams:
+        made = [stream for stream, _ in seconds.streams]
+        assert {made.index(stream) // 10 for stream in streams} == {0, 1, 3, 4, 6}
 
 
 def test_what_fails_leaves_no_stream_open(device):
@@ -84,7 +119,9 @@ def test_each_stream_gives_a_sample(device, times, monkeypatch):
     assert all(stream.closed for stream in used)
 
 
-def test_the_streams_are_told_apart_by_an_empty_kernel(device, times):
+def test_the_streams_are_told_apart_by_an_empty_kernel(device, times, monkeypatch):
+    monkeypatch.setattr(cudart_py.fast_streams, "_AT_A_TIME", 2)
+    monkeypatch.setattr(cudart_py.fast_streams, "_MOST", 4)
     work = Counting()
     found = measure(work, streams=3, batch=2, options=QUICK)
     assert 1 <= found.streams <= 3
