@@ -54,35 +54,50 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     """
     # The copies that have to be quickest in the fewest steps: of whole arrays, pinned ones or in one piece, in a stream
     # of their device and outside of captures. What is different lacks an attribute, or is seen not to be so. A copy may
-    # be queued whatever device is current, but not where none is yet.
+    # be queued whatever device is current, but not where none is yet. Each direction asks for its attributes itself,
+    # since the interpreter finds one sooner where it meets objects of one class only.
     if stream is not None and not captures:
         to: Any = dst
         source: Any = src
         try:
-            native, device = stream._queue, stream._device
-            if native is None or source.dtype is not to.dtype:
-                pass
-            elif to.__class__ is _ndarray:
+            native = stream._queue
+            if to.__class__ is _ndarray:
                 memory = to.base
                 if (
                     memory.__class__ is PinnedMemory
                     and memory.nbytes == source._flat
-                    and source.home is device
+                    and source.dtype is to.dtype
                     and to.flags.carray  # in one piece, and may be written
+                    and source.home is stream._device
+                    and native is not None
                 ):
                     (status,) = raw.cuMemcpyDtoHAsync(memory._value, source._native, memory.nbytes, native)
                     if not status:
                         return
                     _check_queued(status, "cuMemcpyDtoHAsync")
-            elif to.home is device:
-                memory, nbytes = source.base, to._flat
-                if memory.__class__ is PinnedMemory:
-                    if memory.nbytes == nbytes and source.flags.c_contiguous:
-                        (status,) = raw.cuMemcpyHtoDAsync(to._native, memory._value, nbytes, native)
-                        if not status:
-                            return
-                        _check_queued(status, "cuMemcpyHtoDAsync")
-                elif source.__class__ is not _ndarray and nbytes and source._flat == nbytes and source.home is device:
+            elif source.__class__ is _ndarray:
+                memory = source.base
+                if (
+                    memory.__class__ is PinnedMemory
+                    and memory.nbytes == to._flat
+                    and source.dtype is to.dtype
+                    and source.flags.c_contiguous
+                    and to.home is stream._device
+                    and native is not None
+                ):
+                    (status,) = raw.cuMemcpyHtoDAsync(to._native, memory._value, memory.nbytes, native)
+                    if not status:
+                        return
+                    _check_queued(status, "cuMemcpyHtoDAsync")
+            else:
+                nbytes = to._flat
+                if (
+                    nbytes
+                    and source._flat == nbytes
+                    and source.dtype is to.dtype
+                    and source.home is to.home is stream._device
+                    and native is not None
+                ):
                     (status,) = raw.cuMemcpyDtoDAsync(to._native, source._native, nbytes, native)
                     if not status:
                         return
