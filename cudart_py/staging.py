@@ -11,7 +11,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._driver import api
@@ -29,22 +29,14 @@ __all__ = ["THRESHOLD", "download", "release_staging", "upload"]
 # Below this many bytes starting the threads costs more than they save.
 THRESHOLD = 8 << 20
 
-_SLOTS = 16
+# Found on an H200's host of 16 processors. Larger pieces suit copies of a GiB as well, but not those of 64 MiB, and to
+# hand smaller ones to the threads takes longer than the copies. There are twice as many slots as threads, so that the
+# device has some to work on as well.
+_SLOT_BYTES = 4 << 20
+_SLOTS = 24
+_THREADS = 12
 # With fewer the threads would only take the host's time from each other.
 _LEAST_PROCESSORS = 4
-
-
-class _Plan(NamedTuple):
-    """In what pieces a copy is made, and how many threads share it."""
-
-    piece_bytes: int
-    threads: int
-
-
-# Which plan is for copies of so many bytes and more. Found on an H200's host of 16 processors: 1 GiB goes at 47 GB/s
-# instead of 41, while 32 to 256 MiB take a tenth less time in smaller pieces by fewer threads. To hand pieces below
-# 4 MiB to the threads takes longer than the copies.
-_PLANS = ((512 << 20, _Plan(8 << 20, 12)), (0, _Plan(4 << 20, 8)))
 
 
 class _Slot:
@@ -57,7 +49,7 @@ class _Slot:
         self.event = Event(timing=False)
 
 
-class _Moves(list["Future[None]"]):
+class _Moves(list["Future[Any]"]):
     """What the threads do for one copy."""
 
     def wait(self) -> None:
@@ -67,35 +59,33 @@ class _Moves(list["Future[None]"]):
 
 
 class _Ring:
-    """The page-locked memory of one device's copies by one plan, and the threads that fill and empty it."""
+    """The page-locked memory of one device's copies and the threads that fill and empty it."""
 
-    def __init__(self, device: Device, plan: _Plan) -> None:
+    def __init__(self, device: Device) -> None:
         self.busy = threading.Lock()
         self.closed = False
         self._device = device
-        self._piece_bytes = plan.piece_bytes
-        self._memory = PinnedMemory(_SLOTS * plan.piece_bytes)
+        self._memory = PinnedMemory(_SLOTS * _SLOT_BYTES)
         start = self._memory.handle
-        self.slots = [_Slot(start + i * plan.piece_bytes) for i in range(_SLOTS)]
+        self.slots = [_Slot(start + i * _SLOT_BYTES) for i in range(_SLOTS)]
         from concurrent.futures import ThreadPoolExecutor  # it brings logging along, so that it is left until here
 
-        self._threads = ThreadPoolExecutor(
-            min(plan.threads, _processors()), f"cudart_py staging for device {device.ordinal}"
-        )
+        # How many pieces are copied on the host at a time.
+        self.width = min(_THREADS, _processors())
+        self._threads = ThreadPoolExecutor(self.width, f"cudart_py staging for device {device.ordinal}")
 
-    def pieces(self, nbytes: int) -> list[tuple[int, int]]:
-        """Return the offsets and sizes of the pieces of a copy."""
-        size = self._piece_bytes
-        return [(offset, min(size, nbytes - offset)) for offset in range(0, nbytes, size)]
+    def fill(self, slot: _Slot, source: int, nbytes: int) -> Future[Any]:
+        """Let a thread copy into a slot, as soon as the device has read what is in it."""
+        return self._threads.submit(self._fill, slot, source, nbytes)
 
-    def move(self, slot: _Slot, destination: int, source: int, nbytes: int) -> Future[None]:
-        """Let a thread copy on the host as soon as the device is done with the slot."""
-        return self._threads.submit(self._move, slot, destination, source, nbytes)
-
-    def _move(self, slot: _Slot, destination: int, source: int, nbytes: int) -> None:
+    def _fill(self, slot: _Slot, source: int, nbytes: int) -> None:
         with activated(self._device):
             slot.event.synchronize()
-        ctypes.memmove(destination, source, nbytes)
+        ctypes.memmove(slot.address, source, nbytes)
+
+    def empty(self, slot: _Slot, destination: int, nbytes: int) -> Future[Any]:
+        """Let a thread copy out of a slot that the device has written."""
+        return self._threads.submit(ctypes.memmove, destination, slot.address, nbytes)
 
     def close(self) -> None:
         """End the threads and give the memory back, after the copies that use it."""
@@ -107,7 +97,7 @@ class _Ring:
         self._memory.close()
 
 
-_rings: dict[tuple[Device, _Plan], _Ring] = {}
+_rings: dict[Device, _Ring] = {}
 _making = threading.Lock()
 
 
@@ -133,9 +123,9 @@ def release_staging() -> None:
     Waits for the copies in work. The next large pageable copy makes new ones.
     """
     with _making:
-        rings = list(_rings.items())
+        rings, devices = list(_rings.values()), list(_rings)
         _rings.clear()
-    for (device, _), ring in rings:
+    for ring, device in zip(rings, devices, strict=True):
         with ring.busy, activated(device):
             ring.close()
 
@@ -151,7 +141,7 @@ def _staged(
     # A capture anywhere in the process forbids making the page-locked memory, and is spoiled by the attempt.
     if captures or _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
         return False
-    ring = _ring_of(current_device(), nbytes)
+    ring = _ring_of(current_device())
     if ring is None or not ring.busy.acquire(blocking=False):
         return False
     try:
@@ -177,36 +167,40 @@ def _capturing(stream: int) -> bool:
         return True
 
 
-def _ring_of(device: Device, nbytes: int) -> _Ring | None:
-    plan = next(plan for least, plan in _PLANS if nbytes >= least)
+def _ring_of(device: Device) -> _Ring | None:
     with _making:
-        ring = _rings.get((device, plan))
+        ring = _rings.get(device)
         if ring is None:
             try:
-                ring = _rings[device, plan] = _Ring(device, plan)
+                ring = _rings[device] = _Ring(device)
             except errors.CudaError:
                 # No page-locked memory is left, or another thread's capture forbids allocating it.
                 return None
         return ring
 
 
+def _chunks(nbytes: int) -> list[tuple[int, int]]:
+    """Return the offsets and sizes of the pieces of a copy."""
+    return [(offset, min(_SLOT_BYTES, nbytes - offset)) for offset in range(0, nbytes, _SLOT_BYTES)]
+
+
 def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
-    pieces, moves = ring.pieces(nbytes), _Moves()
+    chunks, moves = _chunks(nbytes), _Moves()
 
     def queue(number: int) -> None:
-        offset, size = pieces[number]
+        offset, size = chunks[number]
         slot = ring.slots[number % _SLOTS]
         moves[number].result()
         api.cuMemcpyHtoDAsync(destination + offset, slot.address, size, stream)
         api.cuEventRecord(slot.event.handle, stream)
 
     try:
-        for number, (offset, size) in enumerate(pieces):
-            if number >= _SLOTS:
-                queue(number - _SLOTS)
-            slot = ring.slots[number % _SLOTS]
-            moves.append(ring.move(slot, slot.address, source + offset, size))
-        for number in range(max(0, len(pieces) - _SLOTS), len(pieces)):
+        for number, (offset, size) in enumerate(chunks):
+            # While the threads fill some slots the device reads the others.
+            if number >= ring.width:
+                queue(number - ring.width)
+            moves.append(ring.fill(ring.slots[number % _SLOTS], source + offset, size))
+        for number in range(max(0, len(chunks) - ring.width), len(chunks)):
             queue(number)
     finally:
         # After an error too no thread may go on reading the caller's memory.
@@ -214,17 +208,28 @@ def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int
 
 
 def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
-    moves = _Moves()
+    chunks, moves = _chunks(nbytes), _Moves()
+
+    def queue(number: int) -> None:
+        offset, size = chunks[number]
+        slot = ring.slots[number % _SLOTS]
+        api.cuMemcpyDtoHAsync(slot.address, source + offset, size, stream)
+        api.cuEventRecord(slot.event.handle, stream)
+
     try:
-        for number, (offset, size) in enumerate(ring.pieces(nbytes)):
+        for number in range(min(_SLOTS, len(chunks))):
+            ring.slots[number].event.synchronize()  # an earlier upload may still be reading the slot
+            queue(number)
+        for number, (offset, size) in enumerate(chunks):
             slot = ring.slots[number % _SLOTS]
-            if number >= _SLOTS:
-                moves[number - _SLOTS].result()
-            else:
-                slot.event.synchronize()  # an earlier upload may still be reading the slot
-            api.cuMemcpyDtoHAsync(slot.address, source + offset, size, stream)
-            api.cuEventRecord(slot.event.handle, stream)
-            moves.append(ring.move(slot, destination + offset, slot.address, size))
+            # Here and not in the threads, since those that wait would take the processors from those that copy.
+            slot.event.synchronize()
+            moves.append(ring.empty(slot, destination + offset, size))
+            emptied = number - ring.width
+            if emptied >= 0:
+                moves[emptied].result()
+                if emptied + _SLOTS < len(chunks):
+                    queue(emptied + _SLOTS)
         for move in moves:
             move.result()
     finally:

@@ -11,17 +11,15 @@ import cudart_py as cuda
 from cudart_py import _driver, errors, staging
 from cudart_py._driver import api
 
-LARGE = 200_000
-SMALL_PLAN, LARGE_PLAN = staging._Plan(1000, 8), staging._Plan(3000, 12)
-
 
 @pytest.fixture
 def small(monkeypatch):
-    """Stage copies from 8 KiB on, in pieces of 1000 bytes or of 3000 for LARGE ones, on any machine."""
+    """Stage copies from 8 KiB on, in pieces of 1000 bytes, on any machine."""
     cuda.release_staging()
     monkeypatch.setattr(staging, "THRESHOLD", 8 << 10)
-    monkeypatch.setattr(staging, "_PLANS", ((LARGE, LARGE_PLAN), (0, SMALL_PLAN)))
+    monkeypatch.setattr(staging, "_SLOT_BYTES", 1000)
     monkeypatch.setattr(staging, "_SLOTS", 4)
+    monkeypatch.setattr(staging, "_THREADS", 3)
     monkeypatch.setattr(staging, "_LEAST_PROCESSORS", 1)
     yield
     cuda.release_staging()
@@ -59,18 +57,6 @@ def test_bytes_arrive_both_ways(device, rng, small, pieces, nbytes, which):
     array = cuda.to_device(host, stream=stream)
     np.testing.assert_array_equal(array.to_host(stream=stream), host)
     assert pieces == 2 * ([1000] * (nbytes // 1000) + [nbytes % 1000] * (nbytes % 1000 > 0))
-
-
-@pytest.mark.parametrize(("nbytes", "size"), [(LARGE - 1, 1000), (LARGE, 3000), (LARGE + 1, 3000)])
-def test_large_copies_are_made_in_larger_pieces(device, rng, small, pieces, nbytes, size):
-    host = rng.integers(0, 256, nbytes, np.uint8)
-    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
-    assert pieces == 2 * [min(size, nbytes - offset) for offset in range(0, nbytes, size)]
-
-
-def test_every_size_has_a_plan():
-    assert staging._PLANS[-1][0] == 0
-    assert sorted(staging._PLANS, reverse=True) == list(staging._PLANS)
 
 
 def test_the_source_may_change_as_soon_as_the_copy_returns(device, small):
@@ -114,7 +100,7 @@ def test_a_copy_that_finds_the_ring_busy_goes_to_the_driver(device, small, piece
     host = np.arange(10_000, dtype=np.uint8)
     cuda.to_device(host)
     pieces.clear()
-    ring = staging._rings[device, SMALL_PLAN]
+    ring = staging._rings[device]
     with ring.busy:
         np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
     assert pieces == [10_000, 10_000]
@@ -192,7 +178,7 @@ def test_the_ring_is_given_back_and_made_again(device, small):
     host = np.arange(10_000)
     cuda.to_device(host)
     before = threading.active_count()
-    memory = staging._rings[device, SMALL_PLAN]._memory
+    memory = staging._rings[device]._memory
     cuda.release_staging()
     assert memory.closed
     assert threading.active_count() < before
