@@ -69,7 +69,7 @@ def _how(found: Measurement) -> str:
         what += f" ×{found.batch}"
     if found.captured:
         what += " in a graph"
-    if found.streams > 1:
+    if found.streams is not None:
         what += f", {found.streams} streams"
     return what if found.blocked or not found.cache else f"{what}, launch latency included"
 

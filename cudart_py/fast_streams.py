@@ -19,16 +19,18 @@ from .device import Device, activated
 from .module import Module, compile
 from .stream import Stream
 
-__all__ = ["fast_streams", "slowest_of_the_fast"]
+__all__ = ["MOST", "fast_streams", "slowest_of_the_fast"]
 
 SOURCE = Path(__file__).parent / "device_code" / "nothing.cu"
 
-# So many are made at a time, some groups of them, until both kinds are seen; on devices that have one kind only, and
-# with bad luck, until there are MOST.
+# So many are made at a time, some groups of them, until both kinds are seen and enough are fast; on devices that have
+# one kind only, and with bad luck, until there are MOST.
 _AT_A_TIME = 64
-_MOST = 256
+MOST = 256
 # The mean times of an empty kernel in the two kinds differ by 7 to 11 %. Streams of one kind, split in two, by 3 %.
 _APART = 0.055
+# Longer than this many of the shortest no kind takes: what does was disturbed, and must not seem a kind of its own.
+_LONGEST = 1.25
 
 
 @functools.cache
@@ -41,7 +43,9 @@ def _module(device: Device) -> Module:
 def fast_streams(
     device: Device, count: int, seconds: Callable[[Callable[[], object], Stream], float]
 ) -> Iterator[list[Stream]]:
-    """Give up to so many new streams of a device whose launches are fast; the end of the block closes them.
+    """Give up to so many new streams of a device whose launches are fast; the end of the block closes all.
+
+    They are fewer where of MOST streams fewer are fast.
 
     `seconds(launch, stream)` measures a launch in its stream.
     """
@@ -56,7 +60,7 @@ def fast_streams(
                 times.append(seconds(nothing[1, 1, 0, stream].bind(), stream))
             limit = slowest_of_the_fast(times)
             fast = [stream for stream, time in zip(streams, times, strict=True) if time <= limit]
-            if (count <= len(fast) < len(streams)) or len(streams) >= _MOST:
+            if (count <= len(fast) < len(streams)) or len(streams) >= MOST:
                 break
         given = min(count, len(fast))
         # Taken from all groups alike.
@@ -69,9 +73,10 @@ def slowest_of_the_fast(times: Sequence[float]) -> float:
     The times are split in two so that the least variance is left within the parts (Otsu's method).
     """
     ordered = np.sort(np.asarray(times, np.float64))
+    usual = np.minimum(ordered, _LONGEST * ordered[0])
     splits = range(1, len(ordered))
     if not splits:
         return float(ordered[-1])
-    number = min(splits, key=lambda n: n * ordered[:n].var() + (len(ordered) - n) * ordered[n:].var())
-    fast, slow = ordered[:number], ordered[number:]
-    return float(fast[-1] if slow.mean() > (1 + _APART) * fast.mean() else ordered[-1])
+    number = min(splits, key=lambda n: n * usual[:n].var() + (len(usual) - n) * usual[n:].var())
+    apart = usual[number:].mean() / usual[:number].mean() - 1
+    return float(ordered[number - 1] if apart > _APART else ordered[-1])

@@ -52,7 +52,7 @@ class Measurement:
     where the time is the host's.
     `blocked`: whether the work was queued behind a blocking kernel, so that no launch latency is in it.
     `captured`: whether the calls of a batch were launched as one graph.
-    `streams`: in how many streams was measured; of more than one, each sample is the median in one of them.
+    `streams`: in how many streams was measured, where each sample is the median in one of them; None elsewhere.
     `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
     `rejected`: samples thrown away since the device ran at a dropped clock.
     `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
@@ -68,7 +68,7 @@ class Measurement:
     cache: str = "warm"
     blocked: bool = False
     captured: bool = False
-    streams: int = 1
+    streams: int | None = None
     overhead: float = 0.0
     rejected: int = 0
     clock_mhz: float | None = None
@@ -133,7 +133,7 @@ class Measurement:
             "cache": (self.cache or None) if self.samples else None,
             "blocked": self.blocked if self.samples and self.cache else None,
             "captured": self.captured or None,
-            "streams": self.streams if self.streams > 1 else None,
+            "streams": self.streams,
             "overhead": self.overhead or None,
             "rejected": self.rejected if self.samples else None,
             "clock_mhz": self.clock_mhz,
@@ -154,7 +154,7 @@ class Measurement:
         of = f" of {self.batch} calls" if self.batch > 1 else ""
         of += " in a graph" if self.captured else ""
         how = f"L2 {self.cache}" if self.cache else "the host's time"
-        samples = "streams" if self.streams > 1 else "samples"
+        samples = "samples" if self.streams is None else "streams"
         return f"{', '.join(parts)} ({len(self.samples)} {samples}{of}, {how})"
 
 

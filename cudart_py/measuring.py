@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from . import _driver
 from .blocking import Blocker
-from .clocks import clock_reader
+from .clocks import ClockGuard, clock_reader
 from .device import Device, activated
 from .device_timing import QUEUED_LAUNCHES, DeviceTimer, Work
-from .fast_streams import fast_streams
+from .fast_streams import MOST, fast_streams
 from .measurement import Counters, Measurement
 from .sampling import MeasureOptions, Sample, Samples, collect
 from .stream import Stream, legacy_default
@@ -27,7 +27,7 @@ __all__ = ["has_capability", "measure", "measure_host", "run_once"]
 StreamWork = Callable[[Stream], object]
 
 _DEFAULTS = MeasureOptions()
-# An empty kernel tells the fast streams from the slow ones in a few milliseconds.
+# So much of an empty kernel tells the fast streams from the slow ones.
 _EMPTY_BATCH = 100
 _EMPTY_KERNEL = MeasureOptions(min_samples=3, min_seconds=0, max_seconds=0, warm_up_seconds=0)
 # A batch of calls whose host time is measured: long beside the clock's resolution.
@@ -58,14 +58,14 @@ def measure(
     cache stays warm.
 
     Kernels of a few microseconds seem longer or shorter by the stream and the process. `streams`: measure in so many
-    new streams, 48 or so, which are chosen among more as those whose launches are fast; `fn(stream)` is called with
+    new streams, 48 or so, or in fewer where too few are found whose launches are fast; `fn(stream)` is called with
     each, and a sample is the median of one stream. `graph`: launch a batch as one graph, whose times agree even
-    better and are shorter, since less lies between its kernels. It needs a `stream` that can be captured, thus not
-    the default one, and work that can; otherwise the batch is launched call by call, and the record says so.
+    better and are shorter, since less lies between its kernels. It needs streams that can be captured, thus not the
+    default one, and work that can; otherwise the batch is launched call by call, and the record says so.
 
     The work is queued behind a blocking kernel, so that launch latency is not in the time; work that waits
     for the device itself is measured without. Samples at dropped clocks are thrown away. It ends when
-    `options` says.
+    `options` says; with `streams` its times are shared by all of them, and the rest is for each.
 
     On a driver whose event times are not a device's (no `gpu_timing`), `fn` runs once; the record then has
     no times, and the counters of what ran where the driver has any.
@@ -84,26 +84,23 @@ def measure(
     device = where.device
     with activated(device):
         name, limit = _find_ceiling(ceiling, device)
-        how = _How(flush_l2, batch, graph)
+        how, guard = _How(flush_l2, batch, graph), ClockGuard()
         if streams is None:
-            found, timer = _take(works, where, how, options)
-            used = 1
+            taken = _take(works, where, how, options, guard)
         else:
-            found, timer = _take_in_each(works[0], streams, device, how, options)
-            used = len(found.seconds)
-    cache = "rotated" if len(works) > 1 else "flushed" if timer.flushes else "warm"
+            taken = _take_in_each(works[0], streams, device, how, options, guard)
     return Measurement(
-        found.seconds,
+        taken.samples.seconds,
         bytes=bytes,
         flops=flops,
-        batch=timer.batch,
-        cache=cache,
-        blocked=timer.blocked,
-        captured=timer.captured,
-        streams=used,
-        overhead=timer.overhead,
-        rejected=found.rejected,
-        clock_mhz=found.clock,
+        batch=taken.batch,
+        cache="rotated" if len(works) > 1 else taken.cache,
+        blocked=taken.blocked,
+        captured=taken.captured,
+        streams=None if streams is None else len(taken.samples.seconds),
+        overhead=taken.overhead,
+        rejected=taken.samples.rejected,
+        clock_mhz=taken.samples.clock,
         ceiling=limit,
         ceiling_name=name,
         device=device.name,
@@ -118,8 +115,19 @@ class _How(NamedTuple):
     graph: bool
 
 
-def _take(works: Sequence[Work], stream: Stream, how: _How, options: MeasureOptions) -> tuple[Samples, DeviceTimer]:
-    """Take the samples of one stream; return them and the timer, closed, which knows how they were taken."""
+class _Taken(NamedTuple):
+    """Samples and how they were taken, as a Measurement says it."""
+
+    samples: Samples
+    batch: int
+    cache: str
+    blocked: bool
+    captured: bool
+    overhead: float
+
+
+def _take(works: Sequence[Work], stream: Stream, how: _How, options: MeasureOptions, guard: ClockGuard) -> _Taken:
+    """Take the samples of one stream."""
     timer = DeviceTimer(
         works,
         stream,
@@ -135,37 +143,48 @@ def _take(works: Sequence[Work], stream: Stream, how: _How, options: MeasureOpti
             timer.batch = how.batch
         if how.graph:
             timer.capture_batch()
-        return collect(timer.sample, options), timer
+        samples = collect(timer.sample, options, guard=guard)
+        cache = "flushed" if timer.flushes else "warm"
+        return _Taken(samples, timer.batch, cache, timer.blocked, timer.captured, timer.overhead)
     finally:
         timer.close()
 
 
 def _take_in_each(
-    work: StreamWork, count: int, device: Device, how: _How, options: MeasureOptions
-) -> tuple[Samples, DeviceTimer]:
-    """Take a sample in each of the fast ones among so many streams, and return the last one's timer with them."""
-    taken: list[tuple[Samples, DeviceTimer]] = []
+    work: StreamWork, count: int, device: Device, how: _How, options: MeasureOptions, guard: ClockGuard
+) -> _Taken:
+    """Take a sample in each of the fast ones among many streams; one highest clock holds for all."""
     device.synchronize()  # what the work needs may have been queued in any stream
-    with fast_streams(device, count, _empty_seconds) as streams:
-        # All together take the time that one stream would, and the device is warm after the first.
+    with Stream(non_blocking=True) as one:
+        # What is wrong with the work shows before so many streams are made, and the device is warm then.
+        first = _take((functools.partial(work, one),), one, how, replace(options, min_seconds=0, max_seconds=0), guard)
+
+    def seconds(launch: Work, stream: Stream) -> float:
+        empty = _take((launch,), stream, _How(False, _EMPTY_BATCH, False), _EMPTY_KERNEL, guard)
+        return statistics.median(empty.samples.seconds)
+
+    with fast_streams(device, count, seconds) as streams:
         share = replace(
-            options, min_seconds=options.min_seconds / len(streams), max_seconds=options.max_seconds / len(streams)
+            options,
+            min_seconds=options.min_seconds / len(streams),
+            max_seconds=options.max_seconds / len(streams),
+            warm_up_seconds=0,
         )
-        for stream in streams:
-            taken.append(_take((functools.partial(work, stream),), stream, how, share))
-            share, how = replace(share, warm_up_seconds=0.0), how._replace(batch=taken[0][1].batch)
-    clocks = [found.clock for found, _ in taken if found.clock is not None]
-    samples = Samples(
-        tuple(statistics.median(found.seconds) for found, _ in taken),
-        sum(found.rejected for found, _ in taken),
-        statistics.median(clocks) if clocks else None,
+        how = how._replace(batch=first.batch)
+        taken = [_take((functools.partial(work, stream),), stream, how, share, guard) for stream in streams]
+    clocks = [one.samples.clock for one in taken if one.samples.clock is not None]
+    return _Taken(
+        Samples(
+            tuple(statistics.median(one.samples.seconds) for one in taken),
+            sum(one.samples.rejected for one in taken),
+            statistics.median(clocks) if clocks else None,
+        ),
+        batch=min(one.batch for one in taken),
+        cache=taken[0].cache,
+        blocked=all(one.blocked for one in taken),
+        captured=all(one.captured for one in taken),
+        overhead=statistics.median(one.overhead for one in taken),
     )
-    return samples, taken[-1][1]
-
-
-def _empty_seconds(launch: Work, stream: Stream) -> float:
-    found, _ = _take((launch,), stream, _How(False, _EMPTY_BATCH, False), _EMPTY_KERNEL)
-    return statistics.median(found.seconds)
 
 
 def measure_host(
@@ -328,8 +347,8 @@ def _check_streams(count: Any, stream: Stream | None, works: Sequence[Any]) -> N
         return
     if isinstance(count, bool) or not isinstance(count, int):
         raise TypeError(f"streams is an int or None, not {count!r}")
-    if count < 1:
-        raise ValueError(f"streams is {count}, and at least 1 is needed")
+    if not 2 <= count <= MOST:
+        raise ValueError(f"streams is {count}, outside 2 to {MOST}")
     if stream is not None:
         raise TypeError("give a stream or how many streams to make, not both")
     if len(works) != 1:

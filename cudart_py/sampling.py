@@ -75,14 +75,16 @@ def collect(
     take: Callable[[], Sample],
     options: MeasureOptions,
     *,
+    guard: ClockGuard | None = None,
     now: Callable[[], float] = time.perf_counter,
     pause: Callable[[float], object] = time.sleep,
 ) -> Samples:
     """Take samples until the median is known well enough or the time is up.
 
-    Samples at dropped clocks are thrown away, and the device gets a pause to recover after each.
+    Samples at dropped clocks are thrown away, and the device gets a pause to recover after each. What is dropped is
+    judged by `guard`, which may have seen other samples before.
     """
-    guard = ClockGuard()
+    guard = ClockGuard() if guard is None else guard
     kept: list[float] = []
     clocks: list[float] = []
     rejected, next_look = 0, options.min_samples

@@ -30,11 +30,12 @@ __all__ = ["THRESHOLD", "download", "release_staging", "upload"]
 THRESHOLD = 8 << 20
 
 # Found on an H200's host of 16 processors. Larger pieces suit copies of a GiB as well, but not those of 64 MiB, and to
-# hand smaller ones to the threads takes longer than the copies. There are twice as many slots as threads, so that the
-# device has some to work on as well.
+# hand smaller ones to the threads takes longer than the copies.
 _SLOT_BYTES = 4 << 20
-_SLOTS = 24
 _THREADS = 12
+# A slot is used again only when as many pieces as there are threads lie between, by which the thread and the device are
+# done with it. So there must be more slots than threads; with twice as many the device always has some to work on.
+_SLOTS = 2 * _THREADS
 # With fewer the threads would only take the host's time from each other.
 _LEAST_PROCESSORS = 4
 

@@ -290,14 +290,14 @@ def core_rows(t: Things) -> list[Row]:
         event = device.create_event()
         memory = device.memory_resource
         x, y, z = (memory.allocate(4 * SIZE, stream=stream) for _ in range(3))
-        launch, float32, uint32 = core.launch, np.float32, np.uint32
+        launch, float32, uint32, allocate = core.launch, np.float32, np.uint32, memory.allocate
 
         def with_arrays() -> None:
             # It takes the scalars' types from NumPy's, so that a caller makes them for the call.
             launch(stream, config, kernel, float32(2.0), x, y, z, uint32(SIZE))
 
         def allocating() -> None:
-            memory.allocate(MIB, stream=stream).close(stream)
+            allocate(MIB, stream=stream).close(stream)
 
         rows = [
             Row("launch", "cuda.core, Buffers", repeat(with_arrays)),

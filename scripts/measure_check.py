@@ -156,7 +156,8 @@ def judged(label: str) -> bool:
 def check_processes(processes: list[dict[str, Any]]) -> Iterator[Line]:
     """Compare the medians of several processes, and within the first one the same at its beginning and its end.
 
-    Of a short kernel the graph is judged as well as the batch in many streams; one stream is shown.
+    Of a short kernel the graph is judged as well as the batch in many streams; one stream is shown. In one process the
+    graph is only shown: what was measured before it may change its time, as docs/measuring.md says.
     """
     for label in processes[0]:
         if not label.endswith(", again"):
@@ -256,7 +257,7 @@ def report(found: dict[str, Any]) -> str:
         rows = [
             (
                 name, f"{1e6 * one['median']:,.3f} us", f"{100 * one['spread']:.2f} %",
-                f"{one['samples']}{' streams' if one['streams'] > 1 else ''} of {one['batch']}"
+                f"{one['samples']}{' streams' if one['streams'] else ''} of {one['batch']}"
                 f"{' in a graph' if one['captured'] else ''}"
                 f"{'' if one['blocked'] else ', NOT BLOCKED'}",
                 one["cache"], f"{one['clock']:.0f}" if one["clock"] else "?", f"{1e6 * one['overhead']:.2f} us",

@@ -19,12 +19,6 @@ QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_
 
 
 @pytest.fixture
-def times(monkeypatch):
-    """Take the driver's event times for a device's, so that the whole of it runs on any driver."""
-    monkeypatch.setattr(measuring, "has_capability", lambda name: name == "gpu_timing")
-
-
-@pytest.fixture
 def no_times(monkeypatch):
     monkeypatch.setattr(measuring, "has_capability", lambda name: False)
 
@@ -42,7 +36,7 @@ def calls():
     return Calls()
 
 
-def test_a_measurement_has_times_and_rates(device, times, calls):
+def test_a_measurement_has_times_and_rates(device, event_times, calls):
     array = cuda.zeros(1000, np.float32)
 
     def work():
@@ -55,23 +49,23 @@ def test_a_measurement_has_times_and_rates(device, times, calls):
     assert (found.batch, found.cache, found.blocked, found.device) == (1, "flushed", False, device.name)
 
 
-def test_a_batch_is_warm(device, times, calls):
+def test_a_batch_is_warm(device, event_times, calls):
     found = measure(calls, batch=5, options=QUICK)
     assert (found.batch, found.cache) == (5, "warm")
     assert calls.count == 1 + 3 * 5
 
 
-def test_several_functions_are_rotated(device, times):
+def test_several_functions_are_rotated(device, event_times):
     assert measure([Calls(), Calls()], batch=1, options=QUICK).cache == "rotated"
 
 
-def test_the_work_is_timed_on_its_own_stream(device, times):
+def test_the_work_is_timed_on_its_own_stream(device, event_times):
     with cuda.Stream(non_blocking=True) as stream:
         array = cuda.zeros(1000, stream=stream)
         assert measure(lambda: cuda.memset(array, 0, stream=stream), stream=stream, options=QUICK).timed
 
 
-def test_a_ceiling_may_be_a_number(device, times, calls, monkeypatch):
+def test_a_ceiling_may_be_a_number(device, event_times, calls, monkeypatch):
     found = measure(calls, bytes=10, ceiling=1e12, batch=1, options=QUICK)
     assert (found.ceiling, found.ceiling_name) == (1e12, None)
 
@@ -116,14 +110,14 @@ def test_what_the_code_raises_comes_through(device):
         measure(fail)
 
 
-def test_host_cost_is_the_mean_of_a_batch_on_a_drained_stream(device, times, calls):
+def test_host_cost_is_the_mean_of_a_batch_on_a_drained_stream(device, event_times, calls):
     found = measure_host(calls, batch=10, options=QUICK)
     assert found.batch == 10
     assert calls.count == 1 + 3 * 10
     assert found.median > 0
 
 
-def test_a_host_batch_is_chosen_by_what_a_call_costs(device, times, calls):
+def test_a_host_batch_is_chosen_by_what_a_call_costs(device, event_times, calls):
     assert 1 <= measure_host(calls, options=QUICK).batch <= 250
 
 

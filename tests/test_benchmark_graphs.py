@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py import measuring
 from cudart_py.batch_graph import capture_calls
 from cudart_py.benchmark import Measurement, MeasureOptions, measure
 from cudart_py.device_timing import DeviceTimer
 
 QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
-
-
-@pytest.fixture
-def times(monkeypatch):
-    """Take the driver's event times for a device's, so that the whole of it runs on any driver."""
-    monkeypatch.setattr(measuring, "has_capability", lambda name: name == "gpu_timing")
 
 
 @pytest.fixture
@@ -60,30 +53,30 @@ def test_calls_are_captured_in_turn(stream):
     assert [int(work.number.to_host(stream=stream)[0]) for work in works] == [2, 1]
 
 
-def test_a_batch_is_captured_once_and_launched_for_each_sample(device, times, stream, adding):
+def test_a_batch_is_captured_once_and_launched_for_each_sample(device, event_times, stream, adding):
     found = measure(adding, stream=stream, batch=5, graph=True, options=QUICK)
     assert (found.captured, found.batch, found.cache) == (True, 5, "warm")
     assert adding.calls == 1 + 5
     assert adding.number.to_host(stream=stream) == 1 + 3 * 5
 
 
-def test_a_batch_is_launched_call_by_call_unless_a_graph_is_asked_for(device, times, stream, adding):
+def test_a_batch_is_launched_call_by_call_unless_a_graph_is_asked_for(device, event_times, stream, adding):
     assert not measure(adding, stream=stream, batch=5, options=QUICK).captured
     assert adding.calls == 1 + 3 * 5
 
 
-def test_a_single_call_is_no_batch(device, times, stream, adding):
+def test_a_single_call_is_no_batch(device, event_times, stream, adding):
     assert not measure(adding, stream=stream, batch=1, graph=True, options=QUICK).captured
 
 
-def test_the_default_stream_cannot_be_captured(device, times):
+def test_the_default_stream_cannot_be_captured(device, event_times):
     adding = Adding(None)
     found = measure(adding, batch=5, graph=True, options=QUICK)
     assert not found.captured
     assert adding.number.to_host() == 1 + 3 * 5
 
 
-def test_work_that_synchronises_is_launched_call_by_call(device, times, stream, adding):
+def test_work_that_synchronises_is_launched_call_by_call(device, event_times, stream, adding):
     def work():
         adding()
         stream.synchronize()

@@ -83,6 +83,20 @@ def test_work(gpu_benchmark):
 """
 
 
+STREAMS = """
+streams = []
+
+def test_work(gpu_benchmark):
+    found = gpu_benchmark(streams.append, streams=48)
+    assert len(streams) == 1 and not found.timed
+"""
+
+
+def test_work_for_many_streams_runs_once_where_it_is_not_timed(run, pytester, device, no_times):
+    run(STREAMS, "--benchmark-disable").assert_outcomes(passed=1)
+    run(STREAMS).assert_outcomes(passed=1)
+
+
 def saved(pytester):
     return json.loads((pytester.path / "out.json").read_text())
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ def small(monkeypatch):
     monkeypatch.setattr(staging, "_SLOT_BYTES", 1000)
     monkeypatch.setattr(staging, "_SLOTS", 4)
     monkeypatch.setattr(staging, "_THREADS", 3)
+    monkeypatch.setattr(staging, "_processors", lambda: 3)
     monkeypatch.setattr(staging, "_LEAST_PROCESSORS", 1)
     yield
     cuda.release_staging()
@@ -147,6 +151,57 @@ def test_an_error_half_way_is_raised_and_the_next_copy_works(device, small, monk
             cuda.to_device(host).to_host()
     np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
     np.testing.assert_array_equal(array.to_host(), host)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Let the host's copies take so long that whoever does not wait for them is seen; give those in work."""
+    memmove, running = ctypes.memmove, []
+
+    def move(*arguments):
+        running.append(arguments)
+        time.sleep(0.01)
+        memmove(*arguments)
+        running.remove(arguments)
+
+    monkeypatch.setattr(ctypes, "memmove", move)
+    return running
+
+
+@pytest.mark.parametrize("call", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuEventRecord"])
+@pytest.mark.parametrize("at", [0, 1, 5, 8])
+def test_after_an_error_no_thread_touches_the_callers_memory(device, small, slow, monkeypatch, call, at):
+    host, out, array = np.arange(9000, dtype=np.uint8), np.zeros(9000, np.uint8), cuda.zeros(9000, np.uint8)
+    copies = {
+        "cuMemcpyHtoDAsync": [(array, host)],
+        "cuMemcpyDtoHAsync": [(out, array)],
+        "cuEventRecord": [(array, host), (out, array)],
+    }
+    for destination, source in copies[call]:
+        original, count = getattr(api, call), itertools.count()
+
+        def failing(*arguments, original=original, count=count):
+            if next(count) == at:
+                raise errors.CudaError("planted")
+            return original(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setitem(vars(api), call, failing)
+            with pytest.raises(errors.CudaError, match="planted"):
+                cuda.memcpy(destination, source)
+        assert not slow
+
+
+# Fewer and more pieces than there are threads (3) and slots (4).
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 30])
+def test_slots_are_used_again_only_when_they_are_done_with(device, rng, small, slow, monkeypatch, count):
+    monkeypatch.setattr(staging, "THRESHOLD", 1)
+    host = rng.integers(0, 256, 1000 * count, np.uint8)
+    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
+
+
+def test_there_are_more_slots_than_threads():
+    assert staging._SLOTS > staging._THREADS
 
 
 def test_without_page_locked_memory_the_driver_copies(device, small, monkeypatch, pieces):
