@@ -33,9 +33,10 @@ THRESHOLD = 8 << 20
 # hand smaller ones to the threads takes longer than the copies.
 _SLOT_BYTES = 4 << 20
 _THREADS = 12
-# A slot is used again only when as many pieces as there are threads lie between, by which the thread and the device are
-# done with it. So there must be more slots than threads; with twice as many the device always has some to work on.
-_SLOTS = 2 * _THREADS
+# So many pieces are with the threads at a time, some waiting, and the other slots are the device's. A slot is used
+# again when its piece has been with both, which is so only if there are more slots than that.
+_PENDING = 16
+_SLOTS = 24
 # With fewer the threads would only take the host's time from each other.
 _LEAST_PROCESSORS = 4
 
@@ -71,9 +72,9 @@ class _Ring:
         self.slots = [_Slot(start + i * _SLOT_BYTES) for i in range(_SLOTS)]
         from concurrent.futures import ThreadPoolExecutor  # it brings logging along, so that it is left until here
 
-        # How many pieces are copied on the host at a time.
-        self.width = min(_THREADS, _processors())
-        self._threads = ThreadPoolExecutor(self.width, f"cudart_py staging for device {device.ordinal}")
+        self._threads = ThreadPoolExecutor(
+            min(_THREADS, _processors()), f"cudart_py staging for device {device.ordinal}"
+        )
 
     def fill(self, slot: _Slot, source: int, nbytes: int) -> Future[Any]:
         """Let a thread copy into a slot, as soon as the device has read what is in it."""
@@ -198,10 +199,10 @@ def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int
     try:
         for number, (offset, size) in enumerate(chunks):
             # While the threads fill some slots the device reads the others.
-            if number >= ring.width:
-                queue(number - ring.width)
+            if number >= _PENDING:
+                queue(number - _PENDING)
             moves.append(ring.fill(ring.slots[number % _SLOTS], source + offset, size))
-        for number in range(max(0, len(chunks) - ring.width), len(chunks)):
+        for number in range(max(0, len(chunks) - _PENDING), len(chunks)):
             queue(number)
     finally:
         # After an error too no thread may go on reading the caller's memory.
@@ -226,7 +227,7 @@ def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: i
             # Here and not in the threads, since those that wait would take the processors from those that copy.
             slot.event.synchronize()
             moves.append(ring.empty(slot, destination + offset, size))
-            emptied = number - ring.width
+            emptied = number - _PENDING
             if emptied >= 0:
                 moves[emptied].result()
                 if emptied + _SLOTS < len(chunks):
