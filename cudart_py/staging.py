@@ -33,9 +33,11 @@ THRESHOLD = 8 << 20
 # hand smaller ones to the threads takes longer than the copies.
 _SLOT_BYTES = 4 << 20
 _THREADS = 12
-# So many pieces are with the threads at a time, some waiting, and the other slots are the device's. A slot is used
-# again when its piece has been with both, which is so only if there are more slots than that.
-_PENDING = 16
+# So many pieces are with the threads at a time, some waiting: of an upload, whose slots they fill, and of a download,
+# whose slots they empty. The other slots are the device's. A slot is used again when its piece has been with both,
+# which is so only if there are more slots than that.
+_FILLING = 20
+_EMPTYING = 16
 _SLOTS = 24
 # With fewer the threads would only take the host's time from each other.
 _LEAST_PROCESSORS = 4
@@ -199,10 +201,10 @@ def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int
     try:
         for number, (offset, size) in enumerate(chunks):
             # While the threads fill some slots the device reads the others.
-            if number >= _PENDING:
-                queue(number - _PENDING)
+            if number >= _FILLING:
+                queue(number - _FILLING)
             moves.append(ring.fill(ring.slots[number % _SLOTS], source + offset, size))
-        for number in range(max(0, len(chunks) - _PENDING), len(chunks)):
+        for number in range(max(0, len(chunks) - _FILLING), len(chunks)):
             queue(number)
     finally:
         # After an error too no thread may go on reading the caller's memory.
@@ -227,7 +229,7 @@ def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: i
             # Here and not in the threads, since those that wait would take the processors from those that copy.
             slot.event.synchronize()
             moves.append(ring.empty(slot, destination + offset, size))
-            emptied = number - _PENDING
+            emptied = number - _EMPTYING
             if emptied >= 0:
                 moves[emptied].result()
                 if emptied + _SLOTS < len(chunks):

@@ -22,7 +22,8 @@ def small(monkeypatch):
     monkeypatch.setattr(staging, "THRESHOLD", 8 << 10)
     monkeypatch.setattr(staging, "_SLOT_BYTES", 1000)
     monkeypatch.setattr(staging, "_SLOTS", 4)
-    monkeypatch.setattr(staging, "_PENDING", 3)
+    monkeypatch.setattr(staging, "_FILLING", 3)
+    monkeypatch.setattr(staging, "_EMPTYING", 2)
     monkeypatch.setattr(staging, "_THREADS", 2)
     monkeypatch.setattr(staging, "_processors", lambda: 3)
     monkeypatch.setattr(staging, "_LEAST_PROCESSORS", 1)
@@ -193,7 +194,7 @@ def test_after_an_error_no_thread_touches_the_callers_memory(device, small, slow
         assert not slow
 
 
-# Fewer and more pieces than there are threads (2), than are with them (3), and slots (4).
+# Fewer and more pieces than there are threads (2), than are with them (3, 2), and slots (4).
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 30])
 def test_slots_are_used_again_only_when_they_are_done_with(device, rng, small, slow, monkeypatch, count):
     monkeypatch.setattr(staging, "THRESHOLD", 1)
@@ -202,7 +203,8 @@ def test_slots_are_used_again_only_when_they_are_done_with(device, rng, small, s
 
 
 def test_some_slots_are_the_devices():
-    assert staging._THREADS <= staging._PENDING < staging._SLOTS
+    assert min(staging._FILLING, staging._EMPTYING) >= staging._THREADS
+    assert max(staging._FILLING, staging._EMPTYING) < staging._SLOTS
 
 
 def test_without_page_locked_memory_the_driver_copies(device, small, monkeypatch, pieces):
