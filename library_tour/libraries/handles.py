@@ -202,10 +202,12 @@ def thread_cache(name: str) -> dict[Any, Any]:
 def library_handle(name: str, stream: cuda.Stream, device: cuda.Device) -> LibraryHandle:
     """Return the calling thread's handle ("cublas", "cublasLt", "cusparse", "cusolverDn"), bound to a stream.
 
-    The device is the stream's, and must be current where the handle is used.
+    The device is the stream's, and must be current where the handle is used. Raises CaptureError where the thread has
+    none yet and the stream is captured: to make one would spoil the capture.
     """
     handle = _thread.handles.get((name, device.ordinal))
     if handle is None:
+        _refuse_first_use(stream.handle, name)
         handle = _thread.handles[name, device.ordinal] = LibraryHandle(name, device)
     if handle.bound != stream._value:
         handle.bind(stream)

@@ -8,6 +8,7 @@ import pytest
 import cudart_py as cuda
 from library_tour.libraries.blas import gemm
 from library_tour.libraries.dtypes import bfloat16, from_bfloat16, to_bfloat16
+from library_tour.libraries.handles import release
 
 DTYPES = (np.float16, np.float32, np.float64, np.complex64, np.complex128)
 
@@ -212,8 +213,20 @@ def test_a_failure_of_the_library_is_an_error_of_cudart_py(software):
     assert error.value.status == 15
 
 
-def test_a_first_call_within_a_capture_is_refused_with_the_remedy(libraries):
+@pytest.mark.parametrize("has_handle", [False, True])
+def test_a_first_call_within_a_capture_is_refused_with_the_remedy(libraries, has_handle):
     a, out = cuda.zeros((4, 4)), cuda.zeros((4, 4))
+    release()
+    if has_handle:
+        gemm(a, a, out)
     stream = cuda.Stream()
     with pytest.raises(cuda.CaptureError, match="call it once in this stream before the capture"), stream.capture():
+        gemm(a, a, out, stream=stream)
+
+
+def test_no_handle_is_made_within_a_capture(software, monkeypatch):
+    a, out = cuda.zeros((4, 4)), cuda.zeros((4, 4))
+    release()
+    monkeypatch.setattr(software.cublas, "create", None)
+    with pytest.raises(cuda.CaptureError, match="cublas needs memory"), cuda.Stream() as stream, stream.capture():
         gemm(a, a, out, stream=stream)
