@@ -85,7 +85,7 @@ def _fill(
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     operation = Fill(address, number(value) & ((1 << 8 * element) - 1), element, columns, height, pitch)
     allocation = memory.find(address, operation.extent)
-    if allocation is None:
+    if allocation is None or not stream.context.reaches(allocation):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     # The host waits only for a fill of memory that it can see.
     if waits and allocation.on_host:

@@ -279,3 +279,16 @@ def test_fills_outside_are_an_invalid_value(context: Any) -> None:
     assert driver.cuMemsetD2D8(device, 10, 0, 10, 11) == INVALID
     assert driver.cuMemsetD2D8(device, 5, 0, 6, 2) == INVALID
     ok(driver.cuMemsetD8(device, 0, 0))
+
+
+def test_a_fill_reaches_no_other_devices_memory(two_devices: list[Any]) -> None:
+    array, stream = upload(np.arange(100, dtype=np.uint8)), ok(driver.cuStreamCreate(1))
+    ok(driver.cuCtxSetCurrent(two_devices[1]))
+    for default in (0, 1, 2):
+        assert driver.cuMemsetD8Async(array, 7, 100, default) == INVALID
+    assert driver.cuMemsetD8(array, 7, 100) == INVALID
+    # A stream of the memory's own device is good whatever is current.
+    ok(driver.cuMemsetD8Async(array, 9, 50, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    ok(driver.cuCtxSetCurrent(two_devices[0]))
+    assert (download(array, 100) == [*[9] * 50, *range(50, 100)]).all()
