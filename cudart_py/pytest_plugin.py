@@ -193,10 +193,34 @@ def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
     """Add what was counted and not timed: pytest-benchmark's own list has only what has times."""
-    results = config.stash.get(_results, [])
-    counted = [{"name": name, **found.as_dict()} for name, found in results if found.counters and not found.timed]
+    counted = _counted(config)
     if counted:
         output_json["counted"] = counted
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Write the JSON of a run in which nothing was timed: pytest-benchmark, which comes next, would write none."""
+    config = session.config
+    benchmarks: Any = getattr(config, "_benchmarksession", None)
+    if benchmarks is not None and benchmarks.json and not benchmarks.benchmarks and _counted(config):
+        hook = config.hook
+        output_json = hook.pytest_benchmark_generate_json(
+            config=config,
+            benchmarks=[],
+            include_data=True,
+            machine_info=benchmarks.get_machine_info(),
+            commit_info=hook.pytest_benchmark_generate_commit_info(config=config),
+        )
+        hook.pytest_benchmark_update_json(config=config, benchmarks=[], output_json=output_json)
+        benchmarks.save_json(output_json)
+        benchmarks.json = None
+    return (yield)
+
+
+def _counted(config: pytest.Config) -> list[dict[str, Any]]:
+    results = config.stash.get(_results, [])
+    return [{"name": name, **found.as_dict()} for name, found in results if found.counters and not found.timed]
 
 
 def gpu_info() -> dict[str, Any]:

@@ -213,6 +213,15 @@ def test_counters_are_in_the_json_beside_what_was_timed(run, pytester, monkeypat
     assert (found["counters"][0]["kernel"], found["counters"][0]["other"]) == ("saxpy", 3)
 
 
+def test_counters_alone_are_in_the_json_too(run, pytester, monkeypatch):
+    monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or counted(1))
+    # pytest-benchmark warns where it saves nothing.
+    run(TEST, "--benchmark-json=out.json", "-W", "error").assert_outcomes(passed=1)
+    found = saved(pytester)
+    assert [one["name"] for one in found["counted"]] == ["test_work"]
+    assert (found["benchmarks"], "cpu" in found["machine_info"], "id" in found["commit_info"]) == ([], True, True)
+
+
 def test_the_table_says_when_launch_latency_is_in_a_time(run, monkeypatch):
     found = Measurement(SAMPLES, cache="warm", blocked=False)
     monkeypatch.setattr(measuring, "measure", lambda fn, **_: fn() or found)
