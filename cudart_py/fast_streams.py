@@ -45,9 +45,7 @@ def fast_streams(
 ) -> Iterator[list[Stream]]:
     """Give up to so many new streams of a device whose launches are fast; the end of the block closes all.
 
-    They are fewer where of MOST streams fewer are fast.
-
-    `seconds(launch, stream)` measures a launch in its stream.
+    They are fewer where of MOST streams fewer are fast. `seconds(launch, stream)` measures a launch in its stream.
     """
     with activated(device), contextlib.ExitStack() as stack:
         nothing = _module(device)["nothing"]

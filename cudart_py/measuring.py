@@ -333,22 +333,23 @@ def _check_ceiling(value: Any) -> None:
         raise ValueError("ceiling is 0; give bytes or operations a second")
 
 
-def _check_batch(value: Any) -> None:
+def _check_count(name: str, value: Any, least: int, most: int, why: str) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"batch is an int or None, not {value!r}")
-    if not 1 <= value <= QUEUED_LAUNCHES:
-        raise ValueError(f"batch is {value}, outside 1 to {QUEUED_LAUNCHES}, what a queue holds")
+        raise TypeError(f"{name} is an int or None, not {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}, outside {least} to {most}, {why}")
+
+
+def _check_batch(value: Any) -> None:
+    _check_count("batch", value, 1, QUEUED_LAUNCHES, "what a queue holds")
 
 
 def _check_streams(count: Any, stream: Stream | None, works: Sequence[Any]) -> None:
+    _check_count("streams", count, 2, MOST, "among how many the fast ones are found")
     if count is None:
         return
-    if isinstance(count, bool) or not isinstance(count, int):
-        raise TypeError(f"streams is an int or None, not {count!r}")
-    if not 2 <= count <= MOST:
-        raise ValueError(f"streams is {count}, outside 2 to {MOST}")
     if stream is not None:
         raise TypeError("give a stream or how many streams to make, not both")
     if len(works) != 1:

@@ -3,9 +3,9 @@
     python scripts/copy_bars.py [--mib 1024] [--rounds 9] [--json OUT]
 
 Pinned copies are compared with CuPy's of the same size, pageable ones with the driver's own (cuMemcpyHtoD and
-cuMemcpyDtoH).
-Both take turns, each is waited for, and the fastest round counts, since what else runs on a machine only adds to it.
-What is copied is checked. The exit status is 1 when a bar is missed, 2 when none is but something was left out.
+cuMemcpyDtoH). Both take turns, each is waited for, and the fastest round counts, since what else runs on a machine only
+adds to it. What is copied is checked. The exit status is 1 when a bar is missed, 2 when none is but something was left
+out.
 """
 
 from __future__ import annotations

@@ -229,8 +229,11 @@ def test_a_graph_in_each_stream(device, event_times, all_fast):
 
 
 def test_work_that_takes_no_stream_is_refused_before_many_are_made(device, event_times, monkeypatch):
-    monkeypatch.setattr(measuring, "fast_streams", None)
-    with pytest.raises(TypeError):
+    def too_late(device, count, seconds):
+        raise AssertionError("streams were made")
+
+    monkeypatch.setattr(measuring, "fast_streams", too_late)
+    with pytest.raises(TypeError, match="0 positional arguments but 1 was given"):
         measure(lambda: None, streams=2, options=QUICK)
 
 
