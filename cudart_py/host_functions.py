@@ -127,5 +127,5 @@ def _add_node(stream: Stream, key: int) -> None:
 def _wait_at_exit() -> None:
     # A thread of the driver's that enters Python when it is going down would hang.
     for device in {waiting.device for waiting in (*_once.values(), *_repeated.values())}:
-        with contextlib.suppress(errors.CudaError), activated(device):
+        with contextlib.suppress(errors.CudaError), activated(device):  # a lost context has nothing to wait for
             api.cuCtxSynchronize()

@@ -243,9 +243,9 @@ def environment(ncu: str | None) -> str:
     info = gpu_info()
     parts = [*info.get("devices", ["no GPU"])[:1], f"driver {info.get('driver')}, CUDA {info.get('cuda_driver')}"]
     if ncu is not None:
-        with contextlib.suppress(ChildError):
+        with contextlib.suppress(ChildError):  # that it does not run is said where it is compared
             parts.append("Nsight Compute " + run([ncu, "--version"]).strip().splitlines()[-1].removeprefix("Version "))
-    with contextlib.suppress(PackageNotFoundError):
+    with contextlib.suppress(PackageNotFoundError):  # as is what is not installed
         parts.append(f"cuda-bench {version('cuda-bench')}")
     return ", ".join([*parts, time.strftime("%Y-%m-%d", time.gmtime())])
 

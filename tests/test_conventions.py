@@ -88,12 +88,16 @@ def test_a_reason_stands_beside_every_ignore():
     silencers = r"noqa|type: ignore|pragma: no cover|fmt: (?:skip|off)"
     pattern = re.compile(rf"#\s*(?:{silencers})(?::\s*[\w, -]+|\[[\w, -]+\])?(?P<rest>.*)")
     for path in FILES:
+        above = ""
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = pattern.search(line)
             if match:
                 assert "#" in match["rest"], f"{name_of(path)}:{number}: {line.strip()}"
             if re.search(r"(?:simplefilter|filterwarnings)\(.ignore", line):
                 assert "#" in line, f"{name_of(path)}:{number}: {line.strip()}"
+            if re.search(r"with .*\bsuppress\(", line):
+                assert "#" in above + line, f"{name_of(path)}:{number}: {line.strip()}"
+            above = line
 
 
 def test_a_reason_stands_in_every_skip():
