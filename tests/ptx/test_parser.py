@@ -48,6 +48,23 @@ def test_masked_bytes_of_an_address_are_one_relocation() -> None:
     assert module.variables["y"].relocations == ((8, "x", 4),)
 
 
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        (".global .u8 y[2] = {1, 2, 3}", "y has 2 bytes, and is initialised with 3"),
+        (".global .u32 y = {1, 2}", "y has 4 bytes, and is initialised with 8"),
+        (".const .v2 .f32 y = {0f3F800000, 0f3F800000, 0f3F800000}", "y has 8 bytes"),
+        (".global .u64 y[1] = {x, x}", "y has 8 bytes, and is initialised with 16"),
+        (".global .u32 y[2] = {1, x}", "address of 8 bytes in elements of .u32"),
+        (".global .u8 y[2] = {0xff(x), 0xff00(x)}", "isn't followed by the other bytes"),
+        (f".global .u8 y[12] = {{{', '.join(f'{0xFF << 8 * (i % 8):#x}(x)' for i in range(16))}}}", "y has 12 bytes"),
+    ],
+)
+def test_what_does_not_fit_into_its_variable_is_refused(declaration: str, message: str) -> None:
+    with pytest.raises(PtxError, match=message):
+        Module(f"{HEAD}.global .u32 x;\n{declaration};\n")
+
+
 def test_functions_have_addresses() -> None:
     module = Module(ptx_of("__device__ __noinline__ int f(int x) { return x; } __device__ int (*p)(int) = f;"
                            'extern "C" __global__ void k(int* o) { o[0] = p(1); }'))  # fmt: skip  # grouped by meaning

@@ -29,7 +29,8 @@ _DECLARATION = re.compile(
     (?:\s*=\s*(?P<value>.*))?$""",
     re.VERBOSE | re.DOTALL,
 )
-_MASKED = re.compile(r"(0[xX][fF]{2}0*)\s*\((.*)\)$", re.DOTALL)
+_MASKED = re.compile(r"(0[xX][fF]{2}0*)\s*\(\s*(.*?)\s*\)$", re.DOTALL)
+_ADDRESS_BYTES = 8
 _ADDRESS = re.compile(r"(?:generic\s*\(\s*([\w$]+)\s*\)|([\w$]+))\s*(?:([+-])\s*(\w+))?$")
 
 
@@ -48,6 +49,8 @@ def declared_variable(text: str, external: bool = False) -> Variable:
         count = math.prod(int(extent, 0) for extent in extents)
     size = element * count
     initial, relocations = _initial(elements, match["type"]) if elements else (b"", ())
+    if len(initial) > size:
+        raise PtxError(f"variable {match['name']} has {size} bytes, and is initialised with {len(initial)}")
     if initial:
         initial = initial.ljust(size, b"\0")
     return Variable(
@@ -64,19 +67,34 @@ def _initial(elements: list[str], element_type: str) -> tuple[bytes, tuple[tuple
     size = TYPE_SIZES[element_type]
     data = bytearray()
     relocations: list[tuple[int, str, int]] = []
-    for item in elements:
+    place = 0
+    while place < len(elements):
+        item = elements[place]
         masked = _MASKED.match(item)
-        if masked:
-            # An address stored byte by byte: only its lowest byte starts a relocation.
-            if masked[1].lower() == "0xff":
-                relocations.append(_relocation(len(data), masked[2].strip()))
-            data += bytes(size)
-        elif item[0].isdigit() or item[0] in "+-":
+        if masked is None and (item[0].isdigit() or item[0] in "+-"):
             data += _number(item, element_type)
-        else:
-            relocations.append(_relocation(len(data), item))
-            data += bytes(size)
+            place += 1
+            continue
+        # An address is one element of its size, or eight bytes that mask it one after the other.
+        count = 1
+        if masked is not None:
+            item, count = masked[2], _ADDRESS_BYTES
+            if [_masked_byte(other) for other in elements[place : place + count]] != [
+                (0xFF << 8 * byte, item) for byte in range(count)
+            ]:
+                raise PtxError(f"initial value {elements[place]!r} isn't followed by the other bytes of the address")
+        if count * size != _ADDRESS_BYTES:
+            raise PtxError(f"initial value {item!r} is an address of 8 bytes in elements of .{element_type}")
+        relocations.append(_relocation(len(data), item))
+        data += bytes(_ADDRESS_BYTES)
+        place += count
     return bytes(data), tuple(relocations)
+
+
+def _masked_byte(item: str) -> tuple[int, str] | None:
+    """Return the mask and the address of an item such as ``0xff00(table+4)``, None for others."""
+    match = _MASKED.match(item)
+    return (int(match[1], 0), match[2]) if match else None
 
 
 def _relocation(offset: int, text: str) -> tuple[int, str, int]:
