@@ -261,9 +261,13 @@ class Chunk:
 
     def _switch(self, group: Group, block: Block, index: Any, alone: bool) -> Group | None:
         targets = block.terminator.targets
-        if index.__class__ is not ndarray:
-            return self._go(group, block.index, targets[int(index)], alone)
         values = np.unique(index)
+        if values[-1] >= len(targets):
+            instruction = block.terminator.instruction
+            assert instruction is not None
+            lane = int(np.argmax(index))
+            what = f"branch to index {int(values[-1])} of {len(targets)} targets"
+            raise Fault("CUDA_ERROR_LAUNCH_FAILED", self.launched.located(what, instruction, group, lane))
         if len(values) == 1:
             return self._go(group, block.index, targets[int(values[0])], alone)
         # Several indices may share a target.
