@@ -32,18 +32,24 @@ class Module(Handle):
 
     A kernel is found by its C++ name, by the name expression that `compile(names=...)` was given, or by
     its name in the image. Unloaded when it is closed or the last of its kernels is gone.
+
+    `image` is a cubin, PTX or a fatbin as bytes; `compiled` is what the toolkit knows of its source.
     """
 
     __slots__ = ("_compiled", "_device", "_entries", "_kernels", "_symbols")
 
-    def __init__(self, image: bytes, compiled: CompiledImage | None = None) -> None:
+    def __init__(self, image: bytes | bytearray | memoryview, compiled: CompiledImage | None = None) -> None:
+        # The finalizer of a module that was refused finds nothing to unload.
         self._value = None
+        data = _image_bytes(image)
+        if compiled is not None and not isinstance(compiled, CompiledImage):
+            raise TypeError(f"compiled is a CompiledImage or None, not {type(compiled).__name__}")
         self._owned = True
         self._device = current_device()
         self._compiled = compiled
         self._kernels: dict[str, Kernel] = {}
         self._symbols: weakref.WeakSet[Allocation | DeviceArray] = weakref.WeakSet()
-        self._value = int(api.cuModuleLoadData(image))
+        self._value = int(api.cuModuleLoadData(data))
         try:
             self._entries = frozenset(self._entry_names())
         except BaseException:
@@ -168,6 +174,17 @@ class Module(Handle):
         return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"
 
 
+def _image_bytes(image: Any) -> bytes:
+    """Return an image as bytes that end with a NUL: PTX is text, and the driver reads it up to there."""
+    if not isinstance(image, bytes | bytearray | memoryview):
+        # A str may be meant as PTX or as a path, and an integer would be taken for an address.
+        raise TypeError(f"image is bytes or a Path, not {type(image).__name__}")
+    data = bytes(image)
+    if not data:
+        raise ValueError("image is empty")
+    return data if data.endswith(b"\0") else data + b"\0"
+
+
 def _foreign_signature(entry: str, handle: int) -> Signature:
     """Ask the driver for the sizes of an image's parameters; it does not know their types."""
     parameters: list[Parameter] = []
@@ -221,8 +238,7 @@ def _load_compiled(compiled: CompiledImage) -> Module:
         raise errors.NotSupportedError(
             "this driver runs PTX, and linked machine code has none: link images compiled with options=['-dlto'] only"
         )
-    # The driver reads PTX up to a NUL.
-    return Module(compiled.ptx + b"\0", compiled)
+    return Module(compiled.ptx, compiled)
 
 
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
@@ -237,19 +253,11 @@ def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[st
     return _load_compiled(link_images(images, arch=current_device().compute_capability, options=options))
 
 
-def load(image: bytes | Path) -> Module:
+def load(image: bytes | bytearray | memoryview | Path) -> Module:
     """Load a cubin, PTX or fatbin on the current device (cuModuleLoadData).
 
     `image` is the image itself or the path of a file. Its kernels' parameter types are unknown:
     launches take typed scalars (NumPy's, ctypes'), arrays and `Pointer`, and check sizes only.
+    Raises TypeError and ValueError for what is no image, ImageError for one that the driver can't load.
     """
-    if isinstance(image, Path):
-        data = image.read_bytes()
-    elif isinstance(image, bytes | bytearray | memoryview):
-        data = bytes(image)
-    else:
-        raise TypeError(f"image is bytes or a Path, not {type(image).__name__}")
-    if not data:
-        raise ValueError("image is empty")
-    # PTX is text, and the driver reads it up to a NUL.
-    return Module(data if data.endswith(b"\0") else data + b"\0")
+    return Module(image.read_bytes() if isinstance(image, Path) else image)

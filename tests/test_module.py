@@ -56,8 +56,16 @@ def test_rubbish_is_no_image(device):
         cuda.load(b"rubbish")
     with pytest.raises(ValueError, match="empty"):
         cuda.load(b"")
-    with pytest.raises(TypeError, match="bytes or a Path"):
-        cuda.load("saxpy.ptx")
+
+
+@pytest.mark.parametrize("image", [5, "saxpy.ptx", None, 1.5, [b"ptx"]])
+def test_an_image_is_bytes_or_a_path(device, image):
+    """An integer is not taken for an address, and a str not for a path."""
+    for load in (cuda.load, cuda.Module):
+        with pytest.raises(TypeError, match=rf"image is bytes or a Path, not {type(image).__name__}"):
+            load(image)
+    with pytest.raises(TypeError, match="compiled is a CompiledImage or None, not int"):
+        cuda.Module(b"rubbish", 5)
 
 
 VARIABLES = """

@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 _LARGEST_TEXT = 1 << 30
+# The first page is never mapped, so that null pointers with an offset are noticed.
+_LEAST_ADDRESS = 4096
 # PTX has no register counts; who compiles it may say in such a comment what the assembler made of each entry.
 _COUNTS = re.compile(r"^// cudart-py: registers (\S+)=(\d+) spills=(\d+) stack=(\d+)\s*$", re.MULTILINE)
 _MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
@@ -92,11 +94,14 @@ modules: Handles[Module] = Handles()
 
 
 def _text(image: Any) -> str:
-    """Return the PTX of an image: a buffer, or the address of text that ends with a zero."""
+    """Return the PTX of an image: a buffer, or the address of text that ends with a zero.
+
+    An address is read as the driver reads it, wherever it points, but for those that no process has.
+    """
     if image is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if isinstance(image, int):
-        if not image:
+        if not _LEAST_ADDRESS <= image < 1 << 64:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
         start = ctypes.string_at(image, 4)
         data = start if start in _MACHINE_CODE else ctypes.string_at(image)

@@ -40,6 +40,8 @@ def test_an_image_is_a_buffer_or_an_address(context: Any, form: str) -> None:
         (b"\x7fELF and more", Status.CUDA_ERROR_NO_BINARY_FOR_GPU),
         (None, INVALID),
         (0, INVALID),
+        (5, INVALID),
+        (-1, INVALID),
     ],
 )
 def test_other_images_are_refused_with_a_report(context: Any, image: Any, status: Any) -> None:
