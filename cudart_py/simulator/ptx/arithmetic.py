@@ -10,7 +10,7 @@ import numpy as np
 from .exact import canonical_f32
 from .instructions import Immediate, Instruction
 from .library import find, one
-from .operands import Writer, dtype_of
+from .operands import DTYPES, Writer, dtype_of
 
 __all__ = ["EMITTERS", "library_call"]
 
@@ -184,9 +184,10 @@ def _abs(w: Writer, i: Instruction) -> None:
 
 def _extreme(ufunc: str) -> Emitter:
     def emit(w: Writer, i: Instruction) -> None:
-        ptx_type = i.parts[-1]
+        # Integers name .relu behind the type.
+        ptx_type = next(part for part in i.parts if part in DTYPES)
         if ptx_type in _FLOATS or ptx_type.endswith("x2") or "relu" in i.parts:
-            _generic(w, i)
+            library_call(w, i, ptx_type, [ptx_type, ptx_type])
         else:
             _operator(w, i, f"np.{ufunc}({{}}, {{}})", ptx_type)
 
@@ -258,5 +259,5 @@ def _video(w: Writer, i: Instruction) -> None:
     library_call(w, i, types[0], [*types[1:], types[0]])
 
 
-for _name in ("vabsdiff4", "vabsdiff2", "vadd4", "vsub4"):
+for _name in ("vabsdiff2", "vabsdiff4"):
     EMITTERS[_name] = _video

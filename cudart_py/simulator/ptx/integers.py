@@ -325,19 +325,29 @@ def max_u16x2(a: Array, b: Array) -> Array:
     return _extreme_16x2(np.maximum, np.uint32, a, b, False)
 
 
+def _absolute_differences(a: Array, b: Array, c: Array, bits: int, add: bool) -> Array:
+    """Give the absolute differences of all pieces of `bits` bits, packed; with ``add``, their sum plus ``c``."""
+    pieces = range(32 // bits)
+    pairs = [(_piece(a, i, bits).astype(np.int64), _piece(b, i, bits).astype(np.int64)) for i in pieces]
+    differences = [np.abs(left - right) for left, right in pairs]
+    total: Array = np.zeros_like(differences[0])
+    for place, difference in enumerate(differences):
+        total = total + (difference if add else difference << bits * place)
+    result: Array = total.astype(c.dtype)
+    return result + c if add else result
+
+
+def vabsdiff2(a: Array, b: Array, c: Array, *, add: bool = False) -> Array:
+    """Give the absolute differences of both pairs of halves, packed; with ``add``, their sum plus ``c``."""
+    return _absolute_differences(a, b, c, 16, add)
+
+
 def vabsdiff4(a: Array, b: Array, c: Array, *, add: bool = False) -> Array:
-    """Give the absolute differences of four byte pairs, packed; with ``add``, their sum plus ``c`` (``vabsdiff4``).
+    """Give the absolute differences of four byte pairs, packed; with ``add``, their sum plus ``c``.
 
     Signs follow the arrays' types. Without ``add`` the differences of all four bytes replace those of ``c``.
     """
-    pairs = [(_piece(a, i, 8).astype(np.int32), _piece(b, i, 8).astype(np.int32)) for i in range(4)]
-    differences = [np.abs(left - right).astype(np.uint32) for left, right in pairs]
-    if add:
-        total: Array = differences[0] + differences[1] + differences[2] + differences[3]
-        whole: Array = np.add(c, total.astype(c.dtype))
-        return whole
-    packed: Array = differences[0] | differences[1] << 8 | differences[2] << 16 | differences[3] << 24
-    return packed.astype(c.dtype)
+    return _absolute_differences(a, b, c, 8, add)
 
 
 # --- one name for each opcode -------------------------------------------------------------------------------------
@@ -362,3 +372,5 @@ dp2a_hi_u32_u32 = dp2a_hi_u32_s32 = dp2a_hi_s32_u32 = dp2a_hi_s32_s32 = dp2a_hi
 add_u16x2 = add_s16x2 = add_16x2
 vabsdiff4_u32_u32_u32 = vabsdiff4_s32_s32_s32 = vabsdiff4_u32_s32_s32 = vabsdiff4
 vabsdiff4_u32_u32_u32_add = vabsdiff4_s32_s32_s32_add = vabsdiff4_u32_s32_s32_add = partial(vabsdiff4, add=True)
+vabsdiff2_u32_u32_u32 = vabsdiff2_s32_s32_s32 = vabsdiff2_u32_s32_s32 = vabsdiff2
+vabsdiff2_u32_u32_u32_add = vabsdiff2_s32_s32_s32_add = vabsdiff2_u32_s32_s32_add = partial(vabsdiff2, add=True)

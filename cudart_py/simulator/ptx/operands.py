@@ -36,6 +36,29 @@ def _size(dtype: str) -> int:
     return 1 if dtype == "?" else int(dtype[1:])
 
 
+def _as_integer(expression: str, dtype: str) -> str:
+    """Give an expression's bits as an integer, where it is a float."""
+    return f"{expression}.view(u{_size(dtype)})" if dtype[0] == "f" else expression
+
+
+def _cut(expression: str, storage: str, dtype: str) -> str:
+    """Give a register's low bits as a NumPy type: a register may be wider than what is read of it."""
+    if _size(storage) == _size(dtype):
+        return f"{expression}.view({dtype})"
+    bits = _as_integer(expression, storage)
+    return f"{bits}.astype(u{_size(dtype)}).view({dtype})" if dtype[0] == "f" else f"{bits}.astype({dtype})"
+
+
+def _extended(expression: str, dtype: str, storage: str) -> str:
+    """Give a value as what a register keeps: a wider one gets zeros in front, or the sign of a signed value."""
+    if _size(storage) == _size(dtype):
+        return f"{expression}.view({storage})"
+    kind = "i" if dtype[0] == "i" and _size(dtype) < _size(storage) else "u"
+    wide = f"{kind}{_size(storage)}"
+    bits = f"{_as_integer(expression, dtype)}.astype({wide})"
+    return bits if wide == storage else f"{bits}.view({storage})"
+
+
 class Writer:
     """Collect the lines of one block's function, knowing which registers are scalars.
 
@@ -132,10 +155,9 @@ class Writer:
         known = self._views.get((slot, dtype))
         if known is None:
             known = self._views[slot, dtype] = f"v{slot}_{dtype}"
-            how = "view" if _size(storage) == _size(dtype) else "astype"
             if (_size(storage) < _size(dtype) and dtype[0] == "f") or "?" in (storage, dtype):
                 raise self.unsupported(f"a {storage} register read as {dtype}")
-            self.emit(f"{known} = {name}.{how}({dtype})")
+            self.emit(f"{known} = {_cut(name, storage, dtype)}")
             self._names.setdefault(slot, set()).add(known)
         return known
 
@@ -190,14 +212,7 @@ class Writer:
         if storage != dtype:
             if "?" in (storage, dtype):
                 raise self.unsupported(f"a {dtype} value for a {storage} register")
-            if _size(storage) == _size(dtype):
-                expression = f"({expression}).view({storage})"
-            elif dtype[0] == "i" and _size(dtype) < _size(storage):
-                expression = f"({expression}).astype(i{_size(storage)}).view({storage})"
-            else:
-                expression = f"({expression}).astype(u{_size(storage)})"
-                if storage[0] == "f":
-                    expression += f".view({storage})"
+            expression = _extended(f"({expression})", dtype, storage)
         self.emit(f"v{slot} = {expression}")
         self.uniform[slot] = uniform
         for key in [key for key in self._views if key[0] == slot]:
