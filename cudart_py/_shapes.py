@@ -7,39 +7,8 @@ import operator
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-__all__ = ["as_dtype", "as_shape", "contiguous_strides", "index", "is_contiguous", "span"]
-
-type_error = "an array's shape is an int or a tuple of ints, not {!r}"
-
-
-def as_shape(shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple of ints; TypeError for other types, ValueError for negative sizes."""
-    if isinstance(shape, bool):
-        raise TypeError(type_error.format(shape))
-    try:
-        sizes: tuple[int, ...] = (operator.index(shape),)
-    except TypeError:
-        try:
-            sizes = tuple(operator.index(size) for size in shape)
-        except TypeError:
-            raise TypeError(type_error.format(shape)) from None
-    if any(size < 0 for size in sizes):
-        raise ValueError(f"the shape {sizes} has a negative size")
-    return sizes
-
-
-def as_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return a NumPy dtype whose bytes can live on a device; TypeError for objects and the like."""
-    result = np.dtype(dtype)
-    if result.hasobject:
-        raise TypeError(f"dtype {result} holds Python objects, which cannot live in device memory")
-    if result.itemsize == 0:
-        raise TypeError(f"dtype {result} has no size")
-    if not result.isnative:
-        raise TypeError(f"dtype {result} has the other byte order; use {result.newbyteorder('=')}")
-    return result
+__all__ = ["contiguous_strides", "index", "is_contiguous", "span"]
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

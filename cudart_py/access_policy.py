@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from . import arguments
 from ._driver import api
 from .array import DeviceArray
 from .device import activated
@@ -27,23 +28,23 @@ class AccessPolicy:
     __slots__ = ("_array", "_before", "_hit", "_miss", "_ratio", "_stream")
 
     def __init__(self, stream: Stream, array: DeviceArray, hit_ratio: float, hit: str, miss: str) -> None:
-        if not isinstance(array, DeviceArray):
-            raise TypeError(f"array is a DeviceArray, not {type(array).__name__}")
-        if isinstance(hit_ratio, bool) or not isinstance(hit_ratio, int | float):
-            raise TypeError(f"hit_ratio is a number, not {type(hit_ratio).__name__}")
-        if not 0 <= hit_ratio <= 1:
-            raise ValueError(f"hit_ratio {hit_ratio} is outside 0 to 1")
-        for name, value, allowed in (("hit", hit, _PROPERTIES), ("miss", miss, _PROPERTIES[:2])):
-            if value not in allowed:
-                raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
+        call = "Stream.access_policy"
+        arguments.opened(call, "array", array, DeviceArray)
+        hit_ratio = arguments.number(call, "hit_ratio", hit_ratio, 0, 1)
+        arguments.choice(call, "hit", hit, _PROPERTIES)
+        arguments.choice(call, "miss", miss, _PROPERTIES[:2])
         if not array.is_contiguous:
-            raise ValueError("an access policy covers one window of bytes: the array must be contiguous")
+            raise ValueError(
+                f"{call}: argument 'array' must be contiguous, since an access policy covers one window of bytes"
+            )
         most = stream.device.properties.max_access_policy_window_size
         if array.nbytes > most:
-            raise ValueError(f"the array has {array.nbytes:,} bytes, and {most:,} is the largest window of this device")
+            raise ValueError(
+                f"{call}: argument 'array' has {array.nbytes:,} bytes, and {most:,} is this device's largest window"
+            )
         self._stream = stream
         self._array = array
-        self._ratio = float(hit_ratio)
+        self._ratio = hit_ratio
         self._hit, self._miss = hit, miss
         self._before: Any = None
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from . import arguments
 from ._driver import api
 from .array import DeviceArray
 from .device import Device, activated, current_device
@@ -77,18 +78,19 @@ def memory_kind(address: int) -> MemoryKind:
 
 
 def _address(x: Any) -> int:
+    call, name = "pointer_attributes", "x"
     if isinstance(x, DeviceArray):
-        address = x.pointer
+        address = arguments.opened(call, name, x, DeviceArray).pointer
     elif isinstance(x, np.ndarray):
         address = x.ctypes.data if x.size else 0
     elif isinstance(x, Pointer):
         return x.value
     elif isinstance(x, int | np.integer) and not isinstance(x, bool):
-        return Pointer(int(x)).value
+        return arguments.integer(call, name, x, 0, 2**64 - 1)
     else:
-        raise TypeError(f"a DeviceArray, a NumPy array, a Pointer or an address is wanted, not {type(x).__name__}")
+        raise arguments.wrong_type(call, name, "a DeviceArray, a NumPy array, a Pointer or an address", x)
     if not address:
-        raise ValueError("an array of no elements has no memory")
+        raise ValueError(f"{call}: argument {name!r} is an array of no elements, which has no memory")
     return address
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import _shapes
+from . import _shapes, arguments
 from ._lifetime import refuse_copy
 from .allocation import Allocation, BorrowedAllocation
 from .device import Device, activated, current_device
@@ -55,16 +55,22 @@ class DeviceArray:
         `strides` are in bytes and not negative; in two or more dimensions a row's pitch must hold the
         row. `owner` is kept alive with the array.
         """
-        sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
-        steps = _shapes.contiguous_strides(sizes, kind.itemsize) if strides is None else tuple(strides)
-        if len(steps) != len(sizes):
-            raise ValueError(f"{len(steps)} strides for {len(sizes)} dimensions")
-        if any(step < 0 for step in steps):
-            raise ValueError(f"the strides {steps} go backward; device arrays go forward only")
+        call = "DeviceArray.borrow"
+        pointer = arguments.integer(call, "pointer", pointer, 0, 2**64 - 1)
+        sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+        if strides is None:
+            steps = _shapes.contiguous_strides(sizes, kind.itemsize)
+        else:
+            # Negative ones would go backward, and device arrays go forward only.
+            steps = arguments.integers(call, "strides", strides, len(sizes), least=0)
+        if device is not None:
+            arguments.instance(call, "device", device, Device)
         if len(sizes) >= 2 and 0 not in sizes and sizes[-2] > 1:
             width = (sizes[-1] - 1) * steps[-1] + kind.itemsize
             if steps[-2] < width:
-                raise ValueError(f"a pitch of {steps[-2]} bytes is smaller than the row's {width} bytes")
+                raise ValueError(
+                    f"{call}: argument 'strides' has a pitch of {steps[-2]} bytes, smaller than the row's {width} bytes"
+                )
         device = device if device is not None else current_device()
         allocation = BorrowedAllocation(pointer, device, owner)
         return ArrayView(allocation, sizes, kind, None if strides is None else steps)
@@ -161,23 +167,31 @@ class DeviceArray:
 
     def reshape(self, *shape: Any) -> DeviceArray:
         """Return a view of another shape and the same size; the array must be contiguous."""
-        sizes = _shapes.as_shape(shape[0] if len(shape) == 1 else shape)
+        sizes = arguments.shape("DeviceArray.reshape", "shape", shape[0] if len(shape) == 1 else shape)
         if math.prod(sizes) != self.size:
-            raise ValueError(f"shape {self.shape} has {self.size} elements, shape {sizes} {math.prod(sizes)}")
+            raise arguments.wrong_value(
+                "DeviceArray.reshape", "shape", f"one of {self.size} elements, as {self.shape} has", sizes
+            )
         if not self.is_contiguous:
             raise ValueError("only a contiguous array can be reshaped without a copy")
         return self._make_view(sizes, self.dtype, None, 0)
 
     def view(self, dtype: DTypeLike) -> DeviceArray:
         """Return a view of the same bytes as another dtype; the last axis must be contiguous and divide."""
-        kind = _shapes.as_dtype(dtype)
+        kind = arguments.dtype("DeviceArray.view", "dtype", dtype)
         if kind.itemsize == self.itemsize:
             return self._make_view(self.shape, kind, self.strides, 0)
         if not self.shape or (self.shape[-1] != 1 and self.strides[-1] != self.itemsize):
-            raise ValueError(f"a view as {kind} needs a contiguous last axis")
+            raise ValueError(
+                f"DeviceArray.view: argument 'dtype' is {kind}, which is not as wide as {self.dtype} and needs a "
+                "contiguous last axis"
+            )
         width = self.shape[-1] * self.itemsize
         if width % kind.itemsize:
-            raise ValueError(f"rows of {width} bytes do not divide into {kind.itemsize}-byte elements of {kind}")
+            raise ValueError(
+                f"DeviceArray.view: argument 'dtype' is {kind}, and rows of {width} bytes do not divide into elements "
+                f"of {kind.itemsize} bytes"
+            )
         shape = (*self.shape[:-1], width // kind.itemsize)
         return self._make_view(shape, kind, (*self.strides[:-1], kind.itemsize), 0)
 
@@ -197,14 +211,16 @@ class DeviceArray:
         Waits for the copy, except when given both a `stream` and a pinned `out`: then the data are
         there once that stream is synchronised. Without `stream` the array's own stream is used.
         """
-        from .copies import memcpy
+        from .copies import check_end, memcpy
         from .host_memory import is_pinned
 
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        elif out.shape != self.shape:
-            raise ValueError(f"out has shape {out.shape} and the array {self.shape}")
+        else:
+            arguments.instance("DeviceArray.to_host", "out", out, np.ndarray, "a NumPy array")
+            check_end("DeviceArray.to_host", "out", out, self, writes=True)
         if stream is not None:
+            stream_handle("DeviceArray.to_host", stream)
             memcpy(out, self, stream=stream)
             if not is_pinned(out):
                 stream.synchronize()
@@ -222,15 +238,15 @@ class DeviceArray:
         Returns when the source may be changed again, except when given both a `stream` and a pinned
         source: then it must stay as it is until that stream is synchronised.
         """
-        from .copies import memcpy
+        from .copies import check_end, memcpy
         from .host_memory import is_pinned
 
-        source = np.asarray(host)
-        if source.shape != self.shape:
-            raise ValueError(f"the host array has shape {source.shape} and the device array {self.shape}")
+        source = arguments.host_array("DeviceArray.copy_from", "host", host)
         if any(step <= 0 for step in source.strides):
             source = np.ascontiguousarray(source)
+        check_end("DeviceArray.copy_from", "host", source, self)
         if stream is not None:
+            stream_handle("DeviceArray.copy_from", stream)
             memcpy(self, source, stream=stream)
             return self
         self.pointer  # noqa: B018  # raises when closed
@@ -350,7 +366,7 @@ class ArrayView(DeviceArray):
             return
         assert isinstance(base, Allocation)  # views alone have arrays as their base
         if stream is not None:
-            stream_handle(stream)  # what is no open stream is refused before anything changes
+            stream_handle("DeviceArray.close", stream)  # what is no open stream is refused before anything changes
             base.stream = stream
         base.close()
 

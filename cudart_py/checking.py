@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from . import _driver
+from . import _driver, arguments
 
 __all__ = ["SimulatorWarning", "checks"]
 
@@ -25,8 +25,7 @@ def checks(mode: str) -> Iterator[None]:
     "off" looks for nothing. Outside, the environment variable CUDART_PY_SIMULATOR_CHECKS holds. Launches run when
     something waits for them, so synchronise inside. On a GPU this changes nothing. Raises ValueError for another mode.
     """
-    if mode not in ("off", "warn", "error"):
-        raise ValueError(f"mode {mode!r} is not 'off', 'warn' or 'error'")
+    arguments.choice("checks", "mode", mode, ("off", "warn", "error"))
     before = _driver.set_checks(mode)
     try:
         yield

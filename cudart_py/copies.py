@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _shapes, errors, staging
+from . import _shapes, arguments, errors, staging
 from ._driver import api, raw
 from .array import DeviceArray
 from .capture import captures, hold_copy
@@ -20,7 +20,7 @@ from .event import Event
 from .host_memory import PinnedMemory
 from .stream import Stream, legacy_default, stream_handle
 
-__all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
+__all__ = ["check_end", "memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
 
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
@@ -106,11 +106,12 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
             pass
     if not captures and _copy_plain(dst, src, stream):
         return
-    there, here = _side(dst, "dst", writes=True), _side(src, "src")
-    _check_same(there, here)
+    handle = stream_handle("memcpy", stream)
+    there, here = _side("memcpy", "dst", dst, writes=True), _side("memcpy", "src", src)
+    _check_same("memcpy", there, here)
     if captures:
-        hold_copy(stream_handle(stream), dst, src)
-    _queue(there, here, stream)
+        hold_copy(handle, dst, src)
+    _queue(there, here, stream, handle)
 
 
 def _check_queued(status: Any, name: str) -> None:
@@ -206,8 +207,6 @@ def memcpy3d(
     `shape` is the box's (planes, rows, columns) in elements, by default all that lies behind the starts of `src`;
     `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise as `memcpy2d`.
     """
-    if captures:
-        hold_copy(stream_handle(stream), dst, src)
     _copy_window(3, dst, src, shape, {"dst": dst_start, "src": src_start}, stream)
 
 
@@ -220,14 +219,17 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
     Raises TypeError for what is no DeviceArray and for different dtypes, ValueError for different sizes and for
     arrays that are not contiguous.
     """
+    call = "memcpy_peer"
     for name, array in (("dst", dst), ("src", src)):
-        if not isinstance(array, DeviceArray):
-            raise TypeError(f"{name} is a DeviceArray, not {type(array).__name__}")
+        arguments.opened(call, name, array, DeviceArray)
         if not array.is_contiguous:
-            raise ValueError(f"{name} is not contiguous: copy it in one piece, or enable peer access and use memcpy")
-    to, source = _side(dst, "dst", writes=True), _side(src, "src")
-    _check_same(to, source)
-    handle = stream_handle(stream)
+            raise ValueError(
+                f"{call}: argument {name!r} is not contiguous: copy it in one piece, or enable peer access and use "
+                "memcpy"
+            )
+    to, source = _side(call, "dst", dst, writes=True), _side(call, "src", src)
+    _check_same(call, to, source)
+    handle = stream_handle(call, stream)
     if captures:
         hold_copy(handle, dst, src)
     if not src.nbytes:
@@ -248,24 +250,20 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
                 legacy_default.wait(after)
 
 
-_AXES = {2: "(row, column)", 3: "(plane, row, column)"}
-_WORDS = {2: ("two", "a pair of"), 3: ("three", "three")}
-
-
 def _copy_window(
     ndim: int, dst: Any, src: Any, shape: Sequence[int] | None, starts: dict[str, Sequence[int]], stream: Stream | None
 ) -> None:
-    for name, array in (("dst", dst), ("src", src)):
-        if isinstance(array, DeviceArray | np.ndarray) and array.ndim != ndim:
-            raise ValueError(
-                f"{name} has {array.ndim} dimensions; memcpy{ndim}d copies between arrays of {_WORDS[ndim][0]}"
-            )
-    to, source = _side(dst, "dst", writes=True), _side(src, "src")
-    places = {name: _ints(ndim, start, f"{name}_start") for name, start in starts.items()}
+    call = f"memcpy{ndim}d"
+    handle = stream_handle(call, stream)
+    to, source = _side(call, "dst", dst, writes=True), _side(call, "src", src)
+    for name, side in (("dst", to), ("src", source)):
+        if len(side.shape) != ndim:
+            raise ValueError(f"{call}: argument {name!r} must have {ndim} dimensions, not {len(side.shape)}")
+    places = {name: arguments.integers(call, f"{name}_start", start, ndim) for name, start in starts.items()}
     if shape is None:
         sizes = tuple(size - start for size, start in zip(source.shape, places["src"], strict=True))
     else:
-        sizes = _ints(ndim, shape, "shape")
+        sizes = arguments.integers(call, "shape", shape, ndim)
     window = {}
     for name, side in (("dst", to), ("src", source)):
         start = places[name]
@@ -274,59 +272,64 @@ def _copy_window(
             for first, size, whole in zip(start, sizes, side.shape, strict=True)
         ):
             raise ValueError(
-                f"the window of {' x '.join(map(str, sizes))} elements at {start} reaches outside {name} "
+                f"{call}: the window of {' x '.join(map(str, sizes))} elements at {start} reaches outside {name} "
                 f"of shape {side.shape}"
             )
         itemsize = side.dtype.itemsize
         if side.shape[-1] > 1 and side.strides[-1] != itemsize:
             raise ValueError(
-                f"the elements of a row of {name} are {side.strides[-1]} bytes apart, not {itemsize}; use memcpy"
+                f"{call}: the elements of a row of {name} are {side.strides[-1]} bytes apart, not {itemsize}; "
+                "use memcpy"
             )
         offset = 0 if 0 in sizes else sum(first * step for first, step in zip(start, side.strides, strict=True))
         window[name] = side.at(offset)._replace(shape=sizes)
-    _check_same(window["dst"], window["src"])
+    _check_same(call, window["dst"], window["src"])
     if captures:
-        hold_copy(stream_handle(stream), dst, src)
-    _queue(window["dst"], window["src"], stream)
+        hold_copy(handle, dst, src)
+    _queue(window["dst"], window["src"], stream, handle)
 
 
-def _ints(ndim: int, value: Sequence[int], name: str) -> tuple[int, ...]:
-    numbers = tuple(value)
-    if len(numbers) != ndim or not all(isinstance(v, int | np.integer) for v in numbers):
-        raise ValueError(f"{name} is {_WORDS[ndim][1]} ints, {_AXES[ndim]}, not {value!r}")
-    return tuple(int(v) for v in numbers)
+def check_end(call: str, name: str, host: NDArray[Any], like: DeviceArray, *, writes: bool = False) -> None:
+    """Check the host's end of a copy of a whole array, in the name of another call's argument."""
+    _side(call, name, host, writes=writes)
+    if host.shape != like.shape:
+        raise arguments.wrong_value(call, name, f"of the array's shape {like.shape}", host)
+    if host.dtype != like.dtype:
+        raise arguments.wrong_type(call, name, f"of the array's dtype {like.dtype}", host)
 
 
-def _side(array: Any, name: str, *, writes: bool = False) -> _Side:
+def _side(call: str, name: str, array: Any, *, writes: bool = False) -> _Side:
     if isinstance(array, DeviceArray):
+        arguments.opened(call, name, array, DeviceArray)
         return _Side(array.pointer, array.shape, array.strides, True, array.dtype)
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} is a DeviceArray or a NumPy array, not {type(array).__name__}")
+    arguments.instance(call, name, array, np.ndarray, "a DeviceArray or a NumPy array")
     if array.dtype.hasobject:
-        raise TypeError(f"{name} has dtype {array.dtype}: Python objects cannot live in device memory")
+        raise TypeError(
+            f"{call}: argument {name!r} has dtype {array.dtype}: Python objects cannot live in device memory"
+        )
     if writes and not array.flags.writeable:
-        raise ValueError(f"{name} is read-only")
+        raise ValueError(f"{call}: argument {name!r} is read-only")
     if array.size and any(step <= 0 and size > 1 for size, step in zip(array.shape, array.strides, strict=True)):
         raise ValueError(
-            f"{name} has the strides {array.strides}, which a copy cannot follow; use numpy.ascontiguousarray"
+            f"{call}: argument {name!r} has the strides {array.strides}, which a copy cannot follow; "
+            "use numpy.ascontiguousarray"
         )
     return _Side(array.ctypes.data, array.shape, array.strides, False, array.dtype)
 
 
-def _check_same(dst: _Side, src: _Side) -> None:
+def _check_same(call: str, dst: _Side, src: _Side) -> None:
     if dst.dtype != src.dtype:
         raise TypeError(
-            f"dst is {dst.dtype} and src {src.dtype}: a copy converts nothing; use .view(dtype) to copy bytes"
+            f"{call}: dst is {dst.dtype} and src {src.dtype}: a copy converts nothing; use .view(dtype) to copy bytes"
         )
     if dst.shape == src.shape:
         return
     flat = all(_shapes.is_contiguous(side.shape, side.strides, side.dtype.itemsize) for side in (dst, src))
     if not flat or np.prod(dst.shape, dtype=object) != np.prod(src.shape, dtype=object):
-        raise ValueError(f"dst has shape {dst.shape} and src {src.shape}")
+        raise ValueError(f"{call}: dst has shape {dst.shape} and src {src.shape}")
 
 
-def _queue(dst: _Side, src: _Side, stream: Stream | None) -> None:
-    handle = stream_handle(stream)
+def _queue(dst: _Side, src: _Side, stream: Stream | None, handle: int) -> None:
     where = legacy_default if stream is None else stream
     with activated(where.device):
         _transfer(dst, src, handle)
@@ -383,10 +386,10 @@ def _copy_rows(dst: _Side, src: _Side, width: int, rows: tuple[int, int, int], s
     from cuda.bindings import driver as enums
 
     height, to_pitch, from_pitch = rows
-    for pitch, side in ((to_pitch, "destination"), (from_pitch, "source")):
+    for pitch, side in ((to_pitch, "dst"), (from_pitch, "src")):
         if pitch < width:
             raise errors.InvalidValueError(
-                f"the {side}'s pitch of {pitch} bytes is smaller than the row's {width} bytes"
+                f"the rows of {side} overlap: they begin {pitch} bytes apart, and each has {width}"
             )
     copy = enums.CUDA_MEMCPY2D()
     _set_ends(copy, dst, src)

@@ -8,7 +8,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from . import debugging, errors
+from . import arguments, debugging, errors
 from ._driver import api
 from .limits import Limits
 from .properties import DeviceProperties, MemoryInfo, read_properties
@@ -39,14 +39,11 @@ class Device:
 
     def __new__(cls, ordinal: int = 0) -> Device:
         """Return the one object of this ordinal."""
-        if isinstance(ordinal, bool) or not isinstance(ordinal, int):
-            raise TypeError(f"a device's ordinal is an int, not {type(ordinal).__name__}")
+        ordinal = arguments.integer("Device", "ordinal", ordinal)
         with cls._lock:
             device = cls._all.get(ordinal)
             if device is None:
-                count = api.cuDeviceGetCount()
-                if not 0 <= ordinal < count:
-                    raise ValueError(f"device {ordinal} does not exist: this machine has {count} (0 to {count - 1})")
+                arguments.integer("Device", "ordinal", ordinal, 0, api.cuDeviceGetCount() - 1)
                 device = super().__new__(cls)
                 device.ordinal = ordinal
                 device._device = api.cuDeviceGet(ordinal)
@@ -154,11 +151,12 @@ class Device:
 
         if pool is None:
             api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
-        elif not isinstance(pool, MemoryPool):
-            raise TypeError(f"memory_pool is a MemoryPool or None, not {type(pool).__name__}")
-        elif pool.device is not self:
-            raise ValueError(f"the pool is of device {pool.device.ordinal}, not of device {self.ordinal}")
         else:
+            arguments.opened("Device", "memory_pool", pool, MemoryPool, "a MemoryPool or None")
+            if pool.device is not self:
+                raise ValueError(
+                    f"Device: argument 'memory_pool' is of device {pool.device.ordinal}, not of device {self.ordinal}"
+                )
             api.cuDeviceSetMemPool(self._device, pool.handle)
         # Kept, since a pool that is dropped is destroyed.
         self._pool = pool
@@ -186,6 +184,7 @@ class Device:
 
     def can_access_peer(self, other: Device) -> bool:
         """Tell whether kernels here could read `other`'s memory (cuDeviceCanAccessPeer)."""
+        arguments.instance("Device.can_access_peer", "other", other, Device)
         return bool(api.cuDeviceCanAccessPeer(self._device, other._device))
 
     def enable_peer(self, other: Device) -> None:
@@ -196,8 +195,11 @@ class Device:
         """
         from cuda.bindings import driver as enums
 
+        arguments.instance("Device.enable_peer", "other", other, Device)
         if other is self:
-            raise ValueError(f"device {self.ordinal} always has access to its own memory")
+            raise ValueError(
+                "Device.enable_peer: argument 'other' is the device itself, which always has access to its own memory"
+            )
         with activated(self):
             api.cuCtxEnablePeerAccess(other.context, 0)
             try:
@@ -209,12 +211,13 @@ class Device:
 
     def peer_enabled(self, other: Device) -> bool:
         """Tell whether `enable_peer(other)` is in force."""
-        return other in self._peers
+        return arguments.instance("Device.peer_enabled", "other", other, Device) in self._peers
 
     def disable_peer(self, other: Device) -> None:
         """Take back what `enable_peer` gave (cuCtxDisablePeerAccess)."""
         from cuda.bindings import driver as enums
 
+        arguments.instance("Device.disable_peer", "other", other, Device)
         with activated(self):
             api.cuCtxDisablePeerAccess(other.context)
         self._set_pool_access(other._pool_handles(), enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)

@@ -69,7 +69,7 @@ class Event(Handle):
         try:
             native = stream._queue
         except AttributeError:
-            stream_handle(stream)  # raises for what is no stream
+            stream_handle("Event.record", stream)  # raises for what is no stream
             raise
         if self._value is None or native is None:
             self.handle  # noqa: B018  # raises when closed

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors
+from . import arguments, errors
 from ._driver import api, raw
 from .array import DeviceArray
 from .capture import captures, hold
@@ -16,7 +16,7 @@ from .device import _thread as this_thread
 from .device import activated
 from .stream import Stream, legacy_default, stream_handle
 
-__all__ = ["fill", "fill_bytes", "memset"]
+__all__ = ["as_element", "fill", "fill_bytes", "memset"]
 
 
 def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
@@ -59,13 +59,13 @@ def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> Non
 
 
 def _set_carefully(dst: DeviceArray, value: Any, stream: Stream | None) -> None:
-    if not isinstance(dst, DeviceArray):
-        raise TypeError(f"dst is a DeviceArray, not {type(dst).__name__}")
-    word, width = _pattern(dst.dtype, value)
+    arguments.opened("memset", "dst", dst, DeviceArray)
+    stream_handle("memset", stream)
+    word, width = _pattern(as_element("memset", value, dst.dtype))
     if word is None:
         raise ValueError(
-            f"memset writes 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does not repeat after 32; "
-            "use cudart_py.full or copy_from"
+            f"memset: argument 'value' is written by 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does not "
+            "repeat after 32; use cudart_py.full or copy_from"
         )
     _set(dst, word, width, stream)
     (legacy_default if stream is None else stream).native  # noqa: B018  # made at the first time, and there the next
@@ -87,15 +87,15 @@ def fill_bytes(dst: DeviceArray, value: int) -> None:
         raise errors.failure(status, "cuMemsetD8Async")
 
 
-def fill(dst: DeviceArray, value: Any) -> None:
-    """Set every element of a contiguous array of any dtype, in its own stream."""
-    word, width = _pattern(dst.dtype, value)
+def fill(dst: DeviceArray, element: np.ndarray[Any, Any]) -> None:
+    """Set every element of a contiguous array to one of its dtype, in the array's own stream."""
+    word, width = _pattern(element)
     if word is not None:
         _set(dst, word, width, dst.stream)
         return
     # No fill is that wide: start from one element and double it by copies within the device.
     flat = dst.reshape(dst.size)
-    flat[:1].copy_from(_element(dst.dtype, value).reshape(1))
+    flat[:1].copy_from(element.reshape(1))
     done = 1
     while done < flat.size:
         more = min(done, flat.size - done)
@@ -103,30 +103,38 @@ def fill(dst: DeviceArray, value: Any) -> None:
         done += more
 
 
-def _element(dtype: np.dtype[Any], value: Any) -> np.ndarray[Any, Any]:
-    """Return the value as a 0-d array of the dtype; ValueError if it does not fit, TypeError if it cannot."""
+def as_element(call: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the argument `value` of a call as a 0-d array of a dtype; ValueError if it does not fit."""
     try:
-        with np.errstate(over="raise"):
-            given = np.asarray(value)
-            element = given.astype(dtype)
-    except (OverflowError, FloatingPointError) as error:
-        raise ValueError(f"{value!r} does not fit {dtype}") from error
+        given = np.asarray(value)
+    except (TypeError, ValueError):
+        raise arguments.wrong_type(call, "value", "a single value", value) from None
     if given.ndim:
-        raise TypeError(f"the value is a single one, not an array of shape {given.shape}")
-    if given.dtype.kind == "O" and dtype.kind in "iu" and not np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max:
-        raise ValueError(f"{value!r} does not fit {dtype}")
-    if dtype.kind in "iub" and given.dtype.kind in "iufbO" and element != given:
-        raise ValueError(f"{value!r} does not fit {dtype}")
-    if given.dtype.kind not in "iufbcO" and given.dtype != dtype:
-        raise TypeError(f"{value!r} of type {type(value).__name__} is no value of {dtype}")
+        raise arguments.wrong_type(call, "value", "a single value", value)
+    # NumPy has integers above 64 bits as objects. It would put a number into every field of a structure, spell it for a
+    # text and count days with it.
+    is_number = given.dtype.kind in "biufc" or isinstance(value, int)
+    takes_numbers = dtype.type is not np.void and dtype.kind not in "SUmM"
+    if given.dtype != dtype and not (is_number and takes_numbers):
+        raise arguments.wrong_type(call, "value", f"a value of {dtype}", value)
+    unfit = arguments.wrong_value(call, "value", f"a value that fits {dtype}", value)
+    if given.dtype.kind == "c" and dtype.kind in "biuf":
+        raise unfit
+    try:
+        with np.errstate(over="raise", invalid="ignore"):
+            element = given.astype(dtype)
+    except (OverflowError, FloatingPointError):
+        raise unfit from None
+    if dtype.kind in "iub" and element != given:
+        raise unfit
     return element
 
 
-def _pattern(dtype: np.dtype[Any], value: Any) -> tuple[int | None, int]:
-    """Return the word (None: there is none) whose repetition is the value, and its width in bytes."""
-    raw = _element(dtype, value).tobytes()
-    width = min(dtype.itemsize, 4)
-    if dtype.itemsize == 3 or (dtype.itemsize > 4 and raw != raw[:4] * (len(raw) // 4)):
+def _pattern(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
+    """Return the word (None: there is none) whose repetition is the element, and its width in bytes."""
+    raw, itemsize = element.tobytes(), element.itemsize
+    width = min(itemsize, 4)
+    if itemsize == 3 or (itemsize > 4 and raw != raw[:4] * (len(raw) // 4)):
         same = raw == raw[:1] * len(raw)
         return (raw[0], 1) if same else (None, width)
     return int.from_bytes(raw[:width], "little"), width
@@ -138,7 +146,7 @@ _KEPT_PATTERNS = 100
 
 
 def _set(dst: DeviceArray, word: int, width: int, stream: Stream | None) -> None:
-    handle = stream_handle(stream)
+    handle = stream_handle("memset", stream)
     pointer = dst.pointer
     if not dst.size:
         return

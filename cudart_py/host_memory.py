@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _driver, _shapes, errors
+from . import _driver, arguments, errors
 from ._driver import api
 from ._lifetime import Handle
 from .device import Device, activated, current_device
@@ -108,14 +108,16 @@ class RegisteredMemory(HostMemory):
 
         self._value = None
         self._owned = True
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"register_host takes a NumPy array, not {type(array).__name__}")
+        call, name = "register_host", "array"
+        arguments.instance(call, name, array, np.ndarray, "a NumPy array")
+        if array.dtype.hasobject:
+            raise TypeError(f"{call}: argument {name!r} holds Python objects, which a device can't use ({array.dtype})")
         if not array.size:
-            raise ValueError("register_host: an array of no elements has no memory to lock")
+            raise ValueError(f"{call}: argument {name!r} has no elements, and so no memory to lock")
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
-            raise ValueError(f"register_host: the array has the strides {array.strides} and is not in one piece")
+            raise ValueError(f"{call}: argument {name!r} has the strides {array.strides} and is not in one piece")
         if not array.flags.writeable:
-            raise ValueError("register_host: the array is read-only, and the device could write it")
+            raise ValueError(f"{call}: argument {name!r} is read-only, and the device could write it")
         self._device = current_device()
         self.array = array
         self.nbytes = array.nbytes
@@ -188,7 +190,10 @@ def pinned_empty(
     write it, as an argument or by `device_pointer`. `write_combined`: faster for the device to read,
     very slow for the host to read. The memory is freed with the last array over it.
     """
-    sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
+    call = "pinned_empty"
+    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    mapped = arguments.flag(call, "mapped", mapped)
+    write_combined = arguments.flag(call, "write_combined", write_combined)
     if 0 in sizes:
         return np.empty(sizes, kind)
     memory = PinnedMemory(math.prod(sizes) * kind.itemsize, mapped=mapped, write_combined=write_combined)
@@ -225,10 +230,9 @@ def device_pointer(array: NDArray[Any]) -> Pointer:
 
     Raises TypeError for what is no NumPy array and ValueError for one that kernels cannot reach.
     """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"device_pointer takes a NumPy array of pinned_empty, not {type(array).__name__}")
+    arguments.instance("device_pointer", "array", array, np.ndarray, "a NumPy array")
     owner = pinned_owner(array)
     if owner is None or not owner.mapped:
         what = "pageable" if owner is None else "pinned but not mapped"
-        raise ValueError(f"the array is {what}: make it with pinned_empty(..., mapped=True)")
+        raise ValueError(f"device_pointer: argument 'array' is {what}: make it with pinned_empty(..., mapped=True)")
     return Pointer(owner.device_address(array.ctypes.data), owner)

@@ -152,7 +152,7 @@ def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = F
     """
     if isinstance(x, DeviceArray):
         return x
-    stream_handle(stream)
+    stream_handle("as_device_array", stream)
     interface = getattr(x, "__cuda_array_interface__", None)
     if interface is None:
         hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
@@ -182,7 +182,7 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
     """
     from cuda.core.utils import StridedMemoryView
 
-    handle = stream_handle(stream)
+    handle = stream_handle("from_dlpack", stream)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"{type(x).__name__} has no __dlpack__")
     kind, ordinal = x.__dlpack_device__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import arguments
 from ._driver import api
 
 if TYPE_CHECKING:
@@ -38,12 +39,9 @@ class _Limit:
     def __set__(self, limits: Limits, value: int) -> None:
         from .device import activated
 
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"the limit {self._attribute} is an int, not {type(value).__name__}")
-        if value < 0:
-            raise ValueError(f"the limit {self._attribute} cannot be {value}: it is a size or a count")
+        size = arguments.integer("Limits", self._attribute, value, 0, 2**64 - 1)
         with activated(limits._device):
-            api.cuCtxSetLimit(self._enum(), value)
+            api.cuCtxSetLimit(self._enum(), size)
 
 
 class Limits:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import _driver, _shapes, errors
+from . import _driver, arguments, errors
 from ._driver import api
 from .device import Device, activated, current_device
 from .host_memory import HostMemory, array_over, pinned_owner
@@ -68,7 +68,7 @@ def managed_empty(shape: Any, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     The host uses it as any array and kernels take it as an argument; synchronise before the host touches what a
     kernel wrote. The memory is freed with the last array over it. Raises OutOfMemoryError with the size.
     """
-    sizes, kind = _shapes.as_shape(shape), _shapes.as_dtype(dtype)
+    sizes, kind = arguments.shape("managed_empty", "shape", shape), arguments.dtype("managed_empty", "dtype", dtype)
     if 0 in sizes:
         return np.empty(sizes, kind)
     return array_over(ManagedMemory(math.prod(sizes) * kind.itemsize), sizes, kind)
@@ -83,11 +83,10 @@ def advise(array: NDArray[Any], advice: str, location: Device | Literal["host"] 
     """
     from cuda.bindings import driver as enums
 
-    if advice not in _ADVICE:
-        raise ValueError(f"advice {advice!r} is none of {', '.join(_ADVICE)}")
+    arguments.choice("advise", "advice", advice, _ADVICE)
     kind = getattr(enums.CUmem_advise, f"CU_MEM_ADVISE_{advice.upper()}")
-    address, nbytes = _managed_range(array)
-    where = _location(location)
+    address, nbytes = _managed_range("advise", array)
+    where = _location("advise", location)
     with activated(current_device()):
         api.cuMemAdvise(address, nbytes, kind, where)
 
@@ -100,38 +99,36 @@ def prefetch(
     `location` is a Device, by default the stream's, or "host". Returns at once. Raises ValueError for an array that
     is not managed.
     """
-    handle = stream_handle(stream)
+    handle = stream_handle("prefetch", stream)
     device = (legacy_default if stream is None else stream).device
-    address, nbytes = _managed_range(array)
-    where = _location(device if location is None else location)
+    address, nbytes = _managed_range("prefetch", array)
+    where = _location("prefetch", device if location is None else location)
     with activated(device):
         api.cuMemPrefetchAsync(address, nbytes, where, 0, handle)
 
 
-def _managed_range(array: Any) -> tuple[int, int]:
+def _managed_range(call: str, array: Any) -> tuple[int, int]:
     """Return the address and the bytes that an array spans; TypeError or ValueError if it is not managed."""
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"a managed array is a NumPy array of managed_empty, not {type(array).__name__}")
+    arguments.instance(call, "array", array, np.ndarray, "a NumPy array of managed_empty")
     owner = pinned_owner(array)
     if not isinstance(owner, ManagedMemory):
-        raise ValueError("the array is not managed memory: make it with managed_empty")
+        raise ValueError(f"{call}: argument 'array' is not managed memory: make it with managed_empty")
     if not array.size:
-        raise ValueError("the array has no elements, and so no pages")
+        raise ValueError(f"{call}: argument 'array' has no elements, and so no pages")
     owner.handle  # noqa: B018  # raises when closed
     low, high = np.lib.array_utils.byte_bounds(array)
     return int(low), int(high - low)
 
 
-def _location(location: Any) -> Any:
+def _location(call: str, location: Any) -> Any:
     from cuda.bindings import driver as enums
 
     result = enums.CUmemLocation()
-    if location == "host":
+    if isinstance(location, str) and location == "host":
         result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
         return result
     device = current_device() if location is None else location
-    if not isinstance(device, Device):
-        raise TypeError(f"location is a Device or 'host', not {location!r}")
+    arguments.instance(call, "location", device, Device, "a Device or 'host'")
     result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     result.id = device.ordinal
     return result

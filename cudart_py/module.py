@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import _driver, _shapes, errors
+from . import _driver, arguments, errors
 from ._driver import api
 from ._lifetime import Handle
 from .array import DeviceArray
@@ -89,8 +89,12 @@ class Module(Handle):
 
     def __getitem__(self, name: str) -> Kernel:
         self.handle  # noqa: B018  # raises when closed
-        kernel = self._kernels.get(name)
+        try:
+            kernel = self._kernels.get(name)
+        except TypeError:  # what cannot be hashed is no name either
+            kernel = None
         if kernel is None:
+            arguments.text("Module", "name", name)
             candidates = self._candidates(name)
             if len(candidates) != 1:
                 raise errors.NotFoundError(self._not_found(name, candidates))
@@ -131,6 +135,9 @@ class Module(Handle):
         Raises NotFoundError for a name that the module has not, ValueError for another size.
         """
         handle = self.handle
+        arguments.text("Module.symbol", "name", name)
+        kind = None if dtype is None else arguments.dtype("Module.symbol", "dtype", dtype)
+        given = None if shape is None else arguments.shape("Module.symbol", "shape", shape)
         symbols = self._compiled.symbols(name) if self._compiled is not None else (name,)
         if len(symbols) != 1:
             raise errors.NotFoundError(self._no_symbol(name, symbols))
@@ -142,13 +149,14 @@ class Module(Handle):
             raise errors.failure(result[0], "cuModuleGetGlobal")
         pointer, nbytes = int(result[1]), int(result[2])
         known = self._compiled.variables[symbols[0]] if self._compiled is not None else None
-        if dtype is None:
-            dtype = known.dtype if known is not None and known.dtype is not None else np.uint8
-            shape = known.shape if known is not None and shape is None else shape
-        kind = _shapes.as_dtype(dtype)
-        sizes = (nbytes // kind.itemsize,) if shape is None else _shapes.as_shape(shape)
+        if kind is None:
+            kind = np.dtype(np.uint8 if known is None or known.dtype is None else known.dtype)
+            given = known.shape if known is not None and given is None else given
+        sizes = (nbytes // kind.itemsize,) if given is None else given
         if math.prod(sizes) * kind.itemsize != nbytes:
-            raise ValueError(f"{name} has {nbytes} bytes, which is not a shape {sizes} of {kind}")
+            raise ValueError(
+                f"Module.symbol: {name} has {nbytes} bytes, and the arguments 'shape' and 'dtype' say {sizes} of {kind}"
+            )
         array = DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
         self._symbols.add(array._memory)
         return array

@@ -7,6 +7,8 @@ from contextlib import ContextDecorator
 from types import TracebackType
 from typing import Any
 
+from . import arguments
+
 __all__ = ["nvtx_range"]
 
 
@@ -28,11 +30,9 @@ class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, 
     """
 
     def __init__(self, name: str, *, color: str | int | None = None, domain: str | None = None) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"a range's name is a str, not {type(name).__name__}")
-        self._name = name
-        self._color = color
-        self._domain = domain
+        self._name = arguments.text("nvtx_range", "name", name)
+        self._color = None if color is None else _checked_color(color)
+        self._domain = None if domain is None else arguments.text("nvtx_range", "domain", domain)
 
     def __enter__(self) -> None:
         library = _library()
@@ -49,3 +49,9 @@ class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, 
         library = _library()
         if library is not None:
             library.pop_range(domain=self._domain)
+
+
+def _checked_color(color: Any) -> str | int:
+    if isinstance(color, str):
+        return arguments.text("nvtx_range", "color", color)
+    return arguments.integer("nvtx_range", "color", color, 0, 0xFFFFFF)

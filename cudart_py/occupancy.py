@@ -7,10 +7,11 @@ shared memory are handed out are those of the toolkit's header `cuda_occupancy.h
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from . import arguments
 
 if TYPE_CHECKING:
     from .properties import DeviceProperties
@@ -101,29 +102,18 @@ def occupancy(
     has too much of. Raises ValueError for negative numbers, no threads, more than 255 registers and an unknown
     compute capability, TypeError for what is no integer.
     """
-    try:
-        multiprocessor = MULTIPROCESSORS[compute_capability]
-    except (KeyError, TypeError):
-        known = ", ".join(f"({major}, {minor})" for major, minor in MULTIPROCESSORS)
-        raise ValueError(f"compute_capability {compute_capability!r} is none of {known}") from None
+    call = "occupancy"
+    major, minor = arguments.integers(call, "compute_capability", compute_capability, 2)
+    multiprocessor = MULTIPROCESSORS.get((major, minor))
+    if multiprocessor is None:
+        known = ", ".join(map(str, MULTIPROCESSORS))
+        raise arguments.wrong_value(call, "compute_capability", f"one of {known}", compute_capability)
     return compute(
         multiprocessor,
-        _count("threads_per_block", threads_per_block, 1),
-        _count("registers_per_thread", registers_per_thread, 0, _MAX_REGISTERS_PER_THREAD),
-        _count("shared_bytes_per_block", shared_bytes_per_block, 0),
+        arguments.integer(call, "threads_per_block", threads_per_block, 1),
+        arguments.integer(call, "registers_per_thread", registers_per_thread, 0, _MAX_REGISTERS_PER_THREAD),
+        arguments.integer(call, "shared_bytes_per_block", shared_bytes_per_block, 0),
     )
-
-
-def _count(name: str, value: Any, least: int, most: int | None = None) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is an int, not {value!r}") from None
-    if number < least or (most is not None and number > most):
-        raise ValueError(f"{name} is {number}, outside {least} to {'any' if most is None else most}")
-    return number
 
 
 def multiprocessor_of(properties: DeviceProperties) -> Multiprocessor:

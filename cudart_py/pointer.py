@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import arguments
+
 __all__ = ["Pointer"]
 
 
@@ -17,11 +19,7 @@ class Pointer:
     __slots__ = ("owner", "value")
 
     def __init__(self, value: int, owner: Any = None) -> None:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"an address is an int, not {type(value).__name__}")
-        if not 0 <= value < 2**64:
-            raise ValueError(f"{value:#x} is no 64-bit address")
-        self.value = value
+        self.value = arguments.integer("Pointer", "value", value, 0, 2**64 - 1)
         self.owner = owner
 
     def __int__(self) -> int:

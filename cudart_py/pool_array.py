@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
-from . import _shapes, errors
+from . import arguments, errors
 from ._driver import api, raw
 from ._lifetime import closes, finalize
 from .allocation import out_of_memory
@@ -57,7 +57,7 @@ class PoolArray(DeviceArray):
         Views of the array are closed with it. A second call does nothing.
         """
         if stream is not None and self.home is not False:
-            stream_handle(stream)  # what is no open stream is refused before anything changes
+            stream_handle("DeviceArray.close", stream)  # what is no open stream is refused before anything changes
             self.stream = stream
         try:
             pool = self._pool
@@ -130,24 +130,20 @@ def empty(
         sizes: tuple[int, ...] = (shape,)
         nbytes = shape * itemsize
     else:
-        sizes = _shapes.as_shape(shape)
+        sizes = arguments.shape("empty", "shape", shape)
         nbytes = math.prod(sizes) * itemsize
     if stream is None:
         stream = legacy_default
     try:
-        device, native = stream._device, stream._queue
+        # In a stream of somebody's own the driver allocates on its device, whatever is current; a default one has the
+        # thread's.
+        device, native = stream._device or this_thread.device or current_device(), stream._queue
+        source = device._pool if pool is None else pool
     except AttributeError:
-        stream_handle(stream)  # raises for what is no stream
+        stream_handle("empty", stream)  # raises for what is no stream
         raise
-    # In a stream of somebody's own the driver allocates on its device, whatever is current; a default one has the
-    # thread's.
-    if device is None:
-        device = this_thread.device or current_device()
-    if pool is not None and pool.device is not device:
-        raise ValueError(
-            f"the pool is of device {pool.device.ordinal}, and the stream belongs to device {device.ordinal}"
-        )
-    source = device._pool if pool is None else pool
+    if pool is not None:
+        _check_pool(pool, device)
     memory: Any = None if source is None else source.memory
     if native is not None and pool is None and nbytes and not captures:
         try:
@@ -176,9 +172,20 @@ def empty(
     return array
 
 
+def _check_pool(pool: Any, device: Device) -> None:
+    """Check a pool that is named, against the device of the stream."""
+    from .pools import MemoryPool
+
+    arguments.opened("empty", "pool", pool, MemoryPool, "a MemoryPool or None")
+    if pool.device is not device:
+        raise ValueError(
+            f"empty: argument 'pool' is of device {pool.device.ordinal}, and the stream of device {device.ordinal}"
+        )
+
+
 def _learn_dtype(dtype: DTypeLike) -> tuple[np.dtype[Any], int]:
     """Return the dtype and its bytes, and keep those that are often asked for."""
-    kind = _shapes.as_dtype(dtype)
+    kind = arguments.dtype("empty", "dtype", dtype)
     if isinstance(dtype, type | np.dtype) and len(_known_dtypes) < _KEPT_DTYPES:
         _known_dtypes[dtype] = kind, kind.itemsize
     return kind, kind.itemsize
@@ -193,6 +200,7 @@ def _try_again(status: Any, nbytes: int, stream: Stream, device: Device) -> Any:
 
 def _allocate_carefully(nbytes: int, stream: Stream, device: Device, pool: MemoryPool | None) -> Any:
     """Allocate from any pool, in any stream, and return the address; 0 for no bytes."""
+    stream_handle("empty", stream)  # raises when closed
     native, source = stream.native, None if pool is None else pool.handle
     if not nbytes:
         return 0

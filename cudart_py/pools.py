@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
+from . import arguments
 from ._driver import api
 from ._lifetime import Handle
 from .device import Device, activated, current_device
@@ -52,9 +52,11 @@ class MemoryPool(Handle):
 
         self._value = None
         self._owned = True
+        if device is not None:
+            arguments.instance("MemoryPool", "device", device, Device, "a Device or None")
         self._device = current_device() if device is None else device
-        self._max_size = _size("max_size", max_size)
-        threshold = _size("release_threshold", release_threshold)
+        self._max_size = arguments.integer("MemoryPool", "max_size", max_size, 0, KEEP_EVERYTHING)
+        threshold = arguments.integer("MemoryPool", "release_threshold", release_threshold, 0, KEEP_EVERYTHING)
         properties = enums.CUmemPoolProps()
         properties.allocType = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         properties.handleTypes = enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
@@ -74,8 +76,10 @@ class MemoryPool(Handle):
     @classmethod
     def borrow(cls, handle: int, device: Device) -> MemoryPool:
         """Wrap a pool of somebody else's (a CUmemoryPool as an int), such as the device's own; never destroyed."""
+        value = arguments.integer("MemoryPool.borrow", "handle", handle, 1, 2**64 - 1)
+        arguments.instance("MemoryPool.borrow", "device", device, Device)
         pool = cls.__new__(cls)
-        pool._value = int(handle)
+        pool._value = value
         pool._owned = False
         pool._device = device
         pool._max_size = 0
@@ -124,11 +128,12 @@ class MemoryPool(Handle):
 
     @release_threshold.setter
     def release_threshold(self, nbytes: int) -> None:
-        self._set("RELEASE_THRESHOLD", _size("release_threshold", nbytes))
+        most = KEEP_EVERYTHING
+        self._set("RELEASE_THRESHOLD", arguments.integer("MemoryPool", "release_threshold", nbytes, 0, most))
 
     def trim(self, keep: int = 0) -> None:
         """Give unused memory back to the device until `keep` bytes are left at least (cuMemPoolTrimTo)."""
-        size = _size("keep", keep)
+        size = arguments.integer("MemoryPool.trim", "keep", keep, 0, KEEP_EVERYTHING)
         with activated(self._device):
             api.cuMemPoolTrimTo(self.handle, size)
 
@@ -154,15 +159,3 @@ class MemoryPool(Handle):
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.used:,} of {self.reserved:,} bytes in use"
         return f"<MemoryPool of device {self._device.ordinal}, {state}>"
-
-
-def _size(name: str, value: Any) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        size = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is a number of bytes, not {value!r}") from None
-    if not 0 <= size <= KEEP_EVERYTHING:
-        raise ValueError(f"{name} is {size}, outside 0 to {KEEP_EVERYTHING}")
-    return size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _lifetime, debugging, errors
+from . import _lifetime, arguments, debugging, errors
 from ._driver import api, raw
 from ._lifetime import Handle
 from .capture import captures, note_wait
@@ -47,8 +47,8 @@ class Stream(Handle):
         self._owned = True
         self._device: Device | None = current_device()
         least, greatest = api.cuCtxGetStreamPriorityRange()
-        if not greatest <= priority <= least:
-            raise ValueError(f"priority {priority} is outside this device's range {greatest} to {least}")
+        priority = arguments.integer("Stream", "priority", priority, greatest, least)
+        non_blocking = arguments.flag("Stream", "non_blocking", non_blocking)
         flag = enums.CUstream_flags
         kind = flag.CU_STREAM_NON_BLOCKING if non_blocking else flag.CU_STREAM_DEFAULT
         self._queue = api.cuStreamCreateWithPriority(kind, priority)
@@ -140,11 +140,13 @@ class Stream(Handle):
 
     def record(self, event: Event | None = None) -> Event:
         """Record an event (a new one with timing by default) behind the work so far, and return it."""
-        if event is None:
-            from .event import Event
+        from .event import Event
 
+        if event is None:
             with activated(self.device):
                 event = Event()
+        else:
+            arguments.instance("Stream.record", "event", event, Event, "an Event or None")
         return event.record(self)
 
     def wait(self, other: Event | Stream) -> None:
@@ -163,8 +165,11 @@ class Stream(Handle):
         try:
             recorded = other._recorded
         except AttributeError:
-            raise TypeError(f"a stream waits for an Event or a Stream, not {type(other).__name__}") from None
-        if not recorded:
+            recorded = None
+        if recorded is not True:
+            from .event import Event
+
+            arguments.opened("Stream.wait", "other", other, Event, "an Event or a Stream")
             raise errors.EventNotRecordedError("cannot wait for an event that was never recorded")
         native, device = self._queue, self._device
         if native is not None and device is not None and other._value is not None and this_thread.device is device:
@@ -264,16 +269,14 @@ legacy_default = _DefaultStream("legacy_default", _LEGACY)
 per_thread_default = _DefaultStream("per_thread_default", _PER_THREAD)
 
 
-def stream_handle(stream: Stream | None) -> int:
-    """Return a stream's handle, that of the legacy default stream for None.
+def stream_handle(call: str, stream: Stream | None) -> int:
+    """Return the handle of a call's argument `stream`, that of the legacy default stream for None.
 
     Raises TypeError for what is no Stream and ValueError for a closed one.
     """
     if stream is None:
         return _LEGACY
-    if not isinstance(stream, Stream):
-        raise TypeError(f"stream is a cudart_py Stream or None, not {type(stream).__name__}")
-    return stream.handle
+    return arguments.opened(call, "stream", stream, Stream, "a cudart_py Stream or None").handle
 
 
 def finished(status: Any, call: str) -> bool:

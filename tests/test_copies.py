@@ -47,11 +47,11 @@ def test_contiguous_arrays_of_different_shapes_copy(device):
     [
         (np.empty(3), np.empty(4), ValueError, r"dst has shape \(3,\) and src \(4,\)"),
         (np.empty(4, np.float32), np.empty(4), TypeError, "dst is float32 and src float64"),
-        (np.empty(3)[::-1], np.empty(3), ValueError, "dst has the strides"),
-        (np.empty(3), np.broadcast_to(1.0, 3), ValueError, "src has the strides"),
-        (np.broadcast_to(1.0, 3), np.empty(3), ValueError, "dst is read-only"),
-        ([1, 2], np.empty(2), TypeError, "dst is a DeviceArray or a NumPy array, not list"),
-        (np.empty(2), 5, TypeError, "src is a DeviceArray or a NumPy array, not int"),
+        (np.empty(3)[::-1], np.empty(3), ValueError, "argument 'dst' has the strides"),
+        (np.empty(3), np.broadcast_to(1.0, 3), ValueError, "argument 'src' has the strides"),
+        (np.broadcast_to(1.0, 3), np.empty(3), ValueError, "argument 'dst' is read-only"),
+        ([1, 2], np.empty(2), TypeError, "memcpy: argument 'dst' must be a DeviceArray or a NumPy array, not the list"),
+        (np.empty(2), 5, TypeError, "memcpy: argument 'src' must be a DeviceArray or a NumPy array, not the int 5"),
         (np.empty(2, object), np.empty(2, object), TypeError, "Python objects"),
     ],
 )
@@ -86,8 +86,7 @@ def test_copy_from_takes_any_host_layout(device, rng):
         ({"shape": (2, 2), "src_start": (-1, 0)}, "outside src"),
         ({"shape": (2, 2), "src_start": (0, 7)}, "outside src"),
         ({"shape": (-1, 2)}, "outside dst"),
-        ({"shape": (1, 2, 3)}, "shape is a pair of ints"),
-        ({"shape": (1, 1), "dst_start": (0.5, 0)}, "dst_start is a pair of ints"),
+        ({"shape": (1, 2, 3)}, "argument 'shape' must be a tuple of 2 ints"),
     ],
 )
 def test_a_window_outside_an_array_is_named(device, kwargs, words):
@@ -95,8 +94,13 @@ def test_a_window_outside_an_array_is_named(device, kwargs, words):
         cuda.memcpy2d(cuda.zeros((5, 6)), cuda.zeros((8, 8)), **kwargs)
 
 
+def test_a_window_begins_at_whole_elements(device):
+    with pytest.raises(TypeError, match=r"argument 'dst_start\[0\]' must be an int, not the float 0.5"):
+        cuda.memcpy2d(np.empty((4, 6)), cuda.zeros((4, 6)), (1, 1), dst_start=(0.5, 0))
+
+
 def test_memcpy2d_takes_two_dimensions_only(device):
-    with pytest.raises(ValueError, match="src has 1 dimensions"):
+    with pytest.raises(ValueError, match="argument 'src' must have 2 dimensions, not 1"):
         cuda.memcpy2d(cuda.zeros((2, 2)), cuda.zeros(4))
 
 

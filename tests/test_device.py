@@ -17,9 +17,9 @@ def test_devices_lists_them_all_in_order():
 
 
 def test_a_device_that_is_not_there_is_a_value_error_naming_the_count():
-    with pytest.raises(ValueError, match="device 99 does not exist: this machine has"):
+    with pytest.raises(ValueError, match="argument 'ordinal' must be an int from 0 to .* not the int 99"):
         cuda.Device(99)
-    with pytest.raises(ValueError, match="device -1"):
+    with pytest.raises(ValueError, match="not the int -1"):
         cuda.Device(-1)
     for wrong in (True, 0.0, "0"):
         with pytest.raises(TypeError, match="ordinal"):
@@ -90,9 +90,9 @@ def test_limits_are_read_and_set(device):
     finally:
         device.limits.stack_size = before
     assert "stack_size=" in repr(device.limits)
-    with pytest.raises(ValueError, match="stack_size cannot be -1"):
+    with pytest.raises(ValueError, match="'stack_size' .* not the int -1"):
         device.limits.stack_size = -1
-    with pytest.raises(TypeError, match="stack_size is an int"):
+    with pytest.raises(TypeError, match="'stack_size' must be an int"):
         device.limits.stack_size = 1.5
 
 

@@ -176,7 +176,7 @@ def test_an_array_that_must_not_be_written_needs_a_promise(device):
     ("changes", "words"),
     [
         ({"mask": object()}, "masked"),
-        ({"strides": (-8,)}, "backward"),
+        ({"strides": (-8,)}, "strides"),
         ({"stream": 0}, "names stream 0"),
         ({"typestr": ">f8"}, "byte order"),
         ({"data": (4096, False)}, "0x1000 is no address of device memory"),

@@ -140,10 +140,10 @@ def test_the_access_policy_is_the_streams_inside_the_block_only(device, module):
 
 
 POLICIES = [
-    ({"hit_ratio": 1.5}, ValueError, "hit_ratio 1.5 is outside 0 to 1"),
-    ({"hit_ratio": "1"}, TypeError, "hit_ratio is a number, not str"),
-    ({"hit": "always"}, ValueError, "hit='always' is not one of 'normal', 'streaming', 'persisting'"),
-    ({"miss": "persisting"}, ValueError, "miss='persisting' is not one of 'normal', 'streaming'"),
+    ({"hit_ratio": 1.5}, ValueError, "'hit_ratio' must be a number from 0 to 1, not the float 1.5"),
+    ({"hit_ratio": "1"}, TypeError, "'hit_ratio' must be a number, not the str '1'"),
+    ({"hit": "always"}, ValueError, "'hit' must be one of 'normal', 'streaming', 'persisting', not the str 'always'"),
+    ({"miss": "persisting"}, ValueError, "'miss' must be one of 'normal', 'streaming', not the str 'persisting'"),
 ]
 
 
@@ -157,7 +157,7 @@ def test_an_access_policy_needs_a_contiguous_device_array(device):
     with cuda.Stream() as stream:
         with pytest.raises(ValueError, match="must be contiguous"):
             stream.access_policy(cuda.zeros(10)[::2])
-        with pytest.raises(TypeError, match="array is a DeviceArray, not ndarray"):
+        with pytest.raises(TypeError, match="argument 'array' must be a DeviceArray, not a NumPy array"):
             stream.access_policy(np.zeros(10))
 
 

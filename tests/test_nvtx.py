@@ -61,7 +61,7 @@ def test_without_the_package_nothing_happens(missing):
 
 
 def test_a_name_is_a_text():
-    with pytest.raises(TypeError, match="a str, not int"):
+    with pytest.raises(TypeError, match="argument 'name' must be a str, not the int 5"):
         cuda.nvtx_range(5)
 
 

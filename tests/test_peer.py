@@ -39,12 +39,12 @@ def test_no_elements_are_copied_at_once(device):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: (np.zeros(3), cuda.zeros(3)), TypeError, "dst is a DeviceArray, not ndarray"),
-        (lambda: (cuda.zeros(3), np.zeros(3)), TypeError, "src is a DeviceArray"),
+        (lambda: (np.zeros(3), cuda.zeros(3)), TypeError, "memcpy_peer: argument 'dst' must be a DeviceArray"),
+        (lambda: (cuda.zeros(3), np.zeros(3)), TypeError, "memcpy_peer: argument 'src' must be a DeviceArray"),
         (lambda: (cuda.zeros(3), cuda.zeros(4)), ValueError, "shape"),
         (lambda: (cuda.zeros(3), cuda.zeros(3, np.float32)), TypeError, "src float32"),
-        (lambda: (cuda.zeros((4, 4))[:, :2], cuda.zeros((4, 2))), ValueError, "dst is not contiguous"),
-        (lambda: (cuda.zeros((4, 2)), cuda.zeros((4, 4))[:, :2]), ValueError, "src is not contiguous"),
+        (lambda: (cuda.zeros((4, 4))[:, :2], cuda.zeros((4, 2))), ValueError, "argument 'dst' is not contiguous"),
+        (lambda: (cuda.zeros((4, 2)), cuda.zeros((4, 4))[:, :2]), ValueError, "argument 'src' is not contiguous"),
     ],
 )
 def test_wrong_arguments_are_named(device, make, error, words):

@@ -80,9 +80,9 @@ def test_closing_a_pool_leaves_its_arrays(device):
     array.copy_from(np.arange(100.0))
     np.testing.assert_array_equal(array.to_host(), np.arange(100.0))
     array.close()
-    with pytest.raises(ValueError, match="MemoryPool is closed"):
+    with pytest.raises(ValueError, match="closed MemoryPool|MemoryPool is closed"):
         cuda.empty(1, pool=pool)
-    with pytest.raises(ValueError, match="MemoryPool is closed"):
+    with pytest.raises(ValueError, match="closed MemoryPool|MemoryPool is closed"):
         pool.trim()
     assert "closed" in repr(pool)
 
@@ -133,11 +133,15 @@ def test_closing_the_pool_in_use_brings_back_the_devices_own(device):
 @pytest.mark.parametrize(
     ("use", "error", "words"),
     [
-        (lambda: cuda.MemoryPool(max_size=-1), ValueError, "max_size is -1"),
-        (lambda: cuda.MemoryPool(max_size=1.5), TypeError, "max_size is a number of bytes, not 1.5"),
+        (lambda: cuda.MemoryPool(max_size=-1), ValueError, "argument 'max_size' .* not the int -1"),
+        (lambda: cuda.MemoryPool(max_size=1.5), TypeError, "'max_size' must be an int, not the float 1.5"),
         (lambda: cuda.MemoryPool(release_threshold=2**64), ValueError, "release_threshold"),
-        (lambda: cuda.Device(0).memory_pool.trim(-1), ValueError, "keep is -1"),
-        (lambda: setattr(cuda.Device(0), "memory_pool", 5), TypeError, "MemoryPool or None, not int"),
+        (lambda: cuda.Device(0).memory_pool.trim(-1), ValueError, "argument 'keep' .* not the int -1"),
+        (
+            lambda: setattr(cuda.Device(0), "memory_pool", 5),
+            TypeError,
+            "'memory_pool' must be a MemoryPool or None",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(device, use, error, words):
@@ -167,4 +171,4 @@ def test_a_pool_of_another_device_than_the_streams_is_refused(device, python):
         "with cuda.Device(1): print(cuda.empty(3, pool=pool).device.ordinal)\n"
     )
     printed = python(program, CUDART_PY_SIMULATOR_DEVICES="2").stdout.splitlines()
-    assert printed in ([], ["the pool is of device 1, and the stream belongs to device 0", "1"])
+    assert printed in ([], ["empty: argument 'pool' is of device 1, and the stream of device 0", "1"])

@@ -1,0 +1,222 @@
+"""Arguments of public calls: their checks, and the one sentence that says what is wrong with one.
+
+    Stream.record: argument 'event' must be an Event or None, not the int 5
+
+Each check takes the name of the call, the name of the argument and what came. It returns the value as the package
+works with it, or raises TypeError for what has the wrong type and ValueError for what has the right one and cannot be
+used. What an argument's own methods raise, such as `__index__`, is passed on.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "choice",
+    "dtype",
+    "flag",
+    "function",
+    "host_array",
+    "instance",
+    "integer",
+    "integers",
+    "number",
+    "opened",
+    "shape",
+    "text",
+    "wrong_type",
+    "wrong_value",
+]
+
+T = TypeVar("T")
+
+# The most dimensions of a NumPy array, which a copy to the host is.
+_MAX_DIMENSIONS = 64
+# What is worth showing of a value is short, and its type says the rest.
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 60
+_PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, np.generic)
+
+
+def wrong_type(call: str, name: str, wanted: str, value: Any) -> TypeError:
+    """Return the exception for an argument of the wrong type."""
+    return TypeError(f"{call}: argument {name!r} must be {wanted}, not {_describe(value)}")
+
+
+def wrong_value(call: str, name: str, wanted: str, value: Any) -> ValueError:
+    """Return the exception for an argument of the right type that cannot be used."""
+    return ValueError(f"{call}: argument {name!r} must be {wanted}, not {_describe(value)}")
+
+
+def _describe(value: Any) -> str:
+    """Say what came, in a few words and without trust in its `repr`."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, np.ndarray):
+        return f"a NumPy array of {value.dtype} and shape {value.shape}"
+    kind = type(value).__name__
+    if getattr(value, "closed", False) is True:
+        return f"a closed {kind}"
+    if not isinstance(value, _PLAIN):
+        return f"an object of type {kind}"
+    try:
+        return f"the {kind} {_SHOWN.repr(value)}"
+    except ValueError:  # an int of more digits than the interpreter writes
+        return f"a huge {kind}"
+
+
+def instance(call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ...], wanted: str = "") -> T:
+    """Return an object of a class or of one of several; `wanted` is how the error calls it.
+
+    By default that is the class's name.
+    """
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        words = " or ".join(f"{'an' if one.__name__[0] in 'AEIOU' else 'a'} {one.__name__}" for one in kinds)
+        raise wrong_type(call, name, wanted or words, value)
+    return value
+
+
+def opened(call: str, name: str, value: Any, kind: type[T], wanted: str = "") -> T:
+    """Return an object of a class of things that can be closed; ValueError for one that was."""
+    thing = instance(call, name, value, kind, wanted)
+    if thing.closed:  # type: ignore[attr-defined]  # the classes that are asked for have it, and no base in common
+        raise wrong_value(call, name, "open", thing)
+    return thing
+
+
+def integer(call: str, name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """Return an int within limits. Takes NumPy's integers and whatever else has `__index__`, but no bool."""
+    if isinstance(value, bool | np.bool_) or not hasattr(type(value), "__index__"):
+        raise wrong_type(call, name, "an int", value)
+    try:
+        result = operator.index(value)
+    except TypeError:  # an array of more than one integer, or of none
+        raise wrong_type(call, name, "an int", value) from None
+    if (least is not None and result < least) or (most is not None and result > most):
+        limits = f"of {least} at least" if most is None else f"of {most} at most" if least is None else ""
+        raise wrong_value(call, name, f"an int {limits or f'from {least} to {most}'}", result)
+    return result
+
+
+def integers(call: str, name: str, value: Any, count: int | None = None, least: int | None = None) -> tuple[int, ...]:
+    """Return a tuple or list of ints, of a certain number and size if `count` and `least` say so, as a tuple."""
+    many = "" if count is None else f"{count} "
+    if not isinstance(value, tuple | list):
+        raise wrong_type(call, name, f"a tuple of {many}ints", value)
+    if count is not None and len(value) != count:
+        raise wrong_value(call, name, f"a tuple of {many}ints", value)
+    return tuple(integer(call, f"{name}[{place}]", item, least) for place, item in enumerate(value))
+
+
+def number(
+    call: str, name: str, value: Any, least: float = -sys.float_info.max, most: float = sys.float_info.max
+) -> float:
+    """Return a number within limits as a float; without limits a finite one. Takes NumPy's, but no bool."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise wrong_type(call, name, "a number", value)
+    try:
+        result = float(value)
+    except OverflowError:
+        raise wrong_value(call, name, "a number that a float can hold", value) from None
+    if not least <= result <= most:
+        limits = f"of {least:g} at least" if most >= sys.float_info.max else f"from {least:g} to {most:g}"
+        finite = (least, most) == (-sys.float_info.max, sys.float_info.max)
+        raise wrong_value(call, name, "a finite number" if finite else f"a number {limits}", value)
+    return result
+
+
+def flag(call: str, name: str, value: Any) -> bool:
+    """Return a bool. Nothing else passes for one, since a number in its place is a mistake of order."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    raise wrong_type(call, name, "a bool", value)
+
+
+def text(call: str, name: str, value: Any) -> str:
+    """Return a str that C can read: with no NUL in it, at which C would stop, and in UTF-8."""
+    if not isinstance(value, str):
+        raise wrong_type(call, name, "a str", value)
+    if "\0" in value:
+        raise wrong_value(call, name, "without NUL characters", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise wrong_value(call, name, "text that UTF-8 has", value) from None
+    return value
+
+
+def choice(call: str, name: str, value: Any, choices: Iterable[str]) -> str:
+    """Return one of a few words."""
+    if not isinstance(value, str):
+        raise wrong_type(call, name, "a str", value)
+    known = tuple(choices)
+    if value not in known:
+        raise wrong_value(call, name, f"one of {', '.join(map(repr, known))}", value)
+    return value
+
+
+def function(call: str, name: str, value: Any, takes: str = "without arguments") -> Callable[..., Any]:
+    """Return something that can be called; `takes` says with what."""
+    if not callable(value):
+        raise wrong_type(call, name, f"a function {takes}", value)
+    return value  # type: ignore[no-any-return]  # callable() says no more than this
+
+
+def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
+    """Return a shape, an int or a tuple or list of ints, as a tuple of ints that are not negative."""
+    if isinstance(value, tuple | list):
+        sizes = tuple(integer(call, f"{name}[{axis}]", size) for axis, size in enumerate(value))
+    elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise wrong_type(call, name, "a shape, which is an int or a tuple of ints", value)
+    else:
+        sizes = (integer(call, name, value),)
+    if len(sizes) > _MAX_DIMENSIONS:
+        raise wrong_value(call, name, f"a shape of {_MAX_DIMENSIONS} dimensions at most", value)
+    # A size beyond 64 bits is no size, whereas a smaller one may only be too much for the memory.
+    if any(not 0 <= size < 2**64 for size in sizes):
+        raise wrong_value(call, name, "a shape without negative or impossible sizes", value)
+    return sizes
+
+
+def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
+    """Return a NumPy dtype whose bytes can live on a device; TypeError for objects and the like."""
+    if value is None:  # for which NumPy would take float64
+        raise wrong_type(call, name, "a dtype", value)
+    try:
+        result: np.dtype[Any] = np.dtype(value)
+    except Exception as error:  # besides TypeError there are ValueError, SyntaxError and others, by what is misspelled
+        raise wrong_type(call, name, "a dtype", value) from error
+    wrong = ""
+    if result.hasobject:
+        wrong = "holds Python objects, which cannot live in device memory"
+    elif result.itemsize == 0:
+        wrong = "has no size"
+    elif result.subdtype is not None:
+        wrong = "is an array itself: give its shape as the array's"
+    elif not result.isnative:
+        wrong = f"has the other byte order; use {result.newbyteorder('=')}"
+    if wrong:
+        raise TypeError(f"{call}: argument {name!r} is the dtype {result}, which {wrong}")
+    return result
+
+
+def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
+    """Return what NumPy makes an array of, as an array whose bytes can live on a device."""
+    try:
+        result = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise wrong_type(call, name, "an array or what NumPy makes one of", value) from error
+    dtype(call, name, result.dtype)
+    return result
