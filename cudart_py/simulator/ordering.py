@@ -1,13 +1,18 @@
 """Order the accesses of a launch's threads: what barriers, fences and atomics put before what.
 
-Time counts accesses. A thread's access comes before another thread's when a barrier of their block or an instruction
-that brings their warp together lies between, or when the first thread released it (a fence, then an atomic or volatile
-access) before the second one acquired (by an atomic or a volatile load). What was acquired is what was released
-anywhere before: that errs towards order, so that no correct program is accused.
+Time counts accesses. An access comes before another thread's when a barrier of their block or an instruction that
+brings their warp together lies between, or when it was released before the other thread acquired.
+
+A fence covers what the fencing thread has done, what barriers put before it (the accesses of its block and warp), and
+what others of its block had released to it. All that is released by the thread's next atomic, volatile access or
+barrier, whichever thread of the block then tells others of it. A thread acquires by an atomic or a volatile load, and
+hands it on at barriers. What was acquired is what was released anywhere before: that errs towards order, so that no
+correct program is accused.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,55 +26,82 @@ __all__ = ["Order"]
 
 Array = NDArray[Any]
 
-# How many releases of a thread and of a block are remembered; older ones count as acquired by everybody.
+# How many releases of a thread, a warp or a block are remembered; older ones count as acquired by everybody.
 _KEPT = 4
+_FOREVER = np.int64(1 << 62)
 
 
-class _Releases:
-    """Remember, for each of `count` threads or blocks, when it released, and what it had done until when."""
+class _Reach:
+    """Follow until when fences cover what owners have done, and when that was released.
 
-    def __init__(self, count: int) -> None:
-        self.times = np.zeros((_KEPT, count), np.int64)
-        self.covers = np.zeros((_KEPT, count), np.int64)
+    An owner is the lane itself, or its warp or block; `owner` gives it for each of a chunk's lanes.
+    """
 
-    def add(self, who: Array, now: int, cover: Array) -> None:
-        """Note a release by some, of what they had done before `cover`, unless the last one covered as much."""
-        fresh = cover > self.covers[0].take(who)
+    def __init__(self, owner: Array) -> None:
+        self._owner = owner
+        count = int(owner[-1]) + 1
+        # What each lane's last fence covers, the last releases of each owner, and what those covered.
+        self.fenced = np.zeros(len(owner), np.int64)
+        self._times = np.zeros((_KEPT, count), np.int64)
+        self._covers = np.zeros((_KEPT, count), np.int64)
+
+    def release(self, lanes: Array, now: int) -> None:
+        """Note that lanes release what their fences cover, unless their owners' last releases covered as much."""
+        owners, until = self._owner[lanes], self.fenced[lanes]
+        fresh = until > self._covers[0].take(owners)
         if not fresh.any():
             return
-        who, cover = who[fresh], cover[fresh]
-        for age in range(_KEPT - 1, 0, -1):
-            self.times[age, who] = self.times[age - 1, who]
-            self.covers[age, who] = self.covers[age - 1, who]
-        self.times[0, who] = now
-        self.covers[0, who] = cover
+        latest = np.zeros(self._times.shape[1], np.int64)
+        np.maximum.at(latest, owners[fresh], until[fresh])
+        who = np.flatnonzero(latest)
+        for kept in (self._times, self._covers):
+            kept[1:, who] = kept[:-1, who]
+        self._times[0, who] = now
+        self._covers[0, who] = latest[who]
 
-    def ordered(self, who: Array, when: Array, acquired: Array) -> Array:
-        """Tell which of the writes that `who` made at `when` had been released before the times in `acquired`."""
+    def covered(self, lanes: Array, acquired: Array) -> Array:
+        """Return until when the owners of lanes had done what was released before the times in `acquired`."""
+        times, covers = self._times[:, self._owner.take(lanes)], self._covers[:, self._owner.take(lanes)]
+        until: Array = np.where((times > 0) & (times <= acquired), covers, 0).max(axis=0)
         # Where even the oldest release known is too late, there may have been one before.
-        result: Array = (self.times[-1, who] > acquired) & (self.times[-1, who] > 0)
-        for age in range(_KEPT):
-            time = self.times[age, who]
-            result |= (time > 0) & (time <= acquired) & (self.covers[age, who] > when)
-        return result
+        until[times[-1] > acquired] = _FOREVER
+        return until
 
 
 class _Scope:
     """Hold the fences and releases that count within blocks, or on the whole device."""
 
-    def __init__(self, chunk: Chunk) -> None:
-        self.fence = np.zeros(chunk.lanes, np.int64)
-        self.fence_of_block = np.zeros(chunk.lanes, np.int64)
-        self.lanes = _Releases(chunk.lanes)
-        self.blocks = _Releases(chunk.blocks)
+    def __init__(self, lanes: Array, warp_of_lane: Array, block_of_lane: Array) -> None:
+        self.own = _Reach(lanes)
+        self.warp = _Reach(warp_of_lane)
+        self.block = _Reach(block_of_lane)
+        # Here times are those of releases to the block, which the fencing thread had acquired.
+        self.heard = _Reach(block_of_lane)
+
+    def release(self, lanes: Array, now: int) -> None:
+        """Note that lanes release all that their fences cover."""
+        for reach in (self.own, self.warp, self.block, self.heard):
+            reach.release(lanes, now)
+
+    def released(self, lanes: Array, when: Array, acquired: Array) -> Array:
+        """Tell which accesses of `lanes` at `when` lanes released by themselves, or their warps or blocks did."""
+        result: Array = self.own.covered(lanes, acquired) > when
+        result |= self.warp.covered(lanes, acquired) > when
+        result |= self.block.covered(lanes, acquired) > when
+        return result
 
 
 class Order:
-    """Know what the threads of one chunk have waited for, released and acquired."""
+    """Know what the threads of one chunk have waited for, released and acquired.
+
+    It lives as long as the launch, and so keeps nothing of the chunk but its shape.
+    """
 
     def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk
         self.first = chunk.first * chunk.threads
+        self._lanes = chunk.lane_numbers
+        self._block_of_lane = chunk.block_of_lane
+        self._warp_of_lane = _warps(chunk.blocks, chunk.threads)
         self.barrier = np.zeros(chunk.blocks, np.int64)
         self.last_barrier = 0
         self._warp: Array | None = None
@@ -80,67 +112,54 @@ class Order:
 
     def barrier_done(self, group: Group, now: int) -> None:
         """Note that a group leaves a barrier of its whole block."""
-        chunk = self.chunk
         lanes = group.lane_numbers
-        blocks = chunk.block_of_lane[lanes]
-        if group.n == chunk.lanes:
+        blocks = self._block_of_lane[lanes]
+        if group.n == len(self._lanes):
             self.barrier[:] = now
         else:
             self.barrier[blocks] = now
         self.last_barrier = int(self.barrier.min())
         if self._acquired is not None:
-            latest = np.zeros(chunk.blocks, np.int64)
-            np.maximum.at(latest, chunk.block_of_lane, self._acquired)
+            latest = np.zeros(len(self.barrier), np.int64)
+            np.maximum.at(latest, self._block_of_lane, self._acquired)
             self._acquired[lanes] = latest[blocks]
+        self.release(group, now)
 
     def warp_together(self, group: Group, now: int) -> None:
         """Note that the lanes of a group's warps have come together."""
-        chunk = self.chunk
-        warps = _warps(chunk)
         if self._warp is None:
-            self._warp = np.zeros(int(warps[-1]) + 1, np.int64)
+            self._warp = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
         lanes = group.lane_numbers
-        self._warp[warps[lanes]] = now
+        warps = self._warp_of_lane[lanes]
+        self._warp[warps] = now
         if self._acquired is not None:
             latest = np.zeros(len(self._warp), np.int64)
-            np.maximum.at(latest, warps[lanes], self._acquired[lanes])
-            self._acquired[lanes] = latest[warps[lanes]]
+            np.maximum.at(latest, warps, self._acquired[lanes])
+            self._acquired[lanes] = latest[warps]
+        self.release(group, now)
 
     def fence(self, group: Group, now: int, scope: str) -> None:
         """Note a fence, of the block ("cta") or the whole device ("gpu")."""
         lanes = group.lane_numbers
-        barrier = self.barrier[self.chunk.block_of_lane[lanes]]
         for name in ("cta", "gpu") if scope == "gpu" else ("cta",):
             kept = self._scope(name)
-            kept.fence[lanes] = now
-            kept.fence_of_block[lanes] = barrier
+            kept.own.fenced[lanes] = now
+            kept.block.fenced[lanes] = self.barrier[self._block_of_lane[lanes]]
+            if self._warp is not None:
+                kept.warp.fenced[lanes] = self._warp[self._warp_of_lane[lanes]]
+            kept.heard.fenced[lanes] = self.acquired(lanes)
 
     def release(self, group: Group, now: int, scope: str = "") -> None:
-        """Note an access by which what lay before the last fence is published; with a scope it is a fence itself."""
+        """Note an access by which what the last fence covers is released; with a scope it is a fence itself."""
         if scope:
             self.fence(group, now, scope)
-        lanes = group.lane_numbers
         for kept in self._scopes.values():
-            self._publish(kept, lanes, now, kept.fence[lanes])
-
-    def _publish(self, kept: _Scope, lanes: Array, now: int, cover: Array) -> None:
-        some = cover > 0
-        if not some.any():
-            return
-        chosen = lanes[some]
-        kept.lanes.add(chosen, now, cover[some])
-        blocks = self.chunk.block_of_lane[chosen]
-        # The lane whose fence saw the latest barrier speaks for its block.
-        seen = np.zeros(self.chunk.blocks, np.int64)
-        np.maximum.at(seen, blocks, kept.fence_of_block[chosen])
-        who = np.flatnonzero(seen)
-        if len(who):
-            kept.blocks.add(who, now, seen[who])
+            kept.release(group.lane_numbers, now)
 
     def acquire(self, group: Group, now: int) -> None:
         """Note an access by which what others have released is seen."""
         if self._acquired is None:
-            self._acquired = np.zeros(self.chunk.lanes, np.int64)
+            self._acquired = np.zeros(len(self._lanes), np.int64)
         self._acquired[group.lane_numbers] = now
 
     # --- what it means
@@ -151,14 +170,12 @@ class Order:
 
     def passed(self, lanes: Array, when: Array, other: Array) -> Array:
         """Tell which accesses of `lanes` at `when` barriers and warps put before what lanes `other` do now."""
-        chunk = self.chunk
-        block = chunk.block_of_lane.take(lanes)
-        same = block == chunk.block_of_lane.take(other)
+        block = self._block_of_lane.take(lanes)
+        same = block == self._block_of_lane.take(other)
         result: Array = same & (when < self.barrier.take(block))
         if self._warp is not None:
-            warps = _warps(chunk)
-            warp = warps.take(lanes)
-            result |= (warp == warps.take(other)) & (when < self._warp.take(warp))
+            warp = self._warp_of_lane.take(lanes)
+            result |= (warp == self._warp_of_lane.take(other)) & (when < self._warp.take(warp))
         return result
 
     def released(self, lanes: Array, when: Array, acquired: Array, scope: str) -> Array:
@@ -166,20 +183,19 @@ class Order:
         kept = self._scopes.get(scope)
         if kept is None:
             return np.zeros(len(lanes), np.bool_)
-        result: Array = kept.lanes.ordered(lanes, when, acquired)
-        result |= kept.blocks.ordered(self.chunk.block_of_lane.take(lanes), when, acquired)
+        result = kept.released(lanes, when, acquired)
+        # What was released to the block, and acquired there, is released on by whoever fences then.
+        result |= self._scope("cta").released(lanes, when, kept.heard.covered(lanes, acquired))
         return result
 
     def _scope(self, name: str) -> _Scope:
         if name not in self._scopes:
-            self._scopes[name] = _Scope(self.chunk)
+            self._scopes[name] = _Scope(self._lanes, self._warp_of_lane, self._block_of_lane)
         return self._scopes[name]
 
 
-def _warps(chunk: Chunk) -> Array:
-    """Give the warp of each lane, numbered through the chunk."""
-    per_block = -(-chunk.threads // 32)
-    lanes = chunk.lane_numbers
-    if chunk.threads % 32 == 0:
-        return np.asarray(lanes >> 5)
-    return np.asarray(lanes // chunk.threads * per_block + lanes % chunk.threads // 32)
+@lru_cache(maxsize=16)
+def _warps(blocks: int, threads: int) -> Array:
+    """Return the warp of each lane of a chunk, numbered through the chunk; chunks of one shape share it."""
+    lanes = np.arange(blocks * threads)
+    return np.asarray(lanes // threads * -(-threads // 32) + lanes % threads // 32)

@@ -280,6 +280,15 @@ def _races() -> list[Case]:
             ("byte_of_a_word", (2, 64), lambda: (words(64),)),
             ("same_byte", (1, 96), lambda: (cuda.zeros(32, np.uint8),)),
         ),
+        *_cases(
+            "published without a fence", "orders.cu", "race",
+            ("all_store_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+            ("all_store_relaxed_count", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+            ("all_store_late_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+            ("warps_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+            ("barrier_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
+            ("block_unlocks_without_fence", (4, 64), lambda: (ints(1), ints(64))),
+        ),
         Case("consumed_too_early", "race between streams", file, "race", _two_streams("produce", "consume"), "consume"),
         Case("overwritten", "race between streams", file, "race", _two_streams("consume", "produce"), "produce"),
     ]  # fmt: skip  # rows of a table

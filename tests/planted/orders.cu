@@ -1,0 +1,110 @@
+// How blocks and warps hand data to others: the last block reads what all have stored, locks, guesses of
+// compare-and-swap loops; and the same without what puts it in order.
+#include <cuda/atomic>
+#include <cuda/barrier>
+
+using Counter = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+enum Publishing { FENCE_OF_ALL, FENCE_OF_ONE, ORDERED_ATOMIC, NO_FENCE, RELAXED_ATOMIC, FENCE_TOO_LATE };
+
+// All threads store, one of each block counts it, and the block that counts last reads all.
+template <Publishing HOW> __device__ void last_block(float* out, float* partial, unsigned* count, int n) {
+    __shared__ bool last;
+    partial[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
+    if (HOW == FENCE_OF_ALL) __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (HOW == FENCE_OF_ONE) __threadfence();
+        unsigned before;
+        if (HOW == ORDERED_ATOMIC)
+            before = Counter(*count).fetch_add(1, cuda::memory_order_acq_rel);
+        else if (HOW == RELAXED_ATOMIC)
+            before = Counter(*count).fetch_add(1, cuda::memory_order_relaxed);
+        else
+            before = atomicAdd(count, 1);
+        if (HOW == FENCE_TOO_LATE) __threadfence();
+        last = before == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    float sum = 0;
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        sum += partial[i];  // BUG all_store_without_fence // BUG all_store_relaxed_count // BUG all_store_late_fence
+    out[threadIdx.x] = sum;
+}
+#define LAST_BLOCK(NAME, HOW)                                                                     \
+    extern "C" __global__ void NAME(float* out, float* partial, unsigned* count, int n) {         \
+        last_block<HOW>(out, partial, count, n);                                                  \
+    }
+LAST_BLOCK(all_fence_then_count, FENCE_OF_ALL)
+LAST_BLOCK(one_fences_for_all, FENCE_OF_ONE)
+LAST_BLOCK(ordered_count, ORDERED_ATOMIC)
+LAST_BLOCK(all_store_without_fence, NO_FENCE)
+LAST_BLOCK(all_store_relaxed_count, RELAXED_ATOMIC)
+LAST_BLOCK(all_store_late_fence, FENCE_TOO_LATE)
+
+// The same among warps, each counting for itself.
+template <Publishing HOW> __device__ void last_warp(float* out, float* partial, unsigned* count, int n) {
+    unsigned lane = threadIdx.x % 32, before = 0;
+    partial[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
+    if (HOW == FENCE_OF_ALL) __threadfence();
+    __syncwarp();
+    if (lane == 0) {
+        if (HOW == FENCE_OF_ONE) __threadfence();
+        before = atomicAdd(count, 1);
+    }
+    before = __shfl_sync(0xffffffffu, before, 0);
+    if (before != n / 32 - 1) return;
+    float sum = 0;
+#pragma unroll 1
+    for (int i = lane; i < n; i += 32) sum += partial[i];  // BUG warps_without_fence
+    out[lane] = sum;
+}
+extern "C" __global__ void warps_fence_then_count(float* out, float* partial, unsigned* count, int n) {
+    last_warp<FENCE_OF_ALL>(out, partial, count, n);
+}
+extern "C" __global__ void one_fences_for_its_warp(float* out, float* partial, unsigned* count, int n) {
+    last_warp<FENCE_OF_ONE>(out, partial, count, n);
+}
+extern "C" __global__ void warps_without_fence(float* out, float* partial, unsigned* count, int n) {
+    last_warp<NO_FENCE>(out, partial, count, n);
+}
+
+// The same with a barrier in memory in the place of __syncthreads().
+template <bool FENCE> __device__ void last_by_barrier(float* out, float* partial, unsigned* count, int n) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> barrier;
+    __shared__ bool last;
+    if (threadIdx.x == 0) init(&barrier, blockDim.x);
+    __syncthreads();
+    partial[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
+    barrier.arrive_and_wait();
+    if (threadIdx.x == 0) {
+        if (FENCE) __threadfence();
+        last = atomicAdd(count, 1) == gridDim.x - 1;
+    }
+    barrier.arrive_and_wait();
+    if (!last) return;
+    float sum = 0;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += partial[i];  // BUG barrier_without_fence
+    out[threadIdx.x] = sum;
+}
+extern "C" __global__ void barrier_then_fence(float* out, float* partial, unsigned* count, int n) {
+    last_by_barrier<true>(out, partial, count, n);
+}
+extern "C" __global__ void barrier_without_fence(float* out, float* partial, unsigned* count, int n) {
+    last_by_barrier<false>(out, partial, count, n);
+}
+
+// One thread takes a lock for its block.
+template <bool FENCE> __device__ void locked_block(int* lock, int* data) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {}
+        if (FENCE) __threadfence();
+    }
+    __syncthreads();
+    data[threadIdx.x] += 1;  // BUG block_unlocks_without_fence
+    if (FENCE) __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) atomicExch(lock, 0);
+}
+extern "C" __global__ void block_locks(int* lock, int* data) { locked_block<true>(lock, data); }
+extern "C" __global__ void block_unlocks_without_fence(int* lock, int* data) { locked_block<false>(lock, data); }
