@@ -33,7 +33,7 @@ def build(request: Request, inclusions: Inclusions) -> tuple[CompiledImage, list
     """Compile; return the image and the files whose change makes it stale."""
     library = library_path()
     found = headers.Headers((), (), ())
-    if inclusions.external or inclusions.computed:
+    if inclusions.external or not inclusions.certain:
         found = headers.find(library_version(), library)
     options = [*request.options, *(f"--include-path={folder}" for folder in found.folders)]
     with Program(

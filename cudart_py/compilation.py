@@ -43,18 +43,25 @@ def compile_image(
     request = make_request(
         source, names=names, arch=arch, std=std, fast_math=fast_math, include=include, define=define, options=options
     )
-    inclusions = includes.scan(request.source, request.folder, request.folders, request.first)
+    inclusions = _scan(request)
     # What a macro includes is known to the compiler alone, so such a source is compiled every time.
-    if not cache or inclusions.computed:
+    if not (cache and request.cacheable and inclusions.certain):
         return _build(request, inclusions)[0]
     key = disk.make_key(_key_parts(request, inclusions))
     entry = disk.load(key)
     if entry is not None:
         return restore(*entry)
     image, files = _build(request, inclusions)
+    if _scan(request) != inclusions:
+        # A header was edited meanwhile, and nobody knows which of its contents the compiler saw.
+        return image
     witnesses = [found for found in map(disk.witness, files) if found and not wheels.is_from_wheel(found[0])]
     disk.store(key, describe(image), [image.ptx, image.cubin], witnesses)
     return image
+
+
+def _scan(request: Request) -> includes.Inclusions:
+    return includes.scan(request.source, request.folder, request.folders, request.options, request.first)
 
 
 def _key_parts(request: Request, inclusions: includes.Inclusions) -> Iterable[str | bytes]:

@@ -35,13 +35,16 @@ _REFUSED = {
 _FOLDER_OPTIONS = ("--include-path", "-I")
 _FIRST_OPTIONS = ("--pre-include", "-include")
 _DEBUG_OPTIONS = {"--device-debug", "-G"}
+# Options that write files, which a hit in the cache would not, or read others than headers.
+_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*|.*(-optf|--options-file)\b.*"
 
 
 class Request(NamedTuple):
     """A checked compile: the source and its name, and options for NVRTC.
 
     `folder` is where the source's own includes are looked up, `folders` are searched after it, `first`
-    are included before it. `output_options` matter for the images and not for types.
+    are included before it. `output_options` matter for the images and not for types. `cacheable` is
+    false where options read or write files, so that the compiler has to run.
     """
 
     source: bytes
@@ -53,6 +56,7 @@ class Request(NamedTuple):
     first: tuple[str, ...]
     options: tuple[str, ...]
     output_options: tuple[str, ...]
+    cacheable: bool
 
 
 def make_request(
@@ -91,17 +95,23 @@ def make_request(
         folder,
         _names(names),
         architecture,
-        (*folders, *(os.path.abspath(path) for path in _values(given, _FOLDER_OPTIONS))),
+        (*folders, *map(_absolute, _values(given, _FOLDER_OPTIONS))),
         _values(given, _FIRST_OPTIONS),
         (*own, *given),
         (*output, "--ptxas-options=-v"),
+        not any(re.fullmatch(_FILE_OPTION, option.strip(), re.DOTALL) for option in given),
     )
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
+    return os.path.join(os.getcwd(), os.fsdecode(path))
 
 
 def _read(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
     """Return the source's text, the name that messages use, and the folder of its own includes."""
     if isinstance(source, os.PathLike):
-        path = os.path.abspath(source)
+        path = _absolute(source)
         with open(path, "rb") as stream:
             text = stream.read()
         name, folder = path, os.path.dirname(path)
@@ -149,7 +159,7 @@ def _folders(include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]])
     for value in values:
         if not isinstance(value, str | os.PathLike):
             raise TypeError(f"include is a folder or a sequence of folders, and {value!r} is none")
-        path = os.path.abspath(value)
+        path = _absolute(value)
         if not os.path.isdir(path):
             raise ValueError(f"include has {os.fspath(value)!r}, which is not a folder")
         folders.append(path)
@@ -197,12 +207,13 @@ def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, 
     """Collect the values of options given as `--name=value`, `--name value`, `-Ivalue` or in two items."""
     values = []
     for position, option in enumerate(options):
-        spelling = next((text for text in spellings if option.startswith(text)), None)
+        written = option.strip()  # as the compiler does
+        spelling = next((text for text in spellings if written.startswith(text)), None)
         if spelling is None:
             continue
-        value = option[len(spelling) :].lstrip("= \t")
+        value = written[len(spelling) :].lstrip("= \t")
         if not value and position + 1 < len(options):
-            value = options[position + 1]
+            value = options[position + 1].strip()
         if value:
             values.append(value)
     return tuple(values)

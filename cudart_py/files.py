@@ -1,0 +1,28 @@
+"""Reading the files that a caller names, of which none may hang the process or fill its memory."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+__all__ = ["read_file"]
+
+
+def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes.
+
+    Raises OSError as `open` does, and ValueError for what has no end or may never begin: a pipe, a
+    device, a socket, a file whose size the system does not tell, and one that is longer than allowed.
+    """
+    name = os.fsdecode(path)
+    status = os.stat(path)
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise ValueError(f"{name!r} is a pipe, a device or a socket, not a regular file")
+    if limit is not None and status.st_size > limit:
+        raise ValueError(f"{name!r} has {status.st_size} bytes, more than {limit}")
+    # Should a pipe have come into the file's place, its open does not wait for the other end.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        if status.st_size == 0 and stream.read(1):
+            # Such files, under /proc, may go on for ever.
+            raise ValueError(f"{name!r} has content, and the system tells no size of it")
+        return stream.read(status.st_size)
