@@ -72,6 +72,8 @@ class AccessPolicy:
         traceback: TracebackType | None,
     ) -> None:
         before, self._before = self._before, None
+        if before is None:
+            raise ValueError("this AccessPolicy was not entered: it holds inside `with stream.access_policy(...):`")
         with activated(self._stream.device):
             api.cuStreamSetAttribute(self._stream.native, _window_attribute(), before)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from . import arguments
 from .array import DeviceArray
 from .copies import memcpy
 from .creation import empty
@@ -69,15 +70,14 @@ def ceilings(device: Device | None = None) -> Ceilings:
     Uses up to 8 GiB of its memory meanwhile. Raises NotSupportedError where the driver's event times are
     not a device's (no `gpu_timing`).
     """
-    where = current_device() if device is None else device
+    where = current_device() if device is None else arguments.instance("ceilings", "device", device, Device)
     return Ceilings(**{kind: measured_ceiling(where, kind) for kind in KINDS})
 
 
 @functools.cache
 def measured_ceiling(device: Device, kind: str) -> float:
     """Return one peak of a device in bytes or operations a second, measured at its first use."""
-    if kind not in KINDS:
-        raise ValueError(f"ceiling {kind!r} is none of {', '.join(KINDS)}")
+    arguments.choice("measure", "ceiling", kind, KINDS)
     if not has_capability("gpu_timing"):
         raise NotSupportedError("this driver's event times are not a device's, so that no peak can be measured")
     with activated(device):

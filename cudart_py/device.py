@@ -266,6 +266,8 @@ class Device:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if not _thread.stack:
+            raise ValueError(f"device {self.ordinal} was not entered by this thread: write `with device:`")
         _thread.device = _thread.stack.pop()
         api.cuCtxPopCurrent()
 

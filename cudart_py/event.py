@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import errors
+from . import arguments, errors
 from ._driver import api, raw
 from ._lifetime import Handle
 from .capture import captures, note_recorded
@@ -31,8 +31,9 @@ class Event(Handle):
 
         self._value = None
         self._owned = True
+        blocking = arguments.flag("Event", "blocking", blocking)
         self._device: Device = current_device()
-        self._timing = timing
+        self._timing = timing = arguments.flag("Event", "timing", timing)
         self._recorded = False
         kind = enums.CUevent_flags
         flags = int(kind.CU_EVENT_BLOCKING_SYNC if blocking else kind.CU_EVENT_DEFAULT)
@@ -73,11 +74,13 @@ class Event(Handle):
             raise
         if self._value is None or native is None:
             self.handle  # noqa: B018  # raises when closed
+            stream_handle("Event.record", stream)
             native = stream.native
         here = this_thread.device
         if here is not None and (here is stream._device or stream._device is None):
             (status,) = raw.cuEventRecord(self._native, native)
         else:
+            stream_handle("Event.record", stream)  # raises for a class, which has attributes of these names too
             with activated(stream.device):
                 (status,) = raw.cuEventRecord(self._native, native)
         if status:
@@ -136,6 +139,7 @@ class Timer:
 @contextmanager
 def timed(stream: Stream | None = None) -> Iterator[Timer]:
     """Time the stream's work that the block queues, by two events; the end waits for it."""
+    stream_handle("timed", stream)
     stream = legacy_default if stream is None else stream
     timer = Timer()
     with activated(stream.device), Event() as start, Event() as end:

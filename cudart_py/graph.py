@@ -6,13 +6,13 @@ import os
 from types import TracebackType
 from typing import Any
 
-from . import debugging, errors
+from . import arguments, debugging, errors
 from ._driver import api, raw
 from ._lifetime import Handle, closes
 from .capture import Capture, Held, captures, find, hold
 from .device import Device, activated
 from .device import _thread as this_thread
-from .stream import Stream, legacy_default
+from .stream import Stream, legacy_default, stream_handle
 
 __all__ = ["Capturing", "ExecutableGraph", "Graph"]
 
@@ -31,7 +31,7 @@ class Graph(Handle):
     def __init__(self, device: Device) -> None:
         self._value = None
         self._owned = True
-        self._device = device
+        self._device = arguments.instance("Graph", "device", device, Device)
         self._held: tuple[Held, ...] = ()
         self._capturing = True
 
@@ -56,6 +56,7 @@ class Graph(Handle):
         """Return the graph in the language of Graphviz, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
         import tempfile  # a dozen modules come with it, so that it is left until here
 
+        verbose = arguments.flag("Graph.dot", "verbose", verbose)
         from cuda.bindings import driver as enums
 
         flags = int(enums.CUgraphDebugDot_flags.CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE) if verbose else 0
@@ -85,8 +86,7 @@ class Capturing:
     __slots__ = ("_capture", "_graph", "_mode", "_stream")
 
     def __init__(self, stream: Stream, mode: str) -> None:
-        if mode not in _MODES:
-            raise ValueError(f"mode={mode!r} is not one of {', '.join(map(repr, _MODES))}")
+        arguments.choice("Stream.capture", "mode", mode, _MODES)
         self._stream = stream
         self._mode = mode
         self._graph: Graph | None = None
@@ -148,7 +148,7 @@ class ExecutableGraph(Handle):
     def __init__(self, graph: Graph) -> None:
         self._value = None
         self._owned = True
-        self._device = graph.device
+        self._device = arguments.instance("ExecutableGraph", "graph", graph, Graph).device
         self._nodes = graph.node_count
         self._held = graph._held
         self._checked: object = None
@@ -173,10 +173,15 @@ class ExecutableGraph(Handle):
         Returns at once.
         """
         stream = legacy_default if stream is None else stream
-        native = stream._queue
+        try:
+            native = stream._queue
+        except AttributeError:
+            stream_handle("ExecutableGraph.launch", stream)  # raises for what is no stream
+            raise
         if self._checked is not closes.latest:
             self._check()
         if native is None:
+            stream_handle("ExecutableGraph.launch", stream)
             native = stream.native
         if this_thread.device is self._device and (stream._device is None or stream._device is self._device):
             (status,) = raw.cuGraphLaunch(self._native, native)
@@ -196,14 +201,18 @@ class ExecutableGraph(Handle):
         self._checked = latest
 
     def _launch_elsewhere(self, stream: Stream) -> Any:
+        stream_handle("ExecutableGraph.launch", stream)
+        self._check_device(stream)
+        with activated(self._device):
+            (status,) = raw.cuGraphLaunch(self._native, stream.native)
+        return status
+
+    def _check_device(self, stream: Stream) -> None:
         if stream._device is not None and stream._device is not self._device:
             raise ValueError(
                 f"the graph was captured on device {self._device.ordinal}, and the stream belongs to "
                 f"device {stream._device.ordinal}"
             )
-        with activated(self._device):
-            (status,) = raw.cuGraphLaunch(self._native, stream.native)
-        return status
 
     def _settle(self, status: Any, stream: Stream) -> None:
         if status:
@@ -219,7 +228,9 @@ class ExecutableGraph(Handle):
 
     def upload(self, stream: Stream | None = None) -> None:
         """Prepare the first launch in a stream, so that it costs no more than later ones (cuGraphUpload)."""
+        stream_handle("ExecutableGraph.upload", stream)
         stream = legacy_default if stream is None else stream
+        self._check_device(stream)
         with activated(self._device):
             api.cuGraphUpload(self.handle, stream.native)
 
@@ -229,8 +240,9 @@ class ExecutableGraph(Handle):
         Much cheaper than instantiating. Raises CudaError, naming what differs, for a graph of another shape;
         this one stays as it was then.
         """
-        if not isinstance(graph, Graph):
-            raise TypeError(f"update takes a Graph, not {type(graph).__name__}")
+        arguments.instance("ExecutableGraph.update", "graph", graph, Graph)
+        if not graph._capturing:
+            arguments.opened("ExecutableGraph.update", "graph", graph, Graph)
         with activated(self._device):
             result = raw.cuGraphExecUpdate(self.handle, graph.handle)
         if result[0]:

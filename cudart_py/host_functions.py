@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from . import _lifetime, errors
+from . import _lifetime, arguments, errors
 from ._driver import api
 from .capture import captures, find
 from .device import Device, activated
@@ -82,8 +82,7 @@ _address: int = ctypes.cast(_callback, ctypes.c_void_p).value or 0
 
 def launch_host_function(stream: Stream, function: Callable[[], object]) -> None:
     """Put a call of a function without arguments into a stream (cuLaunchHostFunc), as `Stream.add_callback` says."""
-    if not callable(function):
-        raise TypeError(f"a callback is a function without arguments, not {type(function).__name__}")
+    arguments.function("Stream.add_callback", "function", function)
     _finished.clear()
     device = stream.device
     waiting = _Waiting(function, device)

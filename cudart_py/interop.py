@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from . import _driver, _shapes
+from . import _driver, _shapes, arguments
 from ._driver import api
 from .addresses import pointer_attributes
 from .array import DeviceArray
 from .creation import empty
-from .device import Device, activated, current_device
+from .device import Device, activated, current_device, devices
+from .foreign_array import read_interface
 from .pointer import Pointer
 from .stream import Stream, legacy_default, per_thread_default, stream_handle
 
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 # DLDeviceType of dlpack.h.
+_DLPACK_CPU = 1
 _DLPACK_CUDA = 2
 _LEGACY = legacy_default.handle
 
@@ -152,24 +154,19 @@ def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = F
     """
     if isinstance(x, DeviceArray):
         return x
-    stream_handle("as_device_array", stream)
+    call = "as_device_array"
+    stream_handle(call, stream)
+    read_only = arguments.flag(call, "read_only", read_only)
     interface = getattr(x, "__cuda_array_interface__", None)
-    if interface is None:
+    if isinstance(x, type) or interface is None:
         hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
-        raise TypeError(f"{type(x).__name__} has no __cuda_array_interface__{hint}")
-    if interface.get("mask") is not None:
-        raise ValueError("the array is masked; pass its data and its mask one by one")
-    pointer, locked = interface["data"]
-    _check_writable(locked, read_only)
-    typestr = interface["typestr"]
-    dtype = np.dtype(interface["descr"] if typestr[1] == "V" and "descr" in interface else typestr)
-    device = _device_of(int(pointer)) if pointer else current_device()
-    array = DeviceArray.borrow(
-        int(pointer or 0), tuple(interface["shape"]), dtype, strides=interface.get("strides"), owner=x, device=device
-    )
-    named = interface.get("stream")
-    if named is not None:
-        _wait_for(int(named), device, legacy_default if stream is None else stream)
+        raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __cuda_array_interface__{hint}")
+    found = read_interface(call, "x", interface)
+    _check_writable(call, found.read_only, read_only)
+    device = _device_of(call, found.pointer) if found.pointer else current_device()
+    array = DeviceArray.borrow(found.pointer, found.shape, found.dtype, strides=found.strides, owner=x, device=device)
+    if found.stream is not None:
+        _wait_for(found.stream, device, legacy_default if stream is None else stream)
     return array
 
 
@@ -182,40 +179,46 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
     """
     from cuda.core.utils import StridedMemoryView
 
-    handle = stream_handle("from_dlpack", stream)
-    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise TypeError(f"{type(x).__name__} has no __dlpack__")
-    kind, ordinal = x.__dlpack_device__()
-    if kind == 1:
-        raise ValueError("the array is in pageable host memory; use to_device")
-    device = Device(int(ordinal))
+    call = "from_dlpack"
+    handle = stream_handle(call, stream)
+    read_only = arguments.flag(call, "read_only", read_only)
+    if isinstance(x, type) or not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __dlpack__")
+    told = x.__dlpack_device__()
+    if not isinstance(told, tuple) or len(told) != 2:
+        raise arguments.wrong_type(call, "x.__dlpack_device__()", "a pair of the device's type and its number", told)
+    kind, ordinal = told
+    if kind == _DLPACK_CPU:
+        raise ValueError(f"{call}: argument 'x' is in pageable host memory; use to_device")
+    count = len(devices())
+    device = Device(arguments.integer(call, "x.__dlpack_device__()", ordinal, 0, count - 1))
     with activated(device):
         view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
         if not view.is_device_accessible:
-            raise ValueError(f"kernels cannot reach memory of DLPack's device type {int(kind)}")
-        _check_writable(view.readonly, read_only)
+            raise ValueError(f"{call}: kernels cannot reach the memory of 'x', of DLPack's device type {int(kind)}")
+        _check_writable(call, view.readonly, read_only)
         dtype = view.dtype
         strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
         pointer = int(view.ptr) if 0 not in view.shape else 0
         return DeviceArray.borrow(pointer, view.shape, dtype, strides=strides, owner=view, device=device)
 
 
-def _check_writable(locked: bool, read_only: bool) -> None:
+def _check_writable(call: str, locked: bool, read_only: bool) -> None:
     if locked and not read_only:
-        raise ValueError("the array must not be written; pass read_only=True if nothing will write through this one")
+        raise ValueError(
+            f"{call}: argument 'x' must not be written; pass read_only=True if nothing will write through the result"
+        )
 
 
-def _device_of(address: int) -> Device:
+def _device_of(call: str, address: int) -> Device:
     found = pointer_attributes(Pointer(address))
     if found.device is None:
-        raise ValueError(f"{address:#x} is no address of device memory that this driver knows")
+        raise ValueError(f"{call}: argument 'x' is at {address:#x}, which this driver doesn't know as device memory")
     return found.device
 
 
 def _wait_for(handle: int, device: Device, consumer: Stream) -> None:
     """Let a stream wait for another library's, given by the handle in an array interface."""
-    if handle == 0:
-        raise ValueError("the array interface names stream 0, which it forbids: 1 is the legacy default stream")
     with activated(device):
         if handle == consumer.handle and consumer.device is device:
             return
@@ -225,19 +228,27 @@ def _wait_for(handle: int, device: Device, consumer: Stream) -> None:
 
 def foreign_stream(stream: Any) -> int:
     """Return the handle of another library's stream; TypeError for what is none."""
+    call, name = "Stream.borrow", "stream"
     if isinstance(stream, int | np.integer) and not isinstance(stream, bool):
-        return int(stream)
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        version, handle = protocol()
-        if version != 0:
-            raise TypeError(f"{type(stream).__name__} has version {version} of __cuda_stream__; version 0 is known")
-        return int(handle)
-    # CuPy's, PyTorch's and our own (which has no protocol where there is nobody to talk to).
-    for name in ("ptr", "cuda_stream", "handle"):
-        handle = getattr(stream, name, None)
-        if isinstance(handle, int):
-            return handle
-    if type(stream).__name__ in ("CUstream", "cudaStream_t"):
-        return int(stream)
-    raise TypeError(f"{type(stream).__name__} is no stream: it has no __cuda_stream__, and is no handle")
+        return arguments.integer(call, name, stream, 0, 2**64 - 1)
+    if not isinstance(stream, type):  # a class has its objects' attributes too
+        protocol = getattr(stream, "__cuda_stream__", None)
+        if protocol is not None:
+            told = protocol()
+            if not isinstance(told, tuple) or len(told) != 2 or told[0] != 0:
+                raise TypeError(
+                    f"{call}: argument {name!r}, of type {type(stream).__name__}, says {told!r} by __cuda_stream__; "
+                    "version 0 is known, which says (0, handle)"
+                )
+            return arguments.integer(call, f"{name}.__cuda_stream__()", told[1], 0, 2**64 - 1)
+        # CuPy's, PyTorch's and our own (which has no protocol where there is nobody to talk to).
+        for attribute in ("ptr", "cuda_stream", "handle"):
+            handle = getattr(stream, attribute, None)
+            if isinstance(handle, int):
+                return arguments.integer(call, f"{name}.{attribute}", handle, 0, 2**64 - 1)
+        if type(stream).__name__ in ("CUstream", "cudaStream_t"):
+            return int(stream)
+    raise TypeError(
+        f"{call}: argument {name!r}, of type {type(stream).__name__}, is no stream: it has no __cuda_stream__, and is "
+        "no handle"
+    )

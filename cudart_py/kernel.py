@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import arguments
 from ._driver import api
 from .device import Device, activated
 from .launch import DATA_OFFSET, Launch, LaunchShape, Prepared, launch_function
@@ -14,7 +15,7 @@ from .launch_attributes import make_config
 from .occupancy import Occupancy, compute, multiprocessor_of
 from .packing import MAX_PARAMETER_BYTES, make_packer
 from .signature import Signature
-from .stream import Stream, legacy_default
+from .stream import Stream, legacy_default, stream_handle
 
 if TYPE_CHECKING:
     from .module import Module
@@ -23,6 +24,8 @@ __all__ = ["Kernel", "KernelAttributes"]
 
 # More configurations of one kernel than this are rare; keeping them is a matter of speed only.
 _KEPT_LAUNCHES = 64
+# Of a C int, as which the driver takes a block and its bytes.
+_MAX_INT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -189,16 +192,15 @@ class Kernel:
         launch (cuLaunchKernel, cuLaunchKernelEx).
         """
         shape = LaunchShape.checked(self, grid, block, shared_bytes)
+        handle = stream_handle(self.name, stream)
+        cooperative = arguments.flag(self.name, "cooperative", cooperative)
         where = legacy_default if stream is None else stream
-        if not isinstance(where, Stream):
-            raise TypeError(f"{self.name}: stream is a cudart_py Stream or None, not {type(stream).__name__}")
         # The default streams are those of the kernel's own device, whatever is current.
         if where._device is not None and where._device is not self.device:
             raise ValueError(
                 f"{self.name} is loaded on device {self.device.ordinal}, and the stream belongs to "
                 f"device {where.device.ordinal}"
             )
-        handle = where.handle
         self._opt_in(shape.shared_bytes)
         config = make_config(self, shape, handle, cooperative, cluster)
         return Launch(self._launch, (Prepared(self, shape, handle, config), where))
@@ -225,14 +227,17 @@ class Kernel:
         `shared_bytes` is the dynamic shared memory of a block, or a function of the block's threads that returns
         it. `limit` is the most threads wanted, 0 for the kernel's own limit.
         """
+        call = "Kernel.suggested_block"
+        limit = arguments.integer(call, "limit", limit, 0, _MAX_INT)
         if not callable(shared_bytes):
+            shared_bytes = arguments.integer(call, "shared_bytes", shared_bytes, 0, _MAX_INT)
             with activated(self.device):
                 return int(api.cuOccupancyMaxPotentialBlockSize(self.handle, 0, shared_bytes, limit)[1])
         raised: list[BaseException] = []
 
         def of_block(threads: int) -> int:
             try:
-                return int(shared_bytes(threads))
+                return arguments.integer(call, "shared_bytes(threads)", shared_bytes(threads), 0, _MAX_INT)
             except BaseException as error:  # C cannot pass it on; it is raised below
                 raised.append(error)
                 return 0

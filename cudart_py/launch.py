@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import operator
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from . import debugging, errors
 from ._driver import raw
 from ._lifetime import closes
+from .arguments import instance, integer
 from .capture import Held, captures, hold, with_owners
 from .device import _thread as this_thread
 from .device import activated, process
@@ -62,14 +62,11 @@ class LaunchShape(NamedTuple):
                 f"{attributes.max_threads_per_block} is this kernel's limit "
                 f"({attributes.registers} registers a thread, or its __launch_bounds__)"
             )
-        try:
-            dynamic = operator.index(shared_bytes)
-        except TypeError:
-            raise TypeError(f"{kernel.name}: shared_bytes is an int, not {shared_bytes!r}") from None
+        dynamic = integer(kernel.name, "shared_bytes", shared_bytes)
         limit = properties.shared_memory_per_block_optin - attributes.shared_bytes
         if not 0 <= dynamic <= limit:
             raise ValueError(
-                f"{kernel.name}: {dynamic} bytes of dynamic shared memory are outside 0 to {limit} "
+                f"{kernel.name}: shared_bytes = {dynamic} bytes of dynamic shared memory are outside 0 to {limit} "
                 f"({properties.shared_memory_per_block_optin} a block, less {attributes.shared_bytes} static)"
             )
         return cls(grid3, block3, dynamic)
@@ -80,19 +77,10 @@ def dimensions(kernel: Kernel, name: str, value: Any, limits: tuple[int, int, in
     given = value if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(given) <= 3:
         raise ValueError(f"{kernel.name}: a {name} has one to three dimensions, not {len(given)}: {value!r}")
-    sizes = []
-    for axis, size, limit in zip("xyz", given, limits, strict=False):
-        try:
-            if isinstance(size, bool):
-                raise TypeError
-            number = operator.index(size)
-        except TypeError:
-            raise TypeError(
-                f"{kernel.name}: {name}.{axis} is an int, not {size!r} of type {type(size).__name__}"
-            ) from None
-        if not 1 <= number <= limit:
-            raise ValueError(f"{kernel.name}: {name}.{axis} = {number} is outside 1 to {limit}")
-        sizes.append(number)
+    sizes = [
+        integer(kernel.name, f"{name}.{axis}", size, 1, limit)
+        for axis, size, limit in zip("xyz", given, limits, strict=False)
+    ]
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 
@@ -306,7 +294,8 @@ class BoundLaunch:
     __slots__ = ("_arguments", "_buffer", "_call", "_checked", "_home", "_launch", "_prepared", "_record", "_start")
 
     def __init__(self, launch: Launch, arguments: tuple[Any, ...]) -> None:
-        self._launch = launch
+        self._launch = instance("BoundLaunch", "launch", launch, Launch)
+        instance("BoundLaunch", "arguments", arguments, tuple)
         self._prepared = launch.prepared
         # Each step on the way to a value counts in a call. A forked child does not get as far as to use the function,
         # since no launch is the last one there. The record is this one's own: while it is the last in the log, nothing

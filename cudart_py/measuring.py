@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from . import _driver
+from . import _driver, arguments
 from .blocking import Blocker
 from .clocks import ClockGuard, clock_reader
 from .device import Device, activated
@@ -19,7 +19,7 @@ from .device_timing import QUEUED_LAUNCHES, DeviceTimer, Work
 from .fast_streams import MOST, fast_streams
 from .measurement import Counters, Measurement
 from .sampling import MeasureOptions, Sample, Samples, collect
-from .stream import Stream, legacy_default
+from .stream import Stream, legacy_default, stream_handle
 
 __all__ = ["has_capability", "measure", "measure_host", "run_once"]
 
@@ -72,13 +72,17 @@ def measure(
 
     Raises TypeError and ValueError naming the argument, and what `fn` raises.
     """
-    works = _as_works(fn)
-    _check_amount("bytes", bytes)
-    _check_amount("flops", flops)
+    call = "measure"
+    works = _as_works(call, fn)
+    arguments.number(call, "bytes", bytes, 0)
+    arguments.number(call, "flops", flops, 0)
     _check_ceiling(ceiling)
-    _check_batch(batch)
-    where = _as_stream(stream)
-    _check_streams(streams, stream, works)
+    flush_l2 = arguments.flag(call, "flush_l2", flush_l2)
+    batch = _as_batch(call, batch)
+    graph = arguments.flag(call, "graph", graph)
+    arguments.instance(call, "options", options, MeasureOptions)
+    where = _as_stream(call, stream)
+    _check_streams(call, streams, stream, works)
     if not has_capability("gpu_timing"):
         return _run_once(works, where, streams, bytes, flops)
     device = where.device
@@ -201,11 +205,15 @@ def measure_host(
 
     On a driver without `gpu_timing` `fn` runs once, as with `measure`.
     """
-    works = _as_works(fn)
+    call = "measure_host"
+    works = _as_works(call, fn)
     if len(works) != 1:
-        raise TypeError("measure_host takes one function; the host's cost does not depend on what is in a cache")
-    _check_batch(batch)
-    where = _as_stream(stream)
+        raise TypeError(
+            f"{call}: argument 'fn' must be one function; the host's cost does not depend on what is in a cache"
+        )
+    batch = _as_batch(call, batch)
+    arguments.instance(call, "options", options, MeasureOptions)
+    where = _as_stream(call, stream)
     if not has_capability("gpu_timing"):
         return _run_once(works, where, None, 0, 0)
     (work,) = works
@@ -265,9 +273,9 @@ def run_once(
     fn: Work | StreamWork | Sequence[Work], stream: Stream | None = None, streams: int | None = None
 ) -> Measurement:
     """Run `fn()` once, as a test of it: the record has no times, and counters where the driver has any."""
-    works = _as_works(fn)
-    _check_streams(streams, stream, works)
-    return _run_once(works, _as_stream(stream), streams, 0, 0)
+    works = _as_works("measure", fn)
+    _check_streams("measure", streams, stream, works)
+    return _run_once(works, _as_stream("measure", stream), streams, 0, 0)
 
 
 def _run_once(works: Sequence[Any], stream: Stream, streams: int | None, bytes: float, flops: float) -> Measurement:
@@ -304,62 +312,40 @@ def _find_ceiling(ceiling: str | float | None, device: Device) -> tuple[str | No
     return None, ceiling
 
 
-def _as_works(fn: Any) -> tuple[Callable[..., object], ...]:
-    works = (fn,) if callable(fn) else tuple(fn) if isinstance(fn, Sequence) and not isinstance(fn, str) else ()
-    if not works:
-        raise TypeError(f"fn is a function without arguments or a sequence of such, not {fn!r}")
-    for position, work in enumerate(works):
-        if not callable(work):
-            raise TypeError(f"fn[{position}] is {work!r} and cannot be called")
-    return works
-
-
-def _check_amount(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is a number, not {value!r}")
-    if not value >= 0:
-        raise ValueError(f"{name} is {value}, and cannot be negative")
+def _as_works(call: str, fn: Any) -> tuple[Callable[..., object], ...]:
+    if callable(fn):
+        return (fn,)
+    if not isinstance(fn, Sequence) or isinstance(fn, str | bytes) or not fn:
+        raise arguments.wrong_type(call, "fn", "a function without arguments or a sequence of such", fn)
+    return tuple(arguments.function(call, f"fn[{place}]", work) for place, work in enumerate(fn))
 
 
 def _check_ceiling(value: Any) -> None:
     from .ceilings import KINDS
 
-    if value is None or (isinstance(value, str) and value in KINDS):
-        return
     if isinstance(value, str):
-        raise ValueError(f"ceiling {value!r} is none of {', '.join(KINDS)}")
-    _check_amount("ceiling", value)
-    if not value:
-        raise ValueError("ceiling is 0; give bytes or operations a second")
+        arguments.choice("measure", "ceiling", value, KINDS)
+    elif value is not None and not arguments.number("measure", "ceiling", value, 0):
+        raise arguments.wrong_value("measure", "ceiling", "bytes or operations a second", value)
 
 
-def _check_count(name: str, value: Any, least: int, most: int, why: str) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is an int or None, not {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} is {value}, outside {least} to {most}, {why}")
+def _as_batch(call: str, value: Any) -> int | None:
+    # More than a queue holds would make the host wait for the device.
+    return None if value is None else arguments.integer(call, "batch", value, 1, QUEUED_LAUNCHES)
 
 
-def _check_batch(value: Any) -> None:
-    _check_count("batch", value, 1, QUEUED_LAUNCHES, "what a queue holds")
-
-
-def _check_streams(count: Any, stream: Stream | None, works: Sequence[Any]) -> None:
-    _check_count("streams", count, 2, MOST, "among how many the fast ones are found")
+def _check_streams(call: str, count: Any, stream: Stream | None, works: Sequence[Any]) -> None:
     if count is None:
         return
+    arguments.integer(call, "streams", count, 2, MOST)
     if stream is not None:
-        raise TypeError("give a stream or how many streams to make, not both")
+        raise TypeError(f"{call}: give 'stream' or how many 'streams' to make, not both")
     if len(works) != 1:
-        raise TypeError(f"with streams fn is one function, which is called with each stream, not {len(works)}")
+        raise TypeError(
+            f"{call}: with streams the argument 'fn' is one function, called with each stream, not {len(works)}"
+        )
 
 
-def _as_stream(stream: Any) -> Stream:
-    if stream is None:
-        return legacy_default
-    if not isinstance(stream, Stream):
-        raise TypeError(f"stream is a cudart_py Stream or None, not {type(stream).__name__}")
-    stream.handle  # noqa: B018  # a closed stream is refused before anything runs
-    return stream
+def _as_stream(call: str, stream: Stream | None) -> Stream:
+    stream_handle(call, stream)
+    return legacy_default if stream is None else stream

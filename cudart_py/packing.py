@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .array import DeviceArray
+from .foreign_array import read_interface
 from .host_memory import device_pointer, pinned_owner
 from .pointer import Pointer
 from .signature import Parameter, Signature
@@ -268,10 +269,11 @@ def _pointer(kernel: Kernel, where: str, parameter: Parameter, argument: Any) ->
             "make it with pinned_empty(..., mapped=True)" if owner is not None else "copy it with cudart_py.to_device"
         )
         raise TypeError(f"{where} takes a device pointer, not {_what(argument)}; {hint}")
-    interface = getattr(argument, "__cuda_array_interface__", None)
+    interface = None if isinstance(argument, type) else getattr(argument, "__cuda_array_interface__", None)
     if interface is not None:
-        _check_dtype(where, parameter, np.dtype(interface["typestr"]))
-        return int(interface["data"][0])
+        found = read_interface(kernel.name, where, interface)
+        _check_dtype(where, parameter, found.dtype)
+        return found.pointer
     if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
         raise TypeError(
             f"{where} takes an array, not {_what(argument)}; for a raw address write "

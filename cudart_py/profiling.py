@@ -56,6 +56,7 @@ class Profile:
 
     def __init__(self) -> None:
         self.launches: tuple[LaunchProfile, ...] = ()
+        self._counting = False
 
     def __enter__(self) -> Profile:
         if "profile" not in _driver.capabilities():
@@ -64,11 +65,15 @@ class Profile:
                 "and the simulator's are there with CUDART_PY_DRIVER=simulator"
             )
         api.begin_profile()
+        self._counting = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._counting:
+            raise ValueError("this Profile was not entered: it counts inside `with cuda.profile() as p:`")
+        self._counting = False
         try:
             found = api.end_profile()
         except errors.CudaError:

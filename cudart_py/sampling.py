@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import operator
+import math
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+from . import arguments
 from .clocks import ClockGuard
 from .measurement import relative_error
 
@@ -42,16 +43,9 @@ class MeasureOptions:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name.endswith("_samples"):
-                try:
-                    operator.index(value)
-                except TypeError:
-                    raise TypeError(f"{field.name} is an int, not {value!r}") from None
-                if value < 1:
-                    raise ValueError(f"{field.name} is {value}, and at least 1 is needed")
-            elif not isinstance(value, int | float) or isinstance(value, bool):
-                raise TypeError(f"{field.name} is a number, not {value!r}")
-            elif not value >= 0:
-                raise ValueError(f"{field.name} is {value}, and cannot be negative")
+                arguments.integer("MeasureOptions", field.name, value, 1)
+            else:
+                arguments.number("MeasureOptions", field.name, value, 0, math.inf)
         if self.min_samples > self.max_samples:
             raise ValueError(f"min_samples is {self.min_samples}, more than max_samples, {self.max_samples}")
 

@@ -65,6 +65,8 @@ class Stream(Handle):
         """
         from .interop import foreign_stream
 
+        if device is not None:
+            arguments.instance("Stream.borrow", "device", device, Device, "a Device or None")
         result = cls.__new__(cls)
         # In the runtime 0 is the legacy default stream, which elsewhere must not be called so.
         result._value = foreign_stream(stream) or _LEGACY

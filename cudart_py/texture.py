@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import _shapes
+from . import _shapes, arguments
 from ._driver import api
 from ._lifetime import Handle
 from .array import DeviceArray
@@ -19,6 +19,7 @@ AddressMode = Literal["wrap", "clamp", "mirror", "border"]
 
 _ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
 _FILTERS = ("point", "linear")
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
 _READS = ("element", "normalized_float")
 _FORMATS = {
     "uint8": "UNSIGNED_INT8",
@@ -55,16 +56,17 @@ class TextureOptions:
         return (self.address, self.address) if isinstance(self.address, str) else self.address
 
     def check(self, dtype: np.dtype[Any]) -> None:
-        """Raise ValueError for what is no option, or not for elements of this dtype."""
+        """Raise TypeError or ValueError for what is no option, or not for elements of this dtype."""
+        call = "Texture"
+        if not isinstance(self.address, str | tuple | list):
+            raise arguments.wrong_type(call, "address", "one mode, or one for x and one for y", self.address)
         if len(self.addresses) != 2:
-            raise ValueError(f"address={self.address!r} is not one mode, nor one for x and one for y")
-        for name, value, allowed in (
-            *(("address", mode, _ADDRESS_MODES) for mode in self.addresses),
-            ("filter", self.filter, _FILTERS),
-            ("read", self.read, _READS),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
+            raise arguments.wrong_value(call, "address", "one mode, or one for x and one for y", self.address)
+        for mode in self.addresses:
+            arguments.choice(call, "address", mode, _ADDRESS_MODES)
+        arguments.choice(call, "filter", self.filter, _FILTERS)
+        arguments.choice(call, "read", self.read, _READS)
+        arguments.flag(call, "normalized", self.normalized)
         for mode in self.addresses:
             if mode in ("wrap", "mirror") and not self.normalized:
                 # The driver would silently clamp.
@@ -74,8 +76,12 @@ class TextureOptions:
             raise ValueError(f"read='normalized_float' is for integers of 8 and 16 bits, not for {dtype}")
         if self.filter == "linear" and not floats:
             raise ValueError(f"filter='linear' interpolates floats, and the texture gives {dtype}")
+        if not isinstance(self.border, tuple | list):
+            raise arguments.wrong_type(call, "border", "four numbers, one for each channel", self.border)
         if len(self.border) != 4:
-            raise ValueError(f"border is four numbers, one for each channel, not {self.border!r}")
+            raise arguments.wrong_value(call, "border", "four numbers, one for each channel", self.border)
+        for channel, part in enumerate(self.border):
+            arguments.number(call, f"border[{channel}]", part, -_FLOAT32_MAX, _FLOAT32_MAX)
 
 
 class Texture(Handle):
@@ -104,12 +110,13 @@ class Texture(Handle):
     ) -> None:
         self._value = None
         self._owned = True
-        if not isinstance(array, DeviceArray):
-            raise TypeError(f"a texture is made over a DeviceArray, not {type(array).__name__}")
+        arguments.opened("Texture", "array", array, DeviceArray)
         self._options = TextureOptions(address, filter, normalized, read, border)
         self._array = array
         if array.dtype.name not in _FORMATS:
-            raise TypeError(f"no texture has elements of {array.dtype}; there are {', '.join(_FORMATS)}")
+            raise TypeError(
+                f"Texture: argument 'array' has elements of {array.dtype}, and textures have {', '.join(_FORMATS)}"
+            )
         self._options.check(array.dtype)
         with activated(array.device):
             resource = _resource(array)
@@ -147,13 +154,14 @@ def _resource(array: DeviceArray) -> Any:
     """Describe the array's memory, after checking that a texture can have it."""
     from cuda.bindings import driver as enums
 
+    what = "Texture: argument 'array' is wrong"
     if array.ndim not in (2, 3):
         raise ValueError(
-            f"a texture has the shape (height, width) or (height, width, channels), and the array {array.shape}"
+            f"{what}: a texture has the shape (height, width) or (height, width, channels), and the array {array.shape}"
         )
     channels = array.shape[2] if array.ndim == 3 else 1
     if channels not in (1, 2, 4):
-        raise ValueError(f"a texture has 1, 2 or 4 channels, not {channels}")
+        raise ValueError(f"{what}: a texture has 1, 2 or 4 channels, not {channels}")
     height, width = array.shape[:2]
     attributes = enums.CUdevice_attribute
 
@@ -163,25 +171,25 @@ def _resource(array: DeviceArray) -> Any:
 
     for name, size in (("WIDTH", width), ("HEIGHT", height)):
         if not 1 <= size <= limit(name):
-            raise ValueError(f"the {name.lower()} {size} of a texture is outside 1 to {limit(name)}")
+            raise ValueError(f"{what}: the {name.lower()} {size} of a texture is outside 1 to {limit(name)}")
     inner = _shapes.contiguous_strides(array.shape[1:], array.itemsize)
     if any(
         size > 1 and step != want for size, step, want in zip(array.shape[1:], array.strides[1:], inner, strict=True)
     ):
-        raise ValueError(f"the elements of a row must be contiguous, and the strides are {array.strides}")
+        raise ValueError(f"{what}: the elements of a row must be contiguous, and the strides are {array.strides}")
     alignment = array.device.properties.texture_pitch_alignment
     # One row has no pitch; what the driver is told must suit it all the same.
     row = width * channels * array.itemsize
     pitch = array.strides[0] if height > 1 else -(-row // alignment) * alignment
     if pitch % alignment or pitch > limit("PITCH"):
         raise ValueError(
-            f"a texture's rows begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}, not {pitch}: "
+            f"{what}: rows begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}, not {pitch}: "
             "make the array with empty_pitched"
         )
     start = array.device.properties.texture_alignment
     if array.pointer % start:
         raise ValueError(
-            f"a texture begins at a multiple of {start} bytes, and the array at {array.pointer:#x}: "
+            f"{what}: a texture begins at a multiple of {start} bytes, and the array at {array.pointer:#x}: "
             "use a whole array of empty_pitched, not a slice"
         )
     resource = enums.CUDA_RESOURCE_DESC()

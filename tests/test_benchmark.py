@@ -124,18 +124,18 @@ def test_a_host_batch_is_chosen_by_what_a_call_costs(device, event_times, calls)
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"fn": 3}, TypeError, "fn is a function"),
-        ({"fn": []}, TypeError, "fn is a function"),
-        ({"fn": [print, 3]}, TypeError, r"fn\[1\] is 3"),
-        ({"bytes": -1}, ValueError, "bytes is -1"),
-        ({"bytes": "many"}, TypeError, "bytes is a number"),
-        ({"flops": float("nan")}, ValueError, "flops is nan"),
-        ({"ceiling": "cupy"}, ValueError, "ceiling 'cupy' is none of copy, read, write, fp32, fp64"),
-        ({"ceiling": 0}, ValueError, "ceiling is 0"),
-        ({"batch": 0}, ValueError, "batch is 0"),
-        ({"batch": 10_000}, ValueError, "what a queue holds"),
-        ({"batch": 1.5}, TypeError, "batch is an int"),
-        ({"stream": 7}, TypeError, "stream is a cudart_py Stream"),
+        ({"fn": 3}, TypeError, "'fn' must be a function"),
+        ({"fn": []}, TypeError, "'fn' must be a function"),
+        ({"fn": [print, 3]}, TypeError, r"'fn\[1\]' must be a function"),
+        ({"bytes": -1}, ValueError, "'bytes' .* not the int -1"),
+        ({"bytes": "many"}, TypeError, "'bytes' must be a number"),
+        ({"flops": float("nan")}, ValueError, "'flops' .* not the float nan"),
+        ({"ceiling": "cupy"}, ValueError, "'ceiling' must be one of 'copy', .* not the str 'cupy'"),
+        ({"ceiling": 0}, ValueError, "'ceiling' must be bytes or operations a second"),
+        ({"batch": 0}, ValueError, "'batch' .* not the int 0"),
+        ({"batch": 10_000}, ValueError, "'batch' must be an int from 1 to 500"),
+        ({"batch": 1.5}, TypeError, "'batch' must be an int"),
+        ({"stream": 7}, TypeError, "'stream' must be a cudart_py Stream"),
     ],
 )
 def test_a_bad_argument_is_named_before_anything_runs(device, calls, arguments, error, text):
@@ -147,7 +147,7 @@ def test_a_bad_argument_is_named_before_anything_runs(device, calls, arguments, 
 def test_a_closed_stream_is_refused(device, calls):
     stream = cuda.Stream()
     stream.close()
-    with pytest.raises(ValueError, match="Stream is closed"):
+    with pytest.raises(ValueError, match="'stream' must be open, not a closed Stream"):
         measure(calls, stream=stream)
     assert calls.count == 0
 

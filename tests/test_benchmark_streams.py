@@ -250,19 +250,19 @@ def test_run_once_gives_the_work_a_stream(device):
     work = Counting()
     measuring.run_once(work, streams=48)
     assert len(work.streams) == 1
-    with pytest.raises(ValueError, match="streams is 1, outside"):
+    with pytest.raises(ValueError, match="'streams' must be an int from 2 to"):
         measuring.run_once(work, streams=1)
 
 
 @pytest.mark.parametrize("streams", [1.5, True, "2"])
 def test_the_number_of_streams_is_an_int(device, streams):
-    with pytest.raises(TypeError, match="streams is an int or None"):
+    with pytest.raises(TypeError, match="'streams' must be an int, not"):
         measure(lambda stream: None, streams=streams)
 
 
 @pytest.mark.parametrize("streams", [1, 0, -3, 257])
 def test_the_number_of_streams_has_limits(device, streams):
-    with pytest.raises(ValueError, match=f"streams is {streams}, outside 2 to 256"):
+    with pytest.raises(ValueError, match=f"'streams' must be an int from 2 to 256, not the int {streams}"):
         measure(lambda stream: None, streams=streams)
 
 
@@ -272,7 +272,7 @@ def test_a_stream_and_streams_exclude_each_other(device):
 
 
 def test_streams_take_one_function(device):
-    with pytest.raises(TypeError, match="fn is one function, which is called with each stream, not 2"):
+    with pytest.raises(TypeError, match="'fn' is one function, called with each stream, not 2"):
         measure([lambda stream: None] * 2, streams=2)
 
 

@@ -108,7 +108,10 @@ def test_an_array_that_a_callback_drops_is_closed_later_by_another_call(device):
 
 
 def test_a_callback_is_a_callable(device):
-    with cuda.Stream() as stream, pytest.raises(TypeError, match="a callback is a function without arguments, not int"):
+    with (
+        cuda.Stream() as stream,
+        pytest.raises(TypeError, match="'function' must be a function without arguments, not the int"),
+    ):
         stream.add_callback(5)
 
 

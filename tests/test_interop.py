@@ -177,9 +177,9 @@ def test_an_array_that_must_not_be_written_needs_a_promise(device):
     [
         ({"mask": object()}, "masked"),
         ({"strides": (-8,)}, "strides"),
-        ({"stream": 0}, "names stream 0"),
+        ({"stream": 0}, r"'stream'\].* must be an int from 1 to .* not the int 0"),
         ({"typestr": ">f8"}, "byte order"),
-        ({"data": (4096, False)}, "0x1000 is no address of device memory"),
+        ({"data": (4096, False)}, "argument 'x' is at 0x1000, which this driver doesn't know as device memory"),
     ],
 )
 def test_what_cannot_be_wrapped_is_named(device, changes, words):
@@ -188,9 +188,9 @@ def test_what_cannot_be_wrapped_is_named(device, changes, words):
 
 
 def test_other_objects_are_refused(device):
-    with pytest.raises(TypeError, match="ndarray has no __cuda_array_interface__; use from_dlpack"):
+    with pytest.raises(TypeError, match="'x', of type ndarray, has no __cuda_array_interface__; use from_dlpack"):
         cuda.as_device_array(np.zeros(3))
-    with pytest.raises(TypeError, match="list has no __dlpack__"):
+    with pytest.raises(TypeError, match="'x', of type list, has no __dlpack__"):
         cuda.from_dlpack([1])
     with pytest.raises(ValueError, match="use to_device"):
         cuda.from_dlpack(np.zeros(3))
@@ -258,7 +258,7 @@ def test_a_borrowed_stream_keeps_its_owner_alive(device):
 
 @pytest.mark.parametrize("wrong", ["5", 1.5, True, None, Protocol(1, version=1)])
 def test_what_is_no_stream_is_refused(device, wrong):
-    with pytest.raises(TypeError, match=r"is no stream|version 1"):
+    with pytest.raises(TypeError, match=r"is no stream|version 0 is known"):
         cuda.Stream.borrow(wrong)
 
 

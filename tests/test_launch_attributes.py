@@ -90,8 +90,8 @@ BAD = [
     ("cluster_shape", (4, 4), (3, 1), ValueError, r"grid.x = 4 does not divide into clusters of 3 blocks"),
     ("cluster_shape", (4, 4), (2, 8), ValueError, r"grid.y = 4 does not divide into clusters of 8 blocks"),
     ("cluster_shape", 64, 32, ValueError, r"a cluster of \(32, 1, 1\) has 32 blocks, and \d+ is the most here"),
-    ("cluster_shape", 4, 0, ValueError, "cluster.x = 0 is outside"),
-    ("cluster_shape", 4, "2", TypeError, "cluster.x is an int, not '2'"),
+    ("cluster_shape", 4, 0, ValueError, "'cluster.x' must be an int from 1 to .* not the int 0"),
+    ("cluster_shape", 4, "2", TypeError, "'cluster.x' must be an int, not the str '2'"),
     ("compiled", 4, 4, ValueError, r"compiled was compiled for clusters of \(2, 1, 1\), not of \(4, 1, 1\)"),
     ("compiled", 3, None, ValueError, "compiled: grid.x = 3 does not divide into clusters of 2 blocks"),
 ]

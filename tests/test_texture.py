@@ -144,8 +144,8 @@ def test_only_an_unsigned_long_long_takes_a_texture(device, kernels, host):
 
 
 BAD = [
-    (lambda: np.zeros((4, 4), np.float32), {}, TypeError, "over a DeviceArray, not ndarray"),
-    (lambda: cuda.empty_pitched((4, 4), np.float64), {}, TypeError, "no texture has elements of float64"),
+    (lambda: np.zeros((4, 4), np.float32), {}, TypeError, "'array' must be a DeviceArray, not a NumPy array"),
+    (lambda: cuda.empty_pitched((4, 4), np.float64), {}, TypeError, "'array' has elements of float64"),
     (lambda: cuda.zeros(64, np.float32), {}, ValueError, r"the shape \(height, width\)"),
     (lambda: cuda.zeros((4, 8, 3), np.float32), {}, ValueError, "1, 2 or 4 channels, not 3"),
     (lambda: cuda.zeros((4, 5), np.float32), {}, ValueError, "not 20: make the array with empty_pitched"),
@@ -155,12 +155,17 @@ BAD = [
     (lambda: cuda.zeros((0, 8), np.float32), {}, ValueError, "the height 0"),
     (lambda: cuda.zeros((1, 1 << 18), np.uint8), {}, ValueError, "the width 262144 of a texture is outside 1 to"),
     (None, {"address": "wrap"}, ValueError, "address='wrap' needs normalized=True"),
-    (None, {"address": "edge"}, ValueError, "address='edge' is not one of 'wrap', 'clamp', 'mirror', 'border'"),
-    (None, {"address": ("clamp",)}, ValueError, "not one mode, nor one for x and one for y"),
-    (None, {"filter": "cubic"}, ValueError, "filter='cubic' is not one of 'point', 'linear'"),
-    (None, {"read": "float"}, ValueError, "read='float' is not one of"),
+    (
+        None,
+        {"address": "edge"},
+        ValueError,
+        "'address' must be one of 'wrap', 'clamp', 'mirror', 'border', not the str 'edge'",
+    ),
+    (None, {"address": ("clamp",)}, ValueError, "'address' must be one mode, or one for x and one for y"),
+    (None, {"filter": "cubic"}, ValueError, "'filter' must be one of 'point', 'linear', not the str 'cubic'"),
+    (None, {"read": "float"}, ValueError, "'read' must be one of"),
     (None, {"read": "normalized_float"}, ValueError, "for integers of 8 and 16 bits, not for float32"),
-    (None, {"border": (0, 0)}, ValueError, "border is four numbers"),
+    (None, {"border": (0, 0)}, ValueError, "'border' must be four numbers"),
     (lambda: cuda.empty_pitched((4, 4), np.int32), {"filter": "linear"}, ValueError, "the texture gives int32"),
 ]
 

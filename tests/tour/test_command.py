@@ -125,7 +125,7 @@ def test_a_device_that_is_not_there_is_status_2(capsys):
     with pytest.raises(SystemExit) as exit_:
         main(["run", "--device", "99"])
     assert exit_.value.code == 2
-    assert "device 99 does not exist" in capsys.readouterr().err
+    assert "'ordinal' must be an int from 0 to" in capsys.readouterr().err
 
 
 def test_list_names_every_stop(capsys):
