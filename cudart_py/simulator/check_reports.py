@@ -20,10 +20,14 @@ ndarray = np.ndarray
 
 
 class Reports:
-    """Put findings of one launch into words."""
+    """Put findings of one launch into words.
+
+    It doesn't hold the machine's state of the launch, which holds who watches it.
+    """
 
     def __init__(self, launched: Launched) -> None:
-        self._launched = launched
+        self._launch = launched.launch
+        self._memory = launched.memory
         self._found: set[tuple[str, int]] = set()
 
     def known(self, kind: str, site: Instruction) -> bool:
@@ -34,11 +38,11 @@ class Reports:
         """Report a mistake at an instruction, unless that was done before."""
         if not self.known(kind, site):
             self._found.add((kind, id(site)))
-            put_finding(self._launched.located(what, site, group, position))
+            put_finding(self._launch.located(what, site, group, position))
 
     def where(self, site: Instruction) -> str:
         """Give an instruction's file and line."""
-        return self._launched.launch.entry.module.source(site.file, site.line)
+        return self._launch.entry.module.source(site.file, site.line)
 
     def access(self, touched: Touched, piece: int) -> str:
         """Say what the access of a piece's lane does, and where."""
@@ -54,11 +58,11 @@ class Reports:
         place = int(places[lane] if places.__class__ is ndarray else places) + touched.access.offset
         space = address.space
         if space.size is None:
-            memory = self._launched.memory
+            memory = self._memory
             seen = place + memory.base
             where = f"{seen:#x} ({memory.describe(seen)})"
         elif space.name == "shared":
-            where = self._launched.shared_place(place % max(chunk.shared_stride, 1))
+            where = self._launch.shared_place(place % max(chunk.shared_stride, 1))
         else:
             where = f"{place % max(chunk.local_stride, 1):#x}"
         return f"{space.name} memory at {where}"

@@ -49,7 +49,7 @@ class Checks(Observer):
 
     def start(self, launched: Launched) -> None:
         """Take the launch."""
-        self._launched = launched
+        self._launch = launched.launch
         self._memory = launched.memory
         self._shadows = Shadows(launched.memory)
         self._reports = Reports(launched)
@@ -58,6 +58,10 @@ class Checks(Observer):
         self._races = Races(spans, launched.launch)
         # Whether loads of what this launch doesn't write matter, because other streams' work may write it.
         self._concurrent = bool(spans) or concurrency.others_wait()
+
+    def ended(self, chunk: Chunk) -> None:
+        """Keep of a chunk's order only what later chunks may ask for."""
+        self._races.ended(chunk)
 
     def finish(self, launched: Launched) -> None:
         """Find out what has been written completely by now, and let the work of other streams meet this launch."""
@@ -283,7 +287,7 @@ class Checks(Observer):
         found = copies.missing(words, partial(self._races.ordered, chunk))
         if found is not None:
             word, owner, how = found
-            thread = self._launched.launch.thread(owner)
+            thread = self._launch.thread(owner)
             what = f"race: it {self._reports.access(words, word)}, to which cp.async copies for {thread}, {how}"
             self._reports.put("race", site, words.group, words.position(word), what)
         if site.opcode.startswith("cp.async"):

@@ -39,6 +39,8 @@ class _Reach:
 
     def __init__(self, owner: Array) -> None:
         self._owner = owner
+        # Which column each owner's releases are in, once those that are the same share one.
+        self._column: Array | None = None
         count = int(owner[-1]) + 1
         # What each lane's last fence covers, the last releases of each owner, and what those covered.
         self.fenced = np.zeros(len(owner), np.int64)
@@ -61,11 +63,20 @@ class _Reach:
 
     def covered(self, lanes: Array, acquired: Array) -> Array:
         """Return until when the owners of lanes had done what was released before the times in `acquired`."""
-        times, covers = self._times[:, self._owner.take(lanes)], self._covers[:, self._owner.take(lanes)]
+        owners = self._owner.take(lanes)
+        columns = owners if self._column is None else self._column.take(owners)
+        times, covers = self._times[:, columns], self._covers[:, columns]
         until: Array = np.where((times > 0) & (times <= acquired), covers, 0).max(axis=0)
         # Where even the oldest release known is too late, there may have been one before.
         until[times[-1] > acquired] = _FOREVER
         return until
+
+    def end(self) -> None:
+        """Keep the releases alone, those that are the same once: mostly what ran together released together."""
+        self.fenced = np.empty(0, np.int64)
+        kinds, column = np.unique(np.concatenate((self._times, self._covers)), axis=1, return_inverse=True)
+        self._times, self._covers = kinds[:_KEPT], kinds[_KEPT:]
+        self._column = column.reshape(-1).astype(np.min_scalar_type(kinds.shape[1] - 1))
 
 
 class _Scope:
@@ -82,6 +93,11 @@ class _Scope:
         """Note that lanes release all that their fences cover."""
         for reach in (self.own, self.warp, self.block, self.heard):
             reach.release(lanes, now)
+
+    def end(self) -> None:
+        """Keep only what later chunks may ask for."""
+        for reach in (self.own, self.warp, self.block, self.heard):
+            reach.end()
 
     def released(self, lanes: Array, when: Array, acquired: Array) -> Array:
         """Tell which accesses of `lanes` at `when` lanes released by themselves, or their warps or blocks did."""
@@ -161,6 +177,12 @@ class Order:
         if self._acquired is None:
             self._acquired = np.zeros(len(self._lanes), np.int64)
         self._acquired[group.lane_numbers] = now
+
+    def end(self) -> None:
+        """Keep only what later chunks may ask for, now that all lanes have ended: what was released."""
+        self._warp = self._acquired = None
+        for kept in self._scopes.values():
+            kept.end()
 
     # --- what it means
 

@@ -83,6 +83,12 @@ class Races:
             self._starts = sorted(self._orders)
         return order
 
+    def ended(self, chunk: Chunk) -> None:
+        """Keep of a chunk that has ended only what others may ask for."""
+        order = self._orders.get(chunk.first * chunk.threads)
+        if order is not None:
+            order.end()
+
     def span_of(self, record: int) -> Span | None:
         """Give the other launch or copy that left a record, if one did."""
         return find_span(self._spans, record)

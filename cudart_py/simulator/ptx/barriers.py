@@ -43,16 +43,17 @@ class Barriers:
     """Hold who waits at which barrier of a chunk.
 
     Lanes that have ended count as arrived, except at barriers that name their number of threads.
+
+    It is told the chunk and doesn't hold it: a chunk's memory must go with the last reference to the chunk.
     """
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._chunk = chunk
+    def __init__(self) -> None:
         self.parked: list[_Parked] = []
         self._arrived: dict[int, Array] = {}
 
     def arrive(self, group: Group, block: Block) -> Group | None:
         """Bring a group to a barrier; give it back if it needn't wait."""
-        chunk = self._chunk
+        chunk = group.chunk
         instruction = block.terminator.instruction
         assert instruction is not None
         parts = instruction.parts
@@ -82,7 +83,7 @@ class Barriers:
         number = _first(numbers)
         expected = None if counts is None else _first(counts)
         if "arrive" in parts:
-            self._count(number, group.lane_numbers)
+            self._count(chunk, number, group.lane_numbers)
             return group
         if group.n == chunk.live and not self.parked and expected in (None, chunk.threads) and not self._arrived:
             if reduces:
@@ -93,9 +94,9 @@ class Barriers:
         self.parked.append(_Parked(group, instruction, number, expected, (destination, predicate)))
         return None
 
-    def _count(self, number: int, lanes: Array) -> None:
+    def _count(self, chunk: Chunk, number: int, lanes: Array) -> None:
         """Count lanes that arrive without waiting."""
-        counts = np.bincount(self._chunk.block_of_lane[lanes], minlength=self._chunk.blocks)
+        counts = np.bincount(chunk.block_of_lane[lanes], minlength=chunk.blocks)
         self._arrived[number] = self._arrived.get(number, 0) + counts
 
     def _arrive_apart(
@@ -109,23 +110,22 @@ class Barriers:
         picks = [np.flatnonzero((numbers == number) & (expected == count)) for number, count in pairs]
         if "arrive" in instruction.parts:
             for (number, _), pick in zip(pairs, picks, strict=True):
-                self._count(number, group.lane_numbers[pick])
+                self._count(group.chunk, number, group.lane_numbers[pick])
             return
         for (number, count), pick, part in zip(pairs, picks, split(group, picks, [group.pc] * len(picks)), strict=True):
             kept = None if predicate is None else predicate[pick]
             self.parked.append(_Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
 
-    def release(self, epoch: int) -> bool:
-        """Let the lanes of full barriers go on at an age of `epoch`; tell whether any did."""
+    def release(self, chunk: Chunk, epoch: int) -> bool:
+        """Let the lanes of a chunk's full barriers go on at an age of `epoch`; tell whether any did."""
         if not self.parked:
             return False
         released = False
         for number in sorted({parked.number for parked in self.parked}):
-            released |= self._release(number, epoch)
+            released |= self._release(chunk, number, epoch)
         return released
 
-    def _release(self, number: int, epoch: int) -> bool:
-        chunk = self._chunk
+    def _release(self, chunk: Chunk, number: int, epoch: int) -> bool:
         here = [parked for parked in self.parked if parked.number == number]
         arrived = np.array(self._arrived.get(number, np.zeros(chunk.blocks, np.int64)))
         waiting = np.zeros(chunk.blocks, np.int64)
@@ -177,10 +177,10 @@ class Barriers:
     def deadlock(self) -> Fault:
         """Make the fault for lanes that wait at barriers which can't fill."""
         parked = self.parked[0]
-        chunk = self._chunk
+        launched = parked.group.chunk.launched
         lanes = sum(other.group.n for other in self.parked)
         what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
-        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", chunk.launched.located(what, parked.instruction, parked.group, 0))
+        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launched.located(what, parked.instruction, parked.group, 0))
 
 
 def _operand(group: Group, operand: Operand) -> Array:

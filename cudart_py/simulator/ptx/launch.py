@@ -81,6 +81,21 @@ class Launch:
         block, thread = divmod(number, prod(self.block))
         return f"block {_triple(block, self.grid)}, thread {_triple(thread, self.block)}"
 
+    def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
+        """Say what happened, where in the source, and in which block and thread."""
+        lane = int(group.lane_numbers[position]) + group.chunk.first * prod(self.block)
+        where = self.entry.module.source(site.file, site.line)
+        inside = "" if site.function == self.entry.name else f" (in {site.function})"
+        return f"kernel {self.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
+
+    def shared_place(self, place: int) -> str:
+        """Say which variable of shared memory a place lies in."""
+        before = [(offset, name) for name, offset in self.entry.shared_offsets.items() if offset <= place]
+        if not before:
+            return f"{place:#x}"
+        offset, name = max(before)
+        return f"{place:#x} ({place - offset} bytes into {name})"
+
 
 class _Parameters(dict[tuple[int, str], Any]):
     """Decode parameters once each, by offset and NumPy type."""
@@ -161,22 +176,7 @@ class Launched:
 
     def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
         """Say what happened, where in the source, and in which block and thread."""
-        launch = self.launch
-        lane = int(group.lane_numbers[position]) + group.chunk.first * self.threads
-        module = launch.entry.module
-        where = module.source(site.file, site.line)
-        inside = "" if site.function == launch.entry.name else f" (in {site.function})"
-        return (
-            f"kernel {launch.entry.name}{inside} at {where}: {what}; {launch.thread(lane)}, instruction '{site.text}'"
-        )
-
-    def shared_place(self, place: int) -> str:
-        """Say which variable of shared memory a place lies in."""
-        before = [(offset, name) for name, offset in self.launch.entry.shared_offsets.items() if offset <= place]
-        if not before:
-            return f"{place:#x}"
-        offset, name = max(before)
-        return f"{place:#x} ({place - offset} bytes into {name})"
+        return self.launch.located(what, site, group, position)
 
 
 def _triple(index: int, shape: tuple[int, int, int]) -> str:
@@ -242,7 +242,13 @@ def _run_chunks(launched: Launched) -> None:
                 if chunk.run(alone):
                     active.remove(chunk)
                     chunk.print_out()
+                    if launched.observer is not None:
+                        launched.observer.ended(chunk)
+                    chunk.let_go()
     except Fault:
         for chunk in active:
             chunk.print_out()
         raise
+    finally:
+        for chunk in active:
+            chunk.let_go()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .control_flow import Block
     from .groups import Group
     from .instructions import Instruction
+    from .scheduler import Chunk
 
 __all__ = ["Observer"]
 
@@ -62,6 +63,9 @@ class Observer:
 
     def exit(self, group: Group) -> None:
         """See lanes end."""
+
+    def ended(self, chunk: Chunk) -> None:
+        """See that all lanes of a chunk have ended."""
 
     def finish(self, launched: Any) -> None:
         """End: all blocks have run."""

@@ -65,7 +65,7 @@ class Chunk:
             "local", np.zeros(self.lanes * self.local_stride, np.uint8), launched.local_size, LOCAL_WINDOW
         )
         self.local_base = self.geometry.lane_base(self.local_stride)
-        self.barriers = Barriers(self)
+        self.barriers = Barriers()
         self.printed: list[tuple[int, str]] = []
         # What an observer keeps about the chunk.
         self.notes: Any = None
@@ -85,6 +85,16 @@ class Chunk:
             if not name.startswith(("%clock", "%globaltimer")):
                 self._specials[name] = value
         return value
+
+    def let_go(self) -> None:
+        """Drop what refers back to the chunk, so that its memory goes with the last reference to it.
+
+        After a fault groups still wait here; what an observer keeps about the chunk may name its groups at any time.
+        """
+        self._ready.clear()
+        self._held.clear()
+        self.barriers.parked.clear()
+        self.notes = None
 
     def print_out(self) -> None:
         """Hand on what the chunk printed, block after block."""
@@ -140,14 +150,14 @@ class Chunk:
             if started is None:
                 started = lowest[0]
             elif lowest[0] > started:
-                self.barriers.release(lowest[0])
+                self.barriers.release(self, lowest[0])
                 if not alone and lowest[0] > started + _STALLED_EPOCHS:
                     return False
             self._advance(self._pop(), alone)
 
     def _revive(self) -> bool:
         """Let those go on who waited in vain; raise Fault when nobody can."""
-        if self.barriers.release(0) or self._ready:
+        if self.barriers.release(self, 0) or self._ready:
             return True
         if self._held:
             # Their partners have gone elsewhere for good: the lanes at hand are all that will come.

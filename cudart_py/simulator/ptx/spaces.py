@@ -64,11 +64,13 @@ def _summary(values: Any) -> tuple[Any, int, int, int]:
 
 
 class Resolver:
-    """Place addresses in their spaces and check them, for the groups of one launch."""
+    """Place addresses in their spaces and check them, for the groups of one launch.
+
+    It doesn't hold the launch, which holds it: a launch's memory must go with the last reference to the launch.
+    """
 
     def __init__(self, launched: Launched) -> None:
-        self.launched = launched
-        memory = launched.memory
+        self._memory = memory = launched.memory
         self.base = memory.base
         self._global = Space("global", memory.bytes, None)
         self._extents: dict[int, tuple[int, int]] = {}
@@ -215,7 +217,7 @@ class Resolver:
     def _check_extents(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
     ) -> None:
-        memory = self.launched.memory
+        memory = self._memory
         if memory.generation != self._generation:
             self._generation = memory.generation
             self._starts, self._ends = memory.extents()
@@ -279,12 +281,12 @@ class Resolver:
         if positions is not None:
             position = int(positions[position])
         space = address.space
-        where = self.launched.memory.describe(seen) if space.size is None else _within(space.name, space.size, seen)
+        where = self._memory.describe(seen) if space.size is None else _within(space.name, space.size, seen)
         name = "constant" if site.opcode.startswith("ld.const") else space.name
         kind = "write" if site.opcode.startswith(("st", "red", "atom")) else "read"
         raise Fault(
             status,
-            self.launched.located(
+            address.group.chunk.launched.located(
                 f"a {name} {kind} of {_bytes(size)} at {seen & _ADDRESSES:#x} {what}: {where}",
                 site,
                 address.group,

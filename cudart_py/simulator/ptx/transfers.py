@@ -93,7 +93,9 @@ class Memory(Resolver):
         size = 1 << shift
         self.check(address, offset, size, site)
         if address.space.name == "param":
-            raise UnsupportedError(self.launched.located("a store to a kernel's parameter", site, address.group, 0))
+            raise UnsupportedError(
+                address.group.chunk.launched.located("a store to a kernel's parameter", site, address.group, 0)
+            )
         places = address.places
         if places.__class__ is not ndarray:
             address.space.views[name][(places + offset) >> shift] = value[-1] if value.__class__ is ndarray else value
@@ -217,7 +219,9 @@ class Memory(Resolver):
     ) -> Any:
         """Do one operation on barriers kept in memory; see `mbarriers`."""
         if isinstance(address, Mixed):
-            raise UnsupportedError(self.launched.located("a barrier through mixed addresses", site, address.group, 0))
+            raise UnsupportedError(
+                address.group.chunk.launched.located("a barrier through mixed addresses", site, address.group, 0)
+            )
         self.check(address, offset, 8, site)
         n = address.group.n
         index = np.broadcast_to((address.places + offset) >> 3, n)
