@@ -131,8 +131,10 @@ class Checks(Observer):
             if event == "arrive" and "arrive" not in site.parts:
                 other = divergence.arrive(group, site)
                 if other is not None:
-                    where = self._reports.where(other[0])
-                    what = f"divergent barrier: other threads of the block wait at the one at {where}"
+                    where = f"at the one at {self._reports.where(other[0])}"
+                    if other[0] is site:
+                        where = "at the same one, called from elsewhere"
+                    what = f"divergent barrier: other threads of the block wait {where}"
                     self._reports.put("divergence", site, group, other[1], what)
             elif event == "release":
                 divergence.leave(group)

@@ -20,6 +20,20 @@ Array = NDArray[Any]
 _BRANCHES = ("bra", "ret", "exit", "brx")
 
 
+class _Place:
+    """Hold where a barrier stands: the block that it ends, in its function.
+
+    An inlined function has a barrier of its own at each place where it is inlined, all of one source line.
+    """
+
+    __slots__ = ("at", "code", "site")
+
+    def __init__(self, group: Group, site: Instruction) -> None:
+        self.code: Code = group.code
+        self.at = group.pc
+        self.site = site
+
+
 class Divergence:
     """Watch who waits at the barriers of one chunk.
 
@@ -28,25 +42,24 @@ class Divergence:
     """
 
     def __init__(self, blocks: int) -> None:
-        # Where the lanes of each block wait: the barrier's instruction, by its number in `_sites`.
+        # Where the lanes of each block wait: a number in `_places`, or -1.
         self._waiting = np.full(blocks, -1)
-        self._sites: list[Instruction] = []
-        self._codes: list[Code] = []
+        self._places: list[_Place] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
         self._reach: dict[int, dict[int, frozenset[int]]] = {}
         self.some = False
 
     def arrive(self, group: Group, site: Instruction) -> tuple[Instruction, int] | None:
         """Note lanes that wait; give another barrier at which lanes of the same block wait, and a position."""
-        if site not in self._sites:
-            self._sites.append(site)
-            self._codes.append(group.code)
-        number = self._sites.index(site)
+        number = self._numbers.setdefault(group.path, len(self._places))
+        if number == len(self._places):
+            self._places.append(_Place(group, site))
         blocks = group.chunk.block_of_lane[group.lane_numbers]
         waiting = self._waiting[blocks]
         other = np.flatnonzero((waiting >= 0) & (waiting != number))
         self._waiting[blocks] = number
         self.some = True
-        return (self._sites[int(waiting[other[0]])], int(other[0])) if len(other) else None
+        return (self._places[int(waiting[other[0]])].site, int(other[0])) if len(other) else None
 
     def leave(self, group: Group) -> None:
         """Note lanes that go on from a barrier."""
@@ -62,13 +75,13 @@ class Divergence:
             return None
         waiting = self._waiting[group.chunk.block_of_lane[group.lane_numbers]]
         for number in np.unique(waiting[waiting >= 0]):
-            code = self._codes[number]
-            if code is not group.code:
+            place = self._places[number]
+            if place.code is not group.code:
                 continue
-            reach = self._reachable(code)
-            at = next(b.index for b in code.blocks if b.terminator.instruction is self._sites[number])
+            reach = self._reachable(place.code)
+            at = place.at
             if block.index in reach[at] and at not in reach[block.index] and block.index != at:
-                return self._sites[number], int(np.flatnonzero(waiting == number)[0])
+                return place.site, int(np.flatnonzero(waiting == number)[0])
         return None
 
     def _reachable(self, code: Code) -> dict[int, frozenset[int]]:

@@ -227,6 +227,11 @@ def _barriers() -> list[Case]:
             tool="synccheck",
         ),
         *_cases(
+            "barrier in a function", "groups.cu", "divergent barrier",
+            ("inlined_barriers", (1, 64), lambda: (ints(64), 32)),
+            ("called_barriers", (1, 64), lambda: (ints(64), 32)),
+        ),
+        *_cases(
             "member mask", file, ".*member mask",
             ("lane_outside_mask", (1, 32), lambda: (ints(32),)),
             tool="synccheck",

@@ -123,6 +123,14 @@ def test_a_barrier_that_all_who_are_left_reach_is_fine(device, module, name, n):
     assert found(device, module[name][1, 64], ints(64), n) == []
 
 
+@pytest.mark.parametrize(("name", "grid", "arguments"), [
+    ("waits_between_barriers", 2, lambda: (ints(1), ints(128))),
+    ("calls_in_turn", 1, lambda: (ints(64), 32)),
+])  # fmt: skip  # rows of a table
+def test_barriers_of_one_function_are_as_many_as_its_uses(device, name, grid, arguments):
+    assert found(device, compiled("groups.cu")[name][grid, 64], *arguments()) == []
+
+
 def test_a_member_mask_of_those_who_come_is_fine(device, module):
     assert found(device, module["right_masks"][1, 64], ints(64)) == []
     assert found(device, module["shuffle_after_return"][1, 64], ints(64), 40) == []
