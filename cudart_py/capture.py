@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import debugging, errors
-from ._driver import api
+from ._driver import api, raw
+from .device import Device, activated
 
 __all__ = [
     "Capture",
@@ -68,28 +70,75 @@ def with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 class Capture:
     """One capture: what its graph uses, the events recorded inside, and what has to wait for its end."""
 
-    __slots__ = ("_later", "events", "held")
+    __slots__ = ("_device", "_handle", "_key", "_later", "ended", "events", "held")
 
-    def __init__(self, handle: int) -> None:
+    def __init__(self, handle: int, device: Device) -> None:
         self.held: list[Held] = []
         self.events: set[int] = set()
+        self.ended = False
+        self._device = device
+        self._handle = handle
         self._later: list[Callable[[], None]] = []
-        captures[_key(handle)] = self
+        self._key = _key(handle)
+
+    def begin(self, mode: Any) -> None:
+        """Let the stream record into a graph from now on (cuStreamBeginCapture)."""
+        captures[self._key] = self
         debugging.state.last = None
+        try:
+            with activated(self._device):
+                api.cuStreamBeginCapture(self._handle, mode)
+        except errors.CudaError:
+            self.end()  # there is nothing to end in the driver, or somebody else's capture
+            raise
 
     def hold(self, what: str, objects: tuple[Any, ...]) -> None:
         """Keep objects alive with the graph."""
         self.held.append(Held(what, objects))
 
     def end(self) -> None:
-        """Forget the capture's streams and do what waited for its end."""
+        """Forget the capture's streams and do what waited for its end; a second call does nothing."""
+        self.ended = True
         for key in [key for key, capture in list(captures.items()) if capture is self]:
-            del captures[key]
-        later, self._later = self._later, []
-        for action in later:
+            captures.pop(key, None)
+        while self._later:
             # These are frees, which have nobody to tell.
             with contextlib.suppress(errors.CudaError):
-                action()
+                self._later.pop(0)()
+
+    def finish(self) -> tuple[Any, Any]:
+        """End the capture and return the driver's status and graph (cuStreamEndCapture).
+
+        The driver lets only the thread that began a capture end it, unless its mode is "relaxed": in another one it
+        goes on.
+        """
+        with activated(self._device):
+            status, graph = raw.cuStreamEndCapture(self._handle)
+        if not status or status.name != "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD":
+            self.end()
+        return status, graph
+
+    def close(self) -> None:
+        """End the capture and destroy what it recorded; a second call does nothing.
+
+        Where only another thread can end it, it ends when that thread next looks for a stream's capture.
+        """
+        if self.ended:
+            self.end()  # an interrupt may have cut the first call short
+            return
+        status, graph = self.finish()
+        if not self.ended:
+            _dropped.append(self)
+        elif not status:
+            with activated(self._device):
+                api.cuGraphDestroy(graph)
+
+    def leave(self, handle: int) -> None:
+        """Let a stream go that was destroyed: the capture ends with its first stream, and goes on without another."""
+        if _key(handle) == self._key:
+            self.end()
+        else:
+            captures.pop(_key(handle), None)
 
     def later(self, action: Callable[[], None]) -> None:
         """Do something when the capture has ended."""
@@ -98,6 +147,8 @@ class Capture:
 
 # By stream. The per-thread default stream is one handle for many streams.
 captures: dict[int | tuple[int, int], Capture] = {}
+# What was dropped in other threads than those that can end it.
+_dropped: deque[Capture] = deque()
 
 
 def _key(handle: int) -> int | tuple[int, int]:
@@ -106,7 +157,15 @@ def _key(handle: int) -> int | tuple[int, int]:
 
 def find(handle: int) -> Capture | None:
     """Return the capture that a stream records into, or None."""
+    if _dropped:
+        _close_dropped()
     return captures.get(_key(handle)) if captures else None
+
+
+def _close_dropped() -> None:
+    for _ in range(len(_dropped)):
+        with contextlib.suppress(IndexError):  # another thread may be here too
+            _dropped.popleft().close()
 
 
 def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:

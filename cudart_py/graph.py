@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from . import arguments, debugging, errors
 from ._driver import api, raw
-from ._lifetime import Handle, closes
+from ._lifetime import Handle, closes, finalize
 from .capture import Capture, Held, captures, find, hold
 from .device import Device, activated
 from .device import _thread as this_thread
@@ -81,16 +82,20 @@ class Graph(Handle):
 
 
 class Capturing:
-    """What `stream.capture()` returns: captures inside its `with` block, and has the graph at its end."""
+    """What `stream.capture()` returns: captures inside its `with` block, and has the graph at its end.
+
+    However the block is left, the capture ends: an interrupt between two steps and a block that is dropped half-way,
+    such as a generator's, are no exceptions.
+    """
 
     __slots__ = ("_capture", "_graph", "_mode", "_stream")
 
     def __init__(self, stream: Stream, mode: str) -> None:
-        arguments.choice("Stream.capture", "mode", mode, _MODES)
-        self._stream = stream
-        self._mode = mode
-        self._graph: Graph | None = None
         self._capture: Capture | None = None
+        self._graph: Graph | None = None
+        self._stream = stream
+        arguments.choice("Stream.capture", "mode", mode, _MODES)
+        self._mode = mode
 
     def __enter__(self) -> Graph:
         from cuda.bindings import driver as enums
@@ -102,11 +107,14 @@ class Capturing:
             raise errors.CaptureError("the stream is being captured already")
         device = stream.device
         mode = getattr(enums.CUstreamCaptureMode, f"CU_STREAM_CAPTURE_MODE_{self._mode.upper()}")
-        with activated(device):
-            api.cuStreamBeginCapture(stream.native, mode)
-        self._capture = Capture(stream.handle)
-        self._graph = Graph(device)
-        return self._graph
+        graph = self._graph = Graph(device)
+        self._capture = Capture(stream.handle, device)
+        try:
+            self._capture.begin(mode)
+        except BaseException:  # also an interrupt behind the driver's call
+            self._drop()
+            raise
+        return graph
 
     def __exit__(
         self,
@@ -114,27 +122,43 @@ class Capturing:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        capture, self._capture = self._capture, None
-        graph, self._graph = self._graph, None
-        assert capture is not None
-        assert graph is not None
-        graph._capturing = False
-        if self._stream.closed:
-            capture.end()
+        capture, graph = self._capture, self._graph
+        if capture is None or graph is None:
+            raise errors.CaptureError("this capture has not begun, or has ended")
+        if capture.ended:
+            self._drop()
             if kind is None:
                 raise errors.CaptureError("the stream was closed while it was captured: there is no graph")
             return
-        with activated(graph.device):
-            result = raw.cuStreamEndCapture(self._stream.native)
-            capture.end()
-        if result[0]:
-            if kind is None:
-                raise errors.failure(result[0], "cuStreamEndCapture")
-            return
-        graph._held = tuple(capture.held)
-        graph._value = int(result[1])
+        try:
+            status, made = capture.finish()
+            if not status:
+                graph._held, graph._value = tuple(capture.held), int(made)
+        except BaseException:  # an interrupt
+            self._drop()
+            raise
+        if capture.ended:
+            self._drop()
         if kind is not None:
             graph.close()
+        elif status:
+            raise errors.failure(status, "cuStreamEndCapture")
+
+    def _drop(self) -> None:
+        """Let the graph go, and the capture, which ends if it has not."""
+        capture, graph = self._capture, self._graph
+        if graph is not None:
+            graph._capturing = False
+        if capture is not None:
+            capture.close()
+        self._capture = self._graph = None
+
+    def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:
+        # Whoever entered without `with`, or was interrupted before the block, left it to the collector.
+        if self._graph is not None:
+            self._graph._capturing = False
+        if self._capture is not None:
+            _finalize(self._capture)
 
 
 class ExecutableGraph(Handle):

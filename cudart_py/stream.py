@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _lifetime, arguments, debugging, errors
 from ._driver import api, raw
 from ._lifetime import Handle
-from .capture import captures, note_wait
+from .capture import captures, find, note_wait
 from .device import Device, activated, current_device
 from .device import _thread as this_thread
 
@@ -205,6 +205,7 @@ class Stream(Handle):
         them again before the block ends. What cannot be captured raises CaptureError: synchronising,
         queries, copies of pageable memory, allocations. `mode` says whose calls that may be unsafe during a
         capture fail: those of every thread, of this one, or none. If the block raises, there is no graph.
+        However the block is left, the capture ends; to close the stream inside ends it too.
         """
         from .graph import Capturing
 
@@ -231,7 +232,10 @@ class Stream(Handle):
         return AccessPolicy(self, array, hit_ratio, hit, miss)
 
     def close(self) -> None:
-        """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy)."""
+        """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy).
+
+        A capture that began on it ends, without a graph. One that it only joined goes on.
+        """
         try:
             super().close()
         finally:
@@ -239,7 +243,12 @@ class Stream(Handle):
             self._queue = None
 
     def _release(self, value: Any) -> None:
-        api.cuStreamDestroy(value)
+        capture = find(value) if captures else None
+        try:
+            api.cuStreamDestroy(value)
+        finally:
+            if capture is not None:
+                capture.leave(value)
 
     def __repr__(self) -> str:
         return f"<Stream {'closed' if self._value is None else hex(self._value)}>"

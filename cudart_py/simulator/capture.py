@@ -119,12 +119,22 @@ class Capture:
                 waiting.extend(node.dependencies)
         return reached.issuperset(self.graph.nodes)
 
+    def leave(self, stream: Stream) -> None:
+        """Let a stream go that is destroyed: the capture ends with its first stream, and goes on without another."""
+        if stream is self.origin:
+            self.end()
+            self.graph.discard()
+            return
+        del self.streams[stream]
+        stream.capture = None
+
     def end(self) -> None:
-        """Let the streams go."""
+        """Let the streams go; an interrupt in between leaves a capture that can be ended again."""
         self.active = False
-        for stream in self.streams:
+        if self in work.captures:
+            work.captures.remove(self)
+        for stream in reversed(self.streams):  # the first one last, by which the capture is found
             stream.capture = None
-        work.captures.remove(self)
 
 
 def forbidding() -> list[Capture]:

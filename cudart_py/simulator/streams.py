@@ -115,7 +115,7 @@ def _create(flags: int, priority: int) -> Any:
 
 @entry()
 def cuStreamDestroy(hStream: Any) -> None:
-    """End a stream; its work goes on, as cuStreamDestroy."""
+    """End a stream; its work goes on, and a capture that began on it is discarded, as cuStreamDestroy."""
     value = number(hStream)
     if value <= CU_STREAM_PER_THREAD:
         current()
@@ -124,8 +124,7 @@ def cuStreamDestroy(hStream: Any) -> None:
     streams.remove(value)
     stream.context.streams.pop(value, None)
     if stream.capture is not None:
-        stream.capture.invalidate()
-        stream.capture = None
+        stream.capture.leave(stream)
     if stream.context.sticky is not None:
         raise StatusError(stream.context.sticky)
 

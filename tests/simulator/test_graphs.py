@@ -241,6 +241,41 @@ def test_another_thread_may_not_end_a_capture(stream: Any) -> None:
     end(stream)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_destroying_the_first_stream_of_a_capture_ends_it_for_every_thread(stream: Any, elsewhere: bool) -> None:
+    """As an H100's driver did, in all modes."""
+    begin(stream)
+
+    def run() -> None:
+        ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+        ok(driver.cuStreamDestroy(stream))
+        ok(driver.cuMemAlloc(64))
+        ok(driver.cuCtxSynchronize())
+
+    if elsewhere:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    else:
+        run()
+    ok(driver.cuMemAlloc(64))
+    ok(driver.cuCtxSynchronize())
+    other = make_stream()
+    begin(other)
+    end(other)
+
+
+def test_a_capture_goes_on_when_a_stream_that_joined_it_is_destroyed(stream: Any) -> None:
+    """As an H100's driver did."""
+    begin(stream)
+    other, event = make_stream(), ok(driver.cuEventCreate(2))
+    ok(driver.cuEventRecord(event, stream))
+    ok(driver.cuStreamWaitEvent(other, event, 0))
+    ok(driver.cuStreamDestroy(other))
+    assert ok(driver.cuStreamIsCapturing(stream)) == Captured.CU_STREAM_CAPTURE_STATUS_ACTIVE
+    end(stream)
+
+
 def test_the_legacy_stream_would_wait_for_a_blocking_captured_one(context: Any) -> None:
     blocking, device = make_stream(blocking=True), upload(np.zeros(10, np.uint8))
     begin(blocking)
