@@ -275,7 +275,7 @@ class Checks(Observer):
         strong = self._kinds.strength(site, kind)[0]
         race: Race | None
         if kind == "ld":
-            exempt = self._kinds.first_guess(touched.group.code, site)
+            exempt = self._kinds.guesses(touched.group.code, site)
             race = races.load(touched, history, now, strong=strong, exempt=exempt)
         else:
             race = races.store(touched, history, now, strong=strong)

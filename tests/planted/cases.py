@@ -294,6 +294,11 @@ def _races() -> list[Case]:
             ("barrier_without_fence", (8, 64), lambda: (floats(64), floats(512), words(1), 512)),
             ("block_unlocks_without_fence", (4, 64), lambda: (ints(1), ints(64))),
         ),
+        *_cases(
+            "plain read of what is atomic", "orders.cu", "race",
+            ("lock_tested_plainly", (4, 32), lambda: (ints(1), ints(1))),
+            ("count_read_plainly", (4, 32), lambda: (ints(1), ints(128))),
+        ),
         Case("consumed_too_early", "race between streams", file, "race", _two_streams("produce", "consume"), "consume"),
         Case("overwritten", "race between streams", file, "race", _two_streams("consume", "produce"), "produce"),
     ]  # fmt: skip  # rows of a table

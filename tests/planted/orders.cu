@@ -108,3 +108,38 @@ template <bool FENCE> __device__ void locked_block(int* lock, int* data) {
 }
 extern "C" __global__ void block_locks(int* lock, int* data) { locked_block<true>(lock, data); }
 extern "C" __global__ void block_unlocks_without_fence(int* lock, int* data) { locked_block<false>(lock, data); }
+
+// A plain load may guess what a compare-and-swap will find: a wrong guess makes the swap fail.
+extern "C" __global__ void cached_guess(unsigned long long* sum, double value) {
+    unsigned long long old = __ldcg(sum), seen;
+    do {
+        seen = old;
+        old = atomicCAS(sum, seen, __double_as_longlong(value + __longlong_as_double(seen)));
+    } while (seen != old);
+}
+extern "C" __global__ void guess_in_every_turn(float* sum, float value) {
+    int* bits = (int*)sum;
+    int seen;
+    do seen = __ldcg(bits);
+    while (atomicCAS(bits, seen, __float_as_int(value + __int_as_float(seen))) != seen);
+}
+extern "C" __global__ void guess_at_an_index(float* maxima, const int* index, float value) {
+    int old = *(int*)&maxima[index[threadIdx.x]], seen;
+    do {
+        seen = old;
+        old = atomicCAS((int*)&maxima[index[threadIdx.x]], seen, __float_as_int(fmaxf(value, __int_as_float(seen))));
+    } while (seen != old);
+}
+// What decides whether to swap at all is no guess.
+extern "C" __global__ void lock_tested_plainly(int* lock, int* total) {
+    if (threadIdx.x != 0) return;
+    while (*lock != 0 || atomicCAS(lock, 0, 1) != 0) {}  // BUG lock_tested_plainly
+    __threadfence();
+    atomicAdd(total, 1);
+    __threadfence();
+    atomicExch(lock, 0);  // BUG lock_tested_plainly
+}
+extern "C" __global__ void count_read_plainly(int* count, int* out) {
+    atomicAdd(count, 1);  // BUG count_read_plainly
+    out[blockIdx.x * blockDim.x + threadIdx.x] = *count;  // BUG count_read_plainly
+}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
+import cudart_py as cuda
 from tests.planted.cases import compiled, floats, ints, words
 
 pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("one file holds them and the planted mistakes")]
@@ -23,12 +25,15 @@ ORDERED = {
     "warps_fence_then_count": last(96),
     "one_fences_for_its_warp": last(96),
     "barrier_then_fence": last(64),
+    "cached_guess": (4, 64, lambda: (cuda.zeros(1, np.uint64), 0.5)),
+    "guess_in_every_turn": (4, 64, lambda: (floats(1), 0.5)),
+    "guess_at_an_index": (4, 64, lambda: (floats(3), cuda.to_device(np.arange(64, dtype=np.int32) % 3), 2.0)),
     "block_locks": (4, 64, lambda: (ints(1), ints(64))),
 }
 
 
 @pytest.mark.parametrize("name", ORDERED)
-def test_what_a_block_publishes_for_its_threads_is_no_race(device, name):
+def test_what_correct_programs_share_is_no_race(device, name):
     grid, block, arguments = ORDERED[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
