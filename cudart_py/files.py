@@ -20,9 +20,13 @@ def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
         raise ValueError(f"{name!r} is a pipe, a device or a socket, not a regular file")
     if limit is not None and status.st_size > limit:
         raise ValueError(f"{name!r} has {status.st_size} bytes, more than {limit}")
-    # Should a pipe have come into the file's place, its open does not wait for the other end.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+    with open(path, "rb", opener=_open) as stream:
         if status.st_size == 0 and stream.read(1):
             # Such files, under /proc, may go on for ever.
             raise ValueError(f"{name!r} has content, and the system tells no size of it")
         return stream.read(status.st_size)
+
+
+def _open(path: str, flags: int) -> int:
+    """Open a file; should a pipe have come into its place, this does not wait for the other end."""
+    return os.open(path, flags | os.O_NONBLOCK)
