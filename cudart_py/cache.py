@@ -4,7 +4,12 @@ The folder is the user's cache folder's `cudart_py` (on Linux `$XDG_CACHE_HOME/c
 `~/.cache/cudart_py`), or what the environment variable CUDART_PY_CACHE names. One file is one entry:
 images and what is known of them, behind a checksum. Entries are written beside their place and moved
 there at once, so that readers and many writers never meet a half-written one; a damaged entry is the
-same as none. A folder that cannot be written costs a warning, not the compile.
+same as none. What a killed writer left is removed after an hour.
+
+The entries take 1 GiB together, or the bytes that CUDART_PY_CACHE_SIZE says: those used least recently
+go first, and with 0 nothing is kept. Code from the cache runs as one's own, so a folder that belongs to
+another user or that others can write to is not used. Such a folder, or one that cannot be written,
+costs a warning, not the compile.
 """
 
 from __future__ import annotations
@@ -15,16 +20,26 @@ import os
 import struct
 import sys
 import threading
+import time
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
+from typing import Any, NamedTuple, TypeVar
+
+from .files import read_file
 
 __all__ = ["CacheInfo", "CacheWarning", "cache_info", "clear_cache", "folder", "load", "make_key", "store", "witness"]
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
-# Raise it when the content of entries, or how the compiler is called, changes.
-FORMAT = 1
+SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"
+# Raise it when the content of entries, or how the compiler is called, changes between releases.
+FORMAT = 2
 _SUFFIX = ".image"
+_TEMPORARY = ".tmp"
+_DEFAULT_SIZE = 1 << 30
+# No writer takes as long between the first byte of an entry and the last: seconds.
+_ABANDONED = 3600
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 _MAGIC = b"cudart-py image\n"
 _DIGEST_BYTES = 16
 _LENGTHS = struct.Struct("<I")
@@ -35,10 +50,11 @@ _misses = 0
 _has_warned = False
 
 Witness = tuple[str, int, int]
+T = TypeVar("T")
 
 
 class CacheWarning(RuntimeWarning):
-    """The compile cache cannot be written; compilation goes on without it."""
+    """The compile cache cannot be used; compilation goes on without it."""
 
 
 class CacheInfo(NamedTuple):
@@ -84,42 +100,90 @@ def witness(path: str) -> Witness | None:
     return path, status.st_size, status.st_mtime_ns
 
 
-def load(key: str) -> tuple[Any, list[bytes]] | None:
-    """Return an entry's description and images; None when it is missing, damaged or out of date."""
+def _size_limit() -> int:
+    """Return the bytes that all entries may take together."""
+    text = os.environ.get(SIZE_VARIABLE)
+    if not text:
+        return _DEFAULT_SIZE
+    try:
+        limit = int(text)
+    except ValueError:
+        limit = -1
+    if limit < 0:
+        raise ValueError(f"{SIZE_VARIABLE}={text!r} is not a number of bytes")
+    return limit
+
+
+def _is_ours(place: str) -> bool:
+    """Tell whether nobody else can have written in the folder, which need not exist; warn otherwise."""
+    try:
+        status = os.stat(place)
+    except OSError:
+        return True
+    if status.st_uid != os.geteuid():
+        _warn(place, "it belongs to another user")
+        return False
+    if status.st_mode & 0o022:
+        _warn(place, "other users can write to it")
+        return False
+    return True
+
+
+def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
+    """Return what `restore` makes of an entry's description and images.
+
+    None when the entry is missing, damaged, out of date or another user's.
+    """
     global _hits, _misses
-    content = _read(os.path.join(folder(), key + _SUFFIX))
-    entry = _decode(content) if content is not None else None
+    place = folder()
+    result = None
+    if _size_limit() and _is_ours(place):
+        path = os.path.join(place, key + _SUFFIX)
+        content = _read(path)
+        result = _decode(content, key, restore) if content is not None else None
+        if result is not None:
+            _mark_used(path)
     with _lock:
-        if entry is None:
+        if result is None:
             _misses += 1
         else:
             _hits += 1
-    return entry
+    return result
 
 
 def _read(path: str) -> bytes | None:
     try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except OSError:
+        return read_file(path) if os.stat(path).st_uid == os.geteuid() else None
+    except (OSError, ValueError):
         return None
 
 
-def _decode(content: bytes) -> tuple[Any, list[bytes]] | None:
+def _mark_used(path: str) -> None:
+    """Give an entry the time of its last use, by which the oldest are found."""
+    try:
+        os.utime(path)
+    except OSError:
+        return  # removed meanwhile, or in a folder that can only be read
+
+
+def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
     start = len(_MAGIC) + _DIGEST_BYTES
     body = content[start:]
     if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : start] != _digest(body):
         return None
-    (length,) = _LENGTHS.unpack_from(body)
-    position = _LENGTHS.size + length
-    header = json.loads(body[_LENGTHS.size : position])
-    if any(witness(path) != (path, size, time) for path, size, time in header["witnesses"]):
+    try:
+        (length,) = _LENGTHS.unpack_from(body)
+        position = _LENGTHS.size + length
+        header = json.loads(body[_LENGTHS.size : position])
+        if header["key"] != key or any(witness(path) != (path, size, time) for path, size, time in header["witnesses"]):
+            return None
+        images = []
+        for size in header["sizes"]:
+            images.append(body[position : position + size])
+            position += size
+        return restore(header["description"], images) if position == len(body) else None
+    except Exception:  # whatever it is that a forged entry breaks, the entry is made again
         return None
-    images = []
-    for size in header["sizes"]:
-        images.append(body[position : position + size])
-        position += size
-    return header["description"], images
 
 
 def _digest(body: bytes) -> bytes:
@@ -131,23 +195,50 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
 
     The entry is valid as long as the files of `witnesses` stay as they are.
     """
-    header = {"description": description, "sizes": [len(image) for image in images], "witnesses": witnesses}
+    limit = _size_limit()
+    place = folder()
+    if not limit or not _is_ours(place):
+        return
+    header = {"key": key, "description": description, "sizes": [len(image) for image in images], "witnesses": witnesses}
     text = json.dumps(header, separators=(",", ":")).encode()
     body = b"".join([_LENGTHS.pack(len(text)), text, *images])
-    place = folder()
     # A name of its own for every writer: processes and threads may write the same entry at once.
-    temporary = os.path.join(place, f"{key}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    temporary = os.path.join(place, f"{key}.{os.getpid()}.{os.urandom(4).hex()}{_TEMPORARY}")
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
         try:
             with open(temporary, "wb") as stream:
                 stream.write(_MAGIC + _digest(body) + body)
             os.replace(temporary, os.path.join(place, key + _SUFFIX))
-        except OSError:
+        except BaseException:
             _remove(temporary)
             raise
+        _tidy(place, limit)
     except OSError as error:
-        _warn(place, error)
+        _warn(place, error.strerror or str(error))
+
+
+def _tidy(place: str, limit: int) -> None:
+    """Remove what killed writers left, and the entries used least recently beyond the limit."""
+    entries = []
+    with os.scandir(place) as files:
+        for file in files:
+            if not file.name.endswith((_SUFFIX, _TEMPORARY)):
+                continue
+            try:
+                status = file.stat(follow_symlinks=False)
+            except FileNotFoundError:  # another process was quicker
+                continue
+            if file.name.endswith(_SUFFIX):
+                entries.append((status.st_mtime_ns, status.st_size, file.path))
+            elif time.time() - status.st_mtime > _ABANDONED:
+                _remove(file.path)
+    excess = sum(size for _, size, _ in entries) - limit
+    for _, size, path in sorted(entries):
+        if excess <= 0:
+            break
+        _remove(path)
+        excess -= size
 
 
 def _remove(path: str) -> bool:
@@ -158,18 +249,23 @@ def _remove(path: str) -> bool:
     return True
 
 
-def _warn(place: str, error: OSError) -> None:
-    """Warn once a process: every later compile would repeat the same sentence."""
+def _warn(place: str, reason: str) -> None:
+    """Warn once a process, at the caller's line: every later compile would repeat the same sentence."""
     global _has_warned
     with _lock:
         if _has_warned:
             return
         _has_warned = True
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
     warnings.warn(
-        f"compiled images cannot be cached in {place} ({error.strerror or error}); set {ENVIRONMENT_VARIABLE} "
-        "to a folder that can be written",
+        f"compiled images cannot be cached in {place} ({reason}); set {ENVIRONMENT_VARIABLE} to a folder that you "
+        "alone can write to",
         CacheWarning,
-        stacklevel=2,
+        stacklevel=level,
     )
 
 
@@ -191,6 +287,6 @@ def cache_info() -> CacheInfo:
 
 def clear_cache() -> int:
     """Delete every entry of the compile cache and return how many there were."""
-    for path in _files(".tmp"):
+    for path in _files(_TEMPORARY):
         _remove(path)
     return sum(_remove(path) for path in _files(_SUFFIX))

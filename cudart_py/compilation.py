@@ -48,14 +48,14 @@ def compile_image(
     if not (cache and request.cacheable and inclusions.certain):
         return _build(request, inclusions)[0]
     key = disk.make_key(_key_parts(request, inclusions))
-    entry = disk.load(key)
-    if entry is not None:
-        return restore(*entry)
+    found = disk.load(key, restore)
+    if found is not None:
+        return found
     image, files = _build(request, inclusions)
     if _scan(request) != inclusions:
         # A header was edited meanwhile, and nobody knows which of its contents the compiler saw.
         return image
-    witnesses = [found for found in map(disk.witness, files) if found and not wheels.is_from_wheel(found[0])]
+    witnesses = [witness for witness in map(disk.witness, files) if witness and not wheels.is_from_wheel(witness[0])]
     disk.store(key, describe(image), [image.ptx, image.cubin], witnesses)
     return image
 

@@ -1,4 +1,4 @@
-"""Which of NVIDIA's wheels are installed, without the time that importlib.metadata takes to import."""
+"""Which wheels a compile depends on are installed, without the time that importlib.metadata takes to import."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 
 __all__ = ["distributions", "is_from_wheel"]
 
-# NVRTC and the wheels that `cudart-py[headers]` brings, as their metadata folders spell them.
+# This package, NVRTC and the wheels that `cudart-py[headers]` brings, as their metadata folders spell them.
 _NAMES = (
+    "cudart_py-",
     "nvidia_cuda_nvrtc-",
     "nvidia_cuda_runtime-",
     "nvidia_cuda_crt-",
@@ -19,7 +20,7 @@ _SUFFIX = ".dist-info"
 
 
 def distributions() -> tuple[str, ...]:
-    """Return the wheels of NVRTC and of headers with their versions, from their metadata folders' names."""
+    """Return those wheels with their versions, from their metadata folders' names."""
     found = []
     for folder in dict.fromkeys(sys.path):
         try:
