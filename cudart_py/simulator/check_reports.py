@@ -62,7 +62,7 @@ class Reports:
             seen = place + memory.base
             where = f"{seen:#x} ({memory.describe(seen)})"
         elif space.name == "shared":
-            where = self._launch.shared_place(place % max(chunk.shared_stride, 1))
+            where = self._launch.shared_place(place % chunk.shared_stride)
         else:
             where = f"{place % max(chunk.local_stride, 1):#x}"
         return f"{space.name} memory at {where}"

@@ -193,7 +193,7 @@ class Checks(Observer):
         elif space == "global":
             self._global(access)
         elif space in ("shared", "local") and access.outside:
-            return  # The machine is about to report it.
+            return
         elif space == "shared":
             notes = self._notes(group.chunk)
             history = notes.get("shared")

@@ -45,8 +45,8 @@ class Access(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether some of it is outside of its space, which the machine is about to report."""
-        return self.low < 0 or self.high > (self.address.space.size or 0)
+        """Whether some of it isn't in its space's variables: the machine is about to report it, or it is CUDA's."""
+        return self.low < self.address.space.first or self.high > (self.address.space.size or 0)
 
     def part(self, address: Address, some: Array) -> Access:
         """Return what those of its lanes do that have this address."""

@@ -16,6 +16,7 @@ from .observer import Observer
 from .parser import Entry, Module
 from .program import program_of
 from .scheduler import Chunk
+from .spaces import RESERVED_SHARED
 from .transfers import Memory
 
 if TYPE_CHECKING:
@@ -88,13 +89,14 @@ class Launch:
         inside = "" if site.function == self.entry.name else f" (in {site.function})"
         return f"kernel {self.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
 
-    def shared_place(self, place: int) -> str:
-        """Say which variable of shared memory a place lies in."""
+    def shared_place(self, address: int) -> str:
+        """Say which variable of shared memory an address lies in."""
+        place = address - RESERVED_SHARED
         before = [(offset, name) for name, offset in self.entry.shared_offsets.items() if offset <= place]
         if not before:
-            return f"{place:#x}"
+            return f"{address:#x}"
         offset, name = max(before)
-        return f"{place:#x} ({place - offset} bytes into {name})"
+        return f"{address:#x} ({place - offset} bytes into {name})"
 
 
 class _Parameters(dict[tuple[int, str], Any]):
@@ -219,8 +221,7 @@ def _blocks_per_chunk(launched: Launched) -> int:
         return launched.blocks
     cluster = prod(launched.launch.cluster)
     count = max(1, CHUNK_LANES // launched.threads)
-    if launched.shared_size:
-        count = min(count, max(1, _MOST_SHARED // launched.shared_size))
+    count = min(count, max(1, _MOST_SHARED // (RESERVED_SHARED + launched.shared_size)))
     if launched.local_size:
         count = min(count, max(1, _MOST_LOCAL // (launched.local_size * launched.threads)))
     return min(max(count // cluster, 1) * cluster, launched.blocks)

@@ -45,7 +45,7 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
             w.remember(slot, method, name)
         return name, access.offset, w.uniform[slot] and method in ("global_", "param")
     if isinstance(base, Symbol):
-        if space == "generic" and base.name in w.context.shared_offsets:
+        if space == "generic" and base.name in w.context.shared_addresses:
             method = "shared"
         expression, _ = w.typed(Symbol(base.name, base.offset), "u8")
     else:

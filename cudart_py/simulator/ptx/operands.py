@@ -183,8 +183,8 @@ class Writer:
             wide = "u8" if name in _SPECIALS_64 else "u4"
             expression = f"g.special({name!r})"
             return (expression if wide == dtype else f"{expression}.astype({dtype})"), uniform
-        if name in self.context.shared_offsets:
-            return self.constant(np.array(self.context.shared_offsets[name] + symbol.offset, dtype)[()]), True
+        if name in self.context.shared_addresses:
+            return self.constant(np.array(self.context.shared_addresses[name] + symbol.offset, dtype)[()]), True
         if name in self.code.local_offsets:
             return f"{dtype}.type(g.stack + {self.code.local_offsets[name] + symbol.offset})", True
         if name in self.context.parameters:

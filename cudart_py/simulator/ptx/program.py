@@ -10,6 +10,7 @@ from .control_flow import Code
 from .faults import UnsupportedError
 from .instructions import Instruction
 from .parser import Entry
+from .spaces import RESERVED_SHARED
 
 __all__ = ["Context", "Program", "program_of"]
 
@@ -27,7 +28,7 @@ class Context:
         self._module = entry.module
         self._uniform_specials = uniform_specials
         self.observed = observed
-        self.shared_offsets = entry.shared_offsets
+        self.shared_addresses = {name: RESERVED_SHARED + offset for name, offset in entry.shared_offsets.items()}
         self.parameters = {parameter.name: parameter.offset for parameter in entry.params}
         self.functions = entry.module.function_addresses
         self.variables = entry.module.variables

@@ -16,7 +16,7 @@ from .barriers import Barriers
 from .faults import Fault
 from .groups import Group, Lazy, merge, split
 from .program import variant
-from .spaces import LOCAL_WINDOW, Space
+from .spaces import RESERVED_SHARED, Space
 from .specials import geometry, special_value
 from .system import System
 from .tensor import Tensor
@@ -57,13 +57,12 @@ class Chunk:
         self.block_of_lane = self.geometry.block_of_lane
         self.exited: NDArray[np.bool_] = np.zeros(self.lanes, np.bool_)
         self.exited_in_block = np.zeros(count, np.int64)
-        self.shared_stride = -(-launched.shared_size // 16) * 16
-        self.shared = Space("shared", np.zeros(count * self.shared_stride, np.uint8), launched.shared_size)
+        shared_end = RESERVED_SHARED + launched.shared_size
+        self.shared_stride = -(-shared_end // 16) * 16
+        self.shared = Space("shared", np.zeros(count * self.shared_stride, np.uint8), shared_end, RESERVED_SHARED)
         self.shared_base = self.geometry.block_base(self.shared_stride)
         self.local_stride = -(-launched.local_size // 16) * 16
-        self.local = Space(
-            "local", np.zeros(self.lanes * self.local_stride, np.uint8), launched.local_size, LOCAL_WINDOW
-        )
+        self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), launched.local_size)
         self.local_base = self.geometry.lane_base(self.local_stride)
         self.barriers = Barriers()
         self.printed: list[tuple[int, str]] = []

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from .instructions import Instruction
     from .launch import Launched
 
-__all__ = ["ELEMENTS", "LOCAL_WINDOW", "PARAM_WINDOW", "SHARED_WINDOW", "WORKSPACE_WINDOW", "Resolver", "Space"]
+__all__ = [
+    "ELEMENTS",
+    "LOCAL_WINDOW",
+    "PARAM_WINDOW",
+    "RESERVED_SHARED",
+    "RUNTIME_SHARED",
+    "SHARED_WINDOW",
+    "WORKSPACE_WINDOW",
+    "Resolver",
+    "Space",
+]
 
 Array = NDArray[Any]
 ndarray = np.ndarray
@@ -33,23 +43,40 @@ PARAM_WINDOW = 1 << 52
 WORKSPACE_WINDOW = 1 << 54
 _WINDOW_BYTES = 1 << 49
 
+# The hardware keeps the first KiB of a block's shared memory (compute capability 9.0), so that variables begin behind
+# it. The first bytes of that are for CUDA's own headers, where %reserved_smem_offset_1 says; the rest is nobody's.
+RESERVED_SHARED = 1024
+RUNTIME_SHARED = 288
+
 ELEMENTS = {name: np.dtype(name) for name in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "c16")}
 _ADDRESSES = (1 << 64) - 1
+_WINDOW = (1 << 32) - 1
 
 
 class Space:
     """Hold the bytes of one kind of memory with a view for each element type.
 
-    `size` is what one block, lane or launch has of it; None stands for global memory, which has allocations.
+    `size` is where what one block, lane or launch has of it ends, and `first` where its variables begin; None stands
+    for global memory, which has allocations.
     """
 
-    def __init__(self, name: str, data: NDArray[np.uint8], size: int | None, window: int = 0) -> None:
+    def __init__(self, name: str, data: NDArray[np.uint8], size: int | None, first: int = 0) -> None:
         self.name = name
         self.size = size
-        self.window = window
+        self.first = first
         self.bytes = data
         whole = data[: len(data) & ~15]
         self.views: dict[str, Array] = {name: whole.view(dtype) for name, dtype in ELEMENTS.items()}
+
+
+def _in_window(values: Any) -> Any:
+    """Give the signed offsets in the window of shared memory, whose addresses the hardware cuts to 32 bits.
+
+    Signed, because the offset that an instruction adds may bring what lies before the window back into it.
+    """
+    if values.__class__ is ndarray:
+        return (values.astype(np.uint32) if values.itemsize == 8 else values).view(np.int32)
+    return np.uint32(int(values) & 0xFFFFFFFF).view(np.int32)
 
 
 def _summary(values: Any) -> tuple[Any, int, int, int]:
@@ -77,8 +104,8 @@ class Resolver:
         self._cluster = prod(launched.launch.cluster)
         self._starts, self._ends = memory.extents()
         self._generation = memory.generation
-        self._params = Space("param", launched.parameter_bytes, launched.parameter_size, PARAM_WINDOW)
-        self._workspace = Space("workspace", np.zeros(4096, np.uint8), 4096, WORKSPACE_WINDOW)
+        self._params = Space("param", launched.parameter_bytes, launched.parameter_size)
+        self._workspace = Space("workspace", np.zeros(4096, np.uint8), 4096)
 
     def forget(self) -> None:
         """Look allocations up anew, because a kernel made or freed some."""
@@ -94,8 +121,8 @@ class Resolver:
     def shared(self, group: Group, values: Any) -> Address:
         """Place addresses in each lane's block's shared memory."""
         if self._cluster > 1:
-            return self._in_cluster(group, values, None)
-        places, low, high, bits = _summary(values)
+            return self._in_cluster(group, _in_window(values), None)
+        places, low, high, bits = _summary(_in_window(values))
         return Address(group.chunk.shared, group, places + group.shared_base, low, high, bits)
 
     def _in_cluster(self, group: Group, values: Any, positions: Array | None) -> Address:
@@ -195,8 +222,8 @@ class Resolver:
         end = address.high + offset + size
         limit = address.space.size
         if limit is not None:
-            if low < 0 or end > limit:
-                self._fail_outside(address, offset, size, site, positions)
+            if low < address.space.first or end > limit:
+                self._check_places(address, offset, size, site, positions)
             return
         extent = self._extents.get(id(site))
         if extent is None or low < extent[0] or end > extent[1]:
@@ -255,9 +282,18 @@ class Resolver:
 
     def _outside(self, space: Space, seen: Any, size: int) -> bool:
         if space.size is not None:
-            return bool(seen < 0 or seen + size > space.size)
+            if space.first and seen >= 0 and seen + size <= RUNTIME_SHARED:
+                return False
+            return bool(seen < space.first or seen + size > space.size)
         index = int(np.searchsorted(self._starts, seen, "right")) - 1
         return index < 0 or bool(seen + size > self._ends[index])
+
+    def _check_places(
+        self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
+    ) -> None:
+        """Raise Fault if one of the lanes is outside, of which some are outside of the variables."""
+        if any(self._outside(address.space, seen, size) for seen in self._seen(address) + offset):
+            self._fail_outside(address, offset, size, site, positions)
 
     def _fail_outside(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
@@ -281,13 +317,14 @@ class Resolver:
         if positions is not None:
             position = int(positions[position])
         space = address.space
-        where = self._memory.describe(seen) if space.size is None else _within(space.name, space.size, seen)
+        where = self._memory.describe(seen) if space.size is None else _within(space, seen)
+        mask = _WINDOW if space.name == "shared" else _ADDRESSES
         name = "constant" if site.opcode.startswith("ld.const") else space.name
         kind = "write" if site.opcode.startswith(("st", "red", "atom")) else "read"
         raise Fault(
             status,
             address.group.chunk.launched.located(
-                f"a {name} {kind} of {_bytes(size)} at {seen & _ADDRESSES:#x} {what}: {where}",
+                f"a {name} {kind} of {_bytes(size)} at {seen & mask:#x} {what}: {where}",
                 site,
                 address.group,
                 position,
@@ -295,18 +332,21 @@ class Resolver:
         )
 
 
-def _within(name: str, size: int, seen: int) -> str:
+def _within(space: Space, seen: int) -> str:
     """Say where an address lies from the shared memory of its block or the local memory of its thread."""
-    owner = "block" if name == "shared" else "thread"
-    whole = f"the {owner}'s {size} bytes of {name} memory"
-    if seen >= 1 << 31:
+    assert space.size is not None
+    size = space.size - space.first
+    owner = "block" if space.name == "shared" else "thread"
+    whole = f"the {owner}'s {size} bytes of {space.name} memory"
+    if space.name != "shared" and seen >= 1 << 31:
         # A negative place in a register of 32 or 64 bits.
-        return f"{_bytes((1 << (32 if seen < 1 << 32 else 64)) - seen)} before the start of {whole}"
-    if seen < 0:
-        return f"{_bytes(-seen)} before the start of {whole}"
-    if seen >= size:
-        return f"{_bytes(seen - size)} past the end of {whole}"
-    return f"{_bytes(seen)} into {whole}"
+        seen -= 1 << (32 if seen < 1 << 32 else 64)
+    place = seen - space.first
+    if place < 0:
+        return f"{_bytes(-place)} before the start of {whole}"
+    if place >= size:
+        return f"{_bytes(place - size)} past the end of {whole}"
+    return f"{_bytes(place)} into {whole}"
 
 
 def _bytes(count: int) -> str:

@@ -28,7 +28,8 @@ class Memory(Resolver):
     def view(self, address: Address, offset: int, name: str, shift: int) -> tuple[Array, Any]:
         """Give the view and index array that reach `offset` bytes behind each place."""
         view = address.space.views[name]
-        if offset < 0 or offset & ((1 << shift) - 1):
+        # What begins before its space and comes into it by the offset can't index a view that starts there.
+        if offset < 0 or address.low < 0 or offset & ((1 << shift) - 1):
             return view, (address.places + offset) >> shift
         return (view[offset >> shift :] if offset else view), address.index(shift)
 
