@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "choice",
+    "describe",
     "dtype",
     "flag",
     "function",
@@ -42,20 +43,21 @@ _MAX_DIMENSIONS = 64
 # What is worth showing of a value is short, and its type says the rest.
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 60
+_DTYPE_SPELLINGS: tuple[type, ...] = (str, type, np.dtype, tuple, list, dict)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, np.generic)
 
 
 def wrong_type(call: str, name: str, wanted: str, value: Any) -> TypeError:
     """Return the exception for an argument of the wrong type."""
-    return TypeError(f"{call}: argument {name!r} must be {wanted}, not {_describe(value)}")
+    return TypeError(f"{call}: argument {name!r} must be {wanted}, not {describe(value)}")
 
 
 def wrong_value(call: str, name: str, wanted: str, value: Any) -> ValueError:
     """Return the exception for an argument of the right type that cannot be used."""
-    return ValueError(f"{call}: argument {name!r} must be {wanted}, not {_describe(value)}")
+    return ValueError(f"{call}: argument {name!r} must be {wanted}, not {describe(value)}")
 
 
-def _describe(value: Any) -> str:
+def describe(value: Any) -> str:
     """Say what came, in a few words and without trust in its `repr`."""
     if value is None:
         return "None"
@@ -192,10 +194,11 @@ def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
 
 def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
     """Return a NumPy dtype whose bytes can live on a device; TypeError for objects and the like."""
-    if value is None:  # for which NumPy would take float64
+    # For None NumPy would take float64, and for an array its own dtype.
+    if not isinstance(value, _DTYPE_SPELLINGS):
         raise wrong_type(call, name, "a dtype", value)
     try:
-        result: np.dtype[Any] = np.dtype(value)
+        result: np.dtype[Any] = np.dtype(value)  # type: ignore[call-overload]  # it takes more than a type can say
     except Exception as error:  # besides TypeError there are ValueError, SyntaxError and others, by what is misspelled
         raise wrong_type(call, name, "a dtype", value) from error
     wrong = ""

@@ -29,6 +29,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import arguments
+
 __all__ = [
     "CaptureError",
     "CompileError",
@@ -279,6 +281,8 @@ def check(result: tuple[Any, ...]) -> Any:
     Returns nothing, the value, or a tuple of the values behind the status; raises the class of the
     tree above that belongs to a status other than success.
     """
+    if not isinstance(result, tuple) or not result or not hasattr(result[0], "name"):
+        raise arguments.wrong_type("check", "result", "the tuple that a call of cuda.bindings returned", result)
     if result[0]:
         raise failure(result[0])
     count = len(result)

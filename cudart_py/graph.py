@@ -81,6 +81,13 @@ class Graph(Handle):
         return f"<Graph {'closed' if self.closed else f'of {self.node_count} nodes'}>"
 
 
+def _check_graph(call: str, graph: Any) -> None:
+    """Check the argument `graph` of a call; one that is still being captured says so by its handle."""
+    arguments.instance(call, "graph", graph, Graph)
+    if not graph._capturing:
+        arguments.opened(call, "graph", graph, Graph)
+
+
 class Capturing:
     """What `stream.capture()` returns: captures inside its `with` block, and has the graph at its end.
 
@@ -172,7 +179,8 @@ class ExecutableGraph(Handle):
     def __init__(self, graph: Graph) -> None:
         self._value = None
         self._owned = True
-        self._device = arguments.instance("ExecutableGraph", "graph", graph, Graph).device
+        _check_graph("ExecutableGraph", graph)
+        self._device = graph.device
         self._nodes = graph.node_count
         self._held = graph._held
         self._checked: object = None
@@ -264,9 +272,7 @@ class ExecutableGraph(Handle):
         Much cheaper than instantiating. Raises CudaError, naming what differs, for a graph of another shape;
         this one stays as it was then.
         """
-        arguments.instance("ExecutableGraph.update", "graph", graph, Graph)
-        if not graph._capturing:
-            arguments.opened("ExecutableGraph.update", "graph", graph, Graph)
+        _check_graph("ExecutableGraph.update", graph)
         with activated(self._device):
             result = raw.cuGraphExecUpdate(self.handle, graph.handle)
         if result[0]:

@@ -152,11 +152,11 @@ def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = F
     arrays, backward strides, memory that is not a device's, and arrays that must not be written unless `read_only`
     promises that nothing will.
     """
-    if isinstance(x, DeviceArray):
-        return x
     call = "as_device_array"
     stream_handle(call, stream)
     read_only = arguments.flag(call, "read_only", read_only)
+    if isinstance(x, DeviceArray):
+        return x
     interface = getattr(x, "__cuda_array_interface__", None)
     if isinstance(x, type) or interface is None:
         hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
@@ -241,11 +241,15 @@ def foreign_stream(stream: Any) -> int:
                     "version 0 is known, which says (0, handle)"
                 )
             return arguments.integer(call, f"{name}.__cuda_stream__()", told[1], 0, 2**64 - 1)
-        # CuPy's, PyTorch's and our own (which has no protocol where there is nobody to talk to).
-        for attribute in ("ptr", "cuda_stream", "handle"):
-            handle = getattr(stream, attribute, None)
-            if isinstance(handle, int):
-                return arguments.integer(call, f"{name}.{attribute}", handle, 0, 2**64 - 1)
+        # Our own has no protocol where there is nobody to talk to.
+        if isinstance(stream, Stream):
+            return arguments.opened(call, name, stream, Stream).handle
+        # CuPy's and PyTorch's. Other things have a `ptr` too, which as a stream would be followed.
+        if any("Stream" in kind.__name__ for kind in type(stream).__mro__):
+            for attribute in ("ptr", "cuda_stream"):
+                handle = getattr(stream, attribute, None)
+                if isinstance(handle, int):
+                    return arguments.integer(call, f"{name}.{attribute}", handle, 0, 2**64 - 1)
         if type(stream).__name__ in ("CUstream", "cudaStream_t"):
             return int(stream)
     raise TypeError(

@@ -62,9 +62,9 @@ class LaunchShape(NamedTuple):
                 f"{attributes.max_threads_per_block} is this kernel's limit "
                 f"({attributes.registers} registers a thread, or its __launch_bounds__)"
             )
-        dynamic = integer(kernel.name, "shared_bytes", shared_bytes)
+        dynamic = integer(kernel.name, "shared_bytes", shared_bytes, 0, 2**64 - 1)
         limit = properties.shared_memory_per_block_optin - attributes.shared_bytes
-        if not 0 <= dynamic <= limit:
+        if dynamic > limit:
             raise ValueError(
                 f"{kernel.name}: shared_bytes = {dynamic} bytes of dynamic shared memory are outside 0 to {limit} "
                 f"({properties.shared_memory_per_block_optin} a block, less {attributes.shared_bytes} static)"

@@ -21,6 +21,8 @@ __all__ = ["MULTIPROCESSORS", "Multiprocessor", "Occupancy", "compute", "multipr
 _WARP_SIZE = 32
 _MAX_THREADS_PER_BLOCK = 1024
 _MAX_REGISTERS_PER_THREAD = 255
+# Of C's size_t; what is smaller and does not fit is an answer, and no error.
+_MAX_SIZE = 2**64 - 1
 # A multiprocessor has four parts with a quarter of the registers each; a warp lives in one of them.
 _PARTS = 4
 _REGISTER_UNIT = 256  # registers are given to a warp in units of so many
@@ -110,9 +112,9 @@ def occupancy(
         raise arguments.wrong_value(call, "compute_capability", f"one of {known}", compute_capability)
     return compute(
         multiprocessor,
-        arguments.integer(call, "threads_per_block", threads_per_block, 1),
+        arguments.integer(call, "threads_per_block", threads_per_block, 1, _MAX_SIZE),
         arguments.integer(call, "registers_per_thread", registers_per_thread, 0, _MAX_REGISTERS_PER_THREAD),
-        arguments.integer(call, "shared_bytes_per_block", shared_bytes_per_block, 0),
+        arguments.integer(call, "shared_bytes_per_block", shared_bytes_per_block, 0, _MAX_SIZE),
     )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arguments import describe
 from .array import DeviceArray
 from .foreign_array import read_interface
 from .host_memory import device_pointer, pinned_owner
@@ -185,7 +186,7 @@ def convert(kernel: Kernel, position: int, parameter: Parameter, argument: Any) 
 def _what(argument: Any) -> str:
     if isinstance(argument, np.ndarray):
         return f"a host array of {argument.dtype} and shape {argument.shape}"
-    return f"{argument!r} of type {type(argument).__name__}"
+    return describe(argument)
 
 
 def _integer(where: str, argument: Any, low: int, high: int) -> int:
@@ -193,7 +194,7 @@ def _integer(where: str, argument: Any, low: int, high: int) -> int:
         raise TypeError(f"{where} takes an integer, not {_what(argument)}")
     value = operator.index(argument)
     if not low <= value <= high:
-        raise ValueError(f"{where} takes integers from {low} to {high}, not {value}")
+        raise ValueError(f"{where} takes integers from {low} to {high}, not {describe(value)}")
     return value
 
 
@@ -216,7 +217,7 @@ def _floating(where: str, parameter: Parameter, argument: Any) -> Any:
         raise TypeError(f"{where} takes a number, not {_what(argument)}")
     rounded, packed = _round(parameter.dtype or "float64", argument)
     if isinstance(argument, int | np.integer) and not (math.isfinite(rounded) and int(argument) == int(rounded)):
-        raise ValueError(f"{where} cannot hold the integer {argument} exactly; pass a float to have it rounded")
+        raise ValueError(f"{where} cannot hold {describe(argument)} exactly; pass a float to have it rounded")
     if math.isfinite(argument) and not math.isfinite(rounded):
         raise ValueError(f"{where} cannot hold {argument!r}: it is too large")
     return packed

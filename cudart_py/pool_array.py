@@ -149,10 +149,12 @@ def empty(
         try:
             status, value = raw.cuMemAllocAsync(nbytes, native)
         except OverflowError:
+            arguments.shape("empty", "shape", shape)  # raises for what is beyond any memory
             status, value = _no_such_size()
         if status:
             value = _try_again(status, nbytes, stream, device)
     else:
+        arguments.shape("empty", "shape", sizes)
         value = _allocate_carefully(nbytes, stream, device, pool)
     if pool is None and device._pool is not source:
         memory = memory, device._pool and device._pool.memory

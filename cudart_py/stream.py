@@ -160,6 +160,7 @@ class Stream(Handle):
         if isinstance(other, Stream):
             from .event import Event
 
+            arguments.opened("Stream.wait", "other", other, Stream)
             with activated(other.device), Event(timing=False) as event:
                 event.record(other)
                 self.wait(event)

@@ -191,7 +191,7 @@ def test_a_block_that_raises_ends_the_capture_and_leaves_no_graph(device, module
         saxpy_on(module, stream, 2.0, *arrays)
         raise BlockError
     assert graph.closed
-    with pytest.raises(ValueError, match="this Graph is closed"):
+    with pytest.raises(ValueError, match="argument 'graph' must be open, not a closed Graph"):
         graph.instantiate()
     assert not captures_module.captures
     saxpy_on(module, stream, 1.0, *arrays)

@@ -207,17 +207,17 @@ class Protocol:
         return self.version, self.handle_of_it
 
 
-class CupyLike:
+class CupyStream:
     def __init__(self, handle):
         self.ptr = handle
 
 
-class TorchLike:
+class TorchStream:
     def __init__(self, handle):
         self.cuda_stream = handle
 
 
-@pytest.mark.parametrize("kind", [Protocol, CupyLike, TorchLike, int])
+@pytest.mark.parametrize("kind", [Protocol, CupyStream, TorchStream, int])
 def test_a_foreign_stream_is_borrowed_and_never_destroyed(device, kind):
     stream = cuda.Stream()
     borrowed = cuda.Stream.borrow(kind(stream.handle))
@@ -240,7 +240,7 @@ def test_raw_handles_of_the_bindings_are_streams(device):
 
 @pytest.mark.parametrize("handle", [0, 1])
 def test_the_default_stream_of_others_is_the_legacy_one(device, handle):
-    assert cuda.Stream.borrow(TorchLike(handle)).handle == cuda.legacy_default.handle
+    assert cuda.Stream.borrow(TorchStream(handle)).handle == cuda.legacy_default.handle
 
 
 def test_a_borrowed_stream_keeps_its_owner_alive(device):
