@@ -1,18 +1,21 @@
 """Follow what was read before anybody wrote it, until it reaches an address, a branch or a store.
 
 Reading is no mistake by itself: padding is copied, and what a lane reads too much it may throw away. So a register
-that received such a value is marked for the lanes concerned, the marks pass from operands to results, and what
-throws values away (selections, masks) passes them only when all its operands are marked.
+that received such a value is marked for the lanes concerned, byte by byte, and the marks pass from operands to
+results. What throws values away (selections, comparisons) passes them only when all its operands are marked; and a
+store is reported only where no byte of what it stores is defined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .marked_bytes import Rule, loaded, rules, undefined
+from .ptx.declarations import TYPE_SIZES
 from .ptx.instructions import Access, Instruction, Register, Vector
 
 if TYPE_CHECKING:
@@ -23,14 +26,24 @@ __all__ = ["Marks"]
 
 Array = NDArray[Any]
 
-# These may drop the marked operand; and what comes from other lanes comes without marks.
-_CHOOSING = frozenset({"selp", "slct", "and", "or", "prmt", "bfi", "bfe", "lop3", "min", "max", "set", "setp", "shf"})
-_FROM_OTHERS = frozenset({"shfl", "vote", "match", "redux", "atom", "tex", "wmma", "elect", "activemask"})
+# What comes from memory or from other lanes comes without marks.
+_FROM_OTHERS = frozenset({"shfl", "vote", "match", "redux", "tex", "wmma", "elect", "activemask"})
 _MEMORY = frozenset({"ld", "ldu", "st", "atom", "red"})
 
 # What a mark reached: "an address", "a branch" or "a store", the instruction, and the position of a lane.
 Reached = tuple[str, Instruction, int]
-_Step = tuple[Instruction, str, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class _Step(NamedTuple):
+    """What an instruction does with marks: `stored` are the slots that it stores `size` bytes of."""
+
+    instruction: Instruction
+    rules: tuple[Rule, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    addresses: tuple[int, ...]
+    stored: tuple[int, ...]
+    size: int
 
 
 class Marks:
@@ -50,7 +63,7 @@ class Marks:
 
     def unwritten(self, group: Group, slot: int) -> None:
         """Mark a register that was never written."""
-        self._mark(group, slot, group.lane_numbers)
+        self._mark(group, slot, group.lane_numbers, undefined(group.code, slot))
         self.origin = lambda: "a register that nothing has been written to"
 
     def executed(self, group: Group, block: Block) -> Reached | None:
@@ -65,13 +78,13 @@ class Marks:
         pending, self._pending = self._pending, []
         found: Reached | None = None
         for step in steps:
-            instruction = step[0]
             reached = self._step(group, lanes, step)
             found = found or reached
             for site, missing in pending:
-                if site is instruction:
-                    for slot in step[3]:
-                        self._mark(group, slot, missing)
+                if site is step.instruction:
+                    # The predicate of a shuffle, which comes second, is defined.
+                    for slot in step.writes[:1] if site.opcode.startswith("shfl") else step.writes:
+                        self._mark(group, slot, missing, loaded(group.code, site, slot))
         condition = block.terminator.condition
         if condition >= 0:
             marked = self._of(group, condition, lanes)
@@ -83,31 +96,24 @@ class Marks:
 
     def _step(self, group: Group, lanes: Array, step: _Step) -> Reached | None:
         """Pass marks through one instruction."""
-        instruction, base, reads, writes, addresses, stored = step
         found: Reached | None = None
-        for slot in addresses:
+        for slot in step.addresses:
             marked = self._of(group, slot, lanes)
             if marked is not None:
-                found = found or ("an address", instruction, int(np.flatnonzero(marked)[0]))
-        if stored and found is None:
-            marks = [self._of(group, slot, lanes) for slot in stored]
-            if all(mark is not None for mark in marks):
-                whole = np.logical_and.reduce([mark for mark in marks if mark is not None])
-                if whole.any():
-                    found = "a store", instruction, int(np.flatnonzero(whole)[0])
-        if not writes:
-            return found
-        marks = [self._of(group, slot, lanes) for slot in reads]
-        present = [mark for mark in marks if mark is not None]
-        result = None
-        if base not in _FROM_OTHERS and base not in _MEMORY and present:
-            if base in _CHOOSING or base == "mov":
-                if len(present) == len(marks):
-                    result = np.logical_and.reduce(present)
-            else:
-                result = np.logical_or.reduce(present)
-        for slot in writes:
-            self._set(group, slot, lanes, result)
+                found = found or ("an address", step.instruction, int(np.flatnonzero(marked)[0]))
+        if step.stored and found is None:
+            marks = [self._of(group, slot, lanes) for slot in step.stored]
+            present = [mark for mark in marks if mark is not None]
+            if len(present) == len(marks):
+                position = _first_stored(present, step.size)
+                if position >= 0:
+                    found = "a store", step.instruction, position
+
+        marks_of = {slot: self._of(group, slot, lanes) for slot in step.reads} if step.rules else {}
+        known = {slot: marks for slot, marks in marks_of.items() if marks is not None}
+        results = {rule.slot: rule.marks(known) for rule in step.rules} if known else {}
+        for slot in step.writes:
+            self._set(group, slot, lanes, results.get(slot))
         return found
 
     # --- the marks themselves
@@ -123,18 +129,17 @@ class Marks:
         chosen = marks if group.n == self._lanes else marks.take(lanes)
         return chosen if chosen.any() else None
 
-    def _mark(self, group: Group, slot: int, lanes: Array) -> None:
-        self._marks.setdefault(self._key(group, slot), np.zeros(self._lanes, np.bool_))[lanes] = True
+    def _mark(self, group: Group, slot: int, lanes: Array, marks: int) -> None:
+        self._marks.setdefault(self._key(group, slot), np.zeros(self._lanes, np.uint16))[lanes] = marks
 
-    def _set(self, group: Group, slot: int, lanes: Array, marked: Array | None) -> None:
+    def _set(self, group: Group, slot: int, lanes: Array, marks: Array | None) -> None:
         key = self._key(group, slot)
-        if marked is None:
-            if key in self._marks:
-                self._marks[key][lanes] = False
-                if not self._marks[key].any():
-                    del self._marks[key]
-        else:
-            self._marks.setdefault(key, np.zeros(self._lanes, np.bool_))[lanes] = marked
+        if marks is not None and marks.any():
+            self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] = marks
+        elif key in self._marks:
+            self._marks[key][lanes] = 0
+            if not self._marks[key].any():
+                del self._marks[key]
 
     def _forget(self, group: Group, kept: frozenset[int]) -> None:
         """Drop the marks of registers that nothing reads again in these lanes."""
@@ -143,14 +148,27 @@ class Marks:
             self._set(group, key[2], group.lane_numbers, None)
 
 
+def _first_stored(marks: list[Array], size: int) -> int:
+    """Return the position of the first lane that stores something undefined and nothing that is defined, else -1."""
+    whole = (1 << size) - 1
+    reached = np.logical_or.reduce([mark & whole != 0 for mark in marks])
+    for mark in marks:
+        reached &= (mark | mark >> 8) & whole == whole
+    places = np.flatnonzero(reached)
+    return int(places[0]) if len(places) else -1
+
+
 def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
-    """Give what each instruction of a block reads and writes, and the slots that live on."""
+    """Give what each instruction of a block does with marks, and the slots that live on."""
     steps = []
     for instruction in block.instructions:
         base = instruction.opcode.split(".", 1)[0]
+        passes = base not in _FROM_OTHERS and base not in _MEMORY
         reads, writes = code.touched(instruction)
         addresses, stored = _sinks(code, instruction, base)
-        steps.append((instruction, base, tuple(reads), tuple(writes), addresses, stored))
+        passed = rules(code, instruction) if passes else ()
+        size = TYPE_SIZES[instruction.parts[-1]] if stored else 0
+        steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size))
     kept = {slot for slot in range(len(code.types)) if block.live_out >> slot & 1}
     if block.terminator.kind in ("call", "return", "barrier"):
         kept.update(range(len(code.types)))

@@ -1,0 +1,83 @@
+"""What nobody wrote is followed through registers byte by byte: what a store of it takes is what counts."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
+
+# %r1, %s1 and %d1 are never written, %r2 and %s2 are the kernel's parameter; each row ends with a store.
+KERNEL = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 p, .param .u32 n) {{
+    .reg .b32 %r<9>; .reg .b16 %s<9>; .reg .b64 %d<9>; .reg .pred %p<9>; .reg .f32 %f<9>;
+    ld.param.u64 %d8, [p];
+    ld.param.u32 %r2, [n];
+    cvt.u16.u32 %s2, %r2;
+    {body};
+    ret;
+}}
+"""
+
+DEFINED = {
+    "an immediate inserted": "bfi.b32 %r3, 5, %r1, 0, 8; st.global.u8 [%d8], %r3",
+    "a register inserted": "bfi.b32 %r3, %r2, %r1, 8, 8; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
+    "added below what is shifted": "shl.b32 %r3, %r1, 8; add.u32 %r4, %r3, %r2; st.global.u8 [%d8], %r4",
+    "added to a multiple": "and.b32 %r3, %r1, 0xffffff00; mad.lo.u32 %r4, %r2, 3, %r3; st.global.u8 [%d8], %r4",
+    "joined with or": "shl.b32 %r3, %r1, 16; or.b32 %r4, %r3, %r2; st.global.u16 [%d8], %r4",
+    "set to ones": "or.b32 %r3, %r1, 0xff; st.global.u8 [%d8], %r3",
+    "packed before": "mov.b32 %r3, {5, %s1}; st.global.u16 [%d8], %r3",
+    "packed and taken out": "mov.b32 %r3, {%s1, %s2}; mov.b32 {%s3, %s4}, %r3; st.global.u16 [%d8], %s4",
+    "chosen by number": "prmt.b32 %r3, %r1, 7, 0x3214; st.global.u8 [%d8], %r3",
+    "a field": "bfi.b32 %r3, %r2, %r1, 16, 8; bfe.u32 %r4, %r3, 16, 8; st.global.u32 [%d8], %r4",
+    "narrowed": "mov.b64 %d2, {%r2, %r1}; cvt.u32.u64 %r3, %d2; st.global.u32 [%d8], %r3",
+    "the upper half": "mov.b64 %d2, {%r1, %r2}; shr.u64 %d3, %d2, 32; st.global.u64 [%d8], %d3",
+    "stored beside what is undefined": "mov.b64 %d2, {%r1, %r2}; st.global.u64 [%d8], %d2",
+    "compared": "bfi.b32 %r3, 5, %r1, 0, 8; and.b32 %r4, %r3, 255; setp.eq.u32 %p1, %r4, 5; @%p1 ret",
+}
+
+UNDEFINED = {
+    "the byte beside the inserted one": "bfi.b32 %r3, 5, %r1, 0, 8; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
+    "above what is added": "shl.b32 %r3, %r1, 8; add.u32 %r4, %r3, %r2; shr.u32 %r5, %r4, 8; st.global.u8 [%d8], %r5",
+    "all that is shifted": "shl.b32 %r3, %r1, 8; st.global.u32 [%d8], %r3",
+    "a mask's": "and.b32 %r3, %r1, 255; st.global.u32 [%d8], %r3",
+    "added to": "add.u32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
+    "widened": "cvt.s64.s32 %d2, %r1; st.global.u64 [%d8], %d2",
+    "widened with zeros": "cvt.u64.u32 %d2, %r1; mul.lo.s64 %d3, %d2, 4; st.global.u64 [%d8], %d3",
+    "the other half": "mov.b32 %r3, {%s1, %s2}; mov.b32 {%s3, %s4}, %r3; st.global.u16 [%d8], %s3",
+    "chosen by number": "prmt.b32 %r3, %r1, 7, 0x3214; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
+    "a field": "bfe.s32 %r3, %r1, 3, 5; st.global.u32 [%d8], %r3",
+    "turned over": "not.b32 %r3, %r1; xor.b32 %r4, %r3, %r2; st.global.u32 [%d8], %r4",
+    "the greater": "max.s32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
+    "as a float": "cvt.rn.f32.u32 %f1, %r1; st.global.f32 [%d8], %f1",
+    "shifted by a register": "shr.u32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
+    "a branch's": "and.b32 %r3, %r1, 255; setp.eq.u32 %p1, %r3, 5; @%p1 ret; st.global.u32 [%d8], 1",
+}
+
+
+def found(device, body):
+    """Give the warnings of a kernel with some instructions."""
+    out = cuda.zeros(2, np.uint64)
+    kernel = cuda.load(KERNEL.format(body=body).encode())["kernel"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel[1, 32](cuda.Pointer(int(out.pointer)), np.uint32(3))
+        device.synchronize()
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("name", DEFINED)
+def test_a_store_of_defined_bytes_is_fine(device, name):
+    assert not [text for text in found(device, DEFINED[name]) if "uninitialised" in text]
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_a_store_of_undefined_bytes_is_found(device, name):
+    assert [text for text in found(device, UNDEFINED[name]) if "uninitialised" in text]
