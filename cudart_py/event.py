@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -96,6 +96,17 @@ class Event(Handle):
             (status,) = raw.cuEventSynchronize(self.native)
         if status:
             raise errors.failure(status, "cuEventSynchronize")
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait until the work before the mark has finished, while asyncio's event loop goes on.
+
+            await stream.record()
+
+        Raises what `synchronize` would.
+        """
+        from .awaiting import until
+
+        return until(lambda: self.done).__await__()
 
     def __sub__(self, start: Event) -> float:
         """Return the milliseconds from `start` to this event (cuEventElapsedTime).

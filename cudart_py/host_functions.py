@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from . import _lifetime, arguments, errors
 from ._driver import api
+from .awaiting import ask_for
 from .capture import captures, find
 from .device import Device, activated
 
@@ -98,7 +99,9 @@ def launch_host_function(stream: Stream, function: Callable[[], object]) -> None
     except BaseException:
         kept.pop(waiting.key, None)
         raise
-    if capture is not None:
+    if capture is None:
+        ask_for(stream)
+    else:
         capture.hold("a callback", (_Captured(waiting),))
 
 

@@ -12,7 +12,7 @@ from .device import Device, activated, current_device
 from .device import _thread as this_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from .access_policy import AccessPolicy
     from .array import DeviceArray
@@ -129,6 +129,17 @@ class Stream(Handle):
         if _lifetime.postponed:
             _lifetime.close_postponed()
 
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait for all work that the stream has by now, while asyncio's event loop goes on.
+
+            await stream
+
+        Raises what `synchronize` would. Work that is given to the stream meanwhile does not count.
+        """
+        from .awaiting import until_finished
+
+        return until_finished(self).__await__()
+
     def _ask(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
         """Call a function of the driver with this stream, its device current, and return the status."""
         native = self._queue
@@ -189,7 +200,8 @@ class Stream(Handle):
 
         It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not
         even a query. What it raises goes to `sys.unraisablehook`. It is kept until it has run, and as long
-        as the graph where the stream is captured.
+        as the graph where the stream is captured. In asyncio, `await stream` is simpler than a future that
+        it sets.
         """
         from .host_functions import launch_host_function
 
