@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUcontext, CUctx_flags, CUdevice, CUlimit, CUresult, CUstreamCaptureMode
 
-from . import kernel_memory, memory, work
+from . import kernel_memory, memory, ptx, work
 from .devices import Device, attribute, find_device, require_initialised
 from .errors import StatusError, entry, number
 from .handles import next_handle
@@ -90,6 +90,7 @@ class Context:
         self.textures: dict[int, Any] = {}
         self.peers: set[Device] = set()
         self.memory = kernel_memory.ContextMemory(self)
+        self.clock = ptx.Clock(attribute("CLOCK_RATE"))
 
     @property
     def active(self) -> bool:

@@ -82,6 +82,7 @@ class Kernel:
                 steps=_steps(),
                 properties=_properties(context),
                 observer=observers.observer(),
+                clock=context.clock,
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None
@@ -107,7 +108,7 @@ def _properties(context: Context) -> dict[str, int]:
     return {
         "sm_count": attribute("MULTIPROCESSOR_COUNT"),
         "warp_size": _WARP,
-        "clock_rate": attribute("CLOCK_RATE"),
+        "warps": attribute("MAX_THREADS_PER_MULTIPROCESSOR") // _WARP,
         "stack_limit": limits[CUlimit.CU_LIMIT_STACK_SIZE.value],
         "printf_fifo": limits[CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value],
         "malloc_heap": limits[CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value],

@@ -16,7 +16,7 @@ from cudart_py.simulator.shadow import Shadow
 
 __all__ = ["Kernels", "Memory", "ptx_of"]
 
-PROPERTIES = {"sm_count": 132, "warp_size": 32, "clock_rate": 1_980_000, "stack_limit": 1024, "malloc_heap": 8 << 20}
+PROPERTIES = {"sm_count": 132, "warp_size": 32, "stack_limit": 1024, "malloc_heap": 8 << 20}
 
 
 class Memory:
@@ -125,6 +125,7 @@ class Kernels:
         *arguments: Any,
         steps: int | None = 1_000_000,
         observer: Any = None,
+        clock: Any = None,
         **options: Any,
     ) -> None:
         """Pack the arguments by the sizes of the parameters, and run."""
@@ -140,7 +141,7 @@ class Kernels:
         launch = Launch(entry, shapes[0], shapes[1], parameters=bytes(data), **options)
         run(
             self.module, launch, self.memory, symbols=self.symbols, print_=self.printed.append, steps=steps,
-            properties=PROPERTIES, observer=observer,
+            properties=PROPERTIES, observer=observer, clock=clock,
         )  # fmt: skip  # grouped by meaning
 
     def put(self, array: NDArray[Any]) -> int:

@@ -79,6 +79,8 @@ class Code:
         self.zeros: tuple[Any, ...] = ()
         self.variants: dict[tuple[Any, ...], Any] = {}
         self._loops: dict[tuple[int, int], bool] = {}
+        # What `clock_loops` found, kept with the code.
+        self.clock_loops: list[int] | None = None
         self.local_offsets, self.local_bytes = _local_layout(function)
         self.blocks = self._cut()
         self._lower_calls()

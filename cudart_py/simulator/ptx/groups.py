@@ -68,7 +68,7 @@ class Group:
 
     __slots__ = (
         "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
-        "lanes", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack",
+        "lanes", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack", "wait",
     )  # fmt: skip  # grouped by meaning
 
     def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
@@ -85,6 +85,8 @@ class Group:
         self.epoch = 0
         self.spins = 0
         self.stack = 0
+        # Where the loop begins that waits for the clock, when the wait began, and when the clock was last looked at.
+        self.wait: tuple[int, int, int] | None = None
         self.forced = False
         # The rows of warps that these lanes make, found when they are first needed.
         self.rows: Any = None
@@ -123,9 +125,17 @@ class Group:
             value = self.chunk.special(name)
             if value.__class__ is ndarray:
                 value = self.per_lane(value)
-            if not name.startswith(("%clock", "%globaltimer")):
-                self._specials[name] = value
+            self._specials[name] = value
         return value
+
+    def clock(self, name: str, behind: int, loop: int) -> int:
+        """Give a clock's register at an instruction with so many more `behind` it in its block; see `Clock.look`."""
+        launched = self.chunk.launched
+        return launched.clock.look(self, name, launched.steps_done - behind, loop)
+
+    def nap(self, nanoseconds: Any) -> None:
+        """Let the lanes nap together, as long as the one that naps longest."""
+        self.chunk.launched.clock.nap(int(np.max(nanoseconds)))
 
     @property
     def shared_base(self) -> Any:
@@ -175,6 +185,7 @@ def split(group: Group, picks: Sequence[Indices], targets: Sequence[int]) -> lis
         child = Group(group.chunk, group.code, lanes, len(pick))
         child.pc = target
         child.prefix, child.epoch, child.spins, child.stack = group.prefix, group.epoch, group.spins, group.stack
+        child.wait = group.wait
         domains: set[Domain] = set()
         live = group.code.blocks[target].live_slots
         child.registers = _share(group, group.registers, live, True, seen, domains)
@@ -223,6 +234,7 @@ def merge(groups: Sequence[Group]) -> Group:
         places = [table.take(group.lane_numbers) for group in groups]
     merged = Group(chunk, first.code, lanes, total)
     merged.pc, merged.prefix, merged.stack = first.pc, first.prefix, first.stack
+    merged.wait = first.wait
     merged.epoch = max(group.epoch for group in groups)
     merged.spins = max(group.spins for group in groups)
     domains: set[Domain] = set()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .clock import Clock
 from .faults import Fault
 from .instructions import Instruction
 from .observer import Observer
@@ -125,6 +126,7 @@ class Launched:
         steps: int | None,
         properties: Mapping[str, int],
         observer: Observer | None,
+        clock: Clock,
     ) -> None:
         entry = launch.entry
         self.launch = launch
@@ -133,7 +135,7 @@ class Launched:
         self.properties = properties
         self.observer = observer
         self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
-        self.looks = 0
+        self.clock = clock
         self._symbols = symbols
         data = np.zeros(-(-len(launch.parameters) // 16) * 16 + 16, np.uint8)
         data[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
@@ -156,14 +158,21 @@ class Launched:
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
         self.printed: list[tuple[int, str]] = []
 
+    @property
+    def steps_done(self) -> int:
+        """Return the instructions that groups of lanes have executed together, to the end of the block at hand."""
+        return self.steps_at_start - self.steps_left
+
     def _uniform_specials(self) -> frozenset[str]:
         names = {
-            "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%gridid",
-            "%nsmid",
-            "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
-            "%cluster_nctarank", "%is_explicit_cluster",
+            "%gridid", "%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
+            "%cluster_nctarank", "%is_explicit_cluster", "%current_graph_exec",
         }  # fmt: skip  # rows of a table
         names |= {f"%envreg{number}" for number in range(32)}
+        names |= {f"%reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")}
+        names |= {f"%pm{number}{width}" for number in range(8) for width in ("", "_64")}
+        for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+            names.add(f"%{base}.w")
         for axis, threads, blocks in zip("xyz", self.launch.block, self.launch.grid, strict=True):
             names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_nctaid.{axis}", f"%nclusterid.{axis}"}
             if threads == 1:
@@ -198,19 +207,24 @@ def run(
     steps: int | None = None,
     properties: Mapping[str, int],
     observer: Observer | None = None,
+    clock: Clock | None = None,
 ) -> None:
     """Execute a launch to its end.
 
-    `steps` limits the instructions that groups of lanes execute together. Raises Fault for an error that the
-    kernel made and UnsupportedError for an instruction outside the subset.
+    `clock` is the device's, which goes on; without it the launch's time begins at 0. `steps` limits the instructions
+    that groups of lanes execute together. Raises Fault for an error that the kernel made and UnsupportedError for an
+    instruction outside the subset.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
     with np.errstate(all="ignore"):
-        launched = Launched(launch, memory, symbols, print_, steps, properties, observer)
+        launched = Launched(launch, memory, symbols, print_, steps, properties, observer, clock or Clock())
         if observer is not None:
             observer.start(launched)
-        _run_chunks(launched)
+        try:
+            _run_chunks(launched)
+        finally:
+            launched.clock.end(launched.steps_done)
         if observer is not None:
             observer.finish(launched)
 

@@ -168,8 +168,13 @@ def _atom_vector(w: Writer, i: Instruction, operation: str, access: Access, sour
             w.emit(call)
 
 
+def _nanosleep(w: Writer, i: Instruction) -> None:
+    """Write a nap, which only lets the time pass."""
+    w.emit(f"g.nap({w.value(i.operands[0], 'u32')[0]})")
+
+
 def _nothing(w: Writer, i: Instruction) -> None:
-    """Write nothing: prefetches and naps change nothing."""
+    """Write nothing: prefetches change nothing."""
 
 
 def _fence(w: Writer, i: Instruction) -> None:
@@ -268,6 +273,6 @@ def _mbarrier(w: Writer, i: Instruction) -> None:
 
 EMITTERS: dict[str, Emitter] = {
     "ld": _ld, "ldu": _ld, "st": _st, "atom": _atom, "red": _atom, "call": _call, "cp": _cp, "mbarrier": _mbarrier,
-    "membar": _fence, "fence": _fence, "prefetch": _nothing, "prefetchu": _nothing, "nanosleep": _nothing,
+    "membar": _fence, "fence": _fence, "prefetch": _nothing, "prefetchu": _nothing, "nanosleep": _nanosleep,
     "discard": _nothing, "applypriority": _nothing, "griddepcontrol": _nothing, "pmevent": _nothing,
 }  # fmt: skip  # rows of a table

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from . import special_names
+from .clock_loops import clock_loop
 from .control_flow import Block, Code
 from .faults import UnsupportedError
 from .instructions import Immediate, Instruction, Operand, Register, Symbol
@@ -21,7 +23,6 @@ DTYPES = {
     # NumPy has no 16-byte integers: complex numbers carry the bits, and nothing is ever computed with them.
     "b128": "c16",
 }  # fmt: skip  # rows of a table
-_SPECIALS_64 = {"%clock64", "%globaltimer", "%gridid", "%current_graph_exec"}
 
 # An expression and whether it is a scalar: the same value for all lanes.
 Value = tuple[str, bool]
@@ -179,10 +180,7 @@ class Writer:
         if name == "WARP_SZ":
             return self.constant(np.array(32, dtype)[()]), True
         if name.startswith("%"):
-            uniform = self.context.special_is_uniform(name)
-            wide = "u8" if name in _SPECIALS_64 else "u4"
-            expression = f"g.special({name!r})"
-            return (expression if wide == dtype else f"{expression}.astype({dtype})"), uniform
+            return self._special(name, dtype)
         if name in self.context.shared_addresses:
             return self.constant(np.array(self.context.shared_addresses[name] + symbol.offset, dtype)[()]), True
         if name in self.code.local_offsets:
@@ -194,6 +192,21 @@ class Writer:
         if name in self.context.variables:
             return f"{dtype}.type(g.chunk.launched.symbol({name!r}) + {symbol.offset})", True
         raise self.unsupported(f"symbol {name}")
+
+    def _special(self, name: str, dtype: str) -> Value:
+        if not special_names.known(name):
+            raise self.unsupported(f"special register {name}")
+        kind = special_names.dtype(name)
+        if special_names.is_clock(name):
+            instructions = self.block.instructions
+            place = next((n for n, other in enumerate(instructions) if other is self.instruction), len(instructions))
+            loop = clock_loop(self.code, self.block.index)
+            expression = f"{kind}.type(g.clock({name!r}, {len(instructions) - place}, {loop}))"
+            uniform = True
+        else:
+            expression = f"g.special({name!r})"
+            uniform = self.context.special_is_uniform(name)
+        return (expression if kind == dtype else f"{expression}.astype({dtype})"), uniform
 
     # --- writing
 

@@ -80,9 +80,7 @@ class Chunk:
         """Give a special register for all lanes of the chunk."""
         value = self._specials.get(name)
         if value is None:
-            value = special_value(self, name)
-            if not name.startswith(("%clock", "%globaltimer")):
-                self._specials[name] = value
+            value = self._specials[name] = special_value(self, name)
         return value
 
     def let_go(self) -> None:

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .spaces import WORKSPACE_WINDOW
+from .spaces import RESERVED_SHARED, RUNTIME_SHARED, WORKSPACE_WINDOW
+from .special_names import dtype, known
 
 if TYPE_CHECKING:
     from .scheduler import Chunk
 
-__all__ = ["Geometry", "geometry", "special_value"]
+__all__ = ["Geometry", "geometry", "known", "special_value"]
 
 _AXES = {"x": 0, "y": 1, "z": 2}
+# Shared memory is given out in units of so many bytes.
+_SHARED_UNIT = 128
 
 
 class Geometry:
@@ -72,13 +75,14 @@ def special_value(chunk: Chunk, name: str) -> Any:
     launch = launched.launch
     base, _, axis = name[1:].partition(".")
     if axis:
-        return _axis_value(chunk, base, _AXES[axis])
+        # The fourth coordinate is always 0.
+        return np.uint32(0) if axis == "w" else _axis_value(chunk, base, _AXES[axis])
     if base == "laneid":
         return chunk.geometry.lane()
     if base == "warpid":
         return chunk.geometry.warp()
     if base == "nwarpid":
-        return np.uint32(-(-launched.threads // 32))
+        return np.uint32(launched.properties.get("warps", 64))
     if base == "smid":
         sms = launched.properties.get("sm_count", 1)
         return ((chunk.block_of_lane + chunk.first) % sms).astype(np.uint32)
@@ -86,13 +90,6 @@ def special_value(chunk: Chunk, name: str) -> Any:
         return np.uint32(launched.properties.get("sm_count", 1))
     if base.startswith("lanemask_"):
         return _lane_mask(chunk.geometry.lane(), base[9:])
-    if base.startswith(("clock", "globaltimer")):
-        # Every look at the clock finds it further on.
-        launched.looks += 1
-        ticks = launched.steps_at_start - launched.steps_left + launched.looks
-        if base in ("clock64", "globaltimer"):
-            return np.uint64(ticks & (1 << 64) - 1)
-        return np.uint32((ticks >> 32 if base.endswith("_hi") else ticks) & 0xFFFFFFFF)
     if base == "gridid":
         return np.uint64(1)
     if base.startswith("envreg"):
@@ -101,8 +98,13 @@ def special_value(chunk: Chunk, name: str) -> Any:
         return np.uint32({"envreg1": address >> 32, "envreg2": address & 0xFFFFFFFF}.get(base, 0))
     if base == "dynamic_smem_size":
         return np.uint32(launch.shared_bytes)
-    if base in ("total_smem_size", "aggr_smem_size"):
-        return np.uint32(launched.shared_size)
+    if base == "total_smem_size":
+        return np.uint32(-(-launched.shared_size // _SHARED_UNIT) * _SHARED_UNIT)
+    if base == "aggr_smem_size":
+        return np.uint32(RESERVED_SHARED + launched.shared_size)
+    if base.startswith("reserved_smem_offset_"):
+        places = {"end": RUNTIME_SHARED, "cap": RESERVED_SHARED}
+        return np.uint32(places.get(base.removeprefix("reserved_smem_offset_"), 0))
     if base == "cluster_nctarank":
         return np.uint32(math.prod(launch.cluster))
     if base == "is_explicit_cluster":
@@ -110,7 +112,8 @@ def special_value(chunk: Chunk, name: str) -> Any:
     if base == "cluster_ctarank":
         x, y, z = (_axis_value(chunk, "cluster_ctaid", place) for place in range(3))
         return x + np.uint32(launch.cluster[0]) * (y + np.uint32(launch.cluster[1]) * z)
-    return np.uint32(0)
+    # Registers of the driver and of performance monitors, and of graphs that kernels launch, none of which there are.
+    return np.uint64(0) if dtype(name) == "u8" else np.uint32(0)
 
 
 def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
