@@ -105,9 +105,9 @@ def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:
 class Kernels:
     """Compile a source, place its variables, and launch its kernels; `printed` is what they print."""
 
-    def __init__(self, source: str, *options: str) -> None:
+    def __init__(self, source: str | Module, *options: str) -> None:
         self.memory = Memory()
-        self.module = Module(ptx_of(source, options))
+        self.module = source if isinstance(source, Module) else Module(ptx_of(source, options))
         self.printed: list[str] = []
         self.symbols = {name: self.memory.new(max(v.size, 1)) for name, v in self.module.variables.items()}
         for name, variable in self.module.variables.items():

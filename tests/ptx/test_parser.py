@@ -7,6 +7,7 @@ import pytest
 from cudart_py.simulator.ptx import Module, PtxError
 from cudart_py.simulator.ptx.body import parse_body
 from cudart_py.simulator.ptx.instructions import Access, Immediate, Register, Vector
+from cudart_py.simulator.ptx.source import Source
 from tests.ptx.machine import ptx_of
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
@@ -81,7 +82,7 @@ def test_instructions_know_their_source_line() -> None:
 def test_operands_of_every_form() -> None:
     text = ".reg .b32 %r<9>; .reg .pred p; .reg .f32 %f<2>; @!p ld.global.v2.u32 {%r1, %r2}, [%r3+-8];"
     text += " mov.f32 %f1, 0f3F800000;"
-    load, move = parse_body("k", text).instructions
+    load, move = parse_body("k", Source(text)).instructions
     assert load.guard == Register("p", negated=True)
     assert load.operands == (Vector((Register("%r1"), Register("%r2"))), Access(Register("%r3"), -8))
     assert move.operands[1] == Immediate(0x3F800000, 32)
@@ -89,7 +90,7 @@ def test_operands_of_every_form() -> None:
 
 def test_registers_of_inner_scopes_are_their_own() -> None:
     text = "{ .reg .pred p; setp.eq.u32 p, 1, 1; } { .reg .pred p; L: @p bra L; }"
-    function = parse_body("k", text)
+    function = parse_body("k", Source(text))
     assert len(function.registers) == 2
     assert len(function.labels) == 1
 

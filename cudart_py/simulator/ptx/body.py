@@ -1,290 +1,305 @@
-"""Parse the body of a function: declarations, labels, instructions and their operands."""
+"""Parse the body of a function: declarations, labels and instructions."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
-from .declarations import declared_variable
+from .declarations import TYPE_SIZES, declared_variable
 from .faults import PtxError
 from .instructions import (
     Access,
-    Call,
     Function,
     Immediate,
     Instruction,
     Operand,
+    Param,
     Register,
     Symbol,
+    Variable,
     Vector,
 )
+from .operand_syntax import read_call, read_operand, split
+from .scopes import Scopes
+from .source import Source
 
-__all__ = ["immediate", "parse_body"]
+__all__ = ["parse_body"]
 
-_ITEM = re.compile(
-    r"""\s*(?:
-      (?P<comment>//[^\n]*|/\*.*?\*/)
-    | (?P<loc>\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)[^\n;]*;?)
-    | (?P<open>\{)
-    | (?P<close>\})
-    | (?P<label>[\w$%]+)\s*:(?!:)
-    | (?P<statement>[^;{}]*(?:\{[^{}]*\}[^;{}]*)*);
-    )""",
-    re.VERBOSE | re.DOTALL,
+_LOC = re.compile(
+    r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?"
+    r"(?:[^\n;]*?\binlined_at\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?)?[^\n;]*;?"
 )
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
-_INSTRUCTION = re.compile(r"(?:@(!?)([\w$%]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
-_LABEL = re.compile(r"(?:^|[;{}\n])\s*([\w$%]+)\s*:(?!:)")
-_BRACE = re.compile(r"[{}]")
-_INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)U?$")
-_CALL = re.compile(r"(?:\(([^)]*)\)\s*,\s*)?([\w$%]+)\s*(?:,\s*\(([^)]*)\))?", re.DOTALL)
+_LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
+_REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)$", re.DOTALL)
+_REGISTER_TYPES = TYPE_SIZES.keys() - {"texref", "samplerref", "surfref"}
+_INSTRUCTION = re.compile(
+    r"(?:@\s*(!?)\s*([A-Za-z_$%][\w$.]*)\s+)?([a-z]\w*(?:(?:\.|::)\w+)*)(?:\s+(.*)|(?=[\[{(])(.*))?$", re.DOTALL
+)
+_KEYWORD = re.compile(r"\.(\w+)")
+_BRANCH_TARGETS = ".branchtargets"
+_LABELLED = (_BRANCH_TARGETS, ".calltargets", ".callprototype")
+_VARIABLES = ("shared", "local", "global", "const")
+# Inlined functions whose places lead in a circle are a mistake of the text.
+_DEEPEST_INLINING = 64
+
+Place = tuple[int, int, int]
 
 
-class _Scopes:
-    """Resolve register and label names through the nested braces of a body."""
+@dataclass(slots=True)
+class _Item:
+    """Hold one piece of a body: its begin, a brace, a label, a source line or a statement."""
 
-    def __init__(self, function: Function) -> None:
-        self._function = function
-        self._exact: list[dict[str, str]] = [{}]
-        self._ranges: list[dict[str, tuple[str, str]]] = [{}]
-        self._cache: dict[str, str | None] = {}
-        self._number = 0
-
-    def enter(self) -> None:
-        self._number += 1
-        self._exact.append({})
-        self._ranges.append({})
-
-    def leave(self) -> None:
-        if self._exact.pop() or self._ranges[-1]:
-            self._cache.clear()
-        self._ranges.pop()
-
-    def declare(self, register_type: str, names: str) -> None:
-        suffix = f"@{self._number}" if len(self._exact) > 1 else ""
-        for name in names.split(","):
-            name = name.strip()
-            if "<" in name:
-                prefix = name[: name.index("<")]
-                self._ranges[-1][prefix] = (register_type, suffix)
-            else:
-                self._exact[-1][name] = name + suffix
-                self._function.registers[name + suffix] = register_type
-        if self._cache:
-            self._cache.clear()
-
-    def declare_labels(self, text: str) -> None:
-        """Name the labels of an inner scope apart, since inlined assembly repeats its labels."""
-        for name in _LABEL.findall(text):
-            if not name.startswith("$L__BB"):
-                self._exact[-1][":" + name] = f"{name}@{self._number}"
-
-    def label(self, name: str) -> str:
-        for scope in reversed(self._exact):
-            if ":" + name in scope:
-                return scope[":" + name]
-        return name
-
-    def find(self, name: str) -> str | None:
-        """Give the unique name of a register, or None when `name` is no register."""
-        if name in self._cache:
-            return self._cache[name]
-        found = self._search(name)
-        self._cache[name] = found
-        return found
-
-    def _search(self, name: str) -> str | None:
-        prefix = name.rstrip("0123456789")
-        for exact, ranges in zip(reversed(self._exact), reversed(self._ranges), strict=True):
-            if name in exact:
-                return exact[name]
-            if prefix in ranges and prefix != name:
-                register_type, suffix = ranges[prefix]
-                self._function.registers[name + suffix] = register_type
-                return name + suffix
-        return None
+    kind: str
+    position: int
+    text: str = ""
+    labels: list[_Item] = field(default_factory=list)
+    location: re.Match[str] | None = None
 
 
-def immediate(text: str) -> Immediate | None:
-    """Read an integer, ``0f`` or ``0d`` literal, or give None."""
-    first = text[0]
-    if first.isdigit() or first in "+-":
-        head = text[:2].lower()
-        if head == "0f":
-            return Immediate(int(text[2:], 16), 32)
-        if head == "0d":
-            return Immediate(int(text[2:], 16), 64)
-        if _INTEGER.match(text):
-            digits = text.rstrip("U")
-            if digits.lstrip("+-").startswith("0") and digits.lstrip("+-").isdigit():
-                return Immediate(int(digits, 8) if digits.strip("+-0") else 0)
-            return Immediate(int(digits, 0))
-    return None
+def _items(source: Source, start: int, end: int) -> Iterator[_Item]:
+    """Cut a body into pieces; what begins a scope holds the labels in it."""
+    text = source.text
+    scopes = [_Item("body", start)]
+    yield scopes[0]
+    position = source.skip_blanks(start)
+    while position < end:
+        first = text[position]
+        if first == "{":
+            item = _Item("open", position)
+            scopes.append(item)
+            yield item
+            position += 1
+        elif first == "}":
+            if len(scopes) == 1:
+                raise source.error(position, "a brace is closed that was never opened")
+            scopes.pop()
+            yield _Item("close", position)
+            position += 1
+        elif (label := _LABEL.match(text, position)) is not None:
+            item = _Item("label", position, label[1])
+            scopes[-1].labels.append(item)
+            yield item
+            position = label.end()
+        elif (location := _LOC.match(text, position)) is not None:
+            yield _Item("location", position, location=location)
+            position = location.end()
+        else:
+            stop = source.statement_end(position)
+            yield _Item("statement", position, text[position:stop].strip())
+            position = stop + 1
+        position = source.skip_blanks(position)
+    if len(scopes) > 1:
+        raise source.error(scopes[-1].position, "the brace that opens here is never closed")
 
 
-def _split(text: str) -> list[str]:
-    """Split at the commas outside brackets and braces."""
-    if "{" not in text and "[" not in text and "(" not in text:
-        return [piece.strip() for piece in text.split(",")]
-    pieces = []
-    depth = start = 0
-    for position, character in enumerate(text):
-        if character in "{[(":
-            depth += 1
-        elif character in "}])":
-            depth -= 1
-        elif character == "," and not depth:
-            pieces.append(text[start:position].strip())
-            start = position + 1
-    pieces.append(text[start:].strip())
-    return pieces
+class _Lines:
+    """Follow the source lines that a body names."""
+
+    def __init__(self) -> None:
+        self.here: Place = (0, 0, 0)
+        self._callers: dict[Place, Place] = {}
+
+    def move(self, match: re.Match[str]) -> None:
+        """Take note of a ``.loc``; line 0 stands for none of its own."""
+        file, line, column, *caller = (int(group or 0) for group in match.groups())
+        self.here = (file, line or self.here[1], column)
+        if match[4]:
+            self._callers[self.here] = (caller[0], caller[1], caller[2])
+        else:
+            self._callers.pop(self.here, None)
+
+    def user(self) -> tuple[int, int]:
+        """Return where the outermost function that was inlined into has the current line."""
+        place = self.here
+        for _ in range(_DEEPEST_INLINING):
+            if place not in self._callers:
+                break
+            place = self._callers[place]
+        return place[0], place[1]
 
 
-def _plain(text: str, scopes: _Scopes) -> Register | Symbol | Immediate:
-    """Read a register, a literal, or a symbol with an optional offset."""
-    literal = immediate(text)
-    if literal is not None:
-        return literal
-    name = scopes.find(text)
-    if name is not None:
-        return Register(name)
-    if text[0] == "!":
-        inner = scopes.find(text[1:].strip())
-        if inner is not None:
-            return Register(inner, negated=True)
-    match = re.match(r"^([\w$%.]+)\s*([+-]\s*\w+)?$", text)
-    if match is None:
-        raise PtxError(f"operand {text!r} isn't understood")
-    offset = int(match[2].replace(" ", ""), 0) if match[2] else 0
-    return Symbol(scopes.label(match[1]), offset)
+class _Body:
+    """Read the pieces of one body into a Function."""
 
+    def __init__(self, name: str, source: Source, parameters: tuple[Param, ...], results: tuple[Param, ...]) -> None:
+        self.source = source
+        self.function = Function(name)
+        self.function.parameters = tuple(parameter.name for parameter in parameters)
+        self.function.results = tuple(result.name for result in results)
+        self.scopes = Scopes(self.function.registers)
+        self.lines = _Lines()
+        self._literals = 0
+        for parameter in (*parameters, *results):
+            if parameter.register_type:
+                self.scopes.declare_registers(parameter.register_type, 0, parameter.name)
 
-def _access(text: str, scopes: _Scopes) -> Access:
-    pieces = _split(text)
-    coordinates = None
-    if len(pieces) > 1:
-        vector = _operand(pieces[1], scopes)
-        coordinates = vector if isinstance(vector, Vector) else Vector((vector,))
-    base, offset = pieces[0], 0
-    match = re.match(r"^([\w$%.]+)\s*\+\s*([+-]?\s*\w+)$", base) or re.match(r"^([\w$%.]+)\s*(-\s*\w+)$", base)
-    if match:
-        base, offset = match[1], int(match[2].replace(" ", ""), 0)
-    plain = _plain(base, scopes)
-    return Access(plain, offset, coordinates)
+    def read(self, items: list[_Item]) -> Function:
+        """Read all pieces; labels of a scope are known before what stands in it."""
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            try:
+                self._read_item(item, following)
+            except PtxError as error:
+                if error.line:
+                    raise
+                raise self.source.error(item.position, f"{error}, in {self.function.name}") from None
+        return self.function
 
+    def _read_item(self, item: _Item, following: _Item | None) -> None:
+        if item.kind == "statement":
+            self._statement(item)
+        elif item.kind == "location":
+            assert item.location is not None
+            self.lines.move(item.location)
+        elif item.kind == "label":
+            self._label(item.text, following)
+        elif item.kind == "close":
+            self.scopes.leave()
+        else:
+            if item.kind == "open":
+                self.scopes.enter()
+            for label in item.labels:
+                self._declare_label(label)
 
-def _operand(text: str, scopes: _Scopes) -> Operand:
-    name = scopes.find(text)
-    if name is not None:
-        return Register(name)
-    first = text[0]
-    if first == "[":
-        return _access(text[1:-1].strip(), scopes)
-    if first == "{":
-        return Vector(tuple(_operand(piece, scopes) for piece in _split(text[1:-1])))
-    if "|" in text:
-        return Vector(tuple(_operand(piece.strip(), scopes) for piece in text.split("|")))
-    return _plain(text, scopes)
+    # --- labels
 
+    def _declare_label(self, item: _Item) -> None:
+        try:
+            self.scopes.declare(f":{item.text}", Symbol(self.scopes.unique(item.text)))
+        except PtxError as error:
+            raise self.source.error(item.position, f"{error}, in {self.function.name}") from None
 
-def _call(text: str, scopes: _Scopes) -> Call:
-    match = _CALL.match(text)
-    if match is None:
-        raise PtxError(f"call {text!r} isn't understood")
+    def _target(self, name: str) -> str:
+        """Return the name that no other label of the function has."""
+        label = self.scopes.find(f":{name}")
+        if not isinstance(label, Symbol):
+            raise PtxError(f"label {name} is missing")
+        return label.name
 
-    def names(list_: str | None) -> tuple[str, ...]:
-        return tuple(name.strip() for name in (list_ or "").split(",") if name.strip())
+    def _label(self, name: str, following: _Item | None) -> None:
+        if following is None or not following.text.startswith(_LABELLED):
+            self.function.labels[self._target(name)] = len(self.function.instructions)
+        elif following.text.startswith(_BRANCH_TARGETS):
+            targets = split(following.text.removeprefix(_BRANCH_TARGETS).strip())
+            self.function.branch_targets[self._target(name)] = tuple(self._target(target) for target in targets)
 
-    register = scopes.find(match[2])
-    target = Register(register) if register is not None else Symbol(match[2])
-    return Call(names(match[1]), target, names(match[3]))
+    # --- declarations
 
+    def _statement(self, item: _Item) -> None:
+        text = item.text
+        if text.startswith(_LABELLED):
+            # What stands behind its label has been read with it.
+            return
+        if text.startswith("."):
+            self._directive(text)
+        elif text:
+            self._instruction(text, self.source.line(item.position))
 
-def parse_body(name: str, text: str) -> Function:
-    """Parse `text`, what stands between a function's outer braces, into instructions."""
-    function = Function(name)
-    scopes = _Scopes(function)
-    file = line = position = 0
-    length = len(text.rstrip())
-    while position < length:
-        match = _ITEM.match(text, position)
+    def _directive(self, text: str) -> None:
+        keyword = _KEYWORD.match(text)
+        name = keyword[1] if keyword else ""
+        if name == "reg":
+            match = _REGISTERS.match(text)
+            if match is None or match[2] not in _REGISTER_TYPES:
+                raise PtxError(f"declaration {text!r} isn't understood")
+            self.scopes.declare_registers(match[2], int(match[1] or 0), match[3])
+        elif name == "param":
+            # Only what is passed to a function: its pieces are kept by name, wherever it is declared.
+            variable = declared_variable(text)
+            self.scopes.declare(variable.name, Symbol(variable.name))
+            self.function.parameter_sizes[variable.name] = variable.size
+        elif name in _VARIABLES:
+            self._variable(declared_variable(text))
+        elif name != "pragma":
+            raise PtxError(f"directive {text!r} isn't understood")
+
+    def _variable(self, variable: Variable) -> None:
+        """Declare a variable under a name that no other function's has."""
+        name = variable.name
+        unique = f"{name}@{self.function.name}{self.scopes.unique('')}"
+        self.scopes.declare(name, Symbol(unique))
+        function = self.function
+        tables = {"shared": function.shared, "local": function.local}
+        tables.get(variable.space, function.variables)[unique] = replace(variable, name=unique)
+
+    # --- instructions
+
+    def _instruction(self, text: str, line: int) -> None:
+        match = _INSTRUCTION.match(text)
         if match is None:
-            raise PtxError(f"{name}: {text[position : position + 60].strip()!r} isn't understood")
-        position = match.end()
-        kind = match.lastgroup
-        if kind == "statement":
-            statement = match["statement"].strip()
-            if "//" in statement or "/*" in statement:
-                statement = _COMMENT.sub(" ", statement).strip()
-            if statement.startswith("."):
-                _directive(statement, function, scopes)
-            elif statement:
-                function.instructions.append(_instruction(statement, scopes, file, line, name))
-        elif kind == "loc" or match["loc"]:
-            file, line = int(match["file"]), int(match["line"]) or line
-        elif kind == "open":
-            scopes.enter()
-            scopes.declare_labels(text[position : _scope_end(text, position)])
-        elif kind == "close":
-            scopes.leave()
-        elif kind == "label":
-            position = _label(match["label"], text, position, function, scopes)
-    return function
+            raise PtxError(f"instruction {' '.join(text.split())!r} isn't understood")
+        guard = None
+        if match[2]:
+            register = self.scopes.find(match[2])
+            if not isinstance(register, Register) or self.function.registers[register.name] != "pred":
+                raise PtxError(f"the guard {match[2]} of {text!r} is no predicate")
+            guard = Register(register.name, negated=bool(match[1]))
+        opcode, rest = match[3], (match[4] or "").strip()
+        base = opcode.partition(".")[0]
+        operands: tuple[Operand, ...]
+        if base == "call":
+            call = read_call(rest, self.scopes)
+            arguments = tuple(self._passed(argument, guard, text, line) for argument in call.arguments)
+            operands = (replace(call, arguments=arguments),)
+            self._note(call.target)
+        elif base == "bra":
+            operands = (Symbol(self._target(rest)),)
+        elif base == "brx":
+            selector, _, table = rest.rpartition(",")
+            operands = (read_operand(selector.strip(), self.scopes), Symbol(self._target(table.strip())))
+        else:
+            operands = tuple(read_operand(piece, self.scopes) for piece in split(rest)) if rest else ()
+            if base == "mov" and "[" not in rest and isinstance(operands[-1], Access):
+                # ``mov.u64 d, r+1`` is an addition.
+                opcode = "add.u" + opcode.rpartition(".")[2][1:]
+                operands = (*operands[:-1], operands[-1].base, Immediate(operands[-1].offset))
+            for operand in operands:
+                self._note(operand)
+        self._add(opcode, operands, guard, text, line)
 
+    def _note(self, operand: Operand) -> None:
+        """Remember the symbols that an operand names."""
+        if isinstance(operand, Symbol):
+            self.function.names.add(operand.name)
+        elif isinstance(operand, Access):
+            self._note(operand.base)
+        elif isinstance(operand, Vector):
+            for item in operand.items:
+                self._note(item)
 
-def _scope_end(text: str, position: int) -> int:
-    """Give where the scope that begins at `position` ends."""
-    depth = 1
-    for match in _BRACE.finditer(text, position):
-        depth += 1 if match[0] == "{" else -1
-        if not depth:
-            return match.start()
-    return len(text)
+    def _passed(self, argument: Operand, guard: Register | None, text: str, line: int) -> Operand:
+        """Return what is passed to a function; a literal is put into a register first."""
+        if not isinstance(argument, Immediate):
+            return argument
+        bits = argument.float_bits or 64
+        self._literals += 1
+        register = Register(f"literal@{self._literals}")
+        self.function.registers[register.name] = f"b{bits}"
+        self._add(f"mov.b{bits}", (register, argument), guard, text, line)
+        return register
 
-
-def _label(name: str, text: str, position: int, function: Function, scopes: _Scopes) -> int:
-    """Note a label; a ``.branchtargets`` or ``.callprototype`` after it is read here."""
-    following = re.compile(r"\s*\.(branchtargets|callprototype)\s*([^;]*);").match(text, position)
-    if following is None:
-        function.labels[scopes.label(name)] = len(function.instructions)
-        return position
-    if following[1] == "branchtargets":
-        function.branch_targets[scopes.label(name)] = tuple(
-            scopes.label(item.strip()) for item in following[2].split(",")
+    def _add(
+        self, opcode: str, operands: tuple[Operand, ...], guard: Register | None, text: str, ptx_line: int
+    ) -> None:
+        file, line, _ = self.lines.here
+        user = self.lines.user()
+        if not line:
+            # Text without source lines has lines of its own.
+            file, line, user = 0, ptx_line, (0, ptx_line)
+        instruction = Instruction(
+            opcode, operands, guard, file, line, " ".join(text.split()), self.function.name, user, ptx_line
         )
-    return following.end()
+        self.function.instructions.append(instruction)
 
 
-def _directive(statement: str, function: Function, scopes: _Scopes) -> None:
-    match = _REGISTERS.match(statement)
-    if match:
-        scopes.declare(match[1], match[2])
-        return
-    keyword = statement[1:].split(None, 1)[0]
-    if keyword in ("shared", "local"):
-        variable = declared_variable(statement)
-        (function.shared if keyword == "shared" else function.local)[variable.name] = variable
-    elif keyword == "param":
-        variable = declared_variable(statement)
-        function.parameter_sizes[variable.name] = variable.size
-    elif keyword not in ("pragma", "loc"):
-        raise PtxError(f"{function.name}: directive {statement!r} isn't understood")
-
-
-def _instruction(statement: str, scopes: _Scopes, file: int, line: int, name: str) -> Instruction:
-    match = _INSTRUCTION.match(statement)
-    if match is None:
-        raise PtxError(f"{name}: instruction {statement!r} isn't understood")
-    guard = None
-    if match[2]:
-        register = scopes.find(match[2])
-        if register is None:
-            raise PtxError(f"{name}: {statement!r} has an undeclared guard")
-        guard = Register(register, negated=bool(match[1]))
-    opcode, rest = match[3], match[4].strip()
-    operands: tuple[Operand, ...]
-    if opcode in ("call", "call.uni"):
-        operands = (_call(rest, scopes),)
-    else:
-        operands = tuple(_operand(piece, scopes) for piece in _split(rest)) if rest else ()
-    return Instruction(opcode, operands, guard, file, line, " ".join(statement.split()), name)
+def parse_body(
+    name: str,
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    parameters: tuple[Param, ...] = (),
+    results: tuple[Param, ...] = (),
+) -> Function:
+    """Parse what stands between a function's outer braces, from `start` to `end` of a text."""
+    items = list(_items(source, start, source.end if end is None else end))
+    return _Body(name, source, parameters, results).read(items)

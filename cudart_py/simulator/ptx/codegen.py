@@ -74,10 +74,7 @@ def exit_slots(code: Code, block: Block) -> int:
     terminator = block.terminator
     bits = 0
     if terminator.kind == "return":
-        for name, pieces in code.parameter_pieces.items():
-            if name.startswith("func_retval"):
-                for slot in pieces.values():
-                    bits |= 1 << slot
+        bits = code.returned
     elif terminator.kind in ("call", "barrier"):
         assert terminator.instruction is not None
         for slot in code.touched(terminator.instruction)[0]:

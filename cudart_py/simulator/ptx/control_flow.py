@@ -20,6 +20,7 @@ _SPINS = re.compile(
     r"atom\.([\w:]+\.)*(cas|exch)|ld\.([\w:]+\.)*(volatile|acquire|relaxed)|nanosleep|mbarrier\.\w*wait"
 )
 _SYNCHRONOUS = re.compile(r"shfl\.sync|vote\.sync|match\.\w+\.sync|redux\.sync|bar\.warp\.sync|elect\.sync|wmma\.")
+# Functions that the driver has, not the module.
 EXTERNS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
 
@@ -82,8 +83,16 @@ class Code:
         # What `clock_loops` found, kept with the code.
         self.clock_loops: list[int] | None = None
         self.local_offsets, self.local_bytes = _local_layout(function)
+        for name in (*function.parameters, *function.results):
+            if name in function.registers:
+                self.parameter_pieces[name] = {(0, TYPE_SIZES[function.registers[name]]): self.slot(name)}
         self.blocks = self._cut()
         self._lower_calls()
+        # The slots of what the function gives back, as a bit set.
+        self.returned = 0
+        for name in function.results:
+            for slot in self.parameter_pieces.get(name, {}).values():
+                self.returned |= 1 << slot
         self._find_live()
 
     def slot(self, name: str) -> int:
@@ -238,7 +247,7 @@ class Code:
         """Tie each call to the pieces of parameters stored before it and loaded after it."""
         stored: dict[str, dict[tuple[int, int], int]] = {}
         site: CallSite | None = None
-        results: tuple[str, ...] = ()
+        results: list[str] = []
         for instruction in self.function.instructions:
             opcode = instruction.opcode
             if opcode.startswith("st.param"):
@@ -252,8 +261,9 @@ class Code:
             elif opcode.startswith("call"):
                 call = instruction.operands[0]
                 assert isinstance(call, Call)
-                site = CallSite([stored.get(name, {}) for name in call.arguments], [{} for _ in call.results])
-                results = call.results
+                arguments = [self._passed(argument, stored) for argument in call.arguments]
+                site = CallSite(arguments, [self._passed(result, {}) for result in call.results])
+                results = [result.name if isinstance(result, Symbol) else "" for result in call.results]
                 self.call_sites[id(instruction)] = site
                 stored = {}
             elif opcode.startswith("ld.param") and site is not None:
@@ -264,6 +274,13 @@ class Code:
                         by_slot = {s: k for k, s in self.parameter_pieces[access.base.name].items()}
                         site.results[results.index(access.base.name)][by_slot[slot]] = slot
 
+    def _passed(self, operand: Operand, stored: dict[str, dict[tuple[int, int], int]]) -> dict[tuple[int, int], int]:
+        """Give the pieces of what a call passes: a register, or what was stored to a parameter."""
+        if isinstance(operand, Register):
+            return {(0, TYPE_SIZES[self.function.registers[operand.name]]): self.slot(operand.name)}
+        assert isinstance(operand, Symbol)
+        return dict(stored.get(operand.name, {}))
+
     def loop_spins(self, target: int, source: int) -> bool:
         """Tell whether the blocks of a loop watch memory that other lanes may change."""
         key = (target, source)
@@ -272,13 +289,8 @@ class Code:
         return self._loops[key]
 
     def _find_live(self) -> None:
-        returned = 0
-        for name, pieces in self.parameter_pieces.items():
-            if name.startswith("func_retval"):
-                for slot in pieces.values():
-                    returned |= 1 << slot
         for block in self.blocks:
-            self._count_uses(block, returned)
+            self._count_uses(block)
         changed = True
         while changed:
             changed = False
@@ -295,7 +307,7 @@ class Code:
             block.live_slots = _members(block.live_in)
             block.input_slots = _members(block.uses)
 
-    def _count_uses(self, block: Block, returned: int) -> None:
+    def _count_uses(self, block: Block) -> None:
         uses = defines = 0
         terminator = block.terminator
         last = terminator.instruction
@@ -311,7 +323,7 @@ class Code:
         if terminator.condition >= 0:
             uses |= (1 << terminator.condition) & ~defines
         if terminator.kind == "return":
-            uses |= returned & ~defines
+            uses |= self.returned & ~defines
         block.uses, block.defines = uses, defines
 
 

@@ -6,7 +6,11 @@ __all__ = ["Fault", "PtxError", "UnsupportedError"]
 
 
 class PtxError(Exception):
-    """Report PTX text that can't be understood."""
+    """Report PTX text that can't be understood; `line` is its line in the text, 0 where that isn't known yet."""
+
+    def __init__(self, what: str, line: int = 0) -> None:
+        super().__init__(f"PTX line {line}: {what}" if line else what)
+        self.line = line
 
 
 class UnsupportedError(Exception):

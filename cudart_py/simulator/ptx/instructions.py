@@ -62,11 +62,14 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Hold the three parts of a call: results, target and arguments."""
+    """Hold the three parts of a call: results, target and arguments.
 
-    results: tuple[str, ...]
+    What is passed is a parameter's name or a register.
+    """
+
+    results: tuple[Operand, ...]
     target: Register | Symbol
-    arguments: tuple[str, ...]
+    arguments: tuple[Operand, ...]
 
 
 Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
@@ -74,7 +77,11 @@ Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
 
 @dataclass(slots=True)
 class Instruction:
-    """Hold one PTX instruction and where in the source it came from."""
+    """Hold one PTX instruction and where in the source it came from.
+
+    File 0 stands for the PTX text itself, where it doesn't name its source. `user` is where the outermost function
+    that the instruction was inlined into has it: `file` and `line` themselves if there is none.
+    """
 
     opcode: str
     operands: tuple[Operand, ...]
@@ -83,6 +90,8 @@ class Instruction:
     line: int
     text: str
     function: str
+    user: tuple[int, int]
+    ptx_line: int
 
     @property
     def parts(self) -> list[str]:
@@ -92,12 +101,16 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """Describe one parameter: its byte offset in the block of parameters, size and alignment."""
+    """Describe one parameter: its byte offset in the block of parameters, size and alignment.
+
+    `register_type` is the type of a device function's parameter that is a register, empty for others.
+    """
 
     name: str
     offset: int
     size: int
     alignment: int
+    register_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +127,16 @@ class Variable:
     initial: bytes = b""
     relocations: tuple[tuple[int, str, int], ...] = ()
     external: bool = False
+    element_type: str = "b8"
 
 
 @dataclass(slots=True)
 class Function:
-    """Hold one parsed body: its instructions in order, labels as instruction indices, and declarations."""
+    """Hold one parsed body: its instructions in order, labels as instruction indices, and declarations.
+
+    `parameters` and `results` are the names by which a device function knows what is passed; those that are
+    registers stand in `registers` too. `names` are all that the instructions name besides registers and labels.
+    """
 
     name: str
     instructions: list[Instruction] = field(default_factory=list)
@@ -126,5 +144,9 @@ class Function:
     registers: dict[str, str] = field(default_factory=dict)
     shared: dict[str, Variable] = field(default_factory=dict)
     local: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
     branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parameter_sizes: dict[str, int] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    names: set[str] = field(default_factory=set)

@@ -97,7 +97,8 @@ class Launch:
         if not before:
             return f"{address:#x}"
         offset, name = max(before)
-        return f"{address:#x} ({place - offset} bytes into {name})"
+        # Behind an @ stands what makes the names of two functions' variables differ.
+        return f"{address:#x} ({place - offset} bytes into {name.partition('@')[0]})"
 
 
 class _Parameters(dict[tuple[int, str], Any]):
