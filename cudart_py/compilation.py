@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from . import arguments, includes, wheels
 from . import cache as disk
-from . import includes, wheels
 from .image import CompiledImage, describe, restore
 from .requests import Request, make_request
 
@@ -43,6 +43,7 @@ def compile_image(
     request = make_request(
         source, names=names, arch=arch, std=std, fast_math=fast_math, include=include, define=define, options=options
     )
+    arguments.flag("compile", "cache", cache)
     inclusions = _scan(request)
     # What a macro includes is known to the compiler alone, so such a source is compiled every time.
     if not (cache and request.cacheable and inclusions.certain):

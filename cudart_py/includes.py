@@ -16,11 +16,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .files import read_file
+from .requests import LONGEST
 
 __all__ = ["Inclusions", "scan"]
-
-# No header is as long; what is has been included by mistake.
-_LONGEST = 1 << 26
 
 # The compiler joins spliced lines before it looks at them.
 _SPLICE = re.compile(rb"\\\r?\n")
@@ -161,7 +159,7 @@ def _content(path: str) -> bytes | None:
     if "\0" in path:
         return None
     try:
-        return read_file(path, _LONGEST)
+        return read_file(path, LONGEST)
     except OSError:
         return None
     except ValueError as error:

@@ -11,9 +11,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from . import errors, exports
+from . import arguments, errors, exports
+from .files import read_file
 from .image import CompiledImage, Resources, Variable
-from .requests import spell_architecture, strings
+from .requests import spell_architecture, texts
 from .signature import Signature
 
 __all__ = ["link_images"]
@@ -40,10 +41,10 @@ def link_images(
     """
     inputs = _read(images)
     target = _target(images, arch)
-    given = strings(options, "options")
+    given = texts("link", "options", options)
     for option in given:
         if option.startswith(_TAKEN):
-            raise ValueError(f"options has {option!r}, which is decided here")
+            raise ValueError(f"link: argument 'options' has {option!r}, which is decided here")
     codes = [code for _, code in inputs]
     has_link_time_code = any(code.startswith(_LINK_TIME_CODE) for code in codes)
     base = [f"-arch={target}", *(["-lto"] if has_link_time_code else []), *given]
@@ -56,8 +57,8 @@ def link_images(
 
 def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
     """Return every input's name, for messages, and its bytes."""
-    if isinstance(images, bytes | str | os.PathLike | CompiledImage):
-        raise TypeError("images is a sequence of images, not one: write [image]")
+    if isinstance(images, bytes | bytearray | str) or not isinstance(images, Sequence):
+        raise arguments.wrong_type("link", "images", "a sequence of images, such as [image]", images)
     inputs = []
     for position, image in enumerate(images):
         if isinstance(image, CompiledImage):
@@ -65,16 +66,18 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
         elif isinstance(image, bytes):
             name, code = f"image {position}", image
         elif isinstance(image, os.PathLike):
-            name = os.fspath(image)
-            with open(image, "rb") as stream:
-                code = stream.read()
+            name = arguments.text("link", f"images[{position}]", os.fsdecode(image))
+            try:
+                code = read_file(name)
+            except ValueError as error:
+                raise ValueError(f"link: argument 'images[{position}]' cannot be read: {error}") from None
         else:
-            raise TypeError(f"images[{position}] is bytes, a path or a compiled image, not {type(image).__name__}")
+            raise arguments.wrong_type("link", f"images[{position}]", "bytes, a path or a compiled image", image)
         if not _is_image(code):
-            raise ValueError(f"images[{position}] is no cubin, PTX, link-time code, fatbin or library")
+            raise ValueError(f"link: argument 'images[{position}]' is no cubin, PTX, link-time code, fatbin or library")
         inputs.append((name, code))
     if not inputs:
-        raise ValueError("images is empty")
+        raise ValueError("link: argument 'images' is empty")
     return inputs
 
 
@@ -88,11 +91,11 @@ def _is_image(code: bytes) -> bool:
 
 def _target(images: Sequence[Image], arch: str | int | tuple[int, int] | None) -> str:
     if arch is not None:
-        return spell_architecture(arch)
+        return spell_architecture("link", arch)
     known = sorted({image.arch for image in images if isinstance(image, CompiledImage)})
     if len(known) != 1:
         found = f"the images are for {' and '.join(known)}" if known else "the images do not tell it"
-        raise ValueError(f"arch is needed: {found}")
+        raise ValueError(f"link: argument 'arch' is needed: {found}")
     return known[0]
 
 

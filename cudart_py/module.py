@@ -17,6 +17,7 @@ from ._lifetime import Handle
 from .array import DeviceArray
 from .compilation import compile_image
 from .device import Device, activated, current_device
+from .files import read_file
 from .image import CompiledImage
 from .signature import Parameter, Signature
 
@@ -268,4 +269,10 @@ def load(image: bytes | bytearray | memoryview | Path) -> Module:
     launches take typed scalars (NumPy's, ctypes'), arrays and `Pointer`, and check sizes only.
     Raises TypeError and ValueError for what is no image, ImageError for one that the driver can't load.
     """
-    return Module(image.read_bytes() if isinstance(image, Path) else image)
+    if not isinstance(image, Path):
+        return Module(image)
+    try:
+        data = read_file(image)
+    except ValueError as error:
+        raise ValueError(f"load: argument 'image' cannot be read: {error}") from None
+    return Module(data)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from . import errors
-from .requests import strings
+from . import arguments, errors
+from .requests import texts
 
 __all__ = ["Program", "library_path", "library_version"]
 
@@ -79,9 +79,9 @@ class Program:
         options: Sequence[str] = (),
     ) -> None:
         text = _source_bytes(source)
-        self.name = name
-        self.names = strings(names, "names")
-        self.options = strings(options, "options")
+        self.name = arguments.text("Program", "name", name)
+        self.names = texts("Program", "names", names)
+        self.options = texts("Program", "options", options)
         self._source = text.decode(errors="replace")
         self._compiled = False
         self._library = _nvrtc()
@@ -212,9 +212,10 @@ def _destroy(library: Any, handle: Any) -> None:
 
 
 def _source_bytes(source: str | bytes) -> bytes:
-    if not isinstance(source, str | bytes):
-        raise TypeError(f"source is the text of a program (str or bytes), not {type(source).__name__}")
-    text = source.encode() if isinstance(source, str) else source
-    if b"\0" in text:
-        raise ValueError("source has a NUL character")
-    return text
+    if isinstance(source, str):
+        return arguments.text("Program", "source", source).encode()
+    if not isinstance(source, bytes):
+        raise arguments.wrong_type("Program", "source", "the text of a program (str or bytes)", source)
+    if b"\0" in source:
+        raise arguments.wrong_value("Program", "source", "without NUL characters", source)
+    return source

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["Request", "make_request", "spell_architecture", "strings"]
+from . import arguments
+from .files import read_file
+
+__all__ = ["LONGEST", "Request", "make_request", "spell_architecture", "texts"]
+
+# The most bytes of a source or a header; a longer one has been named by mistake.
+LONGEST = 1 << 26
+_CALL = "compile"
 
 # The oldest architecture that every NVRTC of CUDA 13 knows.
 _DEFAULT_ARCHITECTURE = "sm_75"
@@ -72,19 +80,19 @@ def make_request(
 ) -> Request:
     """Check the arguments of `compile_image`; TypeError and ValueError name the argument."""
     text, name, folder = _read(source)
-    architecture = spell_architecture(arch)
+    architecture = spell_architecture(_CALL, arch)
     folders = _folders(include)
     if isinstance(source, os.PathLike):
         folders += (folder,)  # so that <neighbour.cuh> is found as "neighbour.cuh" is
-    given = strings(options, "options")
+    given = texts(_CALL, "options", options)
     _check_options(given, std)
     own = [f"--gpu-architecture={architecture}"]
     if std is not None:
         own.append(f"--std={_standard(std)}")
-    if fast_math:
+    if arguments.flag(_CALL, "fast_math", fast_math):
         own.append("--use_fast_math")
     own += [f"--include-path={path}" for path in folders]
-    own += _macros(define or {})
+    own += _macros(define)
     # The assembler refuses line information beside full debug information.
     output = [] if _DEBUG_OPTIONS & set(given) else ["--generate-line-info"]
     # What NVRTC keeps itself comes back without the assembler's report; keeping is this package's business.
@@ -95,7 +103,7 @@ def make_request(
         folder,
         _names(names),
         architecture,
-        (*folders, *map(_absolute, _values(given, _FOLDER_OPTIONS))),
+        (*folders, *(os.path.join(os.getcwd(), path) for path in _values(given, _FOLDER_OPTIONS))),
         _values(given, _FIRST_OPTIONS),
         (*own, *given),
         (*output, "--ptxas-options=-v"),
@@ -103,104 +111,119 @@ def make_request(
     )
 
 
-def _absolute(path: str | os.PathLike[str]) -> str:
-    """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
-    return os.path.join(os.getcwd(), os.fsdecode(path))
-
-
 def _read(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
     """Return the source's text, the name that messages use, and the folder of its own includes."""
     if isinstance(source, os.PathLike):
-        path = _absolute(source)
-        with open(path, "rb") as stream:
-            text = stream.read()
-        name, folder = path, os.path.dirname(path)
-    elif isinstance(source, str):
-        if "\n" not in source and source.endswith((".cu", ".cuh")) and os.path.exists(source):
-            raise ValueError(f"source is text, and {source!r} is a file: pass pathlib.Path({source!r})")
-        text, name, folder = source.encode(), _SOURCE_NAME, os.getcwd()
-    else:
-        raise TypeError(f"source is CUDA C++ text (str) or a path, not {type(source).__name__}")
-    if b"\0" in text:
-        raise ValueError("source has a NUL character")
-    return text, name, folder
+        path = _path(source, "source")
+        try:
+            text = read_file(path, LONGEST)
+        except ValueError as error:
+            raise ValueError(f"{_CALL}: argument 'source' cannot be read: {error}") from None
+        if b"\0" in text:
+            raise ValueError(f"{_CALL}: argument 'source' is {path!r}, which has a NUL character")
+        return text, path, os.path.dirname(path)
+    if not isinstance(source, str):
+        raise arguments.wrong_type(_CALL, "source", "CUDA C++ text (str) or a path", source)
+    text = arguments.text(_CALL, "source", source).encode()
+    if "\n" not in source and source.endswith((".cu", ".cuh")) and os.path.exists(source):
+        raise ValueError(f"{_CALL}: argument 'source' is text, and {source!r} is a file: pass pathlib.Path({source!r})")
+    return text, _SOURCE_NAME, os.getcwd()
 
 
-def spell_architecture(arch: str | int | tuple[int, int] | None) -> str:
+def _path(path: str | os.PathLike[str], argument: str) -> str:
+    """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
+    return os.path.join(os.getcwd(), arguments.text(_CALL, argument, os.fsdecode(path)))
+
+
+def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> str:
     """Spell an architecture as sm_90."""
+    spelled = ""
     match arch:
         case None:
             return _DEFAULT_ARCHITECTURE
-        case bool():
-            pass
-        case int():
-            return spell_architecture(f"sm_{arch}")
-        case (int(major), int(minor)):
-            return spell_architecture(f"sm_{major}{minor}")
         case str():
-            if re.fullmatch(_ARCHITECTURE, arch):
-                return arch
-            raise ValueError(f'arch {arch!r} is not a real architecture such as "sm_90", 90 or (9, 0)')
-    raise TypeError(f'arch is a str such as "sm_90", an int such as 90 or a pair such as (9, 0), not {arch!r}')
+            spelled = arch
+        case int() if not isinstance(arch, bool):
+            if 0 < arch < 1000:
+                spelled = f"sm_{arch}"
+        case (int(major), int(minor)):
+            if 0 < major < 100 and 0 <= minor < 10:
+                spelled = f"sm_{major}{minor}"
+        case _:
+            wanted = 'a str such as "sm_90", an int such as 90 or a pair such as (9, 0)'
+            raise arguments.wrong_type(call, "arch", wanted, arch)
+    if not re.fullmatch(_ARCHITECTURE, spelled):
+        raise arguments.wrong_value(call, "arch", 'a real architecture such as "sm_90", 90 or (9, 0)', arch)
+    return spelled
 
 
 def _standard(std: str | int) -> str:
-    text = f"c++{std:02d}" if isinstance(std, int) and not isinstance(std, bool) else std
-    if not isinstance(text, str):
-        raise TypeError(f'std is a language standard such as "c++17" or 17, not {std!r}')
-    if not re.fullmatch(_STANDARD, text):
-        raise ValueError(f'std {std!r} is not a language standard such as "c++17" or 17')
+    if isinstance(std, bool) or not isinstance(std, str | int):
+        raise arguments.wrong_type(_CALL, "std", 'a language standard such as "c++17" or 17', std)
+    text = f"c++{std:02d}" if isinstance(std, int) and 0 <= std < 100 else std
+    if not isinstance(text, str) or not re.fullmatch(_STANDARD, text):
+        raise arguments.wrong_value(_CALL, "std", 'a language standard such as "c++17" or 17', std)
     return text
 
 
 def _folders(include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+    if not isinstance(include, Iterable) and not isinstance(include, os.PathLike):
+        raise arguments.wrong_type(_CALL, "include", "a folder or a sequence of folders", include)
     values = [include] if isinstance(include, str | os.PathLike) else list(include)
     folders = []
-    for value in values:
+    for position, value in enumerate(values):
         if not isinstance(value, str | os.PathLike):
-            raise TypeError(f"include is a folder or a sequence of folders, and {value!r} is none")
-        path = _absolute(value)
+            raise arguments.wrong_type(_CALL, f"include[{position}]", "the path of a folder", value)
+        path = _path(value, "include")
         if not os.path.isdir(path):
-            raise ValueError(f"include has {os.fspath(value)!r}, which is not a folder")
+            raise ValueError(f"{_CALL}: argument 'include' has {os.fsdecode(value)!r}, which is not a folder")
         folders.append(path)
     return tuple(folders)
 
 
-def _macros(define: Mapping[str, object]) -> list[str]:
+def _macros(define: Mapping[str, object] | None) -> list[str]:
+    if define is None:
+        return []
     if not isinstance(define, Mapping):
-        raise TypeError(f"define is a mapping of macro names to values, not {type(define).__name__}")
-    options = []
-    for name, value in define.items():
-        if not isinstance(name, str) or not re.fullmatch(_MACRO, name):
-            raise ValueError(f"define has {name!r}, which is not the name of a macro")
-        if value is None:
-            options.append(f"--define-macro={name}")
-            continue
-        if not isinstance(value, str | int | float):
-            raise TypeError(f"define[{name!r}] is a str, a number or None, not {type(value).__name__}")
+        raise arguments.wrong_type(_CALL, "define", "a mapping of macro names to values", define)
+    return [f"--define-macro={_macro(name, value)}" for name, value in define.items()]
+
+
+def _macro(name: object, value: object) -> str:
+    if not isinstance(name, str) or not re.fullmatch(_MACRO, name):
+        raise ValueError(f"{_CALL}: argument 'define' has {reprlib.repr(name)}, which is not the name of a macro")
+    if value is None:
+        return name
+    argument = f"define[{name!r}]"
+    if not isinstance(value, str | int | float):
+        raise arguments.wrong_type(_CALL, argument, "a str, a number or None", value)
+    if isinstance(value, float):
+        arguments.number(_CALL, argument, value)
+    try:
         text = str(int(value)) if isinstance(value, bool) else str(value)
-        if "\n" in text:
-            raise ValueError(f"define[{name!r}] has a line break")
-        options.append(f"--define-macro={name}={text}")
-    return options
+    except ValueError:  # an int of more digits than the interpreter writes
+        raise arguments.wrong_value(_CALL, argument, "an int that C++ can write", value) from None
+    if "\n" in text or "\r" in text:
+        raise arguments.wrong_value(_CALL, argument, "without line breaks", value)
+    return f"{name}={arguments.text(_CALL, argument, text)}"
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
-    result = strings(names, "names")
-    for name in result:
+    result = texts(_CALL, "names", names)
+    for position, name in enumerate(result):
         if not name.strip():
-            raise ValueError("names has an empty name expression")
+            raise arguments.wrong_value(_CALL, f"names[{position}]", "a name expression", name)
     return tuple(dict.fromkeys(result))
 
 
 def _check_options(options: tuple[str, ...], std: str | int | None) -> None:
     for option in options:
-        spelling = re.split(r"[=\s]", option, maxsplit=1)[0]
+        spelling = re.split(r"[=\s]", option.strip(), maxsplit=1)[0]
         argument = _TAKEN.get(spelling)
         if argument == "arch" or (argument == "std" and std is not None):
-            raise ValueError(f"options has {option!r}, which the argument {argument} decides")
+            raise ValueError(f"{_CALL}: argument 'options' has {option!r}, which the argument {argument!r} decides")
         if spelling in _REFUSED:
-            raise ValueError(f"options has {option!r}, which {_REFUSED[spelling]}")
+            raise ValueError(f"{_CALL}: argument 'options' has {option!r}, which {_REFUSED[spelling]}")
 
 
 def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, ...]:
@@ -219,12 +242,8 @@ def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, 
     return tuple(values)
 
 
-def strings(values: Sequence[str], argument: str) -> tuple[str, ...]:
-    """Return the values as a tuple; a TypeError names the argument when they are not all strings."""
-    if isinstance(values, str | bytes):
-        raise TypeError(f"{argument} is a sequence of strings, not one string: write [{values!r}]")
-    result = tuple(values)
-    for value in result:
-        if not isinstance(value, str):
-            raise TypeError(f"{argument} is a sequence of strings, and {value!r} is of type {type(value).__name__}")
-    return result
+def texts(call: str, argument: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Return a sequence of strings that C can read as a tuple."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise arguments.wrong_type(call, argument, "a sequence of strings, such as a list", values)
+    return tuple(arguments.text(call, f"{argument}[{position}]", value) for position, value in enumerate(values))

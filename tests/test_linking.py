@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cudart_py.compilation import compile_image
@@ -88,14 +90,24 @@ def test_unknown_option_is_a_link_error(cubins):
     ("arguments", "error", "message"),
     [
         ({"images": b"x"}, TypeError, "images"),
-        ({"images": []}, ValueError, "images is empty"),
+        ({"images": []}, ValueError, "images' is empty"),
         ({"images": ["text"]}, TypeError, r"images\[0\]"),
         ({"images": [b"nonsense"]}, ValueError, r"images\[0\]"),
-        ({"arch": None}, ValueError, "arch is needed"),
+        ({"arch": None}, ValueError, "arch' is needed"),
         ({"options": ["-arch=sm_80"]}, ValueError, "options"),
         ({"options": "-lto"}, TypeError, "options"),
+        ({"options": ["-lto\0"]}, ValueError, r"options\[0\]"),
+        ({"options": None}, TypeError, "options"),
+        ({"images": 5}, TypeError, "images"),
+        ({"images": None}, TypeError, "images"),
+        ({"images": {b"x": 1}}, TypeError, "images"),
+        ({"images": [None]}, TypeError, r"images\[0\]"),
+        ({"images": [Path("a\0b")]}, ValueError, r"images\[0\]"),
+        ({"images": [Path("/dev/zero")]}, ValueError, r"images\[0\]"),
+        ({"arch": 9.0}, TypeError, "arch"),
+        ({"arch": 10**5000}, ValueError, "arch"),
     ],
 )
 def test_bad_arguments_are_named(cubins, arguments, error, message):
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^link: argument '{message}"):
         link_images(**{"images": cubins, "arch": 90, **arguments})
