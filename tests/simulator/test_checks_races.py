@@ -227,6 +227,52 @@ def test_a_kernel_that_does_not_wait_for_another_streams_fill_is_a_race(device, 
     assert re.match(r"kernel consume at .*: race: it reads .* which a fill in another stream wrote", text)
 
 
+OVERWRITES = {
+    "a copy": lambda x, host, stream: x.copy_from(host, stream=stream),
+    "a fill": lambda x, host, stream: cuda.memset(x, 1.0, stream=stream),
+}
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("what", OVERWRITES)
+def test_what_overwrites_what_another_streams_kernel_reads_is_a_race(device, module, what, ordered):
+    x, out, host = floats(256), floats(256), cuda.pinned_empty(256, np.float32)
+    device.synchronize()
+    one, other = separate()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module["consume"][4, 64, 0, one](out, x)
+        if ordered:
+            other.wait(one)
+        OVERWRITES[what](x, host, other)
+        one.synchronize()
+        other.synchronize()
+    texts = [str(warning.message) for warning in caught]
+    if ordered:
+        assert texts == []
+    else:
+        (text,) = texts
+        assert re.match(
+            f"race: {what} writes global memory at .* which kernel consume in another stream.* read at", text
+        )
+
+
+@pytest.mark.parametrize("what", OVERWRITES)
+def test_what_overwrites_what_another_streams_copy_reads_is_a_race(device, what):
+    x, host = floats(256), cuda.pinned_empty(256, np.float32)
+    out = cuda.pinned_empty(256, np.float32)
+    device.synchronize()
+    one, other = separate()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        x.to_host(out=out, stream=one)
+        OVERWRITES[what](x, host, other)
+        one.synchronize()
+        other.synchronize()
+    (text,) = [str(warning.message) for warning in caught]
+    assert re.match(f"race: {what} writes global memory at .* which a copy in another stream read", text)
+
+
 @pytest.mark.parametrize("joined", [True, False])
 def test_nodes_of_a_graph_race_where_it_has_no_edge_between_them(device, module, joined):
     x, out = floats(256), floats(256)

@@ -250,6 +250,44 @@ def test_a_box_goes_down_as_with_slices(context: Any) -> None:
     assert driver.cuMemcpy3D(parameters) == INVALID
 
 
+@pytest.mark.parametrize("end", ["src", "dst"])
+@pytest.mark.parametrize(
+    ("fields", "fits"),
+    [
+        ({"Y": 3, "height": 4, "depth": 2}, True),
+        ({"Y": 4, "height": 4, "depth": 2}, False),  # a slice has 7 rows
+        ({"Y": 4, "height": 4, "Z": 1}, False),
+        ({"Y": 4, "height": 4}, True),  # the only slice may be higher than is said
+        ({"Y": 3, "height": 5, "depth": 2}, False),
+        ({"XInBytes": 2, "width": 6}, True),
+        ({"XInBytes": 3, "width": 6}, False),
+        ({"Y": 1, "Pitch": 0}, False),
+        ({"Z": 1, "Pitch": 0}, False),
+        ({"Pitch": 0}, True),
+    ],
+    ids=str,
+)
+def test_each_end_of_a_box_is_checked_against_its_pitch_and_height(
+    context: Any, end: str, fields: dict[str, int], fits: bool
+) -> None:
+    device, host = upload(np.zeros(1000, np.uint8)), np.zeros(1000, np.uint8)
+    parameters = bindings.CUDA_MEMCPY3D()
+    other = "dst" if end == "src" else "src"
+    setattr(parameters, f"{end}MemoryType", bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE)
+    setattr(parameters, f"{other}MemoryType", bindings.CUmemorytype.CU_MEMORYTYPE_HOST)
+    setattr(parameters, f"{end}Device", bindings.CUdeviceptr(device))
+    setattr(parameters, f"{other}Host", host.ctypes.data)
+    for name, value in {"Pitch": 8, "Height": 7, **fields}.items():
+        if name[0].isupper():
+            setattr(parameters, f"{end}{name}", value)
+    setattr(parameters, f"{other}Pitch", 10)
+    setattr(parameters, f"{other}Height", 10)
+    parameters.WidthInBytes = fields.get("width", 4)
+    parameters.Height = fields.get("height", 1)
+    parameters.Depth = fields.get("depth", 1)
+    assert driver.cuMemcpy3D(parameters) == ((Status.CUDA_SUCCESS,) if fits else INVALID)
+
+
 @given(st.sampled_from([1, 2, 4]), st.integers(0, 5), st.integers(1, 6), st.integers(0, 3), st.integers(0, 2**32 - 1))
 def test_fills_set_what_slices_would(own_device: None, element: int, first: int, height: int, gap: int, v: int) -> None:
     dtype = np.dtype(f"u{element}")

@@ -132,6 +132,27 @@ def test_the_legacy_stream_waits_for_blocking_streams(context: Any, calls: HostC
     assert calls.names == ["blocking", "legacy"]
 
 
+@pytest.mark.parametrize("legacy", [0, LEGACY])
+def test_synchronising_the_legacy_stream_waits_for_the_blocking_streams_alone(
+    context: Any, calls: HostCalls, legacy: Any
+) -> None:
+    blocking, other = ok(driver.cuStreamCreate(0)), ok(driver.cuStreamCreate(1))
+    calls.launch(other, "non-blocking")
+    calls.launch(blocking, "blocking")
+    ok(driver.cuStreamSynchronize(legacy))
+    assert calls.names == ["blocking"]
+
+
+def test_the_legacy_stream_is_not_done_before_the_blocking_streams(context: Any, calls: HostCalls) -> None:
+    blocking, other = ok(driver.cuStreamCreate(0)), ok(driver.cuStreamCreate(1))
+    calls.launch(other, "non-blocking")
+    calls.launch(blocking, "blocking")
+    assert driver.cuStreamQuery(LEGACY) == (Status.CUDA_ERROR_NOT_READY,)
+    assert calls.names == ["blocking"]
+    ok(driver.cuStreamQuery(LEGACY))
+    assert calls.names == ["blocking"]
+
+
 def test_blocking_streams_wait_for_the_legacy_stream(context: Any, calls: HostCalls) -> None:
     blocking, other = make_stream(blocking=True), make_stream()
     calls.launch(None, "legacy")
