@@ -186,8 +186,8 @@ def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
         sizes = (integer(call, name, value),)
     if len(sizes) > _MAX_DIMENSIONS:
         raise wrong_value(call, name, f"a shape of {_MAX_DIMENSIONS} dimensions at most", value)
-    # A size beyond 64 bits is no size, whereas a smaller one may only be too much for the memory.
-    if any(not 0 <= size < 2**64 for size in sizes):
+    # What no index reaches is no size, whereas a smaller one may only be too much for the memory.
+    if any(not 0 <= size < 2**63 for size in sizes):
         raise wrong_value(call, name, "a shape without negative or impossible sizes", value)
     return sizes
 

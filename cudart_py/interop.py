@@ -156,7 +156,7 @@ def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = F
     stream_handle(call, stream)
     read_only = arguments.flag(call, "read_only", read_only)
     if isinstance(x, DeviceArray):
-        return x
+        return arguments.opened(call, "x", x, DeviceArray)
     interface = getattr(x, "__cuda_array_interface__", None)
     if isinstance(x, type) or interface is None:
         hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""

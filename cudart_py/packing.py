@@ -215,7 +215,10 @@ def _floating(where: str, parameter: Parameter, argument: Any) -> Any:
         return argument.tobytes()
     if isinstance(argument, bool | np.bool_) or not isinstance(argument, int | float | np.integer | np.floating):
         raise TypeError(f"{where} takes a number, not {_what(argument)}")
-    rounded, packed = _round(parameter.dtype or "float64", argument)
+    try:
+        rounded, packed = _round(parameter.dtype or "float64", argument)
+    except OverflowError:
+        raise ValueError(f"{where} cannot hold {describe(argument)}: it is too large") from None
     if isinstance(argument, int | np.integer) and not (math.isfinite(rounded) and int(argument) == int(rounded)):
         raise ValueError(f"{where} cannot hold {describe(argument)} exactly; pass a float to have it rounded")
     if math.isfinite(argument) and not math.isfinite(rounded):

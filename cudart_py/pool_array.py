@@ -149,9 +149,9 @@ def empty(
         try:
             status, value = raw.cuMemAllocAsync(nbytes, native)
         except OverflowError:
-            arguments.shape("empty", "shape", shape)  # raises for what is beyond any memory
             status, value = _no_such_size()
         if status:
+            arguments.shape("empty", "shape", shape)  # raises for a size that is none
             value = _try_again(status, nbytes, stream, device)
     else:
         arguments.shape("empty", "shape", sizes)

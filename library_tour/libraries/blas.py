@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
+from cudart_py.arguments import describe
 from cudart_py.capture import captures
 from cudart_py.device import activated, is_current
 
@@ -100,6 +101,7 @@ def gemm(
             alpha, beta, op_a, op_b, compute, alpha.__class__, beta.__class__,  # True equals 1.0, and is no number
         )  # fmt: skip  # grouped by meaning
         plan: _Plan | None = thread_cache("gemm").get(key)
+        where._queue  # noqa: B018  # which nothing but a stream has
         device = where.device
         if plan is None or not (a.device is device and b.device is device and out.device is device):
             views.check_place(device, a=a, b=b, out=out)
@@ -203,7 +205,7 @@ def _call(plan: _Plan, handle: LibraryHandle, a: int, b: int, out: int) -> None:
 def operation(name: str, op: str) -> int:
     """Return cublasOperation_t of "N", "T" or "C"; ValueError for another."""
     if not isinstance(op, str) or op not in ("N", "T", "C"):
-        raise ValueError(f"{name}={op!r} is not one of 'N', 'T', 'C'")
+        raise ValueError(f"{name} is one of 'N', 'T', 'C', not {describe(op)}")
     return int(binding("cublas").Operation[op])
 
 
@@ -256,8 +258,17 @@ def _check_options(alpha: Any, beta: Any, op_a: Any, op_b: Any, compute: Any) ->
         raise TypeError(f"compute is a str or None, not {type(compute).__name__}")
 
 
+def check_unread(beta: Any) -> None:
+    """Check the factor of an output that is not given, of which nothing can be read."""
+    check_number("beta", beta)
+    if beta != 0:
+        raise ValueError(f"beta is {describe(beta)} and adds to out, which is not given")
+
+
 def compute_type(kind: Kind, compute: str | None) -> int:
     """Return cublasComputeType_t for matrices of a kind; ValueError for a `compute` that they do not have."""
+    if compute is not None and not isinstance(compute, str):
+        raise TypeError(f"compute is a str or None, not {type(compute).__name__}")
     types = binding("cublas").ComputeType
     if compute is None:
         return int(types.COMPUTE_64F if kind.real == np.float64 else types.COMPUTE_32F)
@@ -273,9 +284,9 @@ def _turned(matrix: views.Matrix, op: str) -> tuple[int, int]:
 def _make_out(a: Any, b: Any, beta: Scalar, op_a: str, op_b: str, stream: cuda.Stream | None) -> cuda.DeviceArray:
     where, device = views.device_of(stream)
     views.check_place(device, a=a, b=b)
-    check_number("beta", beta)
-    if beta != 0:
-        raise ValueError(f"beta={beta} adds to out, which is not given")
+    check_unread(beta)
+    operation("op_a", op_a)
+    operation("op_b", op_b)
     view_a, view_b = views.matrix("a", a, batched=True), views.matrix("b", b, batched=True)
     shape: tuple[int, ...] = (_turned(view_a, op_a)[0], _turned(view_b, op_b)[1])
     if a.ndim == 3 or b.ndim == 3:

@@ -9,7 +9,7 @@ from cudart_py.device import activated
 
 from . import views
 from .bindings import binding, failure
-from .blas import Scalar, gemm, operation, scalar
+from .blas import Scalar, check_unread, gemm, operation, scalar
 from .handles import keep, library_handle
 
 __all__ = ["axpy", "dot", "gemv"]
@@ -39,12 +39,11 @@ def gemv(
     kind = views.kind("a", a, BLAS_TYPES)
     views.require_dtype("x", x, a.dtype, "a")
     matrix, vector = views.matrix("a", a), views.vector("x", x)
-    rows, columns = (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
     operation("op", op)
+    rows, columns = (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
     views.require_shape("x", x, (columns,), f"a of shape {a.shape} with op={op!r}")
     if out is None:
-        if beta != 0:
-            raise ValueError(f"beta={beta} adds to out, which is not given")
+        check_unread(beta)
         with activated(device):
             out = cuda.empty(rows, a.dtype, stream=where)
     views.check_place(device, out=out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py import arguments
 from cudart_py.device import activated
 
 from . import views
@@ -89,8 +90,7 @@ def svd(
     views.check_place(device, a=a)
     kind = views.kind("a", a, TYPES)
     views.matrix("a", a)
-    if method not in ("qr", "polar"):
-        raise ValueError(f"method={method!r} is not 'qr' or 'polar'")
+    arguments.choice("svd", "method", method, ("qr", "polar"))
     if not a.size:
         raise ValueError(f"a has shape {a.shape}: there are no singular values")
     m, n = a.shape

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cudart_py import arguments
+
 __all__ = [
     "KINDS",
     "Kind",
@@ -94,7 +96,10 @@ def unit_roundoff(dtype: np.dtype[Any], compute: str | None = None) -> float:
 
 def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
     """Round numbers to bfloat16, the nearest and on a tie the even one; NaNs stay NaNs."""
-    singles = np.asarray(x, np.float32)
+    given = arguments.host_array("to_bfloat16", "x", x)
+    if given.dtype.kind not in "biuf":
+        raise arguments.wrong_type("to_bfloat16", "x", "numbers", x)
+    singles = np.asarray(given, np.float32)
     bits = np.ascontiguousarray(singles).view(np.uint32)
     odd = (bits >> np.uint32(16)) & np.uint32(1)
     with np.errstate(over="ignore"):  # a NaN's bits may wrap round, and are replaced
@@ -105,5 +110,8 @@ def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
 
 def from_bfloat16(x: NDArray[Any]) -> NDArray[np.float32]:
     """Return bfloat16 numbers as single precision, which holds all of them."""
+    arguments.instance("from_bfloat16", "x", x, np.ndarray, "a NumPy array of bfloat16")
+    if kind_of(x.dtype) is not KINDS[bfloat16] and x.dtype != np.uint16:
+        raise arguments.wrong_type("from_bfloat16", "x", "a NumPy array of bfloat16", x)
     halves = np.ascontiguousarray(x).view(np.uint16).astype(np.uint32) << np.uint32(16)
     return halves.view(np.float32).reshape(x.shape)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from cudart_py import arguments
 
 __all__ = ["Layout", "as_axes", "describe", "fits_in_place", "whole", "whole_axes"]
 
@@ -39,7 +41,8 @@ def whole(name: str, value: Any) -> int:
 
 def whole_axes(axes: Any) -> int | tuple[int, ...]:
     """Return an axis, or several, as ints; TypeError for what are none."""
-    if isinstance(axes, Iterable) and not isinstance(axes, str | bytes):
+    several = axes.ndim > 0 if isinstance(axes, np.ndarray) else isinstance(axes, Sequence)
+    if several and not isinstance(axes, str | bytes):
         return tuple(whole("each of axes", axis) for axis in axes)
     return whole("axes", axes)
 
@@ -53,7 +56,7 @@ def as_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     given = range(ndim) if found is None else (found,) if isinstance(found, int) else found
     outside = [axis for axis in given if not -ndim <= axis < ndim]
     if outside:
-        raise ValueError(f"axes={axes} has the axis {outside[0]}, and x {ndim} dimensions")
+        raise ValueError(f"axes has {arguments.describe(outside[0])}, and x {ndim} dimensions")
     result = tuple(sorted(axis % ndim for axis in given))
     if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
         raise ValueError(f"axes={axes} of {ndim} dimensions: a transform has 1, 2 or 3 axes that follow one another")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py import arguments
 from cudart_py._lifetime import Handle  # plans are given back at the right time
 from cudart_py.capture import captures
 from cudart_py.device import activated, is_current
@@ -18,6 +19,9 @@ from .dtypes import complex32, name_of
 from .handles import keep, scratch, thread_cache
 
 __all__ = ["complex32", "fft", "ifft", "irfft", "rfft"]
+
+# Of an int, in which cuFFT counts.
+_LONGEST = 2**31 - 1
 
 Axes = int | Sequence[int] | None
 
@@ -278,7 +282,14 @@ def _make_out(
 
 def _check_length(length: Any, x: Any, out: Any, axes: Axes) -> int:
     """Return the length that is asked for as an int; ValueError where `out` has another."""
-    whole = fft_layout.whole("length", length)
+    whole = arguments.integer("irfft", "length", length, 1, _LONGEST)
+    if isinstance(x, cuda.DeviceArray) and x.ndim:
+        given = x.shape[fft_layout.as_axes(axes, x.ndim)[-1]]
+        if given != whole // 2 + 1:
+            raise ValueError(
+                f"argument 'length' is {whole}, of {whole // 2 + 1} complex numbers, and x of "
+                f"shape {x.shape} has {given}"
+            )
     if isinstance(out, cuda.DeviceArray) and isinstance(x, cuda.DeviceArray) and out.ndim == x.ndim:
         found = out.shape[fft_layout.as_axes(axes, x.ndim)[-1]]
         if found != whole:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 import cudart_py as cuda
+from cudart_py import arguments
 from cudart_py._lifetime import Handle  # generators are given back at the right time
 from cudart_py.capture import captures
 from cudart_py.device import activated
@@ -72,12 +73,15 @@ class Generator(Handle):
         host: bool = False,
     ) -> None:
         self._value, self._owned = None, True
-        if kind not in KINDS:
-            raise ValueError(f"kind={kind!r} is not one of {', '.join(KINDS)}")
+        call = "Generator"
+        arguments.choice(call, "kind", kind, KINDS)
+        host = arguments.flag(call, "host", host)
         found = KINDS[kind]
-        _check_whole("seed", seed, 2**64)
-        _check_whole("offset", offset, 2**64)
-        _check_whole("dimensions", dimensions, MOST_DIMENSIONS + 1, least=1)
+        seed = arguments.integer(call, "seed", seed, 0, 2**64 - 1)
+        offset = arguments.integer(call, "offset", offset, 0, 2**64 - 1)
+        dimensions = arguments.integer(call, "dimensions", dimensions, 1, MOST_DIMENSIONS)
+        if ordering is not None:
+            arguments.text(call, "ordering", ordering)
         if offset and not found.offsets:
             raise ValueError(f"offset={offset}: the generator {kind!r} has no offsets")
         if seed and not found.seeded:
@@ -113,7 +117,7 @@ class Generator(Handle):
 
     def skip_to(self, offset: int) -> None:
         """Continue behind the first `offset` numbers of the sequence (curandSetGeneratorOffset)."""
-        _check_whole("offset", offset, 2**64)
+        offset = arguments.integer("Generator.skip_to", "offset", offset, 0, 2**64 - 1)
         if not self._kind.offsets:
             raise ValueError(f"offset={offset}: the generator {self._name!r} has no offsets")
         self._call("curandSetGeneratorOffset", self._functions.set_generator_offset, self.handle, offset)
@@ -222,13 +226,6 @@ class Generator(Handle):
                 self._functions.destroy_generator(value)
 
 
-def _check_whole(name: str, value: Any, bound: int, least: int = 0) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} is an int, not {type(value).__name__}")
-    if not least <= value < bound:
-        raise ValueError(f"{name}={value} is not between {least} and {bound - 1}")
-
-
 def _check_real(**parameters: Any) -> None:
     for name, value in parameters.items():
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
@@ -260,9 +257,11 @@ def _default() -> Generator:
 
 def _out(shape: Any, dtype: DTypeLike, out: cuda.DeviceArray | None, stream: cuda.Stream | None) -> cuda.DeviceArray:
     if out is None:
+        if shape is None:
+            raise TypeError("give the shape of the result, or out to be filled")
         return cuda.empty(shape, dtype, stream=stream)
     if shape is not None:
-        raise ValueError(f"shape={shape} and out are both given")
+        raise ValueError(f"shape={arguments.describe(shape)} and out are both given")
     return out
 
 

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import cudart_py as cuda
+from cudart_py.arguments import describe
 from cudart_py.device import activated
 
 from . import views
 from .bindings import binding, failure
-from .blas import Scalar, scalar
+from .blas import Scalar, check_unread, scalar
 from .handles import keep, library_handle, scratch
 from .sparse_matrix import DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector
 
@@ -201,15 +202,14 @@ def _check_matrix(name: str, a: Any, device: cuda.Device, formats: tuple[str, ..
 
 
 def _turned(a: SparseMatrix, op: str) -> tuple[int, int]:
-    if op not in _LONG:
-        raise ValueError(f"op={op!r} is not one of 'N', 'T', 'C'")
+    if not isinstance(op, str) or op not in _LONG:
+        raise ValueError(f"op is one of 'N', 'T', 'C', not {describe(op)}")
     return a.shape if op == "N" else (a.shape[1], a.shape[0])
 
 
 def _new(
     shape: tuple[int, ...], a: SparseMatrix, beta: Scalar, stream: cuda.Stream, device: cuda.Device
 ) -> cuda.DeviceArray:
-    if beta != 0:
-        raise ValueError(f"beta={beta} adds to out, which is not given")
+    check_unread(beta)
     with activated(device):
         return cuda.empty(shape, a.values.dtype, stream=stream)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
+from cudart_py import arguments
 from cudart_py._lifetime import Handle  # descriptions are given back at the right time
 from cudart_py.device import activated
 
@@ -20,6 +21,7 @@ __all__ = ["DenseMatrix", "DenseVector", "Description", "SparseMatrix", "SparseV
 TYPES = ("float32", "float64", "complex64", "complex128")
 FORMATS = ("csr", "coo", "sell")
 INDEX_DTYPE = np.dtype(np.int32)
+_MOST = int(np.iinfo(INDEX_DTYPE).max)
 
 
 class Description(Handle):
@@ -27,12 +29,12 @@ class Description(Handle):
 
     __slots__ = ("_destroy",)
 
-    def __init__(self, make: str, destroy: str, *arguments: int) -> None:
+    def __init__(self, make: str, destroy: str, *parameters: int) -> None:
         self._value, self._owned = None, True
         functions = binding("cusparse")
         self._destroy = getattr(functions, destroy)
         try:
-            self._value = getattr(functions, make)(*arguments)
+            self._value = getattr(functions, make)(*parameters)
         except Exception as error:
             raise failure(f"cusparse {make}", error) from error
 
@@ -74,8 +76,9 @@ class SparseVector:
         views.require_shape("indices", indices, values.shape, "values")
         for name, array in (("indices", indices), ("values", values)):
             views.require_contiguous(name, array)
+        size = arguments.integer("SparseVector", "size", size, 0, _MOST)
         if values.shape[0] > size:
-            raise ValueError(f"values has {values.shape[0]} elements, and the vector {size}")
+            raise ValueError(f"values has {values.shape[0]} elements, and size is {size}")
         self.size, self.indices, self.values = size, indices, values
         enums = binding("cusparse")
         self.description = Description(
@@ -107,8 +110,11 @@ class SparseMatrix:
         slice_size: int = 0,
         count: int | None = None,
     ) -> None:
-        if format not in FORMATS:
-            raise ValueError(f"format={format!r} is not one of {', '.join(FORMATS)}")
+        call = "SparseMatrix"
+        arguments.choice(call, "format", format, FORMATS)
+        rows, columns = arguments.integers(call, "shape", shape, 2, least=0)
+        shape = rows, columns
+        slice_size = arguments.integer(call, "slice_size", slice_size, 0, _MOST)
         self.device = cuda.current_device()
         views.check_place(self.device, values=values, indices=indices, offsets=offsets)
         self.kind = views.kind("values", values, TYPES)
@@ -116,10 +122,10 @@ class SparseMatrix:
         self.values, self.indices, self.offsets = values, indices, offsets
         self.slice_size = slice_size
         # What is stored and nonzero; in slices less than there is room for.
-        self.count = values.size if count is None else count
+        self.count = values.size if count is None else arguments.integer(call, "count", count, 0, values.size)
         lengths = {"csr": shape[0] + 1, "coo": values.size, "sell": -(-shape[0] // max(slice_size, 1)) + 1}
         if format == "sell" and slice_size < 1:
-            raise ValueError(f"slice_size={slice_size} is not positive")
+            raise arguments.wrong_value(call, "slice_size", "positive", slice_size)
         views.require_shape("indices", indices, (values.size,), "values")
         views.require_shape("offsets", offsets, (lengths[format],), f"the format {format} of shape {shape}")
         for name, array in (("indices", indices), ("offsets", offsets)):
@@ -137,8 +143,12 @@ class SparseMatrix:
 
         Raises TypeError for what is none, ValueError for more than 2^31 - 1 elements.
         """
-        if not hasattr(matrix, "tocsr"):
+        if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
             raise TypeError(f"matrix is a SciPy sparse array, not {type(matrix).__name__}")
+        call = "SparseMatrix.from_host"
+        arguments.choice(call, "format", format, FORMATS)
+        slice_size = arguments.integer(call, "slice_size", slice_size, 1, _MOST)
+        views.device_of(stream)
         rows = matrix.tocsr()
         rows.sum_duplicates()
         if rows.nnz > np.iinfo(INDEX_DTYPE).max:
@@ -198,8 +208,6 @@ def _slices(
     values: NDArray[Any], indices: NDArray[Any], offsets: NDArray[Any], slice_size: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Store rows as slices: within each, the first elements of all its rows, then the second ones, and so on."""
-    if slice_size < 1:
-        raise ValueError(f"slice_size={slice_size} is not positive")
     lengths = np.diff(offsets)
     rows = len(lengths)
     count = -(-rows // slice_size)

@@ -129,7 +129,7 @@ BAD = {
         r"out has shape \(3, 4\); the product of a and b makes it \(4, 3\)",
     ),
     "out's dtype": (lambda: gemm(*matrices(), cuda.zeros((4, 3))), TypeError, "out has dtype float64, and a float32"),
-    "operation": (lambda: gemm(*matrices(), op_b="H"), ValueError, "op_b='H' is not one of"),
+    "operation": (lambda: gemm(*matrices(), op_b="H"), ValueError, "op_b is one of 'N', 'T', 'C', not the str 'H'"),
     "alpha": (lambda: gemm(*matrices(), alpha=1j), TypeError, "alpha is complex, and the matrices are float32"),
     "alpha's type": (lambda: gemm(*matrices(), alpha="2"), TypeError, "alpha is a number, not str"),
     "alpha of one element": (
@@ -148,7 +148,11 @@ BAD = {
         ValueError,
         "alpha is beyond the largest number of float",
     ),
-    "an operation's type": (lambda: gemm(*matrices(), op_a=["T"]), ValueError, r"op_a=\['T'\] is not one of"),
+    "an operation's type": (
+        lambda: gemm(*matrices(), op_a=["T"]),
+        ValueError,
+        r"op_a is one of 'N', 'T', 'C'",
+    ),
     "compute's type": (lambda: gemm(*matrices(), compute=["tf32"]), TypeError, "compute is a str or None, not list"),
     "compute's dtype": (
         lambda: gemm(*matrices(dtype_a=np.float64, dtype_b=np.float64), compute="tf32"),
@@ -160,7 +164,11 @@ BAD = {
         TypeError,
         "b has dtype bfloat16, and a float32",
     ),
-    "beta": (lambda: gemm(*matrices(), beta=1.0), ValueError, "beta=1.0 adds to out, which is not given"),
+    "beta": (
+        lambda: gemm(*matrices(), beta=1.0),
+        ValueError,
+        "beta is the float 1.0 and adds to out, which is not given",
+    ),
     "compute": (lambda: gemm(*matrices(), compute="fp8"), ValueError, "compute='fp8' is not None"),
     "batches": (lambda: gemm(*matrices((2, 4, 5), (3, 5, 3))), ValueError, "b has 3 matrices, and a 2"),
     "host array": (lambda: gemm(np.zeros((4, 5)), cuda.zeros((5, 3))), TypeError, "a is a DeviceArray, not ndarray"),
