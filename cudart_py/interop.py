@@ -234,7 +234,7 @@ def foreign_stream(stream: Any) -> int:
     if not isinstance(stream, type):  # a class has its objects' attributes too
         protocol = getattr(stream, "__cuda_stream__", None)
         if protocol is not None:
-            told = protocol()
+            told = arguments.function(call, f"{name}.__cuda_stream__", protocol)()
             if not isinstance(told, tuple) or len(told) != 2 or told[0] != 0:
                 raise TypeError(
                     f"{call}: argument {name!r}, of type {type(stream).__name__}, says {told!r} by __cuda_stream__; "

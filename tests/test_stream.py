@@ -89,3 +89,21 @@ def test_a_borrowed_default_stream_stays_with_its_device(device, handle):
         assert cuda.pointer_attributes(array).device is device
         with others[0]:
             array.close()
+
+
+@pytest.mark.parametrize("protocol", [5, (0, 1), lambda: 5, lambda: (1, 2), lambda: (0, "x"), lambda: (0, None)])
+def test_a_stream_whose_protocol_says_something_else_is_named(device, protocol):
+    class Foreign:
+        __cuda_stream__ = protocol if not callable(protocol) else staticmethod(protocol)
+
+    with pytest.raises(TypeError, match=r"^Stream\.borrow: argument 'stream.*__cuda_stream__"):
+        cuda.Stream.borrow(Foreign())
+
+
+def test_what_is_no_device_or_no_event_is_named_and_nothing_recorded(device):
+    with cuda.Stream() as stream:
+        with pytest.raises(TypeError, match="Stream.borrow: argument 'device' must be a Device or None"):
+            cuda.Stream.borrow(stream.handle, device="x")
+        with pytest.raises(TypeError, match="Stream.record: argument 'event' must be an Event or None"):
+            stream.record(stream)
+        assert stream.done
