@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     path for folder in ("cudart_py", "library_tour") for path in (ROOT / folder).rglob("*.py") if path.stat().st_size
 )
-FILES = sorted([*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").glob("*.py")])
+FILES = sorted([*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
 
 
 def name_of(path: Path) -> str:

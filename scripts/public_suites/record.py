@@ -1,0 +1,105 @@
+"""What came out of the programs: kept as JSON, compared, and shown as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .program import Program
+
+__all__ = ["Outcome", "markdown", "read_outcomes", "table", "worse", "write_outcomes"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one program gave: the error it ended with, if any, wrong warnings, and the number of right ones."""
+
+    name: str
+    suite: str
+    error: str
+    alarms: tuple[str, ...]
+    own: int
+    seconds: float
+    seed: int
+
+    @property
+    def good(self) -> bool:
+        """Whether the results were right and nothing was warned of wrongly."""
+        return not self.error and not self.alarms
+
+    @property
+    def verdict(self) -> str:
+        """Say in a word or two what came out."""
+        if self.error:
+            kind = self.error.splitlines()[0].partition(":")[0]
+            return "wrong result" if kind == "AssertionError" else kind
+        return f"{len(self.alarms)} alarm{'s' * (len(self.alarms) > 1)}" if self.alarms else "passed"
+
+    @property
+    def brief(self) -> str:
+        """Say what came out, and how long it took."""
+        return f"{self.verdict}, {self.seconds:.1f} s"
+
+    def line(self) -> str:
+        """Say what came out in a line, and below it what went wrong."""
+        said = [self.error] if self.error else []
+        details = [f"    {first_line(text)}" for text in (*said, *self.alarms)]
+        return "\n".join([f"{self.suite}/{self.name}: {self.brief}, seed {self.seed}", *details])
+
+
+def first_line(text: str) -> str:
+    """Return a message's first line, or of a compiler's log the first line with an error, shortened."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    wrong = [line for line in lines if ": error:" in line]
+    return (wrong or lines or [""])[0][:300]
+
+
+def write_outcomes(path: Path, outcomes: Sequence[Outcome]) -> None:
+    """Write the outcomes as JSON."""
+    path.write_text(json.dumps([asdict(one) for one in outcomes], indent=1) + "\n", encoding="utf-8")
+
+
+def read_outcomes(path: Path) -> dict[str, Outcome]:
+    """Return an earlier run's outcomes by the programs' names."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {one["name"]: Outcome(**{**one, "alarms": tuple(one["alarms"])}) for one in found}
+
+
+def worse(outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> list[str]:
+    """Return the names of the programs that were good before and aren't now."""
+    return [one.name for one in outcomes if not one.good and one.name in before and before[one.name].good]
+
+
+def table(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
+    """Return a table for the terminal, with a line below it that sums up."""
+    return "\n".join([*_aligned(_rows(programs, outcomes, before)), _summary(outcomes, before)])
+
+
+def markdown(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
+    """Return the table in Markdown, with a line below it that sums up."""
+    head, *rows = _rows(programs, outcomes, before)
+    lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+    return "\n".join([*lines, "", _summary(outcomes, before)])
+
+
+def _rows(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> list[list[str]]:
+    shows = {one.name: one.shows + (f"; {one.why}" if one.why else "") for one in programs}
+    rows = [["suite", "program", "what it is here for", *(["before"] if before else []), "result"]]
+    for one in outcomes:
+        earlier = [before[one.name].brief if one.name in before else "not run"] if before else []
+        rows.append([one.suite, one.name, shows[one.name], *earlier, one.brief])
+    return rows
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _summary(outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
+    good = sum(one.good for one in outcomes)
+    said = f"{good} of {len(outcomes)} programs passed without an alarm"
+    earlier = [before[one.name] for one in outcomes if one.name in before]
+    return f"{said}; {sum(one.good for one in earlier)} of {len(earlier)} before." if earlier else f"{said}."

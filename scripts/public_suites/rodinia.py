@@ -1,0 +1,281 @@
+"""Programs of Rodinia."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import cudart_py as cuda
+
+from .program import Array, Build, Program, ceil_div, check_close, check_equal
+
+__all__ = ["PROGRAMS"]
+
+
+def bfs(build: Build) -> None:
+    """Find the distances from a vertex, a level in two launches."""
+    module = build(before="#define MAX_THREADS_PER_BLOCK 512\nstruct Node { int starting; int no_of_edges; };")
+    count = 3001
+    degrees = build.random.integers(0, 5, count)
+    edges = build.random.integers(0, count, int(degrees.sum())).astype(np.int32)
+    nodes = np.zeros(count, np.dtype([("starting", np.int32), ("edges", np.int32)]))
+    nodes["starting"], nodes["edges"] = np.cumsum(degrees) - degrees, degrees
+    first = np.arange(count) == 7
+    mask, visited, updating = cuda.to_device(first), cuda.to_device(first), cuda.zeros(count, np.bool_)
+    cost = cuda.to_device(np.where(first, 0, -1).astype(np.int32))
+    graph, targets, over = cuda.to_device(nodes), cuda.to_device(edges), cuda.zeros(1, np.bool_)
+    blocks = ceil_div(count, 512)
+    for _ in range(count):
+        over.copy_from(np.zeros(1, np.bool_))
+        module["Kernel"][blocks, 512](graph, targets, mask, updating, visited, cost, count)
+        module["Kernel2"][blocks, 512](mask, updating, visited, over, count)
+        if not over.to_host()[0]:
+            break
+    wanted, level = np.where(first, 0, -1), 0
+    front: Array = np.flatnonzero(first)
+    while front.size:
+        level += 1
+        begins = nodes["starting"][front], nodes["starting"][front] + nodes["edges"][front]
+        reached = np.unique(np.concatenate([edges[a:b] for a, b in zip(*begins, strict=True)] or [front[:0]]))
+        front = reached[wanted[reached] < 0]
+        wanted[front] = level
+    check_equal(cost.to_host(), wanted)
+
+
+def pathfinder(build: Build) -> None:
+    """Find the cheapest ways down a grid, several rows in a launch."""
+    module = build()
+    rows, columns, height, block = 43, 1013, 8, 256
+    wall = build.random.integers(0, 10, (rows, columns)).astype(np.int32)
+    data = cuda.to_device(wall[1:].ravel())
+    source, target = cuda.to_device(wall[0]), cuda.empty(columns, np.int32)
+    blocks = ceil_div(columns, block - 2 * height)
+    for start in range(0, rows - 1, height):
+        steps = min(height, rows - 1 - start)
+        module["dynproc_kernel"][blocks, block](steps, data, source, target, columns, rows, start, height)
+        source, target = target, source
+    wanted = wall[0].astype(np.int64)
+    for row in wall[1:]:
+        sides = np.pad(wanted, 1, mode="edge")
+        wanted = row + np.minimum(np.minimum(sides[:-2], sides[2:]), wanted)
+    check_equal(source.to_host(), wanted)
+
+
+def hotspot(build: Build) -> None:
+    """Let heat spread over a chip, two steps in a launch."""
+    module = build()
+    rows, columns, height, block = 67, 83, 2, 16
+    temperature, power = build.floats(rows, columns, low=320, high=340), build.floats(rows, columns, low=0, high=1e-3)
+    chip, thick = 0.016, 0.0005
+    high, wide = chip / rows, chip / columns
+    capacity = 0.5 * 1.75e6 * thick * wide * high
+    rx, ry, rz = wide / (200 * thick * high), high / (200 * thick * wide), thick / (100 * high * wide)
+    step = 0.001 / (3.0e6 / (0.5 * thick * 1.75e6))
+    source, target = cuda.to_device(temperature.ravel()), cuda.empty(rows * columns, np.float32)
+    heat = cuda.to_device(power.ravel())
+    grid = ceil_div(columns, block - 2 * height), ceil_div(rows, block - 2 * height)
+    constants = [float(np.float32(value)) for value in (capacity, rx, ry, rz, step, 0.001)]
+    for _ in range(3):
+        arguments = height, heat, source, target, columns, rows, height, height, *constants
+        module["calculate_temp"][grid, (block, block)](*arguments)
+        source, target = target, source
+    wanted = temperature.astype(np.float64)
+    for _ in range(3 * height):
+        edges = np.pad(wanted, 1, mode="edge")
+        vertical = (edges[:-2, 1:-1] + edges[2:, 1:-1] - 2 * wanted) / constants[2]
+        level = (edges[1:-1, :-2] + edges[1:-1, 2:] - 2 * wanted) / constants[1]
+        wanted = wanted + constants[4] / constants[0] * (power + vertical + level + (80 - wanted) / constants[3])
+    check_close(source.to_host().reshape(rows, columns), wanted, 1e-5)
+
+
+def needleman_wunsch(build: Build) -> None:
+    """Align two sequences, the blocks of a diagonal in a launch."""
+    module = build()
+    block, tiles, penalty = 16, 5, 10
+    size = block * tiles
+    scores = np.zeros((size + 1, size + 1), np.int32)
+    scores[1:, 1:] = build.random.integers(-5, 12, (size, size))
+    table = np.zeros_like(scores)
+    table[0], table[:, 0] = -penalty * np.arange(size + 1), -penalty * np.arange(size + 1)
+    reference, matrix = cuda.to_device(scores.ravel()), cuda.to_device(table.ravel())
+    for i in range(1, tiles + 1):
+        module["needle_cuda_shared_1"][i, block](reference, matrix, size + 1, penalty, i, tiles)
+    for i in range(tiles - 1, 0, -1):
+        module["needle_cuda_shared_2"][i, block](reference, matrix, size + 1, penalty, i, tiles)
+    for row in range(1, size + 1):
+        for column in range(1, size + 1):
+            skip = max(table[row, column - 1], table[row - 1, column]) - penalty
+            table[row, column] = max(table[row - 1, column - 1] + scores[row, column], skip)
+    check_equal(matrix.to_host().reshape(table.shape), table)
+
+
+def lud(build: Build) -> None:
+    """Factor a matrix in place, by tiles."""
+    module = build()
+    block, tiles = 16, 4
+    size = block * tiles
+    matrix = build.floats(size, size) + 4 * np.eye(size, dtype=np.float32)
+    data = cuda.to_device(matrix.ravel())
+    for offset in range(0, size, block):
+        module["lud_diagonal"][1, block](data, size, offset)
+        rest = (size - offset) // block - 1
+        if rest:
+            module["lud_perimeter"][rest, 2 * block](data, size, offset)
+            module["lud_internal"][(rest, rest), (block, block)](data, size, offset)
+    factors = data.to_host().reshape(size, size).astype(np.float64)
+    check_close((np.tril(factors, -1) + np.eye(size)) @ np.triu(factors), matrix, 1e-4, 1e-5)
+
+
+def srad(build: Build) -> None:
+    """Take speckles out of an image; the kernels read above and below it, so that it lies within more memory."""
+    module = build()
+    block, rows, columns = 16, 48, 80
+    image = np.exp(build.floats(rows, columns, low=0, high=1))
+    margin = (block + 1) * columns
+    image_device, coefficient = (cuda.zeros(rows * columns + 2 * margin, np.float32) for _ in range(2))
+    inside, c = (one[margin : margin + rows * columns] for one in (image_device, coefficient))
+    inside.copy_from(image.ravel())
+    sides = [cuda.empty(rows * columns, np.float32) for _ in range(4)]
+    grid, threads, step = (columns // block, rows // block), (block, block), 0.5
+    wanted = image.astype(np.float64)
+    for _ in range(2):
+        q0 = float(np.float32(wanted.var() / wanted.mean() ** 2))
+        module["srad_cuda_1"][grid, threads](*sides, inside, c, columns, rows, q0)
+        module["srad_cuda_2"][grid, threads](*sides, inside, c, columns, rows, step, q0)
+        wanted = _diffused(wanted, q0, step)
+    check_close(inside.to_host().reshape(rows, columns), wanted, 1e-4)
+
+
+def _diffused(image: Array, q0: float, step: float) -> Array:
+    """Return an image after one step of the diffusion, in double precision."""
+    edges = np.pad(image, 1, mode="edge")
+    north, south = edges[:-2, 1:-1] - image, edges[2:, 1:-1] - image
+    west, east = edges[1:-1, :-2] - image, edges[1:-1, 2:] - image
+    squares = (north**2 + south**2 + west**2 + east**2) / image**2
+    sums = (north + south + west + east) / image
+    q = (0.5 * squares - sums**2 / 16) / (1 + 0.25 * sums) ** 2
+    c = np.clip(1 / (1 + (q - q0) / (q0 * (1 + q0))), 0, 1)
+    around = np.pad(c, 1, mode="edge")
+    total = c * north + around[2:, 1:-1] * south + c * west + around[1:-1, 2:] * east
+    changed: Array = image + 0.25 * step * total
+    return changed
+
+
+def backprop(build: Build) -> None:
+    """Pass one layer forward, then adjust its weights."""
+    module = build()
+    hidden, blocks = 16, 9
+    inputs = 16 * blocks
+    values, weights = build.floats(inputs + 1), build.floats(inputs + 1, hidden + 1)
+    delta, old = build.floats(hidden + 1), build.floats(inputs + 1, hidden + 1)
+    layer, matrix, sums = cuda.to_device(values), cuda.to_device(weights.ravel()), cuda.empty(blocks * 16, np.float32)
+    arguments = layer, cuda.zeros(hidden + 1, np.float32), matrix, sums, inputs, hidden
+    module["bpnn_layerforward_CUDA"][(1, blocks), (16, 16)](*arguments)
+    products = weights[1:, 1:].astype(np.float64) * values[1:, None]
+    check_close(sums.to_host().reshape(blocks, hidden).sum(axis=0, dtype=np.float64), products.sum(axis=0), 1e-4, 1e-5)
+
+    matrix, older = cuda.to_device(weights.ravel()), cuda.to_device(old.ravel())
+    values[0] = 1
+    layer.copy_from(values)
+    adjust = module["bpnn_adjust_weights_cuda"][(1, blocks), (16, 16)]
+    adjust(cuda.to_device(delta), hidden, layer, inputs, matrix, older)
+    change = 0.3 * delta[None, :].astype(np.float64) * values[:, None] + 0.3 * old
+    change[:, 0] = 0
+    check_close(matrix.to_host().reshape(weights.shape), weights + change, 1e-5, 1e-6)
+    check_close(older.to_host().reshape(old.shape)[:, 1:], change[:, 1:], 1e-5, 1e-6)
+
+
+def gaussian(build: Build) -> None:
+    """Eliminate, a column in two launches."""
+    module = build(omit=["timeval"])
+    size = 37
+    matrix = (build.floats(size, size) + 6 * np.eye(size, dtype=np.float32)).astype(np.float32)
+    right = build.floats(size)
+    factors = cuda.zeros(size * size, np.float32)
+    a, b = cuda.to_device(matrix.ravel()), cuda.to_device(right)
+    for t in range(size - 1):
+        module["Fan1"][1, 512](factors, a, size, t)
+        tiles = ceil_div(size, 4)
+        module["Fan2"][(tiles, tiles), (4, 4)](factors, a, b, size, size - t, t)
+    upper = np.triu(a.to_host().reshape(size, size).astype(np.float64))
+    wanted = np.linalg.solve(matrix.astype(np.float64), right)
+    check_close(np.linalg.solve(upper, b.to_host()), wanted, 1e-3, 1e-4)
+
+
+def hotspot_3d(build: Build) -> None:
+    """Let heat spread through layers."""
+    module = build()
+    nx, ny, nz = 96, 20, 5
+    temperature, power = build.floats(nz, ny, nx, low=50, high=90), build.floats(nz, ny, nx, low=0, high=1)
+    factors = [float(np.float32(value)) for value in (0.01, 0.5, 0.06, 0.07, 0.08, 0.09, 0.1, 0.11, 0.4)]
+    scale, ce, cw, cn, cs, ct, cb, cc = factors[0], *factors[2:]
+    target = cuda.empty(temperature.size, np.float32)
+    arguments = cuda.to_device(power.ravel()), cuda.to_device(temperature.ravel()), target
+    module["hotspotOpt1"][(nx // 32, ny // 4), (32, 4)](*arguments, scale, nx, ny, nz, ce, cw, cn, cs, ct, cb, cc)
+    old = np.pad(temperature.astype(np.float64), 1, mode="edge")
+    middle = old[1:-1, 1:-1, 1:-1]
+    wanted = cc * middle + scale * power + ct * 80
+    wanted += cw * old[1:-1, 1:-1, :-2] + ce * old[1:-1, 1:-1, 2:]
+    wanted += cn * old[1:-1, :-2, 1:-1] + cs * old[1:-1, 2:, 1:-1]
+    wanted += cb * old[:-2, 1:-1, 1:-1] + ct * old[2:, 1:-1, 1:-1]
+    check_close(target.to_host().reshape(temperature.shape), wanted, 1e-5)
+
+
+def lava_md(build: Build) -> None:
+    """Sum forces between the particles of neighbouring boxes, with structures by value and by pointer."""
+    module = build()
+    side, each, alpha = 2, 100, 0.5
+    boxes = side**3
+    neighbour = np.dtype([("at", np.int32, 3), ("number", np.int32), ("offset", np.int64)], align=True)
+    box = np.dtype(
+        [("at", np.int32, 3), ("number", np.int32), ("offset", np.int64), ("nn", np.int32), ("nei", neighbour, 26)],
+        align=True,
+    )
+    table = np.zeros(boxes, box)
+    table["offset"] = np.arange(boxes) * each
+    table["nn"] = boxes - 1  # of two boxes on each side all are neighbours
+    for number in range(boxes):
+        table["nei"]["number"][number, : boxes - 1] = [other for other in range(boxes) if other != number]
+    positions, charges = build.random.uniform(0.1, 1, (boxes * each, 4)), build.random.uniform(0.1, 1, boxes * each)
+    forces = cuda.zeros((boxes * each, 4), np.float64)
+    sizes = np.zeros((), np.dtype([("args", np.int32, 4), ("boxes", np.int64), ("memory", np.int64, 4)], align=True))
+    sizes["boxes"] = boxes
+    parameter = np.array((alpha,), np.dtype([("alpha", np.float64)]))
+    arguments = cuda.to_device(table), cuda.to_device(positions), cuda.to_device(charges), forces
+    module["kernel_gpu_cuda"][boxes, 128](parameter[()], sizes[()], *arguments)
+    dot = positions[:, 1:] @ positions[:, 1:].T
+    near = np.exp(-2 * alpha**2 * (positions[:, :1] + positions[:, 0] - dot)) * charges
+    wanted = np.empty((boxes * each, 4))
+    wanted[:, 0] = near.sum(axis=1)
+    wanted[:, 1:] = 2 * (near.sum(axis=1)[:, None] * positions[:, 1:] - near @ positions[:, 1:])
+    check_close(forces.to_host(), wanted, 1e-9, 1e-11)
+
+
+def _program(name: str, files: str, shows: str, run: Callable[[Build], None], why: str = "") -> Program:
+    return Program(name, "Rodinia", tuple(f"cuda/{file}" for file in files.split()), shows, run, why=why)
+
+
+PROGRAMS = (
+    _program("bfs", "bfs/kernel.cu bfs/kernel2.cu", "many threads store the same", bfs),
+    _program("pathfinder", "pathfinder/pathfinder.cu", "a pyramid of steps in shared memory", pathfinder),
+    _program("hotspot", "hotspot/hotspot.cu", "the same in two dimensions", hotspot),
+    _program("nw", "nw/needle.h nw/needle_kernel.cu", "diagonals of a tile between barriers", needleman_wunsch),
+    _program("lud", "lud/cuda/lud_kernel.cu", "two halves of a block at different work", lud),
+    _program(
+        "srad",
+        "srad/srad_v2/srad.h srad/srad_v2/srad_kernel.cu",
+        "nine ways through one kernel",
+        srad,
+        why="its kernels read beyond the image, so that the host leaves room there",
+    ),
+    _program("backprop", "backprop/backprop.h backprop/backprop_cuda_kernel.cu", "`__powf` as an index", backprop),
+    _program("gaussian", "gaussian/gaussian.cu", "elimination, two launches a column", gaussian),
+    _program("hotspot3D", "hotspot3D/opt1.cu", "a stencil through layers", hotspot_3d),
+    _program(
+        "lavaMD",
+        "lavaMD/main.h lavaMD/kernel/kernel_gpu_cuda.cu",
+        "structures by value, double precision",
+        lava_md,
+    ),
+)

@@ -1,0 +1,286 @@
+"""Programs of cuda-samples that compute: transforms, filters, products, random numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import cudart_py as cuda
+
+from .program import Build, Program, ceil_div, check_close, check_equal
+
+__all__ = ["PROGRAMS"]
+
+CONCEPTS = "Samples/2_Concepts_and_Techniques"
+DOMAIN = "Samples/5_Domain_Specific"
+
+
+def convolution_separable(build: Build) -> None:
+    """Convolve rows, then columns, with a constant filter."""
+    radius = 8
+    module = build(before=f"#define KERNEL_RADIUS {radius}\n#define KERNEL_LENGTH {2 * radius + 1}")
+    width, height = 256, 128
+    weights, image = build.floats(2 * radius + 1), build.floats(height, width)
+    module.symbol("c_Kernel", np.float32).copy_from(weights)
+    source, middle, out = cuda.to_device(image), cuda.empty_like(image), cuda.empty_like(image)
+    shape = width, height, width
+    module["convolutionRowsKernel"][(width // 128, height // 4), (16, 4)](middle, source, *shape)
+    module["convolutionColumnsKernel"][(width // 16, height // 64), (16, 8)](out, middle, *shape)
+    wanted = image.astype(np.float64)
+    for axis in (1, 0):
+        wanted = np.apply_along_axis(np.convolve, axis, wanted, weights.astype(np.float64), "same")
+    check_close(out.to_host(), wanted, 1e-4, 1e-5)
+
+
+def transpose(build: Build) -> None:
+    """Copy and transpose in all eight ways."""
+    module = build()
+    size = 160  # some of the kernels take the height for the width
+    matrix = build.floats(size, size)
+    source = cuda.to_device(matrix.ravel())
+    tiles = matrix.reshape(size // 32, 32, size // 32, 32)
+    wanted = {
+        "copy": matrix,
+        "copySharedMem": matrix,
+        "transposeNaive": matrix.T,
+        "transposeCoalesced": matrix.T,
+        "transposeNoBankConflicts": matrix.T,
+        "transposeDiagonal": matrix.T,
+        "transposeFineGrained": tiles.transpose(0, 3, 2, 1),  # each tile is transposed in its place
+        "transposeCoarseGrained": tiles.transpose(2, 1, 0, 3),  # the tiles change places as they are
+    }
+    for name, result in wanted.items():
+        out = cuda.zeros(matrix.size, np.float32)
+        module[name][(size // 32, size // 32), (32, 16)](out, source, size, size)
+        check_equal(out.to_host(), result.ravel(), name)
+
+
+def scalar_products(build: Build) -> None:
+    """Multiply pairs of vectors, more of them than blocks."""
+    module = build(omit=["VECTOR_N", "ELEMENT_N", "DATA_N", "DATA_SZ", "RESULT_SZ"])
+    vectors, elements = 21, 2500
+    a, b = build.floats(vectors, elements), build.floats(vectors, elements)
+    out = cuda.empty(vectors, np.float32)
+    module["scalarProdGPU"][8, 256](out, cuda.to_device(a), cuda.to_device(b), vectors, elements)
+    check_close(out.to_host(), np.einsum("ij,ij->i", a, b, dtype=np.float64), 1e-4, 1e-4)
+
+
+def fast_walsh_transform(build: Build) -> None:
+    """Transform two vectors and multiply them: steps in global memory, then in shared memory."""
+    module = build()
+    log2, batch = 13, 2
+    count = 1 << log2
+    data = build.floats(batch, count)
+    values = cuda.to_device(data)
+    left, rest = count, log2
+    blocks = batch
+    while rest > 11:
+        module["fwtBatch2Kernel"][(left // 4 // 256, blocks), 256](values, values, left // 4)
+        rest, left, blocks = rest - 2, left // 4, blocks * 4
+    module["fwtBatch1Kernel"][blocks, left // 4, left * 4](values, values, rest)
+    wanted = data.astype(np.float64)
+    for bit in range(log2):
+        pairs = wanted.reshape(batch, -1, 2, 1 << bit)
+        wanted = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2)
+    wanted = wanted.reshape(batch, count)
+    check_close(values.to_host(), wanted, 1e-4, 1e-5)
+    before = values.to_host()
+    module["modulateKernel"][7, 128](values[:1], values[1:], count)
+    check_close(values.to_host()[0], before[0].astype(np.float64) * before[1] / count, 1e-5, 1e-6)
+
+
+def black_scholes(build: Build) -> None:
+    """Price options, two in a thread."""
+    module = build()
+    count = 4002
+    price, strike, years = (build.floats(count, low=a, high=b) for a, b in ((5, 30), (1, 100), (0.25, 10)))
+    rate, spread = 0.02, 0.3
+    call, put = cuda.empty(count, np.float32), cuda.empty(count, np.float32)
+    inputs = [cuda.to_device(one) for one in (price, strike, years)]
+    module["BlackScholesGPU"][ceil_div(count // 2, 128), 128](call, put, *inputs, rate, spread, count)
+    s, x, t = (one.astype(np.float64) for one in (price, strike, years))
+    d1 = (np.log(s / x) + (rate + spread**2 / 2) * t) / (spread * np.sqrt(t))
+    below = np.vectorize(lambda d: 0.5 * math.erfc(-d / math.sqrt(2)))
+    n1, n2, discount = below(d1), below(d1 - spread * np.sqrt(t)), np.exp(-rate * t)
+    # The formula for the normal distribution is good to 7.5e-8, and the fast functions to some parts in a million.
+    check_close(call.to_host(), s * n1 - x * discount * n2, 1e-4, 1e-5)
+    check_close(put.to_host(), x * discount * (1 - n2) - s * (1 - n1), 1e-4, 1e-5)
+
+
+def quasirandom_generator(build: Build) -> None:
+    """Combine rows of a table by the bits of a number, and invert the normal distribution."""
+    dimensions, bits = 3, 31
+    module = build(
+        before=f"#define QRNG_DIMENSIONS {dimensions}\n#define QRNG_RESOLUTION {bits}\n"
+        "#define INT_SCALE (1.0f / (float)0x80000001U)"
+    )
+    table = build.random.integers(0, 2**31, (dimensions, bits), dtype=np.uint32)
+    module.symbol("c_Table", np.uint32).copy_from(table.ravel())
+    count, seed = 1537, int(build.random.integers(1 << 20))
+    out = cuda.empty(dimensions * count, np.float32)
+    module["quasirandomGeneratorKernel"][5, (128, dimensions)](out, seed, count)
+    numbers = np.zeros((dimensions, count), np.uint32)
+    for bit in range(bits):
+        chosen = (np.arange(seed, seed + count, dtype=np.uint32) >> np.uint32(bit)) & 1
+        numbers ^= table[:, bit : bit + 1] * chosen
+    check_close(out.to_host().reshape(dimensions, count), (numbers + 1.0) / 0x80000001, 1e-6)
+
+    normal = cuda.empty(count, np.float32)
+    module["inverseCNDKernel"][5, 128](normal, cuda.to_device(numbers[0]), count)
+    tail = np.vectorize(lambda z: 0.5 * math.erfc(-z / math.sqrt(2)))
+    check_close(tail(normal.to_host().astype(np.float64)), (numbers[0] + 0.5) / 2**32, 1e-3, 1e-6)
+
+
+def haar_wavelets(build: Build) -> None:
+    """Take apart a signal, level by level within a block."""
+    module = build(before="#define INV_SQRT_2 0.70710678118654752440f\n#define LOG_NUM_BANKS 4")
+    threads, blocks = 128, 6
+    levels = 8
+    signal = build.floats(2 * threads * blocks)
+    data, out, final = cuda.to_device(signal), cuda.zeros(signal.size, np.float32), cuda.empty(blocks, np.float32)
+    shared = (2 * threads + 2 * threads // 16) * 4
+    module["initValue"][ceil_div(signal.size, 256), 256](out, 0.0)
+    module["dwtHaar1D"][blocks, threads, shared](data, out, final, levels, threads * blocks, threads)
+    wanted, rest = np.zeros(signal.size), signal.astype(np.float64)
+    for _ in range(levels):
+        half = rest.size // 2
+        wanted[half : 2 * half] = (rest[::2] - rest[1::2]) / math.sqrt(2)
+        rest = (rest[::2] + rest[1::2]) / math.sqrt(2)
+    check_close(out.to_host()[blocks:], wanted[blocks:], 1e-4, 1e-5)
+    check_close(final.to_host(), rest, 1e-4, 1e-5)
+
+
+def asynchronous_copies(build: Build) -> None:
+    """Multiply matrices whose tiles come by `memcpy_async`.
+
+    The sample's other kernels aren't right but for its own data, a matrix of ones: the stages of two go around one
+    too far, and those that copy large chunks take B's places from A's.
+    """
+    size = 16
+    ways = ("MultiStageSharedState", "SingleStage")
+    names = [f"MatrixMulAsyncCopy{way}<{size}>" for way in ways] + [f"MatrixMulNaive<{size}>"]
+    module = build(names)
+    rows, inner, columns = 48, 80, 64
+    a, b = build.floats(rows, inner), build.floats(inner, columns)
+    left, right = cuda.to_device(a), cuda.to_device(b)
+    for name in names:
+        out = cuda.empty((rows, columns), np.float32)
+        producers = 4 if "SharedState" in name else 0
+        module[name][(columns // size, rows // size), (size, size + producers)](out, left, right, inner, columns)
+        check_close(out.to_host(), a.astype(np.float64) @ b, 1e-4, 1e-5, name)
+
+
+def delays(build: Build) -> None:
+    """Wait for ticks of the clock, and for nanoseconds of the timer with a latch that stays shut."""
+    module = build(omit=["Tracer", "hostData"])
+    module["delay"][1, 1](20_000_000)  # about ten milliseconds
+    timed_out, elapsed, latch = cuda.zeros(1, np.bool_), cuda.zeros(1, np.int64), cuda.zeros(1, np.int32)
+    module["waitWithTimeout"][1, 1](10_000_000, timed_out, elapsed, latch)
+    assert timed_out.to_host()[0]
+    assert elapsed.to_host()[0] >= 10_000_000
+    latch.copy_from(np.ones(1, np.int32))
+    module["waitWithTimeout"][1, 1](10**12, timed_out, elapsed, latch)
+    assert not timed_out.to_host()[0]
+
+
+def finite_differences(build: Build) -> None:
+    """Step through a volume plane by plane, with a tile of a plane in shared memory."""
+    radius, block = 4, (32, 8)
+    module = build(before="#define k_blockDimX 32\n#define k_blockDimMaxY 16")
+    nx, ny, nz = 64, 24, 7
+    volume, weights = build.floats(nz + 2 * radius, ny + 2 * radius, nx + 2 * radius), build.floats(radius + 1)
+    module.symbol("stencil", np.float32).copy_from(weights)
+    source, target = cuda.to_device(volume.ravel()), cuda.to_device(volume.ravel())
+    module["FiniteDifferencesKernel"][(nx // block[0], ny // block[1]), block](target, source, nx, ny, nz)
+    wanted, inside = volume.astype(np.float64), (slice(radius, -radius),) * 3
+    total = weights[0] * wanted[inside]
+    for axis in range(3):
+        for distance in range(1, radius + 1):
+            for side in (-distance, distance):
+                total = total + weights[distance] * np.roll(wanted, side, axis)[inside]
+    wanted[inside] = total
+    check_close(target.to_host().reshape(volume.shape), wanted, 1e-4, 1e-5)
+
+
+def sobol(build: Build) -> None:
+    """Make quasirandom numbers by Gray codes, several from a thread."""
+    module = build(before="#define n_directions 32")
+    dimensions, vectors = 3, 3001
+    directions = build.random.integers(0, 1 << 32, (dimensions, 32), dtype=np.uint32)
+    out = cuda.empty((dimensions, vectors), np.float32)
+    module["sobolGPU_kernel"][(8, dimensions), 64](vectors, dimensions, cuda.to_device(directions.ravel()), out)
+    codes = np.arange(vectors) ^ (np.arange(vectors) >> 1)
+    numbers = np.zeros((dimensions, vectors), np.uint32)
+    for bit in range(32):
+        numbers ^= directions[:, bit : bit + 1] * ((codes >> bit) & 1).astype(np.uint32)
+    check_close(out.to_host(), numbers * 2.0**-32, 1e-6)
+
+
+PROGRAMS = (
+    Program(
+        "convolutionSeparable",
+        "cuda-samples",
+        (f"{CONCEPTS}/convolutionSeparable/convolutionSeparable.cu",),
+        "halos, and a filter in constant memory",
+        convolution_separable,
+    ),
+    Program("transpose", "cuda-samples", ("Samples/6_Performance/transpose/transpose.cu",), "eight kernels", transpose),
+    Program(
+        "scalarProd",
+        "cuda-samples",
+        (f"{CONCEPTS}/scalarProd/scalarProd_kernel.cuh",),
+        "more vectors than blocks",
+        scalar_products,
+    ),
+    Program(
+        "fastWalshTransform",
+        "cuda-samples",
+        (f"{DOMAIN}/fastWalshTransform/fastWalshTransform_kernel.cuh",),
+        "dynamic shared memory, barriers in loops",
+        fast_walsh_transform,
+    ),
+    Program(
+        "BlackScholes",
+        "cuda-samples",
+        (f"{DOMAIN}/BlackScholes/BlackScholes_kernel.cuh",),
+        "fast functions",
+        black_scholes,
+    ),
+    Program(
+        "quasirandomGenerator",
+        "cuda-samples",
+        (f"{DOMAIN}/quasirandomGenerator/quasirandomGenerator_kernel.cu",),
+        "a table in constant memory, 24-bit products",
+        quasirandom_generator,
+    ),
+    Program(
+        "dwtHaar1D",
+        "cuda-samples",
+        (f"{DOMAIN}/dwtHaar1D/dwtHaar1D_kernel.cuh",),
+        "padded shared memory",
+        haar_wavelets,
+    ),
+    Program(
+        "FDTD3d",
+        "cuda-samples",
+        (f"{DOMAIN}/FDTD3d/inc/FDTD3dGPUKernel.cuh",),
+        "a queue of planes in registers",
+        finite_differences,
+    ),
+    Program("SobolQRNG", "cuda-samples", (f"{DOMAIN}/SobolQRNG/sobol_gpu.cu",), "Gray codes", sobol),
+    Program(
+        "globalToShmemAsyncCopy",
+        "cuda-samples",
+        ("Samples/3_CUDA_Features/globalToShmemAsyncCopy/globalToShmemAsyncCopy.cu",),
+        "`cuda::pipeline`, of a thread and of a block",
+        asynchronous_copies,
+    ),
+    Program(
+        "cudaGraphsPerfScaling",
+        "cuda-samples",
+        ("Samples/6_Performance/cudaGraphsPerfScaling/cudaGraphPerfScaling.cu",),
+        "spins on `clock64` and `%globaltimer`",
+        delays,
+    ),
+)
