@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cuda.bindings import nvfatbin
 
 import cudart_py as cuda
 from cudart_py import _driver
@@ -49,6 +50,24 @@ def test_an_image_loads_with_typed_scalars_only(device):
             module["add"][1, 1](out, 3, np.float64(4.0))
         with pytest.raises(ValueError, match="has 4 bytes, and .* has 8"):
             module["add"][1, 1](out, np.int64(3), np.float64(4.0))
+
+
+def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device):
+    major, minor = device.compute_capability
+    cubin = compile_image('extern "C" __global__ void k(int *out) { *out = 7; }', arch=(major, minor)).cubin
+    handle = nvfatbin.create(["-64"], 1)
+    nvfatbin.add_cubin(handle, cubin, len(cubin), f"{major}{minor}", "k.cubin")
+    image = bytearray(nvfatbin.size(handle))
+    nvfatbin.get(handle, image)
+    nvfatbin.destroy(handle)
+    if _driver.image_kind() != "cubin":
+        with pytest.raises(cuda.errors.ImageError, match="a fat binary"):
+            cuda.load(image)
+        return
+    with cuda.load(image) as module:
+        out = cuda.zeros(1, np.int32)
+        module["k"][1, 1](out)
+        assert out.to_host()[0] == 7
 
 
 def test_rubbish_is_no_image(device):

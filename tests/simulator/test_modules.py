@@ -38,6 +38,7 @@ def test_an_image_is_a_buffer_or_an_address(context: Any, form: str) -> None:
         (b".version 8.0\n.target sm_90\n nonsense", Status.CUDA_ERROR_INVALID_PTX),
         (b".version 8.0\n.target sm_90\n.global .u32 x = {1, 2, 3};", Status.CUDA_ERROR_INVALID_PTX),
         (b"\x7fELF and more", Status.CUDA_ERROR_NO_BINARY_FOR_GPU),
+        (b"\x50\xed\x55\xba and more", Status.CUDA_ERROR_NO_BINARY_FOR_GPU),
         (None, INVALID),
         (0, INVALID),
         (5, INVALID),
