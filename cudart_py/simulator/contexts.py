@@ -79,6 +79,8 @@ class Context:
         """Start with nothing but the default stream, for the first retain and after a reset."""
         self.limits = default_limits()
         self.failure: CUresult | None = None
+        # What was broken off and not told to anybody who waits for it yet.
+        self.untold = ""
         self.pending = 0
         self.busy: dict[work.Stream, None] = {}
         self.legacy = work.Stream(self, is_legacy=True)
@@ -111,6 +113,12 @@ class Context:
         """Let the pools give back what they keep above their thresholds, as at every synchronisation."""
         for pool in list(self.pools.values()):
             pool.release_excess()
+
+    def tell(self) -> None:
+        """Raise CUDA_ERROR_ILLEGAL_STATE, once, before anything runs after work that was broken off."""
+        if self.untold:
+            text, self.untold = self.untold, ""
+            raise work.broken_off(text)
 
     def raise_failure(self) -> None:
         """Raise the sticky status, or once the status of work that failed without ending the context."""

@@ -49,7 +49,7 @@ def cuMemFree(dptr: Any) -> None:
         memory.known.remove(allocation)
         work.runner.postponed.append(lambda: _free(allocation))
         return
-    work.complete_context(context)
+    work.complete_context(context, freeing=True)
     _free(allocation)
 
 

@@ -198,6 +198,8 @@ def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
     if (start.flags | end.flags) & _DISABLE_TIMING or start.mark is None or end.mark is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    work.refuse_broken(start.mark)
+    work.refuse_broken(end.mark)
     if not (start.mark.done and end.mark.done):
         raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
     return (end.mark.time - start.mark.time) / 1e6

@@ -57,7 +57,7 @@ def cuMemFreeHost(p: Any) -> None:
         memory.known.remove(allocation)
         work.runner.postponed.append(lambda: memory.free(allocation))
         return
-    work.complete_context(context)
+    work.complete_context(context, freeing=True)
     memory.free(allocation)
 
 
@@ -117,5 +117,5 @@ def cuMemHostUnregister(p: Any) -> None:
     if allocation is None or allocation.kind != memory.REGISTERED:
         raise StatusError(CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)
     if not work.runner.running:
-        work.complete_context(context)
+        work.complete_context(context, freeing=True)
     memory.forget(allocation)

@@ -68,6 +68,10 @@ class Kernel:
         self.function = function
         self.launch = launch
 
+    def __str__(self) -> str:
+        launch = self.launch
+        return f"the launch of kernel {launch.entry.name}, grid {launch.grid}, block {launch.block},"
+
     def run(self, context: Context) -> None:
         """Let the PTX machine run it."""
         function = self.function

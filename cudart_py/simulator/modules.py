@@ -181,7 +181,7 @@ def cuModuleUnload(hmod: Any) -> None:
     module = modules.find(hmod)
     context = module.context
     if not work.runner.running and context.sticky is None:
-        work.complete_context(context)
+        work.complete_context(context, freeing=True)
     modules.remove(module.handle)
     context.modules.pop(module.handle, None)
     if work.runner.running:

@@ -12,7 +12,7 @@ from .graph_memory import allocate_in_capture, free_in_capture
 from .memory import Allocation
 from .pools import Pool, current_pool, pools
 from .streams import find_stream, submit
-from .work import Stream
+from .work import Bookkeeping, Stream
 
 if TYPE_CHECKING:
     from .contexts import Context
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemFreeAsync"]
 
 
-class BeginOperation:
+class BeginOperation(Bookkeeping):
     """The start of a stream-ordered allocation for the device."""
 
     __slots__ = ("allocation",)
@@ -33,7 +33,7 @@ class BeginOperation:
         memory.begin_life(self.allocation)
 
 
-class FreeOperation:
+class FreeOperation(Bookkeeping):
     """The end of a stream-ordered allocation for the device."""
 
     __slots__ = ("allocation",)
@@ -46,7 +46,7 @@ class FreeOperation:
         memory.end_life(self.allocation)
 
 
-class DirectFree:
+class DirectFree(Bookkeeping):
     """The end, in a stream, of an allocation that no pool made."""
 
     __slots__ = ("allocation",)

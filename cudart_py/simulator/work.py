@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,7 +22,17 @@ if TYPE_CHECKING:
     from .capture import Capture
     from .contexts import Context
 
-__all__ = ["FaultError", "Operation", "Stream", "Work", "complete", "complete_context", "enqueue", "step"]
+__all__ = [
+    "Bookkeeping",
+    "FaultError",
+    "Operation",
+    "Stream",
+    "Work",
+    "complete",
+    "complete_context",
+    "enqueue",
+    "step",
+]
 
 _sequence = itertools.count(1)
 _stream_ids = itertools.count(1)
@@ -37,6 +46,12 @@ class Operation(Protocol):
 
     def run(self, context: Context) -> None:
         """Do it now; raise FaultError when it can't be done."""
+
+
+class Bookkeeping:
+    """An operation that only keeps account of memory, and so happens behind work that was broken off too."""
+
+    __slots__ = ()
 
 
 class FaultError(Exception):
@@ -94,10 +109,13 @@ class Stream:
 class Work:
     """A piece of work in a stream; without an operation it only marks a place.
 
-    `sequence` numbers when it was enqueued and `finished` when it was done, in one count.
+    `sequence` numbers when it was enqueued and `finished` when it was done, in one count. `done` says that the queue is
+    through with it; `broken` what was broken off, if it was this work or work that it came after.
     """
 
-    __slots__ = ("_behind", "after", "context", "done", "finished", "operation", "sequence", "stream", "time")
+    __slots__ = (
+        "_behind", "after", "broken", "context", "done", "finished", "operation", "sequence", "stream", "time",
+    )  # fmt: skip  # grouped by meaning
 
     def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...], stream: int = 0) -> None:
         self.context = context
@@ -108,6 +126,7 @@ class Work:
         self.finished = 0
         self._behind = _furthest(stream, after)
         self.done = False
+        self.broken = ""
         self.time = 0
 
     @property
@@ -129,30 +148,48 @@ class Work:
         )
 
     def run(self) -> None:
-        """Do the work; a fault ends what its context still has."""
+        """Do the work; a fault ends what its context still has.
+
+        Anything else that is raised (Ctrl-C, an exception of a signal's handler, a mistake of the simulator's own)
+        breaks the work off and goes to the caller as itself. What comes after this work doesn't happen then.
+        """
         context = self.context
         context.pending -= 1
         # Done from here on, also for what a finalizer asks in the middle of it.
         self.done = True
+        self.broken = next((work.broken for work in self.after if work.broken), "")
         self.after = ()
         operation = self.operation
         self.operation = None
-        if operation is not None and context.sticky is None:
+        if operation is not None and context.sticky is None and (not self.broken or isinstance(operation, Bookkeeping)):
             runner.piece = self
             try:
                 operation.run(context)
             except FaultError as fault:
-                put_report(fault.report)
                 if fault.sticky:
                     context.sticky = fault.status
                 elif context.failure is None:
                     context.failure = fault.status
-            except Exception:
-                # A mistake of the simulator's own. What is queued behind it must not run as if nothing were.
-                put_report(f"an error inside the simulator:\n{traceback.format_exc()}")
-                context.sticky = CUresult.CUDA_ERROR_UNKNOWN
+                put_report(fault.report)
+            except BaseException as error:
+                self.broken = context.untold = f"{_named(operation)} was broken off by {type(error).__name__}"
+                _drop_behind(context)
+                raise
         self.finished = next(_sequence)
         self.time = time.perf_counter_ns()
+
+
+def _drop_behind(context: Context) -> None:
+    """Go through what a context has queued behind work that was broken off."""
+    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
+    for work in _needed(tails):
+        if any(before.broken for before in work.after):
+            work.run()
+
+
+def _named(operation: Operation) -> str:
+    described = type(operation).__str__ is not object.__str__
+    return str(operation) if described else f"work of a stream ({type(operation).__name__})"
 
 
 def _furthest(stream: int, after: tuple[Work, ...]) -> dict[int, int]:
@@ -185,8 +222,8 @@ class _Runner:
         finally:
             self.running = False
             self.piece = None
-        while self.postponed:
-            self.postponed.pop(0)()
+            while self.postponed:
+                self.postponed.pop(0)()
 
 
 runner = _Runner()
@@ -240,8 +277,13 @@ def fork_all(stream: Stream, contexts: Iterable[Context]) -> None:
 
 def complete(work: Work | None) -> None:
     """Run a piece of work and all that it comes after, nothing else; raise the first failure."""
-    if work is not None and not work.done:
+    if work is None:
+        return
+    if not work.done:
+        if not runner.running:
+            work.context.tell()
         complete_work((work,))
+    refuse_broken(work)
 
 
 def complete_work(targets: Iterable[Work]) -> None:
@@ -275,25 +317,48 @@ def predecessors(work: Work) -> set[Work]:
     return set(_needed((work,)))
 
 
+def refuse_broken(work: Work) -> None:
+    """Raise CUDA_ERROR_ILLEGAL_STATE for work that was broken off, or that came after such work."""
+    if work.broken:
+        # Who hears of it here needn't hear of it again.
+        work.context.untold = ""
+        raise broken_off(work.broken)
+
+
+def broken_off(what: str) -> StatusError:
+    """Return CUDA_ERROR_ILLEGAL_STATE, with a report that says what was broken off."""
+    put_report(f"{what}: what it writes is incomplete, and the work that was queued behind it has not run")
+    return StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
+
+
 def step(work: Work | None) -> bool:
     """Run one piece of what a piece of work needs; return whether it had been complete before."""
-    if work is None or work.done:
+    if work is None:
+        return True
+    refuse_broken(work)
+    if work.done:
         return True
     if not runner.running:
+        work.context.tell()
         runner.run(_needed((work,))[:1])
         work.context.after_work()
         work.context.raise_failure()
     return False
 
 
-def complete_context(context: Context) -> None:
-    """Run all work of a context, the stream used last first."""
+def complete_context(context: Context, *, freeing: bool = False) -> None:
+    """Run all work of a context, the stream used last first.
+
+    What was broken off is told to those who wait for the work, not where something is about to be freed.
+    """
+    if not (freeing or runner.running):
+        context.tell()
     tails = [stream.tail for stream in list(context.busy) if stream.tail is not None and not stream.tail.done]
     tails.sort(key=lambda work: -work.sequence)
     failure: StatusError | None = None
     for tail in tails:
         try:
-            complete(tail)
+            complete_work((tail,))
         except StatusError as error:
             failure = failure or error
     # Finalizers may have given streams more work meanwhile.

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .clock import Clock
-from .faults import Fault
 from .instructions import Instruction
 from .observer import Observer
 from .parser import Entry, Module
@@ -261,10 +260,8 @@ def _run_chunks(launched: Launched) -> None:
                     if launched.observer is not None:
                         launched.observer.ended(chunk)
                     chunk.let_go()
-    except Fault:
+    finally:
+        # Of a launch that was broken off.
         for chunk in active:
             chunk.print_out()
-        raise
-    finally:
-        for chunk in active:
             chunk.let_go()
