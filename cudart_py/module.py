@@ -222,7 +222,8 @@ def compile(
     A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch`
     defaults to the device's; `std` is such as "c++20"; `include` lists folders, `define` maps macros to
     values (None: just defined), `options` go to NVRTC as they are. The result is kept on disk and found
-    again by source, options and included headers; `cache=False` compiles anew.
+    again by source, options and included headers; `cache=False` compiles anew, and so does a source in which
+    macros say what is included.
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """

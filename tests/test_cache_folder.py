@@ -7,6 +7,7 @@ import os
 import struct
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -106,6 +107,23 @@ def test_a_limit_that_is_no_number_is_named_before_the_compile(monkeypatch, buil
     with pytest.raises(ValueError, match=cache.SIZE_VARIABLE):
         compile_image(SOURCE)
     assert builds == []
+
+
+def test_processes_that_evict_each_others_entries_never_meet_a_wrong_one(python, place):
+    program = """
+import os, random, warnings
+from cudart_py import cache
+warnings.simplefilter("error")
+for _ in range(300):
+    key = random.choice("abcdef")
+    found = cache.load(key, lambda description, images: images[0])
+    assert found in (None, key.encode() * 1000), key
+    if found is None:
+        cache.store(key, {}, [key.encode() * 1000])
+"""
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: python(program, CUDART_PY_CACHE_SIZE="3500"), range(4)))
+    assert sum(path.stat().st_size for path in place.iterdir()) <= 3500
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
