@@ -86,6 +86,30 @@ def test_entries_used_least_recently_go_first(place, monkeypatch):
     assert cache.cache_info().bytes <= 5000
 
 
+def test_entries_that_fill_the_limit_exactly_stay(place, monkeypatch):
+    keep("a")
+    keep("b")
+    monkeypatch.setenv(cache.SIZE_VARIABLE, str(cache.cache_info().bytes))
+    keep("b")
+    assert len(list(place.iterdir())) == 2
+    monkeypatch.setenv(cache.SIZE_VARIABLE, str(cache.cache_info().bytes - 1))
+    keep("b")
+    assert [path.name for path in place.iterdir()] == ["b.image"]
+
+
+def test_without_a_limit_given_it_is_one_gibibyte(place, monkeypatch):
+    monkeypatch.delenv(cache.SIZE_VARIABLE, raising=False)
+    for key, size in (("a", 1 << 29), ("b", 1 << 29)):
+        keep(key, age=60)
+        os.truncate(place / f"{key}.image", size - 200)
+    keep("c")
+    assert len(list(place.iterdir())) == 3
+    os.truncate(place / "a.image", 1 << 29)
+    os.truncate(place / "b.image", 1 << 29)
+    keep("c")
+    assert len(list(place.iterdir())) < 3
+
+
 def test_an_entry_beyond_the_limit_is_not_kept(place, monkeypatch):
     monkeypatch.setenv(cache.SIZE_VARIABLE, "1000")
     keep("a", b"x" * 2000)
