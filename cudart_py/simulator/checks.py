@@ -116,6 +116,16 @@ class Checks(Observer):
         if site is not None:
             self._reports.put("mask", site, group, position, "its member mask names threads that never come to it")
 
+    def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
+        """Mark what is read from lanes that take no part, which is undefined."""
+        absent = group.chunk.warps.absent(group, mode, lane, control)
+        if absent is None or self._reports.known("mask", site):
+            return
+        positions, sources = absent
+        marks, where = self._marks(group.chunk), self._reports.where(site)
+        marks.origin = lambda: f"a shuffle at {where} read it from lane {sources[0]} of the warp, which takes no part"
+        marks.read(site, group.lane_numbers[positions])
+
     def fence(self, group: Group, site: Instruction) -> None:
         """Note a fence."""
         if self._racing:

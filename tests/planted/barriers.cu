@@ -59,7 +59,7 @@ extern "C" __global__ void right_masks(int* out) {
 }
 extern "C" __global__ void shuffle_after_return(int* out, int n) {
     if (threadIdx.x >= n) return;
-    out[threadIdx.x] = __shfl_down_sync(0xffffffffu, (int)threadIdx.x, 1);
+    out[threadIdx.x] = __shfl_down_sync(0xffffffffu, (int)threadIdx.x, 1);  // BUG shuffle_after_return
 }
 
 extern "C" __global__ void waits_for_more(int* out) {

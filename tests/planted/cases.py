@@ -239,6 +239,16 @@ def _barriers() -> list[Case]:
         # A GPU waits for the threads that the mask names.
         *_cases("member mask", file, ".*member mask", ("mask_names_others", (1, 32), lambda: (ints(32),))),
         *_cases(
+            "shuffle from an absent lane", file, "uninitialised value reaches a store: a shuffle",
+            ("shuffle_after_return", (1, 64), lambda: (ints(64), 40)),
+        ),
+        *_cases(
+            "shuffle from an absent lane", "groups.cu", "uninitialised value reaches a store: a shuffle",
+            ("sum_of_half_a_warp", (1, 16), lambda: (ints(1), ints(16))),
+            ("maxima_of_warps", (1, 48), lambda: (ints(2), ints(48))),
+            ("neighbour_elsewhere", (1, 32), lambda: (ints(32), cuda.to_device(np.arange(32, dtype=np.int32)))),
+        ),
+        *_cases(
             "deadlock", file, "deadlock",
             ("waits_for_more", (1, 64), lambda: (ints(64),)),
             ("crossed_barriers", (1, 64), lambda: (ints(64),)),

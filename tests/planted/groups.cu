@@ -47,3 +47,57 @@ extern "C" __global__ void calls_in_turn(int* out, int n) {
     if (threadIdx.x < n) out[threadIdx.x] = 1;
     meet_elsewhere(out);
 }
+
+// A lane that doesn't exist, has returned or is elsewhere has no value to give; a mask may name it all the same.
+extern "C" __global__ void sum_of_half_a_warp(int* out, const int* in) {
+    int sum = in[threadIdx.x];
+    for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffffu, sum, d);  // READ sum_of_half_a_warp
+    if (threadIdx.x == 0) *out = sum;  // BUG sum_of_half_a_warp
+}
+extern "C" __global__ void maxima_of_warps(int* out, const int* in) {
+    int most = in[threadIdx.x];
+    for (int d = 16; d > 0; d /= 2)
+        most = max(most, __shfl_xor_sync(0xffffffffu, most, d));  // READ maxima_of_warps
+    if (threadIdx.x % 32 == 0) out[threadIdx.x / 32] = most;  // BUG maxima_of_warps
+}
+extern "C" __global__ void neighbour_elsewhere(int* out, const int* in) {
+    int own = in[threadIdx.x];
+    if (own > 0) out[threadIdx.x] = __shfl_sync(__activemask(), own, 0);  // BUG neighbour_elsewhere
+}
+extern "C" __global__ void neighbours_after_return(int* out, int n) {
+    if (threadIdx.x >= n) return;
+    int next = __shfl_down_sync(0xffffffffu, (int)threadIdx.x, 1);
+    out[threadIdx.x] = threadIdx.x + 1 < n ? next : 0;
+}
+extern "C" __global__ void sum_of_a_small_block(int* out, const int* in) {
+    int sum = in[threadIdx.x];
+    for (int d = blockDim.x / 2; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffffu, sum, d);
+    if (threadIdx.x == 0) *out = sum;
+}
+extern "C" __global__ void sums_of_segments(int* out, const int* in) {
+    int sum = in[threadIdx.x];
+    for (int d = 8; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d, 16);
+    out[threadIdx.x] = sum;
+}
+extern "C" __global__ void sum_with_a_guard(int* out, const int* in) {
+    int sum = in[threadIdx.x];
+    for (int d = 16; d > 0; d /= 2) {
+        int other = __shfl_down_sync(0xffffffffu, sum, d);
+        if (threadIdx.x + d < blockDim.x) sum += other;
+    }
+    if (threadIdx.x == 0) *out = sum;
+}
+extern "C" __global__ void scan_upwards(int* out, const int* in) {
+    int sum = in[threadIdx.x];
+    for (int d = 1; d < 32; d *= 2) {
+        int other = __shfl_up_sync(0xffffffffu, sum, d);
+        if (threadIdx.x % 32 >= d) sum += other;
+    }
+    out[threadIdx.x] = sum;
+}
+extern "C" __global__ void whole_masks(int* out, const int* in) {
+    int own = in[threadIdx.x], all = __all_sync(0xffffffffu, own >= 0), some = __any_sync(0xffffffffu, own > 5);
+    __syncwarp();
+    unsigned votes = __ballot_sync(0xffffffffu, own > 0), alike = __match_any_sync(0xffffffffu, own);
+    out[threadIdx.x] = __reduce_add_sync(0xffffffffu, own) + all + some + __popc(votes) + __popc(alike);
+}

@@ -133,7 +133,20 @@ def test_barriers_of_one_function_are_as_many_as_its_uses(device, name, grid, ar
 
 def test_a_member_mask_of_those_who_come_is_fine(device, module):
     assert found(device, module["right_masks"][1, 64], ints(64)) == []
-    assert found(device, module["shuffle_after_return"][1, 64], ints(64), 40) == []
+    assert found(device, compiled("groups.cu")["neighbours_after_return"][1, 64], ints(64), 40) == []
+
+
+@pytest.mark.parametrize(("name", "threads"), [
+    ("sum_of_a_small_block", 16),
+    ("sums_of_segments", 48),
+    ("sum_with_a_guard", 16),
+    ("scan_upwards", 48),
+    ("whole_masks", 16),
+    ("whole_masks", 40),
+])  # fmt: skip  # rows of a table
+def test_part_of_a_warp_may_use_whole_masks_for_its_own_values(device, name, threads):
+    in_ = cuda.to_device(np.arange(threads, dtype=np.int32))
+    assert found(device, compiled("groups.cu")[name][1, threads], ints(threads), in_) == []
 
 
 def test_mode_error_raises_and_leaves_the_context_alone(device, module):

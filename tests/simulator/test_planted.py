@@ -67,6 +67,10 @@ def test_a_mistake_that_hardware_hides_is_found_at_its_line(device, case):
     elif "race" in case.kind:
         where = rf"\d+ bytes into the \d+-byte allocation at 0x\w+, allocated at \S*{FOLDER.name}/cases.py:\d+"
         assert all(re.search(where, text) for text in texts), texts
+    elif "shuffle" in case.kind:
+        read = marked(case.file, "READ").get(case.name, case.lines)
+        said = [re.search(r"a shuffle at \S+:(\d+) read it from lane \d+ of the warp, which takes", t) for t in texts]
+        assert {int(match[1]) for match in said} == read
     elif "uninitialised" in case.kind:
         read = marked(case.file, "READ").get(case.name, case.lines)
         assert {int(n) for text in texts for n in re.findall(r"it was read at \S+:(\d+)", text)} == read

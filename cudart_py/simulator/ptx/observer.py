@@ -55,6 +55,9 @@ class Observer:
         A wait is for all groups of copies but the last `allowed` ones.
         """
 
+    def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
+        """See a group about to exchange values (`mode` is up, down, bfly or idx), with the operands b and c."""
+
     def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
         """See a conditional branch: `taken` is a scalar, or an array over the group's lanes."""
 

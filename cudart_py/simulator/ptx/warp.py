@@ -31,30 +31,32 @@ def shfl_up(value: Array, distance: Array, control: Array, active: Array | None 
     ``control`` is the opcode's operand c: a clamp in bits 0 to 4, a segment mask in bits 8 to 12. The second
     result tells which lanes had a source within range.
     """
-    offset, _, limit, _ = _operands(distance, control)
-    source = LANES - offset
-    return _fetch(value, source, source >= limit, active)
+    return _fetch(value, *shfl_source("up", distance, control), active)
 
 
 def shfl_down(value: Array, distance: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
     """Take the value of the lane ``distance`` above (``shfl.sync.down.b32``, ``__shfl_down_sync``)."""
-    offset, _, limit, _ = _operands(distance, control)
-    source = LANES + offset
-    return _fetch(value, source, source <= limit, active)
+    return _fetch(value, *shfl_source("down", distance, control), active)
 
 
 def shfl_bfly(value: Array, lanes: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
     """Take the value of the lane whose number differs in these bits (``shfl.sync.bfly.b32``, ``__shfl_xor_sync``)."""
-    offset, _, limit, _ = _operands(lanes, control)
-    source = LANES ^ offset
-    return _fetch(value, source, source <= limit, active)
+    return _fetch(value, *shfl_source("bfly", lanes, control), active)
 
 
 def shfl_idx(value: Array, lane: Array, control: Array, active: Array | None = None) -> tuple[Array, Array]:
     """Take the value of a numbered lane of the segment (``shfl.sync.idx.b32``, ``__shfl_sync``)."""
+    return _fetch(value, *shfl_source("idx", lane, control), active)
+
+
+def shfl_source(mode: str, lane: Array, control: Array) -> tuple[Array, Array]:
+    """Return which lane each lane reads from in a shuffle of a mode, and whether that is within range."""
     offset, segment, limit, first = _operands(lane, control)
-    source = first | (offset & ~segment)
-    return _fetch(value, source, source <= limit, active)
+    if mode == "up":
+        source: Array = LANES - offset
+        return source, source >= limit
+    source = {"down": LANES + offset, "bfly": LANES ^ offset, "idx": first | (offset & ~segment)}[mode]
+    return source, source <= limit
 
 
 def _operands(distance: Array, control: Array) -> tuple[Array, Array, Array, Array]:

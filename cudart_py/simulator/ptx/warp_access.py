@@ -25,6 +25,8 @@ def _shfl(w: Writer, i: Instruction) -> None:
     mode = i.parts[2] if i.parts[1] == "sync" else i.parts[1]
     a = _spread(w, w.value(i.operands[1], "b32"), "u4")
     b, c = (w.value(operand, "u32")[0] for operand in i.operands[2:4])
+    if w.context.observed:
+        w.emit(f"g.chunk.launched.observer.shuffle(g, {w.site()}, {mode!r}, {b}, {c})")
     result = w.temporary()
     w.emit(f"{result} = g.chunk.warps.shuffle(g, {mode!r}, {a}, {b}, {c})")
     destination = i.operands[0]

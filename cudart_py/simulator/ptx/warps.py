@@ -119,6 +119,17 @@ class Warps:
         result, within = function(rows.out(value), operands[0], operands[1], rows.active)
         return rows.back(result), rows.back(within)
 
+    def absent(self, group: Group, mode: str, lane: Any, control: Any) -> tuple[Array, Array] | None:
+        """Return the positions that read from lanes which take no part, and those lanes; None where all take part."""
+        rows = self._rows(group)
+        if rows.active is None:
+            return None
+        operands = [rows.out(x) if isinstance(x, np.ndarray) else x for x in (lane, control)]
+        source, within = (np.broadcast_to(x, rows.active.shape) for x in warp.shfl_source(mode, *operands))
+        taking_part = np.take_along_axis(rows.active, np.where(within, source, warp.LANES), axis=1)
+        positions = np.flatnonzero(~rows.back(taking_part))
+        return (positions, rows.back(source)[positions]) if len(positions) else None
+
     def vote(self, group: Group, mode: str, truth: Array, members: Any) -> Array:
         """Vote among the members: any, all, uni or ballot."""
         rows = self._rows(group)
