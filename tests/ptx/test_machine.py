@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import Fault, UnsupportedError
+from cudart_py.simulator.ptx import Fault
 from cudart_py.simulator.ptx.textures import Texture
 from tests.ptx.machine import Kernels
 
@@ -75,7 +75,6 @@ extern "C" __global__ void wide(unsigned long long* out, unsigned __int128 a) {
     out[2 * threadIdx.x] = v;
     out[2 * threadIdx.x + 1] = v >> 64;
 }
-extern "C" __global__ void unknown() { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); }
 extern "C" __global__ void heap(int* out) {
     int t = threadIdx.x;
     int* h = (int*)malloc(4 + t * 4);
@@ -202,11 +201,6 @@ def test_128_bit_arithmetic_carries(kernels: Kernels) -> None:
     words = [int(word) for word in kernels.get(out, 64, np.uint64)]
     expected = [(a * (t + 1) + a // (t + 7)) % 2**128 for t in range(32)]
     assert [low | high << 64 for low, high in zip(words[::2], words[1::2], strict=True)] == expected
-
-
-def test_an_unknown_instruction_is_named_with_its_line(kernels: Kernels) -> None:
-    with pytest.raises(UnsupportedError, match=r"setmaxnreg\.inc.* at .*test\.cu:\d+"):
-        kernels.launch("unknown", 1, 32)
 
 
 def test_a_warp_multiplies_matrices(kernels: Kernels) -> None:

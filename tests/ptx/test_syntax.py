@@ -53,6 +53,8 @@ BODIES = {
     "a variable of a function": "\
         .global .u32 g = 4000; .const .u32 c[2] = {1, 321}; ld.global.u32 %r1, [g]; ld.const.u32 %r2, [c+4];\
         add.u32 %r0, %r1, %r2;",
+    "a register and a number as a value": "\
+        .shared .b32 s[4]; mov.u32 %r1, 4320; st.shared.u32 [s], %r1 + 1; ld.shared.u32 %r0, [s];",
     "a register and a number": "\
         .shared .b32 s[4]; mov.u32 %r1, s; mov.u32 %r2, %r1+4; st.shared.u32 [%r2], 4321; ld.shared.u32 %r0, [%r1+4];",
     "a symbol and a number": "\

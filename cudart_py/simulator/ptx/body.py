@@ -129,7 +129,7 @@ class _Body:
         self.function.results = tuple(result.name for result in results)
         self.scopes = Scopes(self.function.registers)
         self.lines = _Lines()
-        self._literals = 0
+        self._made = 0
         for parameter in (*parameters, *results):
             if parameter.register_type:
                 self.scopes.declare_registers(parameter.register_type, 0, parameter.name)
@@ -207,7 +207,8 @@ class _Body:
             # Only what is passed to a function: its pieces are kept by name, wherever it is declared.
             variable = declared_variable(text)
             self.scopes.declare(variable.name, Symbol(variable.name))
-            self.function.parameter_sizes[variable.name] = variable.size
+            sizes = self.function.parameter_sizes
+            sizes[variable.name] = max(variable.size, sizes.get(variable.name, 0))
         elif name in _VARIABLES:
             self._variable(declared_variable(text))
         elif name != "pragma":
@@ -248,14 +249,30 @@ class _Body:
             selector, _, table = rest.rpartition(",")
             operands = (read_operand(selector.strip(), self.scopes), Symbol(self._target(table.strip())))
         else:
-            operands = tuple(read_operand(piece, self.scopes) for piece in split(rest)) if rest else ()
-            if base == "mov" and "[" not in rest and isinstance(operands[-1], Access):
-                # ``mov.u64 d, r+1`` is an addition.
-                opcode = "add.u" + opcode.rpartition(".")[2][1:]
-                operands = (*operands[:-1], operands[-1].base, Immediate(operands[-1].offset))
+            pieces = split(rest) if rest else []
+            operands = tuple(self._value(piece, guard, text, line) for piece in pieces)
             for operand in operands:
                 self._note(operand)
         self._add(opcode, operands, guard, text, line)
+
+    def _value(self, piece: str, guard: Register | None, text: str, line: int) -> Operand:
+        """Read an operand; a register plus a number outside brackets is added up in front of the instruction."""
+        operand = read_operand(piece, self.scopes)
+        if not isinstance(operand, Access) or piece[0] == "[":
+            return operand
+        assert isinstance(operand.base, Register)
+        register_type = self.function.registers[operand.base.name]
+        total = self._fresh(register_type)
+        operands = (total, operand.base, Immediate(operand.offset))
+        self._add(f"add.u{register_type[1:]}", operands, guard, text, line)
+        return total
+
+    def _fresh(self, register_type: str) -> Register:
+        """Return a register that the text doesn't have."""
+        self._made += 1
+        register = Register(f"made@{self._made}")
+        self.function.registers[register.name] = register_type
+        return register
 
     def _note(self, operand: Operand) -> None:
         """Remember the symbols that an operand names."""
@@ -272,9 +289,7 @@ class _Body:
         if not isinstance(argument, Immediate):
             return argument
         bits = argument.float_bits or 64
-        self._literals += 1
-        register = Register(f"literal@{self._literals}")
-        self.function.registers[register.name] = f"b{bits}"
+        register = self._fresh(f"b{bits}")
         self._add(f"mov.b{bits}", (register, argument), guard, text, line)
         return register
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .conversions import converter
 
-__all__ = ["find", "one"]
+__all__ = ["find", "has_conversion", "one"]
 
 # In the order of search; a module may be absent while its group of opcodes is.
 _MODULES = (
@@ -48,6 +48,14 @@ def find(opcode: str) -> Callable[..., Any] | None:
     if function is None or not options:
         return function
     return partial(function, **{option.lower(): True for option in options})
+
+
+@cache
+def has_conversion(opcode: str) -> bool:
+    """Tell whether a ``cvt`` between these types is there."""
+    parts = opcode.split(".")
+    integers = all(part[0] in "us" and part[1:].isdigit() for part in parts[-2:])
+    return parts[1] == "pack" or (integers and "sat" not in parts) or _conversion(parts) is not None
 
 
 def _conversion(parts: list[str]) -> Callable[..., Any] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from . import comparisons
 from .arithmetic import library_call
 from .exact import flush_f32
-from .instructions import Instruction, Register, Vector
+from .instructions import Instruction, Vector
 from .library import find, one
 from .operands import DTYPES, Writer, dtype_of
 from .spaces import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
@@ -37,6 +37,18 @@ _UNORDERED = {"ltu": ">=", "leu": ">", "gtu": "<=", "geu": "<"}
 def _mov(w: Writer, i: Instruction) -> None:
     destination, source = i.operands[0], i.operands[1]
     ptx_type = i.parts[-1]
+    if i.parts[1] in ("v2", "v4"):
+        assert isinstance(destination, Vector)
+        assert isinstance(source, Vector)
+        values = [w.value(item, ptx_type) for item in source.items]
+        # All are read before any is written: the vectors may share registers.
+        names = [w.temporary() for _ in values]
+        for name, (expression, _) in zip(names, values, strict=True):
+            w.emit(f"{name} = {expression}")
+        for item, name, (_, uniform) in zip(destination.items, names, values, strict=True):
+            w.write(item, name, dtype_of(ptx_type), uniform)
+        w.emit(f"{' = '.join(names)} = None")
+        return
     if ptx_type == "b128" and (isinstance(destination, Vector) or isinstance(source, Vector)):
         _mov_wide(w, destination, source)
         return
@@ -216,6 +228,14 @@ def _setp(w: Writer, i: Instruction) -> None:
             w.write(item, f"{name}[{index}]", "?", same)
         return
     results = destination.items if isinstance(destination, Vector) else (destination,)
+    if len(results) > 1 and join is None:
+        # The comparison may read the register that it writes first.
+        name = w.temporary()
+        w.emit(f"{name} = {expression}")
+        w.write(results[0], name, "?", same)
+        w.write(results[1], f"~{name}", "?", same)
+        w.emit(f"{name} = None")
+        return
     if join is not None:
         c, c_same = w.value(i.operands[3], "pred")
         operator = {"and": "&", "or": "|", "xor": "^"}[join]
@@ -227,9 +247,6 @@ def _setp(w: Writer, i: Instruction) -> None:
             w.write(results[1], f"{name}_not {operator} {c}", "?", same and c_same)
         return
     w.write(results[0], expression, "?", same)
-    if len(results) > 1:
-        assert isinstance(results[0], Register)
-        w.write(results[1], f"~v{w.code.slot(results[0].name)}", "?", same)
 
 
 _TRUE = {"f32": np.float32(1), "f16": np.uint16(0x3C00), "bf16": np.uint16(0x3F80)}

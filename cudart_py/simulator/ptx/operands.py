@@ -181,16 +181,18 @@ class Writer:
             return self.constant(np.array(32, dtype)[()]), True
         if name.startswith("%"):
             return self._special(name, dtype)
-        if name in self.context.shared_addresses:
-            return self.constant(np.array(self.context.shared_addresses[name] + symbol.offset, dtype)[()]), True
+        # Addresses wrap at the width that is asked for.
+        for known in (self.context.shared_addresses, self.context.parameters, self.context.functions):
+            if name in known:
+                return self.immediate(Immediate(known[name] + symbol.offset), dtype), True
+        place = None
         if name in self.code.local_offsets:
-            return f"{dtype}.type(g.stack + {self.code.local_offsets[name] + symbol.offset})", True
-        if name in self.context.parameters:
-            return self.constant(np.array(self.context.parameters[name] + symbol.offset, dtype)[()]), True
-        if name in self.context.functions:
-            return self.constant(np.array(self.context.functions[name], dtype)[()]), True
-        if name in self.context.variables:
-            return f"{dtype}.type(g.chunk.launched.symbol({name!r}) + {symbol.offset})", True
+            place = f"g.stack + {self.code.local_offsets[name] + symbol.offset}"
+        elif name in self.context.variables:
+            place = f"g.chunk.launched.symbol({name!r}) + {symbol.offset}"
+        if place is not None:
+            mask = (1 << 8 * _size(dtype)) - 1
+            return f"u{_size(dtype)}.type(({place}) & {mask}).view({dtype})", True
         raise self.unsupported(f"symbol {name}")
 
     def _special(self, name: str, dtype: str) -> Value:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from .body import parse_body
+from .checking import check_module
 from .declarations import declared_variable, parse_parameters
 from .faults import PtxError, UnsupportedError
 from .instructions import Function, Param, Variable
@@ -151,6 +152,7 @@ class Module:
         self._source = Source(text)
         self._read()
         self._check_variables()
+        check_module(self)
         for entry in self.entries.values():
             if entry.static_shared_bytes > _MOST_STATIC_SHARED:
                 what = f"kernel {entry.name} has {entry.static_shared_bytes} bytes of static shared memory"
