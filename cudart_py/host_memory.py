@@ -123,9 +123,10 @@ class RegisteredMemory(HostMemory):
         self.nbytes = array.nbytes
         self.mapped = True
         flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
-        address = array.ctypes.data
-        api.cuMemHostRegister(address, self.nbytes, flags)
-        self._value = address
+        # As an object, so that a driver which finishes with the memory later than it is told to can keep it there.
+        whole = np.asarray(array).reshape(-1, order="A").view(np.uint8)
+        api.cuMemHostRegister(whole, self.nbytes, flags)
+        self._value = array.ctypes.data
         _registered.add(self)
 
     def _release(self, value: Any) -> None:

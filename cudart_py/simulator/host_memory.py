@@ -103,7 +103,9 @@ def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
         )
     if memory.region().contains(address):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    memory.enter(Allocation(address, size, memory.REGISTERED, context, flags=flags))
+    allocation = Allocation(address, size, memory.REGISTERED, context, flags=flags)
+    allocation.held = p
+    memory.enter(allocation)
 
 
 @entry()
@@ -116,6 +118,10 @@ def cuMemHostUnregister(p: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if allocation is None or allocation.kind != memory.REGISTERED:
         raise StatusError(CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)
-    if not work.runner.running:
-        work.complete_context(context, freeing=True)
+    if work.runner.running:
+        # The garbage collector dropped it in the middle of a kernel, which may use it: it keeps the bytes till then.
+        memory.known.remove(allocation)
+        work.runner.postponed.append(lambda: memory.forget(allocation))
+        return
+    work.complete_context(context, freeing=True)
     memory.forget(allocation)

@@ -75,6 +75,7 @@ class Allocation:
         "context",
         "device",
         "flags",
+        "held",
         "identity",
         "kind",
         "pool",
@@ -100,6 +101,8 @@ class Allocation:
         self.context = context
         self.device = context.device if device is None else device
         self.flags = flags
+        # What keeps the bytes of registered memory there, where the caller gave more than an address.
+        self.held: Any = None
         self.pool = pool
         self.identity = next(_identities)
         self.reserved = -(-size // 512) * 512
