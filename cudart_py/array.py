@@ -241,8 +241,10 @@ class DeviceArray:
         from .copies import check_end, memcpy
         from .host_memory import is_pinned
 
+        if isinstance(host, DeviceArray):
+            raise arguments.wrong_type("DeviceArray.copy_from", "host", "an array of the host; use memcpy", host)
         source = arguments.host_array("DeviceArray.copy_from", "host", host)
-        if any(step <= 0 for step in source.strides):
+        if source.shape == self.shape and any(step <= 0 for step in source.strides):
             source = np.ascontiguousarray(source)
         check_end("DeviceArray.copy_from", "host", source, self)
         if stream is not None:

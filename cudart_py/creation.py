@@ -54,6 +54,8 @@ def to_device(host: ArrayLike, *, stream: Stream | None = None) -> DeviceArray:
     The copy has C order whatever the source's. Returns when the source may be changed again, except
     when given both a `stream` and a pinned source.
     """
+    if isinstance(host, DeviceArray):
+        raise arguments.wrong_type("to_device", "host", "an array of the host; use memcpy", host)
     source = arguments.host_array("to_device", "host", host)
     array = _allocate("to_device", source.shape, source.dtype, stream)
     return array.copy_from(source, stream=stream)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import arguments
-from ._driver import api
+from . import arguments, errors
+from ._driver import api, raw
 
 if TYPE_CHECKING:
     from .device import Device
@@ -41,7 +41,9 @@ class _Limit:
 
         size = arguments.integer("Limits", self._attribute, value, 0, 2**64 - 1)
         with activated(limits._device):
-            api.cuCtxSetLimit(self._enum(), size)
+            (status,) = raw.cuCtxSetLimit(self._enum(), size)
+        if status:
+            raise errors.failure(status, "cuCtxSetLimit", f"The argument {self._attribute!r} of Limits was {size}")
 
 
 class Limits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from . import arguments
@@ -167,7 +167,7 @@ def _standard(std: str | int) -> str:
 
 
 def _folders(include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
-    if not isinstance(include, Iterable) and not isinstance(include, os.PathLike):
+    if not isinstance(include, Sequence | os.PathLike):
         raise arguments.wrong_type(_CALL, "include", "a folder or a sequence of folders", include)
     values = [include] if isinstance(include, str | os.PathLike) else list(include)
     folders = []
@@ -244,6 +244,6 @@ def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, 
 
 def texts(call: str, argument: str, values: Sequence[str]) -> tuple[str, ...]:
     """Return a sequence of strings that C can read as a tuple."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Sequence):
         raise arguments.wrong_type(call, argument, "a sequence of strings, such as a list", values)
     return tuple(arguments.text(call, f"{argument}[{position}]", value) for position, value in enumerate(values))

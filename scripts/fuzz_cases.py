@@ -1,0 +1,486 @@
+"""The fuzz of arguments: every public call, with one or two bad arguments, and what may become of it.
+
+Used by `fuzz_arguments.py` and by the tests. A call with a bad argument may succeed where the argument's annotation or
+`ACCEPTED` says so. Otherwise it raises a TypeError, a ValueError or what `MAY_RAISE` lists, whose text names the
+argument. Whichever it does, arrays keep what they held, nothing is leaked, and the next kernel runs. No value that
+could be an address reaches anything that follows it.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import operator
+import random
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from fuzz_values import BAD, GOOD, OBJECTS, NastyError, World
+
+import cudart_py as cuda
+import cudart_py.benchmark
+from cudart_py._lifetime import Handle
+from cudart_py.array import DeviceArray
+from cudart_py.limits import Limits
+from library_tour import libraries
+
+__all__ = ["Finding", "Target", "call_once", "find_targets", "fuzz", "good_arguments", "invoke"]
+
+MODULES: tuple[ModuleType, ...] = (cuda, cudart_py.benchmark, libraries)
+# Records that calls return, and objects that other objects make: nobody calls these classes.
+RETURNED = {
+    "CacheInfo",
+    "Ceilings",
+    "DeviceArray",
+    "DeviceProperties",
+    "Kernel",
+    "KernelAttributes",
+    "Launch",
+    "LaunchProfile",
+    "LineProfile",
+    "Measurement",
+    "MemoryInfo",
+    "Occupancy",
+    "PointerAttributes",
+    "TextureOptions",
+}
+# Their methods need the library itself, which is not everywhere.
+WITHOUT_OBJECTS = RETURNED - set(OBJECTS) | {"Generator"}
+DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
+# By these a sparse matrix describes itself to a library's call, and host memory to a launch.
+INTERNAL = {
+    "RegisteredMemory.device_address",
+    "SparseMatrix.check_open",
+    "SparseMatrix.describe",
+    "SparseMatrix.describe_once",
+}
+# What raises with good arguments: it asks for what is not there yet, or not on a machine with one device.
+PREMATURE = {
+    "Device.enable_peer",
+    "Program.cubin",
+    "Program.lowered_names",
+    "Program.ltoir",
+    "Program.ptx",
+    "Timer.milliseconds",
+}
+# Of two arguments only one is given.
+INSTEAD = {f"{name}.out" for name in ("uniform", "normal", "log_normal", "poisson")}
+NEEDS = {"from_dlpack": "interop"}
+
+INTEGERS = ("0", "1", "int8", "0-d int array", "2**40", "-1", "2**63")
+NUMBERS = (*INTEGERS, "2**64", "10**400", "1.5", "-0.5", "float32", "nan", "inf", "1e300", "True", "np.True_")
+ARRAYS = ("complex array", "0-d array", "0-d int array", "reversed", "read-only", "structured", "empty array")
+DEVICE_ARRAYS = ("device array", "strided device array", "array of the last device")
+SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range")
+TEXTS = ("''", "'x'", "NUL", "surrogate", "bytes", "bytearray")
+# What is taken besides what the annotation says, by call and parameter or by the parameter.
+ACCEPTED: Mapping[str, tuple[str, ...]] = {
+    "managed_empty.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
+    "shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)"),
+    "strides": ("(1, 2)",),
+    "dtype": ("'x'", "dtype", "('a', None)"),
+    "DeviceArray.borrow.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
+    "value": (*NUMBERS, "0-d array"),
+    "full.value": (*NUMBERS, *ARRAYS, *TEXTS, "1+2j", "datetime64"),
+    "memset.dst": (*DEVICE_ARRAYS, "empty device array"),
+    "dst": ("strided device array", "empty device array", "array of the last device"),
+    "src": ("strided device array", "array of the last device"),
+    "pool": ("pool of the last device",),
+    "host": (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "1+2j", "datetime64"),
+    "to_bfloat16.x": (
+        "empty device array",
+        *NUMBERS,
+        *ARRAYS,
+        "bytearray",
+        "[]",
+        "()",
+        "(1, 2)",
+        "(-1, 2)",
+        "(1,) * 70",
+        "range",
+    ),
+    "empty_like.other": (*ARRAYS, *DEVICE_ARRAYS, "empty device array", "closed array", "vast array"),
+    "owner": tuple(BAD),
+    "key": ("0", "1", "-1", "int8", "0-d int array", "()", "...", "(-1, 2)", "(1, 2)"),
+    "as_device_array.x": ("device array", "empty device array", "strided device array"),
+    "from_dlpack.x": ("device array", "empty device array", "strided device array"),
+    "pointer_attributes.x": (*INTEGERS, *ARRAYS, *DEVICE_ARRAYS, "other endian", "vast array"),
+    "register_host.array": ("complex array", "0-d array", "0-d int array", "structured", "other endian"),
+    "RegisteredMemory.array": ("complex array", "0-d array", "0-d int array", "structured", "other endian"),
+    "Stream.borrow.stream": ("0", "1", "stream", "stream of the last device"),
+    "Stream.wait.other": ("stream", "stream of the last device", "event"),
+    "Stream.record.event": ("event",),
+    "event": ("event",),
+    "start": ("event", "empty array"),
+    "stream": ("stream", "stream of the last device"),
+    "device": ("device", "last device"),
+    "other": ("device", "last device"),
+    "location": ("device", "last device"),
+    "fn": ("lambda", "class"),
+    "function": ("lambda", "class"),
+    "shared_bytes": ("lambda", "0", "1", "int8", "0-d int array"),
+    "max_samples": ("2**64", "10**400", "10**5000"),
+    "min_samples": ("2**64", "10**400", "10**5000"),
+    "array": ("device array", "empty device array", "array of the last device"),
+    "Launch.__call__.x": ("empty device array", "strided device array", "array of the last device"),
+    "Launch.__call__.y": ("empty device array", "strided device array", "array of the last device"),
+    "Launch.__call__.n": ("True", "np.True_"),
+    "Launch.bind.x": ("empty device array", "strided device array", "array of the last device"),
+    "Launch.bind.y": ("empty device array", "strided device array", "array of the last device"),
+    "Launch.bind.n": ("True", "np.True_"),
+    "grid": ("1", "int8", "0-d int array", "(1, 2)"),
+    "block": ("1", "int8", "0-d int array", "(1, 2)"),
+    "cluster": ("1", "int8", "0-d int array", "(1, 2)", "None"),
+    "name": ("'x'", "''"),
+    "Module.__contains__.name": tuple(BAD),
+    "domain": ("'x'", "''"),
+    "color": ("'x'", "''"),
+    "address": (),
+    "a": ("float32", "1.5", "inf", "nan"),
+    "compute_capability": (),
+    "include": ("()", "[]"),
+    "names": ("()", "[]"),
+    "options": ("()", "[]"),
+    "define": ("{}", "None"),
+    "source": ("'x'", "''", "bytes"),
+    "pointer": (*INTEGERS,),
+    "indices": ("device array", "empty device array", "strided device array"),
+    "seed": INTEGERS,
+    "offset": INTEGERS,
+}
+# An error of these kinds says what it is about without the argument's name.
+MAY_RAISE: Mapping[str, tuple[type[BaseException], ...]] = {
+    "shape": (cuda.OutOfMemoryError,),
+    "host": (cuda.OutOfMemoryError,),
+    "empty_like.other": (cuda.OutOfMemoryError,),
+    "length": (cuda.OutOfMemoryError,),
+    "name": (cuda.NotFoundError,),
+    "source": (cuda.CompileError, OSError),
+    "image": (cuda.ImageError, OSError),
+    "images": (cuda.LinkError, OSError),
+    "options": (cuda.CompileError, cuda.LinkError),
+    "names": (cuda.CompileError,),
+    "key": (IndexError,),
+    "to_bfloat16.x": (MemoryError,),
+    "start": (ValueError,),  # NumPy's, whose arrays subtract from anything
+    "array": (cuda.InvalidValueError,),
+    "pointer_attributes.x": (cuda.InvalidValueError,),
+}
+# What a call raises with good arguments too, where a library, a device or a tool is missing.
+MISSING = (cuda.NotSupportedError, cuda.LinkError, cuda.PeerAccessError)
+# How an error calls an argument that has no name of its own.
+WORDS: Mapping[str, str] = {
+    "key": r"index|indices|axis|step|Ellipsis",
+    "arguments": r"argument",
+    "argument": r"argument \d+ of|arguments, and",
+    "self": r"closed|is known only|call compile",
+    "start": r"unsupported operand",
+    "other": r"never recorded",
+    "dst_start": r"outside dst",
+    "src_start": r"outside src",
+}
+# What could be an address that the callee follows.
+ADDRESSES = {"Stream.borrow.stream", "MemoryPool.borrow.handle"}
+LIKE_ADDRESSES = {"1", "2**40", "2**63", "int8", "0-d int array", "stream 'a'"}
+# A GPU takes seconds and most of its memory for these.
+SLOW = {"ceilings"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A public call: what it is called on, and its parameters as `inspect` knows them."""
+
+    name: str
+    call: Callable[..., Any]
+    owner: str = ""
+    parameters: tuple[inspect.Parameter, ...] = ()
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """What a bad value may stand for: a parameter, or the object in its closed state."""
+        own = ("self",) if self.owner and callable(getattr(_class(self.owner), "close", None)) else ()
+        return (*own, *(parameter.name for parameter in self.parameters))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A call that did what it must not: `kind` is "inscrutable", "accepted", "changed", "leaked" or "lost"."""
+
+    kind: str
+    call: str
+    text: str
+
+
+def _class(name: str) -> type:
+    return next(getattr(module, name) for module in MODULES if name in module.__all__)
+
+
+def find_targets() -> dict[str, Target]:
+    """Return every public call by its name: functions, classes, their methods, properties and setters."""
+    found: dict[str, Target] = {}
+    for module in MODULES:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing):
+                if not issubclass(thing, BaseException | Warning):
+                    found |= {target.name: target for target in _of_class(name, thing)}
+            elif callable(thing):
+                found[name] = Target(name, thing, parameters=_parameters(thing))
+    for name in vars(Limits):
+        if not name.startswith("_"):
+            found[f"Limits.{name} ="] = _setter("Device", f"Limits.{name} =", _limit_setter(name))
+    return found
+
+
+def _of_class(name: str, kind: type) -> Iterator[Target]:
+    if name not in RETURNED:
+        yield Target(name, kind, parameters=_parameters(kind))
+    if name in WITHOUT_OBJECTS and name != "DeviceArray":
+        return
+    for attribute in dir(kind):
+        full = f"{name}.{attribute}"
+        member = inspect.getattr_static(kind, attribute)
+        if (attribute.startswith("_") and attribute not in DUNDERS) or full in INTERNAL:
+            continue
+        if isinstance(member, staticmethod | classmethod):
+            function = getattr(kind, attribute)
+            yield Target(full, function, parameters=_parameters(function))
+        elif isinstance(member, property):
+            yield Target(full, operator.attrgetter(attribute), owner=name)
+            if member.fset is not None:
+                yield _setter(name, f"{full} =", member.fset)
+        elif full in _LAUNCHES:
+            yield Target(full, _LAUNCHES[full], owner=name, parameters=_parameters(_LAUNCHES[full])[1:])
+        elif inspect.isfunction(member) and member.__module__ != "contextlib":
+            function = _subtract if attribute == "__sub__" else _method(attribute)
+            yield Target(full, function, owner=name, parameters=_parameters(member)[1:])
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(function).parameters.values())
+
+
+def _subtract(end: cuda.Event, start: cuda.Event) -> float:
+    return end - start
+
+
+def _setter(owner: str, name: str, function: Callable[[Any, Any], None]) -> Target:
+    return Target(name, function, owner=owner, parameters=_parameters(function)[1:])
+
+
+def _limit_setter(name: str) -> Callable[[Any, Any], None]:
+    def set_limit(device: cuda.Device, value: int) -> None:
+        before = getattr(device.limits, name)
+        try:
+            setattr(device.limits, name, value)
+        finally:
+            setattr(device.limits, name, before)
+
+    return set_limit
+
+
+def _method(attribute: str) -> Callable[..., Any]:
+    """Return a function that calls the method of an object's own class, which may be another than the public one."""
+    return lambda thing, *arguments, **keywords: getattr(thing, attribute)(*arguments, **keywords)
+
+
+def _launch_in_shape(kernel: cuda.Kernel, grid: Any, block: Any, shared_bytes: Any, stream: Any) -> Any:
+    return kernel[grid, block, shared_bytes, stream]
+
+
+def _launch(launch: cuda.Launch, a: float, x: Any, y: Any, n: int) -> None:
+    launch(a, x, y, n)
+
+
+def _bind(launch: cuda.Launch, a: float, x: Any, y: Any, n: int) -> Any:
+    return launch.bind(a, x, y, n)
+
+
+# Calls whose signature is a kernel's, or which take their arguments as an index.
+_LAUNCHES: Mapping[str, Callable[..., Any]] = {
+    "Kernel.__getitem__": _launch_in_shape,
+    "Launch.__call__": _launch,
+    "Launch.bind": _bind,
+}
+
+
+def _looked_up(table: Mapping[str, Any], target: str, parameter: str) -> Any:
+    """Look up what a table has for a parameter of a call, of a method of that name, or of any call."""
+    short = target.removesuffix(" =").rpartition(".")[2]
+    for key in (f"{target}.{parameter}", f"{short}.{parameter}", short if short in DUNDERS else "", parameter):
+        if key in table:
+            return table[key]
+    return None
+
+
+def good_arguments(target: Target, world: World) -> dict[str, Any]:
+    """Make good arguments for a call; KeyError names a parameter that has none."""
+    made = {}
+    for parameter in target.parameters:
+        if f"{target.name}.{parameter.name}" in INSTEAD:
+            continue
+        make = _looked_up(GOOD, target.name, parameter.name)
+        if make is None:
+            raise KeyError(f"{target.name}: {parameter.name}")
+        made[parameter.name] = make(world)
+    return made
+
+
+def invoke(target: Target, thing: Any, arguments: Mapping[str, Any]) -> None:
+    """Call, enter and leave what is a context manager, and close what was made."""
+    positional = [] if not target.owner else [thing]
+    keywords = {}
+    for parameter in target.parameters:
+        if parameter.name not in arguments:
+            continue
+        value = arguments[parameter.name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += value if isinstance(value, tuple) else [value]
+        elif parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(value)
+        else:
+            keywords[parameter.name] = value
+    result = target.call(*positional, **keywords)
+    if hasattr(type(result), "__enter__") and not isinstance(result, DeviceArray | Handle | cuda.Device):
+        with result:
+            pass
+
+
+def accepts(target: Target, slot: str, label: str) -> bool:
+    """Tell whether a call may succeed with this value in this place."""
+    if slot == "self" or target.name == "DeviceArray.close":  # a second close does nothing
+        return True
+    listed = _looked_up(ACCEPTED, target.name, slot)
+    if listed is not None and label in listed:
+        return True
+    annotation = next(str(p.annotation) for p in target.parameters if p.name == slot)
+    if label == "None":
+        return "None" in annotation or "Any" in annotation.split("[")[0] or "object" in annotation
+    if label in ("True", "np.True_"):
+        return "bool" in annotation
+    if label in NUMBERS and "float" in annotation:
+        return True
+    if label in INTEGERS and re.search(r"\bint\b", annotation):
+        return True
+    return label in (*NUMBERS, "1+2j") and "Scalar" in annotation
+
+
+def names(target: Target, slot: str, text: str) -> bool:
+    """Tell whether an error's text names an argument."""
+    # A single letter is also a word.
+    pattern = (
+        rf"(?<!\w){slot}(?!\w)"
+        if len(slot) > 1
+        else rf"'{slot}'|(?<!\w){slot}(?:\.| (?:is|has|and|of|overlaps|makes|\d+) )"
+    )
+    if re.search(pattern, text, re.IGNORECASE if len(slot) > 1 else 0):
+        return True
+    if target.name in ("Launch.__call__", "Launch.bind"):
+        return bool(re.search(WORDS["argument"], text))
+    words = WORDS.get(slot)
+    name = target.name.removesuffix(" =").rpartition(".")[2]
+    return bool(words and re.search(words, text)) or (target.name.endswith("=") and name in text)
+
+
+def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: random.Random) -> list[Finding]:
+    """Call with the bad values that are chosen for some of the places, and return what is wrong then.
+
+    Of the other arguments about half of those that have defaults are left out.
+    """
+    said = f"{target.name}({', '.join(f'{slot}={label}' for slot, label in chosen.items())})"
+    try:
+        arguments = good_arguments(target, world)
+        thing = OBJECTS[target.owner](world) if target.owner else None
+    except MISSING:
+        return []
+    for parameter in target.parameters:
+        is_needed = f"{target.name}.out" in INSTEAD and parameter.name == "shape"
+        if parameter.default is not parameter.empty and not is_needed and random_.random() < 0.5:
+            arguments.pop(parameter.name, None)
+    for slot, label in chosen.items():
+        if slot == "self":
+            thing = world.closed(thing)
+        else:
+            arguments[slot] = BAD[label](world)
+    try:
+        invoke(target, thing, arguments)
+    except (NastyError, *MISSING):
+        return []
+    except Exception as error:
+        found = list(_judged(target, chosen, said, error))
+        return found if world.unchanged() else [*found, Finding("changed", said, str(error))]
+    finally:
+        world.written.clear()
+        if target.name == "Device.memory_pool =":
+            world.device.memory_pool = None
+    wanted = all(accepts(target, slot, label) for slot, label in chosen.items())
+    return [] if wanted else [Finding("accepted", said, "")]
+
+
+def _judged(target: Target, chosen: Mapping[str, str], said: str, error: Exception) -> Iterator[Finding]:
+    """Yield what is wrong with an error."""
+    text = f"{type(error).__name__}: {error}"
+    allowed = [kind for slot in chosen for kind in _looked_up(MAY_RAISE, target.name, slot) or ()]
+    plain = isinstance(error, TypeError | ValueError | cuda.CudaError) and type(error) is not cuda.CudaError
+    if isinstance(error, cuda.KernelFaultError):
+        yield Finding("lost", said, text)
+    elif not isinstance(error, tuple(allowed)) and not (plain and any(names(target, slot, text) for slot in chosen)):
+        yield Finding("inscrutable", said, text)
+
+
+def choose(target: Target, random_: random.Random) -> dict[str, str]:
+    """Choose one bad argument, or sometimes two."""
+    slots = random_.sample(target.slots, min(len(target.slots), random_.choice((1, 1, 1, 2))))
+    chosen = {}
+    for slot in slots:
+        labels = [label for label in BAD if f"{target.name}.{slot}" not in ADDRESSES or label not in LIKE_ADDRESSES]
+        if slot in ("fn", "function"):
+            # These would be called, where no CUDA call may be made.
+            labels = [label for label in labels if not label.startswith("class ")]
+        if target.name == "Kernel.suggested_block" and slot == "shared_bytes":
+            labels = [label for label in labels if label not in ("lambda", "class") and not label.startswith("class ")]
+        if target.name in SLOW:
+            labels = [label for label in labels if label not in ("None", "device", "last device")]
+        chosen[slot] = "closed" if slot == "self" else random_.choice(labels)
+    return chosen
+
+
+def fuzz(seed: int, begin: int, end: int, note: Callable[[str], object] = lambda _: None) -> Iterator[Finding]:
+    """Make the calls of a seed from one number to another, and yield what is wrong with them."""
+    world = World()
+    missing = {name for name, capability in NEEDS.items() if capability not in cuda.capabilities()}
+    targets = [target for target in find_targets().values() if target.slots and target.name not in missing]
+    # A call has as many turns as places for bad values.
+    turns = [target for target in targets for _ in target.slots]
+    before = _alive(world)
+    for number in range(begin, end):
+        random_ = random.Random(f"{seed} {number}")
+        target = random_.choice(turns)
+        chosen = choose(target, random_)
+        note(f"{number}: {target.name} {chosen}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy's about values that it converts
+            found = call_once(target, world, chosen, random_)
+        yield from found
+        if number % 100 == 99 and not world.works():
+            yield Finding("lost", f"before call {number}", "the next kernel computed something else")
+    if not world.works():
+        yield Finding("lost", f"calls {begin} to {end}", "the next kernel computed something else")
+    after = _alive(world)
+    if after != before:
+        yield Finding("leaked", f"calls {begin} to {end}", f"handles, arrays and bytes were {before} and are {after}")
+
+
+def _alive(world: World) -> tuple[int, int, int]:
+    gc.collect()
+    world.device.synchronize()
+    things = gc.get_objects()
+    return (
+        sum(isinstance(thing, Handle) and thing._value is not None for thing in things),
+        sum(isinstance(thing, DeviceArray) and not thing.closed for thing in things),
+        world.device.memory_pool.used,
+    )

@@ -1,0 +1,83 @@
+"""Public calls with bad arguments, as `scripts/fuzz_arguments.py` makes them by the ten thousand."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cudart_py as cuda
+
+SCRIPTS = Path(__file__).parent.parent / "scripts"
+CALLS = 800
+
+
+@pytest.fixture(scope="module")
+def cases():
+    patch = pytest.MonkeyPatch()
+    patch.syspath_prepend(SCRIPTS)
+    yield importlib.import_module("fuzz_cases")
+    patch.undo()
+    for name in ("fuzz_cases", "fuzz_values"):
+        del sys.modules[name]
+
+
+@pytest.fixture
+def values(cases):
+    return sys.modules["fuzz_values"]
+
+
+def test_no_public_call_is_left_out(cases):
+    found = cases.find_targets()
+    called = {name.partition(".")[0] for name in found}
+    for module in cases.MODULES:
+        for name in set(module.__all__) - called - cases.RETURNED:
+            assert not callable(getattr(module, name)) or _is_error(getattr(module, name)), name
+    assert {"memcpy", "Stream.borrow", "Device.memory_pool =", "DeviceArray.__getitem__", "measure"} <= set(found)
+
+
+def _is_error(thing):
+    return isinstance(thing, type) and issubclass(thing, BaseException)
+
+
+def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succeeds(cases, values, device):
+    world = values.World()
+    lacking = {name for name, capability in cases.NEEDS.items() if capability not in cuda.capabilities()}
+    for name, target in cases.find_targets().items():
+        if name in cases.PREMATURE | cases.SLOW | lacking:
+            continue
+        try:
+            arguments = cases.good_arguments(target, world)
+            cases.invoke(target, values.OBJECTS[target.owner](world) if target.owner else None, arguments)
+        except cases.MISSING:
+            continue
+        finally:
+            world.device.memory_pool = None
+
+
+def test_a_bad_argument_is_named_and_changes_nothing(python):
+    """In a process of its own, which would die of a crash, and be ended if it hung."""
+    program = f"""
+import json, sys
+sys.path.insert(0, {str(SCRIPTS)!r})
+from fuzz_cases import fuzz
+print(json.dumps([finding.__dict__ for finding in fuzz(7, 0, {CALLS})]))
+"""
+    found = json.loads(python(program).stdout.splitlines()[-1])
+    assert found == []
+
+
+def test_the_command_prints_its_figures():
+    printed = subprocess.run(
+        [sys.executable, str(SCRIPTS / "fuzz_arguments.py"), "--calls", "40", "--batch", "20"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    ).stdout
+    assert "40 calls of" in printed
+    assert "0 crash, 0 hang, 0 inscrutable" in printed
