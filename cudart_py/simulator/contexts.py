@@ -50,6 +50,8 @@ __all__ = [
 LEAST_PRIORITY = 0
 GREATEST_PRIORITY = -5
 _LARGEST_STACK = 512 << 10
+# What an H200 gives to those who ask for less.
+_SMALLEST_PRINTF_FIFO = 512 << 10
 
 
 def default_limits() -> dict[int, int]:
@@ -354,6 +356,8 @@ def cuCtxSetLimit(limit: Any, value: Any) -> None:
         wanted = next(size for size in (32, 64, 128) if wanted <= size)
     elif key == CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE.value:
         wanted = min(wanted, attribute("MAX_PERSISTING_L2_CACHE_SIZE"))
+    elif key == CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value:
+        wanted = max(wanted, _SMALLEST_PRINTF_FIFO)
     elif key == CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value:
         wanted = max(wanted, 4 << 20)
     limits[key] = wanted

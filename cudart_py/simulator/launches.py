@@ -97,8 +97,17 @@ class Kernel:
 
 
 def _print(text: str) -> None:
-    # Looked up at each call, because a program may put another stream in its place.
-    sys.stdout.write(text)
+    """Write to standard output what it can take; printing never ends a launch."""
+    # Looked up at each call, because a program may put another stream in its place, or none.
+    stream = sys.stdout
+    if stream is None:
+        return
+    try:
+        stream.write(text)
+    except UnicodeEncodeError as error:
+        _print(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+    except (ValueError, OSError):  # it is closed, or nobody reads the pipe behind it
+        return
 
 
 def _steps() -> int | None:

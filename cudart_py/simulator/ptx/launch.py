@@ -14,6 +14,7 @@ from .clock import Clock
 from .instructions import Instruction
 from .observer import Observer
 from .parser import Entry, Module
+from .printf import Buffer
 from .program import program_of
 from .scheduler import Chunk
 from .spaces import RESERVED_SHARED
@@ -29,6 +30,7 @@ CHUNK_LANES = 32768
 _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
+_PRINTF_BYTES = 7 << 20
 
 
 class MemoryLike(Protocol):
@@ -122,7 +124,6 @@ class Launched:
         launch: Launch,
         memory: MemoryLike,
         symbols: Mapping[str, int],
-        print_: Callable[[str], None],
         steps: int | None,
         properties: Mapping[str, int],
         observer: Observer | None,
@@ -131,7 +132,6 @@ class Launched:
         entry = launch.entry
         self.launch = launch
         self.memory = memory
-        self.print = print_
         self.properties = properties
         self.observer = observer
         self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
@@ -156,7 +156,7 @@ class Launched:
         if called:
             bodies = sum(entry.module.function_local_bytes(body) for body in entry.module.reachable_bodies(entry.body))
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
-        self.printed: list[tuple[int, str]] = []
+        self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
 
     @property
     def steps_done(self) -> int:
@@ -218,13 +218,14 @@ def run(
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
     with np.errstate(all="ignore"):
-        launched = Launched(launch, memory, symbols, print_, steps, properties, observer, clock or Clock())
+        launched = Launched(launch, memory, symbols, steps, properties, observer, clock or Clock())
         if observer is not None:
             observer.start(launched)
         try:
             _run_chunks(launched)
         finally:
             launched.clock.end(launched.steps_done)
+            launched.printed.empty(print_)
         if observer is not None:
             observer.finish(launched)
 

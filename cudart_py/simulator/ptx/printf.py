@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -41,6 +42,31 @@ class _Directive:
     bits: int
     conversion: str
     value: _Argument
+
+
+class Buffer:
+    """Hold what a launch prints in so many bytes, as the device does: when it is full, the oldest is overwritten.
+
+    `size` of an output is what its format and arguments take on the device, not its text.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._outputs: deque[tuple[str, int]] = deque()
+
+    def add(self, text: str, size: int) -> None:
+        """Put an output behind the others."""
+        self._outputs.append((text, size))
+        self._left -= size
+        while self._left < 0:
+            self._left += self._outputs.popleft()[1]
+
+    def empty(self, print_: Callable[[str], None]) -> None:
+        """Print what is there."""
+        while self._outputs:
+            text, size = self._outputs.popleft()
+            self._left += size
+            print_(text)
 
 
 class Format:

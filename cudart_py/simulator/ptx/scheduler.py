@@ -65,7 +65,8 @@ class Chunk:
         self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), launched.local_size)
         self.local_base = self.geometry.lane_base(self.local_stride)
         self.barriers = Barriers()
-        self.printed: list[tuple[int, str]] = []
+        # What was printed, by which block, and the bytes that it takes in the device's buffer.
+        self.printed: list[tuple[int, str, int]] = []
         # What an observer keeps about the chunk.
         self.notes: Any = None
         self._specials: dict[str, Any] = {}
@@ -95,8 +96,8 @@ class Chunk:
 
     def print_out(self) -> None:
         """Hand on what the chunk printed, block after block."""
-        for _, text in sorted(self.printed, key=lambda item: item[0]):
-            self.launched.print(text)
+        for _, text, size in sorted(self.printed, key=lambda item: item[0]):
+            self.launched.printed.add(text, size)
         self.printed = []
 
     # --- who runs next

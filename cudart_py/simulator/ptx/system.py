@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["System"]
 
+# What the device's buffer takes for an output beside its arguments: a head and the place of the format.
+_RECORD = 16
+
 Array = NDArray[Any]
 
 
@@ -56,7 +59,7 @@ class System:
             b = _coordinates(block + group.chunk.first, grid_shape)
             t = _coordinates(thread, block_shape)
             place = f"block: [{b[0]},{b[1]},{b[2]}], thread: [{t[0]},{t[1]},{t[2]}]"
-            group.chunk.printed.append((block, f"{where}: {place} Assertion `{text}` failed.\n"))
+            group.chunk.printed.append((block, f"{where}: {place} Assertion `{text}` failed.\n", 0))
         raise Fault("CUDA_ERROR_ASSERT", launched.located(f"assertion `{text}` failed ({where})", site, group, 0))
 
     def vprintf(self, group: Group, format_: Any, arguments: Any, *, site: Instruction) -> Array:
@@ -71,7 +74,7 @@ class System:
             data = self._bytes(group, buffers, places, parsed.size, site)
             for place, row in zip(places, data, strict=True):
                 text = parsed.render(row.tobytes(), lambda at: self._text(group, at, site))
-                group.chunk.printed.append((int(blocks[place]), text))
+                group.chunk.printed.append((int(blocks[place]), text, _RECORD + -(-parsed.size // 8) * 8))
             out[places] = parsed.count
         return out
 
