@@ -276,7 +276,7 @@ def _copy_window(
                 f"of shape {side.shape}"
             )
         itemsize = side.dtype.itemsize
-        if side.shape[-1] > 1 and side.strides[-1] != itemsize:
+        if 0 not in sizes and sizes[-1] > 1 and side.strides[-1] != itemsize:
             raise ValueError(
                 f"{call}: the elements of a row of {name} are {side.strides[-1]} bytes apart, not {itemsize}; "
                 "use memcpy"

@@ -48,6 +48,7 @@ _PTX_TESTS = ("tests/ptx",)
 # Each module with its tests, the likely ones to notice first.
 MODULES = {
     "cudart_py/copies.py": (
+        "tests/test_copy_ways.py",
         "tests/test_copies.py",
         "tests/test_copies_3d.py",
         "tests/test_staging.py",

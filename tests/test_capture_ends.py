@@ -101,11 +101,13 @@ def test_what_waited_for_the_end_of_a_capture_is_done_when_its_stream_is_closed(
     assert not capture._later
 
 
-def test_a_capture_goes_on_without_a_closed_stream_that_had_joined_it(device, stream):
+@pytest.mark.parametrize("older", [True, False])
+def test_a_capture_goes_on_without_a_closed_stream_that_had_joined_it(device, older):
+    streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
+    joined, stream = streams if older else reversed(streams)
     x = cuda.zeros(4, np.float32, stream=stream)
     stream.synchronize()
     with stream.capture() as graph:
-        joined = cuda.Stream(non_blocking=True)
         joined.wait(stream)
         fill(x, joined)
         stream.wait(joined)
@@ -115,6 +117,7 @@ def test_a_capture_goes_on_without_a_closed_stream_that_had_joined_it(device, st
         fill(x, stream)
     assert graph.node_count == 2
     assert_nothing_is_captured(device, stream)
+    x.close(stream=stream)
 
 
 def test_a_borrowed_stream_closed_inside_its_capture_still_gives_the_graph(device, stream):

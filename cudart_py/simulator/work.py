@@ -199,7 +199,7 @@ def _furthest(stream: int, after: tuple[Work, ...]) -> dict[int, int]:
     found: dict[int, int] = {}
     for work in after:
         for identity, sequence in (*work._behind.items(), (work.stream, work.sequence)):
-            found[identity] = max(sequence, found.get(identity, 0))
+            found[identity] = max(sequence, found.get(identity, sequence))
     return found
 
 
