@@ -13,6 +13,7 @@ What cannot be seen by any test is left out beforehand, by these rules:
 - what stands in an annotation, which is never evaluated, or below `if TYPE_CHECKING:`;
 - `==` in place of `is`, and `is` in place of `==`: the same for None, enums and small numbers, which is what either
   compares here;
+- the bare `*` of a parameter list, which cosmic-ray takes for an operator, and what Python cannot compile;
 - a decorator that keeps results (`functools.cache`, `lru_cache`) taken away, or its size changed: it saves time only.
 
 Clones and results (cosmic-ray's session, a file of SQLite) lie in `--folder`; a run that was cut goes on there. In the
@@ -24,6 +25,8 @@ from __future__ import annotations
 import argparse
 import ast
 import concurrent.futures
+import functools
+import itertools
 import os
 import queue
 import random
@@ -33,11 +36,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 from cosmic_ray.commands.init import init
-from cosmic_ray.mutating import mutate_and_test
+from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem, WorkResult
 
@@ -110,9 +115,13 @@ def unseen(source: str, mutation: MutationSpec) -> bool:
         _, before, after = kind.split("_")
         if (before in _IDENTITY) != (after in _IDENTITY) and {before, after} & {"Eq", "NotEq"}:
             return True
+    line, column = mutation.start_pos
+    if source.splitlines()[line - 1][column:].startswith("*,"):
+        return True
     return any(begin <= mutation.start_pos and mutation.end_pos <= end for begin, end in _quiet(source))
 
 
+@functools.cache
 def _quiet(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """Return from where to where a module's annotations, imports for them, and kept results are spelled."""
     nodes: list[ast.expr | ast.stmt] = []
@@ -143,8 +152,22 @@ def draw(modules: list[str], clone: Path, sample: int, seed: int) -> tuple[list[
     found = [item for item in found if not unseen(sources[item.mutations[0].module_path], item.mutations[0])]
     # cosmic-ray numbers them at random, and the same seed must draw the same.
     found.sort(key=lambda item: (str(item.mutations[0].module_path), *item.mutations[0].start_pos, _kind(item)))
-    generator = random.Random(seed)
-    return generator.sample(found, min(sample, len(found))), len(found)
+    random.Random(seed).shuffle(found)
+    compiled = (item for item in found if compiles(sources[item.mutations[0].module_path], item.mutations[0]))
+    return list(itertools.islice(compiled, sample)), len(found)
+
+
+def compiles(source: str, mutation: MutationSpec) -> bool:
+    """Tell whether a mutant is Python at all."""
+    operator = get_operator(mutation.operator_name)(**mutation.operator_args)
+    mutated = mutate_code(source, operator, mutation.occurrence)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python warns of `is` with a number, which is a mutant all the same
+            compile(mutated, "mutant", "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _kind(item: WorkItem) -> str:
