@@ -11,6 +11,7 @@ import bisect
 import ctypes
 import mmap
 import platform
+import resource
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,9 @@ _PROT_NONE = 0
 _MAP_FIXED = 0x10
 _MAP_NORESERVE = 0x4000
 
-# Reservations cost nothing, but a limit on the address space may refuse the larger ones.
-_SIZES = (1 << 44, 1 << 42, 1 << 40, 1 << 38, 1 << 36)
+# Reservations cost nothing, but the machine may refuse the larger ones. A limit on the address space counts them: then
+# the process itself keeps half of what is left of it.
+_SIZES = tuple(1 << power for power in range(44, 25, -1))
 _ALIGNMENT = 2 << 20
 _SMALLEST_GAP = 64 << 10
 _LARGEST_GAP = 256 << 20
@@ -44,6 +46,11 @@ def address_space() -> tuple[int, NDArray[np.uint8]]:
     end = 1 << (47 if platform.machine() == "x86_64" else 48)
     pointer = ctypes.cast(base, ctypes.POINTER(ctypes.c_uint8))
     return base, np.ctypeslib.as_array(pointer, shape=(end - base,))
+
+
+def _addresses_used() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * PAGE
 
 
 class Region:
@@ -71,11 +78,18 @@ class Region:
 
     def _reserve(self) -> tuple[int, int]:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        most = _SIZES[0] if limit == resource.RLIM_INFINITY else (limit - _addresses_used()) // 2
         for size in _SIZES:
+            if size > most:
+                continue
             address = self._library.mmap(None, size, _PROT_NONE, flags, -1, 0)
             if address not in (None, ctypes.c_void_p(-1).value):
                 return -(-address // _ALIGNMENT) * _ALIGNMENT, address + size
-        raise MemoryError(f"the simulator can't reserve {_SIZES[-1]} bytes of addresses")
+        why = (
+            "" if limit == resource.RLIM_INFINITY else f": the address space is limited to {limit:,} bytes (ulimit -v)"
+        )
+        raise MemoryError(f"the simulator can't reserve {_SIZES[-1]:,} bytes of addresses{why}")
 
     def contains(self, address: int) -> bool:
         """Tell whether an address lies in the reservation."""
@@ -119,7 +133,7 @@ class Region:
     def _open_pages(self, size: int) -> int:
         length = -(-size // PAGE) * PAGE
         # The gap grows with the allocation, so that a wild index more often hits nothing.
-        gap = min(max(length, _SMALLEST_GAP), _LARGEST_GAP)
+        gap = min(max(length, _SMALLEST_GAP), _LARGEST_GAP, max(_SMALLEST_GAP, (self.end - self.start) >> 6))
         alignment = _ALIGNMENT if length >= _ALIGNMENT else _SMALLEST_GAP
         start = self._free_range(length + gap, alignment)
         if self._library.mprotect(start, length, mmap.PROT_READ | mmap.PROT_WRITE):
