@@ -42,7 +42,7 @@ class Reports:
 
     def where(self, site: Instruction) -> str:
         """Give an instruction's file and line."""
-        return self._launch.entry.module.source(site.file, site.line)
+        return self._launch.entry.module.place(site)
 
     def access(self, touched: Touched, piece: int) -> str:
         """Say what the access of a piece's lane does, and where."""

@@ -48,7 +48,7 @@ class Past:
         """Name a record's thread and line."""
         number = (record >> TIME) - self.began
         site = self._sites[number] if 0 <= number < len(self._sites) else None
-        at = f" at {self._launch.entry.module.source(site.file, site.line)}" if site is not None else ""
+        at = f" at {self._launch.entry.module.place(site)}" if site is not None else ""
         return f"{self._launch.thread(record & THREAD)} {verb}{at}"
 
     def name_from_outside(self, record: int, verb: str) -> str:

@@ -230,6 +230,7 @@ def _barriers() -> list[Case]:
             "barrier in a function", "groups.cu", "divergent barrier",
             ("inlined_barriers", (1, 64), lambda: (ints(64), 32)),
             ("called_barriers", (1, 64), lambda: (ints(64), 32)),
+            ("groups_sync_apart", (1, 64), lambda: (ints(64), 32)),
         ),
         *_cases(
             "member mask", file, ".*member mask",

@@ -29,6 +29,17 @@ extern "C" __global__ void called_barriers(int* out, int n) {
         meet_elsewhere(out);
     }
 }
+extern "C" __global__ void groups_sync_apart(int* out, int n) {
+    auto block = cg::this_thread_block();
+    if (threadIdx.x < n) {
+        out[threadIdx.x] = 1;
+        block.sync();  // BUG groups_sync_apart
+    } else {
+        out[threadIdx.x] = 2;
+        block.sync();  // BUG groups_sync_apart
+    }
+    out[threadIdx.x] += 1;
+}
 // The second barrier's threads wait while thread 0 is still between the two.
 extern "C" __global__ void waits_between_barriers(int* flag, int* out) {
     auto block = cg::this_thread_block();

@@ -56,7 +56,7 @@ def test_a_mistake_that_hardware_hides_is_found_at_its_line(device, case):
         case.run(compiled(case.file))
         device.synchronize()
     texts = [str(warning.message) for warning in caught]
-    pattern = rf"kernel {case.kernel}(?: \(in \w+\))? at \S+{case.file}:(\d+): {case.finding}"
+    pattern = rf"kernel {case.kernel}(?: \(in \w+\))? at \S+{case.file}:(\d+)(?: \(inlined from \S+\))?: {case.finding}"
     matches = [re.match(pattern, text) for text in texts]
     assert texts
     assert all(matches), texts

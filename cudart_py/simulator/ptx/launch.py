@@ -87,7 +87,7 @@ class Launch:
     def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
         """Say what happened, where in the source, and in which block and thread."""
         lane = int(group.lane_numbers[position]) + group.chunk.first * prod(self.block)
-        where = self.entry.module.source(site.file, site.line)
+        where = self.entry.module.place(site)
         inside = "" if site.function == self.entry.name else f" (in {site.function})"
         return f"kernel {self.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
 

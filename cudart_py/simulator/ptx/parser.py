@@ -10,7 +10,7 @@ from .body import parse_body
 from .checking import check_module
 from .declarations import declared_variable, parse_parameters
 from .faults import PtxError, UnsupportedError
-from .instructions import Function, Param, Variable
+from .instructions import Function, Instruction, Param, Variable
 from .operand_syntax import integer
 from .source import Source
 
@@ -161,6 +161,11 @@ class Module:
     def source(self, file: int, line: int) -> str:
         """Name a source position as ``file:line``; file 0 is the PTX text."""
         return f"{self.files[file]}:{line}" if file in self.files else f"PTX line {line}"
+
+    def place(self, site: Instruction) -> str:
+        """Name an instruction's source position; of one that another file's line was inlined at, both lines."""
+        inner = self.source(site.file, site.line)
+        return inner if site.file == site.user[0] else f"{self.source(*site.user)} (inlined from {inner})"
 
     def function(self, name: str) -> Function | None:
         """Give a device function's body, or None when the module has none of that name."""
