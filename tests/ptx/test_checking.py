@@ -45,6 +45,7 @@ NO_PTX = {
     "ld.param.u32 %r1, [n+4];": "bytes 4 to 7 aren't within n",
     "ld.param.u32 %r1, [m];": "m isn't declared",
     "st.param.u32 [n], %r1;": "n is no parameter that can be written here",
+    "st.param.u32 [%d1], %r1;": "a function's parameter has no address in a register",
     "setp.lt.u32 %r1, %r1, %r2;": "operand 1 is a register of .b32, not of .pred",
     "selp.u32 %r1, %r1, %r2, %r3;": "operand 4 is a register of .b32, not of .pred",
     "@%r1 bra end; end:": "the guard %r1 of .* is no predicate",

@@ -185,7 +185,7 @@ class _Checker:
         access = instruction.operands[1 if load else 0]
         assert isinstance(access, Access)
         if not isinstance(access.base, Symbol):
-            if load and not self._kernel and self._function.name not in self._module.entries:
+            if not load or self._function.name not in self._module.entries:
                 raise PtxError("a function's parameter has no address in a register")
             return
         name = access.base.name
