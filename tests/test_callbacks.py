@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
+import signal
 import sys
 import threading
 import weakref
@@ -62,6 +65,22 @@ def test_a_callback_is_kept_until_it_has_run_and_let_go_after(device):
         stream.synchronize()
         gc.collect()
         assert kept() is None
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # because the callback is interrupted
+def test_a_signal_in_a_callback_interrupts_the_program(device):
+    stream = cuda.Stream()
+    handler = signal.getsignal(signal.SIGINT)
+    stream.add_callback(lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        stream.synchronize()
+    assert signal.getsignal(signal.SIGINT) is handler
+    with contextlib.suppress(cuda.CudaError):  # because the simulator tells what it has broken off
+        device.synchronize()
+    seen = []
+    stream.add_callback(lambda: seen.append(1))
+    stream.synchronize()
+    assert seen == [1]
 
 
 def test_what_a_callback_raises_goes_to_the_unraisable_hook(device, monkeypatch):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUresult
@@ -29,13 +34,52 @@ class HostCall:
         self.function = function
         self.data = data
 
+    def __str__(self) -> str:
+        return "a host function"
+
     def run(self, context: Context) -> None:
         """Call it; what it asks of the driver meanwhile is refused where it would have to wait."""
         work.runner.in_callback = True
         try:
-            _PROTOTYPE(self.function)(self.data)
+            with _handlers_raising() as raised:
+                _PROTOTYPE(self.function)(self.data)
         finally:
             work.runner.in_callback = False
+        if raised:
+            raise raised[0]
+
+
+@contextlib.contextmanager
+def _handlers_raising() -> Iterator[list[BaseException]]:
+    """Collect what the handlers of signals raise meanwhile.
+
+    Python drops what is raised in a function that C has called. A GPU's driver calls it on a thread of its own, and
+    signals are handled on the main one, whose program they reach.
+    """
+    raised: list[BaseException] = []
+    handlers: dict[int, Any] = {}
+
+    def handle(which: int, frame: FrameType | None) -> None:
+        try:
+            handlers[which](which, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    if threading.current_thread() is not threading.main_thread():
+        yield raised
+        return
+    handlers.update((which, signal.getsignal(which)) for which in signal.valid_signals())
+    watched = [which for which, handler in handlers.items() if callable(handler)]
+    for which in watched:
+        signal.signal(which, handle)
+    try:
+        yield raised
+    finally:
+        for which in watched:
+            # Unless the function has set another one.
+            if signal.getsignal(which) is handle:
+                signal.signal(which, handlers[which])
 
 
 @entry()
