@@ -51,6 +51,17 @@ def test_other_images_are_refused_with_a_report(context: Any, image: Any, status
     assert (driver.take_report() is None) == (status == INVALID)
 
 
+def test_a_refused_module_leaves_the_context_usable(context: Any) -> None:
+    """The report names the line of what is no PTX, and each instruction that isn't run."""
+    head = b".version 8.0\n.target sm_90\n.entry k() { .reg .b32 r;\n"
+    assert driver.cuModuleLoadData(head + b"add.u32 r, r;\n}") == (Status.CUDA_ERROR_INVALID_PTX, None)
+    assert "PTX line 4: add.u32 has 3 operands" in str(driver.take_report())
+    assert driver.cuModuleLoadData(head + b"brkpt;\n}") == (Status.CUDA_ERROR_NOT_SUPPORTED, None)
+    assert "'brkpt' at PTX line 4, in k" in str(driver.take_report())
+    ok(driver.cuModuleLoadData(head + b"add.u32 r, r, r;\n}"))
+    ok(driver.cuCtxSynchronize())
+
+
 def test_the_error_log_is_filled(context: Any) -> None:
     options = bindings.CUjit_option
     log = bytearray(200)
