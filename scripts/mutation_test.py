@@ -196,10 +196,19 @@ def baseline(clone: Path, module: str) -> float:
     done = subprocess.run(shlex.split(command(clone, module)), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"the tests of {module} fail without a mutant:\n{done.stdout[-3000:]}")
-    # What is kept compiled might be taken for the mutant's, whose file may have the same time and size.
+    return time.monotonic() - began
+
+
+def forget(clone: Path, module: str) -> None:
+    """Remove what is kept compiled of a module: it might pass for a mutant's, whose file may have its time and size."""
     for kept in (clone / module).parent.glob(f"__pycache__/{Path(module).stem}.*.pyc"):
         kept.unlink()
-    return time.monotonic() - began
+
+
+def _all_tests(module: str) -> frozenset[str]:
+    """Return a module's tests without order, and without those that lie in a folder that is named too."""
+    named = set(MODULES[module])
+    return frozenset(test for test in named if not {str(folder) for folder in Path(test).parents} & named)
 
 
 def try_mutant(item: WorkItem, origin: Path, clone: Path, limit: float) -> WorkResult:
@@ -283,10 +292,13 @@ def main() -> int:
             print(f"{len(drawn)} of {count} mutants of {len(modules)} modules, seed {options.seed}")
             session.add_work_items(drawn)
         needed = {str(item.mutations[0].module_path.relative_to(clones[0])) for item in session.pending_work_items}
-        limits = {}
+        seconds: dict[frozenset[str], float] = {}
         for module in sorted(needed):
-            limits[module] = 20 + options.patience * max([baseline(clone, module) for clone in clones])
-        run(session, clones, limits)
+            if _all_tests(module) not in seconds:
+                seconds[_all_tests(module)] = baseline(clones[0], module)
+            for clone in clones:
+                forget(clone, module)
+        run(session, clones, {module: 20 + options.patience * seconds[_all_tests(module)] for module in needed})
         print(*report(session, clones[0]), sep="\n")
         alive = sum(result.test_outcome == TestOutcome.SURVIVED for _, result in session.results)
         return int(100 * (1 - alive / max(1, session.num_results)) < options.least)

@@ -9,8 +9,10 @@ import threading
 
 import numpy as np
 import pytest
+from cuda.bindings import driver as enums
 
 import cudart_py as cuda
+from cudart_py import _driver
 from cudart_py import capture as captures_module
 from cudart_py import graph as graphs_module
 
@@ -222,6 +224,34 @@ def test_a_capture_dropped_in_another_thread_ends_when_its_own_looks_for_one(dev
     x = cuda.zeros(4, np.float32, stream=stream)
     assert_nothing_is_captured(device, stream)
     x.close()
+
+
+def test_a_capture_that_the_driver_fails_to_end_is_forgotten(device, monkeypatch):
+    """As when the context is lost."""
+    failing = cuda.Stream()
+    end = _driver.raw.cuStreamEndCapture
+
+    def fail(stream):
+        end(stream)
+        return enums.CUresult.CUDA_ERROR_UNKNOWN, None
+
+    monkeypatch.setitem(vars(_driver.raw), "cuStreamEndCapture", fail)
+    with pytest.raises(cuda.CudaError, match="CUDA_ERROR_UNKNOWN"), failing.capture() as graph:
+        pass
+    monkeypatch.undo()
+    assert graph.closed
+    assert_nothing_is_captured(device, failing)
+
+
+def test_an_event_recorded_again_outside_a_capture_takes_nobody_into_it(device, stream):
+    with cuda.Stream(non_blocking=True) as outside, cuda.Stream(non_blocking=True) as third:
+        event = cuda.Event(timing=False)
+        with stream.capture():
+            event.record(stream)
+            event.record(outside)
+            third.wait(event)
+            assert captures_module.find(third.handle) is None
+            assert captures_module.find(stream.handle) is not None
 
 
 def test_a_relaxed_capture_ends_in_the_thread_that_drops_it(device, stream):

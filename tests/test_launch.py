@@ -335,3 +335,11 @@ def test_a_launch_kept_in_a_class_is_no_method_of_it(device, module):
     x, y = cuda.full(32, 2, np.float32), cuda.zeros(32, np.float32)
     Step().launch(3.0, x, y, 32)
     assert (y.to_host() == 6).all()
+
+
+def test_a_launch_says_what_it_launches_where(device, module):
+    with cuda.Stream() as stream:
+        launch = module["saxpy"][(2, 3), 32, 16, stream]
+        assert launch.kernel is module["saxpy"]
+        assert launch.stream is stream
+        assert (launch.shape.grid, launch.shape.block, launch.shape.shared_bytes) == ((2, 3, 1), (32, 1, 1), 16)

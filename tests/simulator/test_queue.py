@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cuda.bindings import driver as bindings
 
-from cudart_py.simulator import driver
+from cudart_py.simulator import contexts, driver
 from tests.simulator.support import HostCalls, Status, ok, upload
 
 NOT_READY = (Status.CUDA_ERROR_NOT_READY,)
@@ -151,6 +151,43 @@ def test_the_legacy_stream_is_not_done_before_the_blocking_streams(context: Any,
     assert calls.names == ["blocking"]
     ok(driver.cuStreamQuery(LEGACY))
     assert calls.names == ["blocking"]
+
+
+def test_the_default_streams_have_the_ordinary_priority(context: Any) -> None:
+    assert [ok(driver.cuStreamGetPriority(stream)) for stream in (0, LEGACY, PER_THREAD)] == [0, 0, 0]
+
+
+def test_nothing_is_queued_in_a_context_that_has_been_waited_for(context: Any, calls: HostCalls) -> None:
+    stream = make_stream()
+    calls.launch(stream, "a")
+    calls.launch(LEGACY, "b")
+    own = contexts.current()
+    assert own.busy
+    assert own.pending
+    ok(driver.cuCtxSynchronize())
+    assert not own.busy
+    assert not own.pending
+
+
+def test_work_of_a_context_that_ended_never_runs_and_nothing_waits_for_it(
+    two_devices: list[Any], calls: HostCalls
+) -> None:
+    first, own = two_devices
+    ok(driver.cuCtxSetCurrent(first))
+    ended = contexts.current()
+    gone, event = make_stream(), make_event()
+    calls.launch(gone, "gone")
+    ok(driver.cuEventRecord(event, gone))
+    ok(driver.cuCtxSetCurrent(own))
+    stream = make_stream()
+    ok(driver.cuStreamWaitEvent(stream, event, 0))
+    calls.launch(stream, "own")
+    ok(driver.cuDevicePrimaryCtxReset(0))
+    assert driver.cuStreamQuery(stream) == NOT_READY
+    assert driver.cuStreamQuery(stream) == NOT_READY
+    ok(driver.cuStreamQuery(stream))
+    assert calls.names == ["own"]
+    assert ended.pending == 0
 
 
 def test_blocking_streams_wait_for_the_legacy_stream(context: Any, calls: HostCalls) -> None:
