@@ -47,7 +47,8 @@ class MeasureOptions:
             else:
                 arguments.number("MeasureOptions", field.name, value, 0, math.inf)
         if self.min_samples > self.max_samples:
-            raise ValueError(f"min_samples is {self.min_samples}, more than max_samples, {self.max_samples}")
+            least, most = arguments.describe(self.min_samples), arguments.describe(self.max_samples)
+            raise ValueError(f"MeasureOptions: argument 'min_samples' is {least}, and 'max_samples' {most}")
 
 
 class Sample(NamedTuple):

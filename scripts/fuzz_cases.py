@@ -142,7 +142,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "address": (),
     "a": ("float32", "1.5", "inf", "nan"),
     "compute_capability": (),
-    "include": ("()", "[]"),
+    "include": ("()", "[]", "''"),  # the current folder
     "names": ("()", "[]"),
     "options": ("()", "[]"),
     "define": ("{}", "None"),
@@ -180,6 +180,8 @@ WORDS: Mapping[str, str] = {
     "self": r"closed|is known only|call compile",
     "start": r"unsupported operand",
     "other": r"never recorded",
+    "cluster": r"clusters",
+    "dtype": r"a value of",
     "dst_start": r"outside dst",
     "src_start": r"outside src",
 }

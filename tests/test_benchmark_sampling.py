@@ -135,5 +135,5 @@ def test_a_bad_option_is_named(name, value, error):
 
 
 def test_the_least_count_is_not_above_the_greatest():
-    with pytest.raises(ValueError, match="min_samples is 6, more than max_samples, 5"):
+    with pytest.raises(ValueError, match="'min_samples' is the int 6, and 'max_samples' the int 5"):
         MeasureOptions(min_samples=6, max_samples=5)
