@@ -286,11 +286,8 @@ class Form:
     types: tuple[str, ...]
     vector: int
     operands: tuple[str, ...]
-
-    @property
-    def has_numbers(self) -> bool:
-        """Tell whether literals among the operands have a range."""
-        return any(pattern[0] in "#BN" for pattern in self.operands)
+    # Whether literals among the operands have a range.
+    has_numbers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +316,8 @@ class Row:
         vector = next((int(word[1]) for word in filled if word in ("v2", "v4", "v8")), 1)
         # Weak accesses are the plain ones.
         words = (word for word in filled if word not in ("", "weak"))
-        return Form(".".join([name, *words]), types, vector, self.operands)
+        has_numbers = any(pattern[0] in "#BN" for pattern in self.operands)
+        return Form(".".join([name, *words]), types, vector, self.operands, has_numbers)
 
 
 def _slot(word: str) -> Slot:
