@@ -142,6 +142,13 @@ def test_what_was_good_before_and_is_not_now_is_worse(script, tmp_path):
     assert record.worse([good], {"one": bad}) == []
 
 
+def test_a_programs_own_mistake_that_is_no_longer_seen_is_worse(script):
+    record = sys.modules[f"{LIBRARY}.record"]
+    seen, unseen = (script.Outcome("one", "llm.c", "", (), own, 1.0, 1) for own in (2, 0))
+    assert record.worse([unseen], {"one": seen}) == ["one"]
+    assert record.worse([seen], {"one": unseen}) == []
+
+
 def test_a_suite_without_a_folder_is_left_out_with_a_word(script, capsys):
     assert script.chosen(script.PROGRAMS, dict.fromkeys(script.SUITES), []) == []
     assert "HeCBench: left out, no folder was given" in capsys.readouterr().err

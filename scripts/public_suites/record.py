@@ -68,8 +68,9 @@ def read_outcomes(path: Path) -> dict[str, Outcome]:
 
 
 def worse(outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> list[str]:
-    """Return the names of the programs that were good before and aren't now."""
-    return [one.name for one in outcomes if not one.good and one.name in before and before[one.name].good]
+    """Return the names of the programs that were good before and aren't now, or whose mistake is no longer seen."""
+    pairs = [(one, before[one.name]) for one in outcomes if one.name in before]
+    return [one.name for one, earlier in pairs if (earlier.good and not one.good) or (earlier.own and not one.own)]
 
 
 def table(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
