@@ -32,6 +32,7 @@ import queue
 import random
 import resource
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -282,7 +283,9 @@ def main() -> int:
     head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     folder = options.folder or Path(tempfile.gettempdir()) / f"cudart-py-mutation-{head.stdout[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
-    # The tests inherit it: what a mutant asks for too much must not take the machine's memory.
+    # In the background a shell ignores interrupts, which the tests would inherit, and some interrupt themselves.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # They inherit this too: what a mutant asks for too much must not take the machine's memory.
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     clones = [make_clone(folder / f"clone{number}") for number in range(options.jobs)]
     name = "-".join(map(str, (options.sample, options.seed, *sorted(options.module))))
