@@ -19,7 +19,7 @@ extern "C" __global__ void tiles(int *out) {
     __shared__ int tile[12288];
     tile[threadIdx.x] = threadIdx.x;
     __syncthreads();
-    if (threadIdx.x % 3 == 0) tile[threadIdx.x] += __shfl_sync(__activemask(), tile[threadIdx.x], 0);
+    if (threadIdx.x % 2 == 0) tile[threadIdx.x] += __shfl_sync(__activemask(), tile[threadIdx.x], 0);
     __syncthreads();
     if (threadIdx.x == 0) out[blockIdx.x] = tile[1];
 }
