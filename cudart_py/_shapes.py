@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import describe
+
 __all__ = ["contiguous_strides", "index", "is_contiguous", "span"]
 
 
@@ -80,6 +82,6 @@ def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[i
                 f"{type(k).__name__} is no index (axis {axis}); device arrays take ints and slices"
             ) from None
         if not -size <= position < size:
-            raise IndexError(f"index {position} is outside axis {axis} of size {size}")
+            raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")
         offset += position % size * stride
     return offset, tuple(new_shape), tuple(new_strides)

@@ -259,7 +259,7 @@ def _copy_window(
     for name, side in (("dst", to), ("src", source)):
         if len(side.shape) != ndim:
             raise ValueError(f"{call}: argument {name!r} must have {ndim} dimensions, not {len(side.shape)}")
-    places = {name: arguments.integers(call, f"{name}_start", start, ndim) for name, start in starts.items()}
+    places = {name: arguments.integers(call, f"{name}_start", start, ndim, least=0) for name, start in starts.items()}
     if shape is None:
         sizes = tuple(size - start for size, start in zip(source.shape, places["src"], strict=True))
     else:

@@ -143,6 +143,7 @@ def empty(
         stream_handle("empty", stream)  # raises for what is no stream
         raise
     if pool is not None:
+        stream_handle("empty", stream)
         _check_pool(pool, device)
     memory: Any = None if source is None else source.memory
     if native is not None and pool is None and nbytes and not captures:

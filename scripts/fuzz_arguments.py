@@ -1,7 +1,9 @@
 """Call everything that is public with bad arguments, and say what came of it.
 
     python scripts/fuzz_arguments.py [--calls 30000] [--seed 1] [--batch 1000] [--show 40]
+    python scripts/fuzz_arguments.py --every
 
+With a seed the calls are random, some with two bad arguments; `--every` puts each bad value once in each place.
 The calls are made by processes of their own, a batch in each: one that dies is a crash, one that is silent for a minute
 a hang, and the call it made then is named. What else is wrong is in the words of `fuzz_cases.py`. The exit status is 1
 if anything is.
@@ -19,13 +21,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from fuzz_cases import Finding, find_targets, fuzz
+from fuzz_cases import Finding, every_call, find_targets, fuzz
 
 SILENCE = 60.0
 KINDS = ("crash", "hang", "inscrutable", "accepted", "changed", "leaked", "lost")
 
 
-def run_batch(seed: int, begin: int, end: int) -> list[Finding]:
+def run_batch(seed: int | None, begin: int, end: int) -> list[Finding]:
     """Make some of the calls in a process of its own, and again behind one that it did not survive."""
     found: list[Finding] = []
     while begin < end:
@@ -50,7 +52,7 @@ def run_batch(seed: int, begin: int, end: int) -> list[Finding]:
     return found
 
 
-def run_child(notes: str, seed: int, begin: int, end: int) -> None:
+def run_child(notes: str, seed: int | None, begin: int, end: int) -> None:
     """Make the calls, and print what is wrong as it is found."""
     with open(notes, "w") as file:
 
@@ -67,19 +69,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=30_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", action="store_true", help="each bad value once in each place")
     parser.add_argument("--batch", type=int, default=1000, help="calls of one process")
     parser.add_argument("--show", type=int, default=40, help="findings to show")
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        run_child(options.child[0], *map(int, options.child[1:]))
+        notes, seed, *numbers = options.child
+        run_child(notes, None if seed == "None" else int(seed), *map(int, numbers))
         return 0
+    seed = None if options.every else options.seed
+    calls = len(every_call()) if options.every else options.calls
     found: list[Finding] = []
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as cache:
         os.environ["CUDART_PY_CACHE"] = str(Path(cache) / "cache")
-        for start in range(0, options.calls, options.batch):
-            found += run_batch(options.seed, start, min(options.calls, start + options.batch))
+        for start in range(0, calls, options.batch):
+            found += run_batch(seed, start, min(calls, start + options.batch))
     for finding in found[: options.show]:
         print(f"{finding.kind}: {finding.call}\n    {finding.text}")
     if len(found) > options.show:
@@ -87,7 +93,8 @@ def main() -> int:
     counts = collections.Counter(finding.kind for finding in found)
     figures = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS)
     print(
-        f"{options.calls:,} calls of {len(find_targets())} public calls, seed {options.seed}: {figures} "
+        f"{calls:,} calls of {len(find_targets())} public calls, {'each once' if options.every else f'seed {seed}'}: "
+        f"{figures} "
         f"({time.perf_counter() - begin:.0f} s)"
     )
     return 1 if found else 0

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from fuzz_rules import ACCEPTED, ADDRESSES, INTEGERS, LIKE_ADDRESSES, MAY_RAISE, MISSING, NUMBERS, WORDS
 from fuzz_values import BAD, GOOD, OBJECTS, NastyError, World
 
 import cudart_py as cuda
@@ -28,7 +29,7 @@ from cudart_py.array import DeviceArray
 from cudart_py.limits import Limits
 from library_tour import libraries
 
-__all__ = ["Finding", "Target", "call_once", "find_targets", "fuzz", "good_arguments", "invoke"]
+__all__ = ["Finding", "Target", "call_once", "every_call", "find_targets", "fuzz", "good_arguments", "invoke"]
 
 MODULES: tuple[ModuleType, ...] = (cuda, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects make: nobody calls these classes.
@@ -71,123 +72,6 @@ PREMATURE = {
 INSTEAD = {f"{name}.out" for name in ("uniform", "normal", "log_normal", "poisson")}
 NEEDS = {"from_dlpack": "interop"}
 
-INTEGERS = ("0", "1", "int8", "0-d int array", "2**40", "-1", "2**63")
-NUMBERS = (*INTEGERS, "2**64", "10**400", "1.5", "-0.5", "float32", "nan", "inf", "1e300", "True", "np.True_")
-ARRAYS = ("complex array", "0-d array", "0-d int array", "reversed", "read-only", "structured", "empty array")
-DEVICE_ARRAYS = ("device array", "strided device array", "array of the last device")
-SEQUENCES = ("[]", "()", "(1, 2)", "(-1, 2)", "(1,) * 70", "range")
-TEXTS = ("''", "'x'", "NUL", "surrogate", "bytes", "bytearray")
-# What is taken besides what the annotation says, by call and parameter or by the parameter.
-ACCEPTED: Mapping[str, tuple[str, ...]] = {
-    "managed_empty.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
-    "shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)"),
-    "strides": ("(1, 2)",),
-    "dtype": ("'x'", "dtype", "('a', None)"),
-    "DeviceArray.borrow.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
-    "value": (*NUMBERS, "0-d array"),
-    "full.value": (*NUMBERS, *ARRAYS, *TEXTS, "1+2j", "datetime64"),
-    "memset.dst": (*DEVICE_ARRAYS, "empty device array"),
-    "dst": ("strided device array", "empty device array", "array of the last device"),
-    "src": ("strided device array", "array of the last device"),
-    "pool": ("pool of the last device",),
-    "host": (*NUMBERS, *ARRAYS, *TEXTS, *SEQUENCES, "1+2j", "datetime64"),
-    "to_bfloat16.x": (
-        "empty device array",
-        *NUMBERS,
-        *ARRAYS,
-        "bytearray",
-        "[]",
-        "()",
-        "(1, 2)",
-        "(-1, 2)",
-        "(1,) * 70",
-        "range",
-    ),
-    "empty_like.other": (*ARRAYS, *DEVICE_ARRAYS, "empty device array", "closed array", "vast array"),
-    "owner": tuple(BAD),
-    "key": ("0", "1", "-1", "int8", "0-d int array", "()", "...", "(-1, 2)", "(1, 2)"),
-    "as_device_array.x": ("device array", "empty device array", "strided device array"),
-    "from_dlpack.x": ("device array", "empty device array", "strided device array"),
-    "pointer_attributes.x": (*INTEGERS, *ARRAYS, *DEVICE_ARRAYS, "other endian", "vast array"),
-    "register_host.array": ("complex array", "0-d array", "0-d int array", "structured", "other endian"),
-    "RegisteredMemory.array": ("complex array", "0-d array", "0-d int array", "structured", "other endian"),
-    "Stream.borrow.stream": ("0", "1", "stream", "stream of the last device"),
-    "Stream.wait.other": ("stream", "stream of the last device", "event"),
-    "Stream.record.event": ("event",),
-    "event": ("event",),
-    "start": ("event", "empty array"),
-    "stream": ("stream", "stream of the last device"),
-    "device": ("device", "last device"),
-    "other": ("device", "last device"),
-    "location": ("device", "last device"),
-    "fn": ("lambda", "class"),
-    "function": ("lambda", "class"),
-    "shared_bytes": ("lambda", "0", "1", "int8", "0-d int array"),
-    "max_samples": ("2**64", "10**400", "10**5000"),
-    "min_samples": ("2**64", "10**400", "10**5000"),
-    "array": ("device array", "empty device array", "array of the last device"),
-    "Launch.__call__.x": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.__call__.y": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.__call__.n": ("True", "np.True_"),
-    "Launch.bind.x": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.bind.y": ("empty device array", "strided device array", "array of the last device"),
-    "Launch.bind.n": ("True", "np.True_"),
-    "grid": ("1", "int8", "0-d int array", "(1, 2)"),
-    "block": ("1", "int8", "0-d int array", "(1, 2)"),
-    "cluster": ("1", "int8", "0-d int array", "(1, 2)", "None"),
-    "name": ("'x'", "''"),
-    "Module.__contains__.name": tuple(BAD),
-    "domain": ("'x'", "''"),
-    "color": ("'x'", "''"),
-    "address": (),
-    "a": ("float32", "1.5", "inf", "nan"),
-    "compute_capability": (),
-    "include": ("()", "[]", "''"),  # the current folder
-    "names": ("()", "[]"),
-    "options": ("()", "[]"),
-    "define": ("{}", "None"),
-    "source": ("'x'", "''", "bytes"),
-    "pointer": (*INTEGERS,),
-    "indices": ("device array", "empty device array", "strided device array"),
-    "seed": INTEGERS,
-    "offset": INTEGERS,
-}
-# An error of these kinds says what it is about without the argument's name.
-MAY_RAISE: Mapping[str, tuple[type[BaseException], ...]] = {
-    "shape": (cuda.OutOfMemoryError,),
-    "host": (cuda.OutOfMemoryError,),
-    "empty_like.other": (cuda.OutOfMemoryError,),
-    "length": (cuda.OutOfMemoryError,),
-    "name": (cuda.NotFoundError,),
-    "source": (cuda.CompileError, OSError),
-    "image": (cuda.ImageError, OSError),
-    "images": (cuda.LinkError, OSError),
-    "options": (cuda.CompileError, cuda.LinkError),
-    "names": (cuda.CompileError,),
-    "key": (IndexError,),
-    "to_bfloat16.x": (MemoryError,),
-    "start": (ValueError,),  # NumPy's, whose arrays subtract from anything
-    "array": (cuda.InvalidValueError,),
-    "pointer_attributes.x": (cuda.InvalidValueError,),
-}
-# What a call raises with good arguments too, where a library, a device or a tool is missing.
-MISSING = (cuda.NotSupportedError, cuda.LinkError, cuda.PeerAccessError)
-# How an error calls an argument that has no name of its own.
-WORDS: Mapping[str, str] = {
-    "key": r"index|indices|axis|step|Ellipsis",
-    "arguments": r"argument",
-    "argument": r"argument \d+ of|arguments, and",
-    "self": r"closed|is known only|call compile",
-    "start": r"unsupported operand",
-    "other": r"never recorded",
-    "cluster": r"clusters",
-    "dtype": r"a value of",
-    "dst_start": r"outside dst",
-    "src_start": r"outside src",
-}
-# What could be an address that the callee follows.
-ADDRESSES = {"Stream.borrow.stream", "MemoryPool.borrow.handle"}
-LIKE_ADDRESSES = {"1", "2**40", "2**63", "int8", "0-d int array", "stream 'a'"}
 # A GPU takes seconds and most of its memory for these.
 SLOW = {"ceilings"}
 
@@ -398,6 +282,7 @@ def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: 
         arguments = good_arguments(target, world)
         thing = OBJECTS[target.owner](world) if target.owner else None
     except MISSING:
+        world.written.clear()
         return []
     for parameter in target.parameters:
         is_needed = f"{target.name}.out" in INSTEAD and parameter.name == "shape"
@@ -434,35 +319,59 @@ def _judged(target: Target, chosen: Mapping[str, str], said: str, error: Excepti
         yield Finding("inscrutable", said, text)
 
 
+def labels_for(target: Target, slot: str) -> list[str]:
+    """List the bad values for a place in a call, without what it would follow or call where it must not."""
+    if slot == "self":
+        return ["closed"]
+    labels = list(BAD)
+    if f"{target.name}.{slot}" in ADDRESSES:
+        labels = [label for label in labels if label not in LIKE_ADDRESSES]
+    if slot in ("fn", "function"):
+        # A host function makes no CUDA call.
+        labels = [label for label in labels if not label.startswith("class ")]
+    if target.name == "Kernel.suggested_block" and slot == "shared_bytes":
+        # What a function raises that takes no argument is its own.
+        labels = [label for label in labels if label != "lambda" and not label.startswith("class")]
+    if target.name in SLOW:
+        labels = [label for label in labels if label not in ("None", "device", "last device")]
+    return labels
+
+
 def choose(target: Target, random_: random.Random) -> dict[str, str]:
     """Choose one bad argument, or sometimes two."""
     slots = random_.sample(target.slots, min(len(target.slots), random_.choice((1, 1, 1, 2))))
-    chosen = {}
-    for slot in slots:
-        labels = [label for label in BAD if f"{target.name}.{slot}" not in ADDRESSES or label not in LIKE_ADDRESSES]
-        if slot in ("fn", "function"):
-            # These would be called, where no CUDA call may be made.
-            labels = [label for label in labels if not label.startswith("class ")]
-        if target.name == "Kernel.suggested_block" and slot == "shared_bytes":
-            labels = [label for label in labels if label not in ("lambda", "class") and not label.startswith("class ")]
-        if target.name in SLOW:
-            labels = [label for label in labels if label not in ("None", "device", "last device")]
-        chosen[slot] = "closed" if slot == "self" else random_.choice(labels)
-    return chosen
+    return {slot: random_.choice(labels_for(target, slot)) for slot in slots}
 
 
-def fuzz(seed: int, begin: int, end: int, note: Callable[[str], object] = lambda _: None) -> Iterator[Finding]:
-    """Make the calls of a seed from one number to another, and yield what is wrong with them."""
-    world = World()
+def every_call() -> list[tuple[Target, dict[str, str]]]:
+    """List each bad value in each place of every call."""
+    return [
+        (target, {slot: label})
+        for target in _targets_here()
+        for slot in target.slots
+        for label in labels_for(target, slot)
+    ]
+
+
+def _targets_here() -> list[Target]:
     missing = {name for name, capability in NEEDS.items() if capability not in cuda.capabilities()}
-    targets = [target for target in find_targets().values() if target.slots and target.name not in missing]
+    return [target for target in find_targets().values() if target.slots and target.name not in missing]
+
+
+def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object] = lambda _: None) -> Iterator[Finding]:
+    """Make the calls of a seed, or of `every_call`, from one number to another, and yield what is wrong with them."""
+    world = World()
     # A call has as many turns as places for bad values.
-    turns = [target for target in targets for _ in target.slots]
+    turns = [target for target in _targets_here() for _ in target.slots]
+    every = every_call() if seed is None else []
     before = _alive(world)
     for number in range(begin, end):
         random_ = random.Random(f"{seed} {number}")
-        target = random_.choice(turns)
-        chosen = choose(target, random_)
+        if seed is None:
+            target, chosen = every[number]
+        else:
+            target = random_.choice(turns)
+            chosen = choose(target, random_)
         note(f"{number}: {target.name} {chosen}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy's about values that it converts

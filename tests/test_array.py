@@ -67,7 +67,7 @@ def test_a_view_writes_through(device):
 @pytest.mark.parametrize(
     ("key", "error", "words"),
     [
-        (6, IndexError, "index 6 is outside axis 0 of size 6"),
+        (6, IndexError, "the index, the int 6, is outside axis 0 of size 6"),
         ((0, 0), IndexError, "2 indices for an array of 1"),
         (np.s_[::-1], ValueError, "step -1 on axis 0"),
         (1.0, TypeError, "float is no index"),

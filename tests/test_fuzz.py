@@ -22,7 +22,7 @@ def cases():
     patch.syspath_prepend(SCRIPTS)
     yield importlib.import_module("fuzz_cases")
     patch.undo()
-    for name in ("fuzz_cases", "fuzz_values"):
+    for name in ("fuzz_cases", "fuzz_rules", "fuzz_values"):
         del sys.modules[name]
 
 
