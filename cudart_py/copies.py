@@ -138,7 +138,7 @@ def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:
         flags = dst.flags
         if not flags.c_contiguous or not flags.writeable:
             return False
-        nbytes, to_device, to = dst.nbytes, False, 0
+        nbytes, to_device, to = dst.nbytes, False, None
     else:
         return False
     if isinstance(src, DeviceArray):
@@ -146,7 +146,7 @@ def _copy_plain(dst: Any, src: Any, stream: Stream | None) -> bool:
             return False
         from_device, source = True, src._pointer
     elif src.__class__ is np.ndarray and to_device and src.flags.c_contiguous:
-        from_device, source = False, 0
+        from_device, source = False, None
     else:
         return False
     if dst.dtype is not src.dtype or dst.shape != src.shape:
