@@ -153,15 +153,19 @@ def test_extremes_signs_and_comparisons(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_pairs_are_two_halves(kind: str) -> None:
-    """x2 opcodes do each half alone"""
-    a, b, c = (half.pair(codes(kind, seed), codes(kind, seed + 1)) for seed in (10, 12, 14))
-    for name, operands in (("add", (a, b)), ("mul", (a, b)), ("fma_rn", (a, b, c)), ("min", (a, b)), ("neg", (a,))):
+    """x2 opcodes do each half alone, the lower one in the pair's lower bits"""
+    lower, upper = ([codes(kind, seed) for seed in seeds] for seeds in ((10, 12, 14), (11, 13, 15)))
+    pairs = [low.astype(np.uint32) + 65536 * high.astype(np.uint32) for low, high in zip(lower, upper, strict=True)]
+    opcodes = {"add": 2, "sub": 2, "mul": 2, "fma_rn": 3, "min": 2, "max": 2, "neg": 1, "abs": 1, "tanh_approx": 1}
+    for name, count in opcodes.items():
         single, double = getattr(half, f"{name}_{kind}"), getattr(half, f"{name}_{kind}x2")
-        lower, upper = zip(*(half.halves(o) for o in operands), strict=True)
-        assert (double(*operands) == half.pair(single(*lower), single(*upper))).all()
-    low, high = half.compare_pairs("gt", kind, a, b)
-    assert (low == half.compare("gt", kind, half.halves(a)[0], half.halves(b)[0])).all()
-    assert (high == half.compare("gt", kind, half.halves(a)[1], half.halves(b)[1])).all()
+        result = double(*pairs[:count])
+        assert (result % 65536 == single(*lower[:count])).all(), name
+        assert (result // 65536 == single(*upper[:count])).all(), name
+    for relation in ("gt", "leu"):
+        found = half.compare_pairs(relation, kind, pairs[0], pairs[1])
+        for answer, (one, other) in zip(found, (lower[:2], upper[:2]), strict=True):
+            assert (answer == half.compare(relation, kind, one, other)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
