@@ -235,6 +235,12 @@ def test_the_elements_of_a_windows_row_must_be_contiguous(device, rows):
         cuda.memcpy2d(host[:, ::2], cuda.zeros((rows, 4), np.int32))
 
 
+def test_the_elements_of_a_boxs_row_must_be_contiguous(device):
+    host = np.zeros((2, 3, 8), np.int32)
+    with pytest.raises(ValueError, match="the elements of a row of src are 8 bytes apart, not 4; use memcpy"):
+        cuda.memcpy3d(cuda.zeros((2, 3, 4), np.int32), host[:, :, ::2])
+
+
 def test_a_row_of_one_element_is_contiguous_whatever_its_stride(device):
     host = np.arange(24, dtype=np.int32).reshape(3, 8)
     x = cuda.zeros((3, 1), np.int32)
@@ -254,3 +260,29 @@ def test_an_axis_of_one_element_may_have_any_stride(device):
 def test_strides_that_a_copy_cannot_follow_are_refused(device, source):
     with pytest.raises(ValueError, match="which a copy cannot follow; use numpy.ascontiguousarray"):
         cuda.memcpy(cuda.zeros(4, np.int32), source)
+
+
+@pytest.mark.parametrize("make", [np.copy, pinned])
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("direction", ["up", "down", "across"])
+@pytest.mark.parametrize(("to", "source"), [(3, 5), (5, 3), ((2, 2), 5), (5, (2, 2))])
+def test_arrays_of_different_sizes_are_refused_and_nothing_copied(stream, make, streamed, direction, to, source):
+    from_device, to_device = direction != "up", direction != "down"
+    dst = cuda.zeros(to, np.int32) if to_device else make(np.zeros(to, np.int32))
+    src = cuda.full(source, 1, np.int32) if from_device else make(np.ones(source, np.int32))
+    cuda.current_device().synchronize()
+    with pytest.raises(ValueError, match=r"memcpy: dst has shape .* and src"):
+        cuda.memcpy(dst, src, **({"stream": stream} if streamed else {}))
+    stream.synchronize()
+    assert not (dst.to_host() if to_device else dst).any()
+
+
+@pytest.mark.parametrize("shape", [3, 5, (2, 2), (4, 1), (1, 4)])
+@pytest.mark.parametrize("make", [np.copy, pinned])
+def test_what_an_array_is_brought_to_has_its_shape(stream, make, shape):
+    x, out = cuda.full(4, 1, np.int32), make(np.zeros(shape, np.int32))
+    cuda.current_device().synchronize()
+    for options in ({}, {"stream": stream}):
+        with pytest.raises(ValueError, match=r"argument 'out' must be of the array's shape \(4,\)"):
+            x.to_host(out, **options)
+    assert not out.any()
