@@ -343,3 +343,10 @@ def test_a_launch_says_what_it_launches_where(device, module):
         assert launch.kernel is module["saxpy"]
         assert launch.stream is stream
         assert (launch.shape.grid, launch.shape.block, launch.shape.shared_bytes) == ((2, 3, 1), (32, 1, 1), 16)
+
+
+def test_shared_bytes_that_no_driver_could_be_told_are_refused_as_such(device, module):
+    with pytest.raises(ValueError, match="'shared_bytes' must be an int from 0 to 18446744073709551615"):
+        module["saxpy"][1, 32, 2**64]
+    with pytest.raises(ValueError, match="shared memory"):
+        module["saxpy"][1, 32, 2**64 - 1]
