@@ -235,6 +235,12 @@ def test_the_elements_of_a_windows_row_must_be_contiguous(device, rows):
         cuda.memcpy2d(host[:, ::2], cuda.zeros((rows, 4), np.int32))
 
 
+def test_the_elements_of_a_windows_row_may_not_overlap(device):
+    overlapping = np.lib.stride_tricks.as_strided(np.zeros(64, np.int32), (3, 4), (32, 2))
+    with pytest.raises(ValueError, match="the elements of a row of src are 2 bytes apart, not 4"):
+        cuda.memcpy2d(cuda.zeros((3, 4), np.int32), overlapping)
+
+
 def test_the_elements_of_a_boxs_row_must_be_contiguous(device):
     host = np.zeros((2, 3, 8), np.int32)
     with pytest.raises(ValueError, match="the elements of a row of src are 8 bytes apart, not 4; use memcpy"):
