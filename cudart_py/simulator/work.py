@@ -117,7 +117,7 @@ class Work:
         "_behind", "after", "broken", "context", "done", "finished", "operation", "sequence", "stream", "time",
     )  # fmt: skip  # grouped by meaning
 
-    def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...], stream: int = 0) -> None:
+    def __init__(self, context: Context, operation: Operation | None, after: tuple[Work, ...], stream: int) -> None:
         self.context = context
         self.operation = operation
         self.after = after
