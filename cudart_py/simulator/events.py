@@ -63,7 +63,7 @@ class RecordEvent:
 
     def run(self, context: Context) -> None:
         """Make the event's mark here and now."""
-        mark = Work(context, None, ())
+        mark = Work(context, None, (), 0)
         context.pending += 1
         mark.run()
         self.event.mark = mark
