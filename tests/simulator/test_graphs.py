@@ -440,3 +440,18 @@ def test_memory_from_outside_is_not_freed_in_a_capture(stream: Any) -> None:
     begin(stream)
     assert driver.cuMemFreeAsync(address, stream) == (Status.CUDA_ERROR_INVALID_VALUE,)
     assert driver.cuStreamEndCapture(stream) == INVALIDATED
+
+
+def test_a_graph_records_an_event_whenever_it_is_launched(stream: Any) -> None:
+    event = ok(driver.cuEventCreate(0))
+    external = bindings.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
+    begin(stream)
+    ok(driver.cuEventRecordWithFlags(event, stream, external))
+    graph = instantiate(end(stream))
+    ok(driver.cuEventRecord(event, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    start = ok(driver.cuEventCreate(0))
+    ok(driver.cuEventRecord(start, stream))
+    ok(driver.cuGraphLaunch(graph, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    assert ok(driver.cuEventElapsedTime(start, event)) > 0
