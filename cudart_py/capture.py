@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -109,27 +108,20 @@ class Capture:
     def finish(self) -> tuple[Any, Any]:
         """End the capture and return the driver's status and graph (cuStreamEndCapture).
 
-        The driver lets only the thread that began a capture end it, unless its mode is "relaxed": in another one it
-        goes on.
+        Only the thread that began a capture gets its graph, unless the mode is "relaxed"; but it ends in any thread.
         """
         with activated(self._device):
             status, graph = raw.cuStreamEndCapture(self._handle)
-        if not status or status.name != "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD":
-            self.end()
+        self.end()
         return status, graph
 
     def close(self) -> None:
-        """End the capture and destroy what it recorded; a second call does nothing.
-
-        Where only another thread can end it, it ends when that thread next looks for a stream's capture.
-        """
+        """End the capture and destroy what it recorded; a second call does nothing."""
         if self.ended:
             self.end()  # an interrupt may have cut the first call short
             return
         status, graph = self.finish()
-        if not self.ended:
-            _dropped.append(self)
-        elif not status:
+        if not status:
             with activated(self._device):
                 api.cuGraphDestroy(graph)
 
@@ -147,8 +139,6 @@ class Capture:
 
 # By stream. The per-thread default stream is one handle for many streams.
 captures: dict[int | tuple[int, int], Capture] = {}
-# What was dropped in other threads than those that can end it.
-_dropped: deque[Capture] = deque()
 
 
 def _key(handle: int) -> int | tuple[int, int]:
@@ -157,15 +147,7 @@ def _key(handle: int) -> int | tuple[int, int]:
 
 def find(handle: int) -> Capture | None:
     """Return the capture that a stream records into, or None."""
-    if _dropped:
-        _close_dropped()
     return captures.get(_key(handle)) if captures else None
-
-
-def _close_dropped() -> None:
-    for _ in range(len(_dropped)):
-        with contextlib.suppress(IndexError):  # another thread may be here too
-            _dropped.popleft().close()
 
 
 def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:

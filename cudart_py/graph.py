@@ -144,8 +144,7 @@ class Capturing:
         except BaseException:  # an interrupt
             self._drop()
             raise
-        if capture.ended:
-            self._drop()
+        self._drop()
         if kind is not None:
             graph.close()
         elif status:

@@ -55,15 +55,18 @@ _finished: list[_Waiting] = []
 
 def _run(key: int) -> None:
     """Call the function of a number."""
-    waiting = _repeated.get(key)
+    waiting = _repeated.get(key) or _once.get(key)
     if waiting is None:
-        waiting = _once.pop(key, None)
-        if waiting is None:
-            return
-        _finished.append(waiting)
+        return
     with _in_host_function():
-        # As a call from C, so that what it raises goes to sys.unraisablehook, under the function's name.
-        _CALL(waiting.function)()
+        try:
+            # As a call from C, so that what it raises goes to sys.unraisablehook, under the function's name.
+            _CALL(waiting.function)()
+        finally:
+            # Only now, so that the exit of the program waits for a function that runs.
+            if key in _once:
+                _finished.append(waiting)
+                del _once[key]
 
 
 @contextlib.contextmanager

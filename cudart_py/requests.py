@@ -146,7 +146,8 @@ def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> s
         case int() if not isinstance(arch, bool):
             if 0 < arch < 1000:
                 spelled = f"sm_{arch}"
-        case (int(major), int(minor)):
+        case tuple() | list() if [type(part) for part in arch] == [int, int]:
+            major, minor = arch
             if 0 < major < 100 and 0 <= minor < 10:
                 spelled = f"sm_{major}{minor}"
         case _:

@@ -389,6 +389,8 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object] =
 def _alive(world: World) -> tuple[int, int, int]:
     gc.collect()
     world.device.synchronize()
+    libraries.release()  # what they keep for the next call is not lost
+    world.device.synchronize()
     things = gc.get_objects()
     return (
         sum(isinstance(thing, Handle) and thing._value is not None for thing in things),

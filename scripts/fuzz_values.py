@@ -132,8 +132,10 @@ class World:
         return libraries.SparseMatrix("csr", (3, 3), self.array(3), indices, offsets)
 
     def square(self) -> cuda.DeviceArray:
-        """Return an array of 3 rows and columns."""
-        return self.array((3, 3))
+        """Return a positive definite array of 3 rows and columns."""
+        host = np.array([[4, 1, 0], [1, 5, 1], [0, 1, 6]], np.float32)
+        self.written.append((cuda.to_device(host), host))
+        return self.written[-1][0]
 
     def closed(self, thing: Any) -> Any:
         """Close something, of which nothing must be the same then."""

@@ -173,6 +173,7 @@ def _launched(driver: Any, kernel: Any, buffer: int) -> Any:
 
 
 def _worker(connection: Connection) -> None:
+    os.environ.setdefault("CUDART_PY_SIMULATOR_STEPS", "50000")
     warnings.simplefilter("ignore")  # the checks report what damaged kernels do, which is not counted
     with open(os.devnull, "w") as sink:
         sys.stdout = sink
@@ -195,7 +196,6 @@ class _Process:
         self._start()
 
     def _start(self) -> None:
-        os.environ.setdefault("CUDART_PY_SIMULATOR_STEPS", "50000")
         context = multiprocessing.get_context("spawn")
         self._connection, child = context.Pipe()
         self._process = context.Process(target=_worker, args=(child,), daemon=True)

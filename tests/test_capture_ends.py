@@ -184,17 +184,17 @@ def test_a_block_that_raises_behind_the_close_of_its_stream_keeps_its_own_error(
     assert_nothing_is_captured(device)
 
 
-def test_only_the_thread_that_began_a_capture_ends_it(device, stream):
-    x = cuda.zeros(4, np.float32, stream=stream)
-    stream.synchronize()
+def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
+    """The capture ends in another one, and its own finds it ended."""
     capturing = stream.capture()
     graph = capturing.__enter__()
     (failure,) = in_a_thread(lambda: capturing.__exit__(None, None, None))
     assert isinstance(failure, cuda.CaptureError)
     assert "STREAM_CAPTURE_WRONG_THREAD" in str(failure)
-    fill(x, stream)
-    capturing.__exit__(None, None, None)
-    assert graph.node_count == 1
+    with pytest.raises(cuda.CaptureError, match="has not begun, or has ended"):
+        capturing.__exit__(None, None, None)
+    with pytest.raises(ValueError, match="closed"):
+        graph.node_count  # noqa: B018  # raises
     assert_nothing_is_captured(device, stream)
 
 
@@ -216,14 +216,12 @@ def test_a_capture_of_a_thread_that_has_ended_ends_with_its_stream(device):
     assert_nothing_is_captured(device)
 
 
-def test_a_capture_dropped_in_another_thread_ends_when_its_own_looks_for_one(device, stream):
-    kept = [stream.capture()]
+@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+def test_a_capture_dropped_in_another_thread_ends(device, stream, mode):
+    kept = [stream.capture(mode)]
     kept[0].__enter__()
     assert in_a_thread(kept.clear) == []
-    assert captures_module.captures
-    x = cuda.zeros(4, np.float32, stream=stream)
     assert_nothing_is_captured(device, stream)
-    x.close()
 
 
 def test_a_capture_that_the_driver_fails_to_end_is_forgotten(device, monkeypatch):
@@ -252,13 +250,6 @@ def test_an_event_recorded_again_outside_a_capture_takes_nobody_into_it(device, 
             third.wait(event)
             assert captures_module.find(third.handle) is None
             assert captures_module.find(stream.handle) is not None
-
-
-def test_a_relaxed_capture_ends_in_the_thread_that_drops_it(device, stream):
-    kept = [stream.capture("relaxed")]
-    kept[0].__enter__()
-    assert in_a_thread(kept.clear) == []
-    assert_nothing_is_captured(device, stream)
 
 
 def test_a_capture_that_has_not_begun_cannot_end(device, stream):

@@ -230,6 +230,10 @@ def _check_real(**parameters: Any) -> None:
     for name, value in parameters.items():
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise TypeError(f"{name} is a number, not {type(value).__name__}")
+        try:
+            float(value)
+        except OverflowError:
+            raise ValueError(f"{name} is an integer beyond what a float holds") from None
 
 
 def _host_functions() -> Any:
