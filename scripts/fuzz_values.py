@@ -14,7 +14,7 @@ from cudart_py.benchmark import Measurement, MeasureOptions
 from cudart_py.compilation import compile_image
 from library_tour import libraries
 
-__all__ = ["BAD", "GOOD", "OBJECTS", "NastyError", "World"]
+__all__ = ["BAD", "GOOD", "OBJECTS", "QUICK", "NastyError", "World"]
 
 SOURCE = r"""
 extern "C" __global__ void touch_nothing(float a, const float *x, float *y, unsigned int n) {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import signal
@@ -68,9 +69,11 @@ def test_a_callback_is_kept_until_it_has_run_and_let_go_after(device):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # because the callback is interrupted
-def test_a_signal_in_a_callback_interrupts_the_program(device):
+def test_a_signal_in_a_callback_interrupts_the_program(device, request):
     stream = cuda.Stream()
-    handler = signal.getsignal(signal.SIGINT)
+    handler = signal.default_int_handler
+    # A shell starts its background jobs with the signal ignored.
+    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, handler)))
     stream.add_callback(lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         stream.synchronize()

@@ -12,6 +12,9 @@ import pytest
 import cudart_py as cuda
 from cudart_py.simulator import memory
 
+# A kernel on a GPU cannot be broken off: these kernels would never end there.
+pytestmark = pytest.mark.needs("profile")
+
 SOURCE = r"""
 extern "C" __global__ void endless(volatile int *p) { p[1] = 1; while (*p == 0) ; p[1] = 2; }
 extern "C" __global__ void add(int *p) { p[0] += 1; }

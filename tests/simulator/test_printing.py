@@ -45,6 +45,7 @@ def test_text_that_nobody_takes_is_dropped_and_the_kernel_runs(module, monkeypat
     assert out.to_host().tolist() == [1, 1]
 
 
+@pytest.mark.needs("profile")  # a GPU's driver prints through C's buffers
 def test_text_that_cannot_be_encoded_is_escaped(module, monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
@@ -59,6 +60,7 @@ def _printed(module: cuda.Module, capsys: Any, count: int) -> list[int]:
     return [int(number) for number in capsys.readouterr().out.strip("<>").split("><")]
 
 
+@pytest.mark.needs("profile")  # as above; besides, a GPU's driver prints while the kernel runs
 def test_what_is_beyond_the_buffer_overwrites_the_oldest(module, capsys):
     device = cuda.Device(0)
     before = device.limits.printf_fifo_size
