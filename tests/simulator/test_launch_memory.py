@@ -14,6 +14,9 @@ from cudart_py.simulator.ptx.groups import Group
 from cudart_py.simulator.ptx.launch import Launched
 from cudart_py.simulator.ptx.scheduler import Chunk
 
+# What is counted is the software driver's own.
+pytestmark = pytest.mark.needs("profile")
+
 SOURCE = r"""
 extern "C" __global__ void tiles(int *out) {
     __shared__ int tile[12288];
