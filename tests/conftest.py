@@ -86,6 +86,22 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+@pytest.fixture
+def fatbin() -> Callable[[bytes, str], bytes]:
+    """Make a fatbin that holds one cubin of an architecture such as "90", as `nvcc -fatbin` does."""
+    nvfatbin = pytest.importorskip("cuda.bindings.nvfatbin", reason="the oldest bindings cannot make fatbins")
+
+    def make(cubin: bytes, arch: str) -> bytes:
+        handle = nvfatbin.create(["-64"], 1)
+        nvfatbin.add_cubin(handle, cubin, len(cubin), arch, "made.cubin")
+        content = bytearray(nvfatbin.size(handle))
+        nvfatbin.get(handle, content)
+        nvfatbin.destroy(handle)
+        return bytes(content)
+
+    return make
+
+
 KERNELS = r"""
 extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned int n) {
     unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;

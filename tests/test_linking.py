@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cuda.bindings import nvfatbin
 
 from cudart_py.compilation import compile_image
 from cudart_py.errors import LinkError
@@ -36,18 +35,8 @@ def test_cubins_link_to_a_cubin(cubins):
     assert link_images(cubins, arch=90).cubin.startswith(b"\x7fELF")
 
 
-def fatbin(cubin):
-    """Return a fatbin that holds one cubin, as `nvcc -fatbin` makes it."""
-    handle = nvfatbin.create(["-64"], 1)
-    nvfatbin.add_cubin(handle, cubin, len(cubin), "90", "made.cubin")
-    content = bytearray(nvfatbin.size(handle))
-    nvfatbin.get(handle, content)
-    nvfatbin.destroy(handle)
-    return bytes(content)
-
-
-def test_fatbins_link_to_a_cubin(cubins):
-    linked = link_images([fatbin(cubin) for cubin in cubins], arch=90)
+def test_fatbins_link_to_a_cubin(cubins, fatbin):
+    linked = link_images([fatbin(cubin, "90") for cubin in cubins], arch=90)
     assert linked.cubin.startswith(b"\x7fELF")
     assert b"_Z1kPf" in linked.cubin
 

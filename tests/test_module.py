@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cuda.bindings import nvfatbin
 
 import cudart_py as cuda
 from cudart_py import _driver
@@ -52,14 +51,10 @@ def test_an_image_loads_with_typed_scalars_only(device):
             module["add"][1, 1](out, np.int64(3), np.float64(4.0))
 
 
-def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device):
+def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device, fatbin):
     major, minor = device.compute_capability
     cubin = compile_image('extern "C" __global__ void k(int *out) { *out = 7; }', arch=(major, minor)).cubin
-    handle = nvfatbin.create(["-64"], 1)
-    nvfatbin.add_cubin(handle, cubin, len(cubin), f"{major}{minor}", "k.cubin")
-    image = bytearray(nvfatbin.size(handle))
-    nvfatbin.get(handle, image)
-    nvfatbin.destroy(handle)
+    image = fatbin(cubin, f"{major}{minor}")
     if _driver.image_kind() != "cubin":
         with pytest.raises(cuda.errors.ImageError, match="a fat binary"):
             cuda.load(image)
