@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 import cudart_py as cuda
-from cudart_py import measuring
+from cudart_py import compilation, measuring
 
 settings.register_profile(
     "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -100,6 +101,20 @@ def fatbin() -> Callable[[bytes, str], bytes]:
         return bytes(content)
 
     return make
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Count the compiles that really happen, by their sources' names."""
+    counted: list[str] = []
+    build = compilation._build
+
+    def counting(request: Any, inclusions: Any) -> Any:
+        counted.append(request.name)
+        return build(request, inclusions)
+
+    monkeypatch.setattr(compilation, "_build", counting)
+    return counted
 
 
 KERNELS = r"""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cudart_py import cache, compilation
+from cudart_py import cache
 from cudart_py.compilation import compile_image
 
 SOURCE = 'extern "C" __global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }\n'
@@ -22,20 +22,6 @@ def place(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(folder))
     return folder
-
-
-@pytest.fixture
-def builds(monkeypatch):
-    """Count the compiles that really happen."""
-    counted = []
-    build = compilation._build
-
-    def counting(request, inclusions):
-        counted.append(request.name)
-        return build(request, inclusions)
-
-    monkeypatch.setattr(compilation, "_build", counting)
-    return counted
 
 
 def entries(place):

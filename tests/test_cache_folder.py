@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import cudart_py as cuda
-from cudart_py import cache, compilation
+from cudart_py import cache
 from cudart_py.compilation import compile_image
 
 SOURCE = 'extern "C" __global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }\n'
@@ -25,20 +25,6 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(folder))
     monkeypatch.setattr(cache, "_has_warned", False)
     return folder
-
-
-@pytest.fixture
-def builds(monkeypatch):
-    """Count the compiles that really happen."""
-    counted = []
-    build = compilation._build
-
-    def counting(request, inclusions):
-        counted.append(request.name)
-        return build(request, inclusions)
-
-    monkeypatch.setattr(compilation, "_build", counting)
-    return counted
 
 
 def keep(key, content=b"image", age=0):

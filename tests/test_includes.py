@@ -27,20 +27,6 @@ def place(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.fixture
-def builds(monkeypatch):
-    """Count the compiles that really happen."""
-    counted = []
-    build = compilation._build
-
-    def counting(request, inclusions):
-        counted.append(request.name)
-        return build(request, inclusions)
-
-    monkeypatch.setattr(compilation, "_build", counting)
-    return counted
-
-
 def value_of(source, **arguments):
     """Return the number of four digits that the kernel stores."""
     return re.search(rb", (\d{4});", compile_image(source, **arguments).ptx)[1].decode()
