@@ -12,15 +12,15 @@ Importing this package initialises nothing; the driver is chosen at first use.
 
 from __future__ import annotations
 
-from ._driver import capabilities
-from .addresses import PointerAttributes, pointer_attributes
-from .array import DeviceArray
-from .cache import CacheInfo, CacheWarning, cache_info, clear_cache
-from .checking import SimulatorWarning, checks
-from .copies import memcpy, memcpy2d, memcpy3d, memcpy_peer
-from .creation import empty, empty_like, empty_pitched, full, to_device, zeros
-from .debugging import debug
-from .device import Device, current_device, devices, driver_version
+from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
+from .compilation.programs import Program
+from .context.debugging import debug
+from .context.device import Device, current_device, devices, driver_version
+from .context.occupancy import Occupancy, occupancy
+from .context.properties import DeviceProperties, MemoryInfo
+from .driver.checks import checks
+from .driver.seam import capabilities
+from .driver.unwrap import check
 from .errors import (
     CaptureError,
     CompileError,
@@ -45,27 +45,31 @@ from .errors import (
     NvrtcError,
     OutOfMemoryError,
     PeerAccessError,
-    check,
+    SimulatorWarning,
 )
-from .event import Event, Timer, timed
-from .fills import memset
-from .graph import ExecutableGraph, Graph
-from .host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
-from .interop import as_device_array, from_dlpack
-from .kernel import Kernel, KernelAttributes
-from .launch import BoundLaunch, Launch
-from .managed import advise, managed_empty, prefetch
-from .module import Module, compile, link, load
+from .launch.function import KernelAttributes
+from .launch.kernel import Kernel
+from .launch.launch import BoundLaunch, Launch
+from .launch.loading import compile, link, load
+from .launch.module import Module
+from .memory.addresses import PointerAttributes
+from .memory.array import DeviceArray
+from .memory.copies import memcpy, memcpy2d, memcpy3d, memcpy_peer
+from .memory.creation import empty, empty_like, empty_pitched, full, to_device, zeros
+from .memory.fills import memset
+from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
+from .memory.interop import as_device_array, from_dlpack
+from .memory.managed import advise, managed_empty, prefetch
+from .memory.pointers import pointer_attributes
+from .memory.pools import MemoryPool
+from .memory.staging import release_staging
+from .memory.texture import Texture, TextureOptions
 from .nvtx import nvtx_range
-from .occupancy import Occupancy, occupancy
 from .pointer import Pointer
-from .pools import MemoryPool
-from .profiling import LaunchProfile, LineProfile, Profile, profile
-from .program import Program
-from .properties import DeviceProperties, MemoryInfo
-from .staging import release_staging
-from .stream import Stream, legacy_default, per_thread_default
-from .texture import Texture, TextureOptions
+from .profiling.profiles import LaunchProfile, LineProfile, Profile, profile
+from .streams.event import Event, Timer, timed
+from .streams.graph import ExecutableGraph, Graph
+from .streams.stream import Stream, legacy_default, per_thread_default
 
 __all__ = [
     "BoundLaunch",

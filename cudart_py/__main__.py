@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import _driver
-from .annotated_source import annotated_sources
-from .profiling import Profile, profile
+from .driver import seam
+from .profiling.annotated_source import annotated_sources
+from .profiling.profiles import Profile, profile
 
 __all__ = ["main"]
 
@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.script.is_file():
         parser.exit(2, f"cudart-py: there is no file {options.script}\n")
-    if not os.environ.get(_driver.ENVIRONMENT_VARIABLE):
+    if not os.environ.get(seam.ENVIRONMENT_VARIABLE):
         # The one that counts, whatever devices there are.
-        _driver.select("simulator")
+        seam.select("simulator")
     return _profiled(options.script, options.arguments)
 
 
@@ -55,7 +55,7 @@ def _profiled(script: Path, arguments: Sequence[str]) -> int:
 
 
 def _status(code: object) -> int:
-    """Give the exit status of what a program passes to sys.exit, and say what is no number, as Python does."""
+    """Return the exit status for what a program passes to sys.exit; print a value that is no number, as Python does."""
     if code is None or isinstance(code, int):
         return code or 0
     print(code, file=sys.stderr)  # noqa: T201  # because it is what Python prints

@@ -40,9 +40,19 @@ T = TypeVar("T")
 
 # The most dimensions of a NumPy array, which a copy to the host is.
 _MAX_DIMENSIONS = 64
-# What is worth showing of a value is short, and its type says the rest.
+# No index reaches so many elements, whereas a smaller size may only be too much for the memory.
+_NO_SIZE = 2**63
+# Longer values are cut: their types say enough.
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 60
+# The commonest dtypes, by the types that spell them.
+_NUMBERS: dict[type, np.dtype[Any]] = {
+    kind: np.dtype(kind)
+    for kind in (
+        *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+        *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
+    )
+}
 _DTYPE_SPELLINGS: tuple[type, ...] = (str, type, np.dtype, tuple, list, dict)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, np.generic)
 
@@ -58,7 +68,7 @@ def wrong_value(call: str, name: str, wanted: str, value: Any) -> ValueError:
 
 
 def describe(value: Any) -> str:
-    """Say what came, in a few words and without trust in its `repr`."""
+    """Return a few words on a value that came, without trust in its `repr`."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -90,10 +100,11 @@ def instance(call: str, name: str, value: Any, kind: type[T] | tuple[type[T], ..
 
 def opened(call: str, name: str, value: Any, kind: type[T], wanted: str = "") -> T:
     """Return an object of a class of things that can be closed; ValueError for one that was."""
-    thing = instance(call, name, value, kind, wanted)
-    if thing.closed:  # type: ignore[attr-defined]  # the classes that are asked for have it, and no base in common
+    # `instance` would be one more call in the way of every copy and fill.
+    thing: Any = value if isinstance(value, kind) else instance(call, name, value, kind, wanted)
+    if thing.closed:
         raise wrong_value(call, name, "open", thing)
-    return thing
+    return thing  # type: ignore[no-any-return]  # the classes that are asked for have `closed`, and no base in common
 
 
 def integer(call: str, name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -178,6 +189,8 @@ def function(call: str, name: str, value: Any, takes: str = "without arguments")
 
 def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     """Return a shape, an int or a tuple or list of ints, as a tuple of ints that are not negative."""
+    if type(value) is int and 0 <= value < _NO_SIZE:
+        return (value,)  # the commonest shape
     if isinstance(value, tuple | list):
         sizes = tuple(integer(call, f"{name}[{axis}]", size) for axis, size in enumerate(value))
     elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
@@ -186,14 +199,15 @@ def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
         sizes = (integer(call, name, value),)
     if len(sizes) > _MAX_DIMENSIONS:
         raise wrong_value(call, name, f"a shape of {_MAX_DIMENSIONS} dimensions at most", value)
-    # What no index reaches is no size, whereas a smaller one may only be too much for the memory.
-    if any(not 0 <= size < 2**63 for size in sizes):
+    if any(not 0 <= size < _NO_SIZE for size in sizes):
         raise wrong_value(call, name, "a shape without negative or impossible sizes", value)
     return sizes
 
 
 def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
     """Return a NumPy dtype whose bytes can live on a device; TypeError for objects and the like."""
+    if isinstance(value, type) and value in _NUMBERS:
+        return _NUMBERS[value]
     # For None NumPy would take float64, and for an array its own dtype.
     if not isinstance(value, _DTYPE_SPELLINGS):
         raise wrong_type(call, name, "a dtype", value)

@@ -16,7 +16,7 @@ __all__ = ["nvtx_range"]
 def _library() -> Any:
     """Return the package `nvtx`, or None where it is not installed."""
     try:
-        import nvtx
+        import nvtx  # an optional package
     except ImportError:
         return None
     return nvtx

@@ -10,7 +10,7 @@ __all__ = ["Pointer"]
 
 
 class Pointer:
-    """A device address (CUdeviceptr) that somebody else vouches for.
+    """A device address (CUdeviceptr) for whose memory the caller answers.
 
     A bare int is refused where a kernel takes a pointer, because a size in the wrong place looks the
     same; `Pointer(value)` says that it is meant. `owner` is kept alive with it.

@@ -1,19 +1,19 @@
-// Shared memory is 32 banks, each 4 bytes wide; neighbouring words lie in neighbouring banks, and each bank hands out
-// one word at a time. Lanes of a warp that want different words of one bank wait for one another; lanes that want the
-// same word get it together.
+// Shared memory consists of 32 banks of 4-byte words, and neighbouring words lie in neighbouring banks. A bank serves
+// one word at a time: lanes of a warp that read different words of one bank are served one after the other (a bank
+// conflict), and lanes that read the same word are served together.
 //
-//   read_stride   each lane reads the word at lane * stride, again and again, one row of banks further each time:
-//                 stride 1 and 3 meet every bank once, 2 every other bank twice, 32 one bank 32 times, and 0 is the
-//                 same word for all
+//   read_stride   each lane reads the word at lane * stride, many times, one row of banks further each time. With
+//                 stride 1 or 3 every lane reads another bank, with 2 two lanes share a bank, with 32 all lanes read
+//                 one bank, and with 0 all lanes read the same word
 //
-// The words are numbered, so that the sum tells whether the right ones were read. A block has 1024 threads.
+// The words are numbered, so that the sum shows whether the right ones were read. A block has 1024 threads.
 
 constexpr int BANKS = 32;
 constexpr int WORDS = 1024;
 
 extern "C" __global__ void read_stride(unsigned* sums, int stride, int repeats)
 {
-    __shared__ volatile unsigned words[WORDS];  // volatile: every read is one, though the sum could be known
+    __shared__ volatile unsigned words[WORDS];  // volatile, so that the compiler keeps every read
     words[threadIdx.x] = threadIdx.x;
     __syncthreads();
 

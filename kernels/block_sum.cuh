@@ -1,5 +1,5 @@
-// The sum of a block's values, in its thread 0: each warp by shuffles, then the first one the warps' sums. A block is
-// whole warps. A second call with the same type uses the same shared memory: the block synchronises in between.
+// The sum of a block's values, in its thread 0: each warp adds by shuffles, then the first warp adds the warps' sums. A
+// block is whole warps. A second call with the same type reuses the shared memory, with a barrier in between.
 
 #pragma once
 

@@ -1,9 +1,9 @@
-// Between a transform and its inverse: Poisson's equation is a division there.
+// Poisson's equation in Fourier space, between a transform and its inverse: it is a division there.
 //
 //   poisson   divides each element of a spectrum by -(kx^2 + ky^2), and by the number of points, which neither
-//             transform does; the mean, of which the equation says nothing, becomes zero
+//             transform does. The mean, which the equation leaves undetermined, becomes zero
 //
-// The spectrum is that of real numbers on a square of length 2 pi: of n columns the first n / 2 + 1.
+// The spectrum is that of real numbers on a square of length 2 pi: it has the first n / 2 + 1 of n columns.
 
 extern "C" __global__ void poisson(double2* spectrum, int n)
 {

@@ -1,9 +1,10 @@
-// What follows a product of matrices in a neural network, as kernels of their own: each reads and writes all of it.
+// The operations that follow a matrix product in a neural network, as separate kernels: each reads and writes the
+// matrix.
 //
-//   add_bias   a number for each column
+//   add_bias   adds a number for each column
 //   gelu       x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 //
-// cuBLASLt does both on the way out of the product, where the numbers are in registers anyway.
+// cuBLASLt can do both in the epilogue of the product, where the numbers are still in registers.
 
 extern "C" __global__ void add_bias(float* matrix, const float* bias, int rows, int columns)
 {

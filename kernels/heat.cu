@@ -1,17 +1,18 @@
-// Heat on a plate: a cell moves toward the mean of its four neighbours, from one copy of the plate to the other. Its
-// edge keeps its temperature. Every cell is read five times and written once; memory should see it once each.
+// Heat diffusion on a plate: in each step a cell moves toward the mean of its four neighbours. A step reads one copy of
+// the plate and writes the other. The cells at the edge keep their temperature. A step needs every cell five times; at
+// best, memory reads it once and writes it once.
 //
-//   heat_strided     threads stride over the cells: launched with one thread, with one block, with many
-//   heat_cells       a thread a cell, in two dimensions; the last blocks reach beyond the plate, so bounds are tested
-//   heat_unbounded   the same without that test. Wrong: it reads and writes what is not the plate's
-//   heat_tiled       a block first brings its tile, and a rim of one cell, to shared memory. Where the caches catch the
-//                    neighbours' reads anyway, it costs more instructions than it saves loads
-//   heat_rows<n>     a thread takes four cells side by side, 16 bytes at once, and walks down n rows: what was below is
-//                    in its registers when it becomes the middle, and then what is above
+//   heat_strided     threads stride over the cells; launched with one thread, with one block, and with many
+//   heat_cells       one thread a cell, on a 2-D grid. The last blocks reach beyond the plate, so bounds are tested
+//   heat_unbounded   the same without the test. Wrong on purpose: it reads and writes outside of the plate
+//   heat_tiled       a block first loads its tile, and a rim of one cell, into shared memory. Where the caches hold the
+//                    neighbours anyway, the tile costs more instructions than it saves loads
+//   heat_rows<n>     a thread updates four cells of a row, 16 bytes at once, and goes down n rows: the row below stays
+//                    in registers, where it becomes the middle row and then the row above
 //
 // The sum is symmetric: a plate that equals its mirror image stays so, to the last bit.
 
-// What a cell becomes; `rate` is the diffusivity times the time step over the square of the cells' distance.
+// Return the next value of a cell; `rate` is the diffusivity times the time step over the squared distance of cells.
 __device__ float heated(float cell, float left, float right, float above, float below, float rate)
 {
     return cell + rate * ((left + right) + (above + below) - 4.0f * cell);
@@ -76,8 +77,8 @@ extern "C" __global__ void heat_tiled(const float* in, float* out, int rows, int
     out[size_t(row) * columns + column] = cell;
 }
 
-// Columns are a multiple of four. A longer walk reads fewer rows twice, a shorter one leaves more threads, whose loads
-// are in flight together.
+// The number of columns is a multiple of four. With more rows a thread, fewer rows are read twice; with fewer, more
+// threads have loads in flight.
 template <int height>
 __global__ void heat_rows(const float* in, float* out, int rows, int columns, float rate)
 {
@@ -85,7 +86,7 @@ __global__ void heat_rows(const float* in, float* out, int rows, int columns, fl
     int top = height * (blockIdx.y * blockDim.y + threadIdx.y);
     if (column >= columns || top >= rows)
         return;
-    const float* place = in + column;  // of a row's four cells
+    const float* place = in + column;  // the four cells of a row
     auto load = [=](int row) { return *reinterpret_cast<const float4*>(place + size_t(row) * columns); };
 
     float4 above = load(max(top - 1, 0));
@@ -98,7 +99,7 @@ __global__ void heat_rows(const float* in, float* out, int rows, int columns, fl
         float4 next = cells;
         if (row > 0 && row < rows - 1) {
             const float* here = place + size_t(row) * columns;
-            // The neighbours beyond the four are another thread's, and in the nearest cache.
+            // The outer neighbours belong to other threads, and are in the L1 cache.
             if (column > 0)
                 next.x = heated(cells.x, here[-1], cells.y, above.x, below.x, rate);
             next.y = heated(cells.y, cells.x, cells.z, above.y, below.y, rate);
@@ -106,7 +107,8 @@ __global__ void heat_rows(const float* in, float* out, int rows, int columns, fl
             if (column + 4 < columns)
                 next.w = heated(cells.w, cells.z, here[4], above.w, below.w, rate);
         }
-        __stcs(reinterpret_cast<float4*>(out + size_t(row) * columns + column), next);  // not read in this pass
+        // A streaming store, since the cells are not read again in this step.
+        __stcs(reinterpret_cast<float4*>(out + size_t(row) * columns + column), next);
         above = cells;
         cells = below;
     }

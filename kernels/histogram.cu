@@ -1,18 +1,18 @@
-// Count how many values fall into each of many bins. All threads want to add to few counters: what is shared among
-// fewer threads, or lies nearer to them, is added to faster.
+// Count how many values fall into each of a few bins. Atomic additions to one counter are done one after the other, so
+// a counter that fewer threads share, or that lies nearer to them, is faster.
 //
-//   histogram_racy       reads, adds and stores: of two threads that do so at once, one is lost. Wrong
-//   histogram_atomic     atomic additions to the counters in global memory: right, and everyone waits for everyone
-//   histogram_private    counters of its own for each block, still in global memory
-//   histogram_scoped     the same through cuda::atomic_ref, for the block's threads alone; clearer, not faster
-//   histogram_cub        CUB's block histogram, which sorts a tile and counts runs: takes the same for any values
-//   histogram_shared     the block's counters in shared memory, where hardware merges lanes that add 1 to one counter
-//   histogram_vector     so memory is what is waited for: 16 bytes at once, several loads in flight
+//   histogram_racy       reads, adds and stores without atomics: a data race that loses counts. Wrong on purpose
+//   histogram_atomic     atomic additions to counters in global memory that all threads share
+//   histogram_private    each block has counters of its own, still in global memory
+//   histogram_scoped     the same through cuda::atomic_ref with block scope: clearer, and as fast
+//   histogram_cub        CUB's block histogram, which sorts a tile and counts runs: as fast for any values
+//   histogram_shared     the block's counters in shared memory, whose hardware merges lanes that add to one counter
+//   histogram_vector     the same with 16-byte loads, several in flight, so that memory bandwidth is the limit
 //
-// Values in [0, 1) fall into `bins` bins of equal width; the counter after the last one counts those outside. A block
-// adds its counters to the result, which starts at zero, by one atomic each. The third and fourth use `work`, bins + 1
-// counters a block; the others leave it alone, so that all are launched alike. Blocks have 256 threads; n is a
-// million or more below 2^31.
+// Values in [0, 1) fall into `bins` bins of equal width; the counter after the last one counts the values outside. Each
+// block adds its counters to the result, which starts at zero, with one atomic a counter. The third and the fourth
+// kernel use `work`, bins + 1 counters a block; the others ignore it, so that all have the same parameters. Blocks have
+// 256 threads; n is at most 2^31 - 10^6.
 
 #if __has_include(<cub/block/block_histogram.cuh>)
 #include <cub/block/block_histogram.cuh>
@@ -53,7 +53,7 @@ __global__ void histogram_atomic(const float* values, unsigned* counts, unsigned
         atomicAdd(&counts[bin_of<bins>(values[i])], 1);
 }
 
-// Set a block's own counters to zero, and let nobody count before.
+// Set a block's own counters to zero, with a barrier before the counting.
 template <int counters>
 __device__ void clear(unsigned* mine)
 {
@@ -62,7 +62,7 @@ __device__ void clear(unsigned* mine)
     __syncthreads();
 }
 
-// Add a block's own counters to the result, once everybody has counted.
+// Add a block's own counters to the result, with a barrier after the counting.
 template <int counters>
 __device__ void merge(unsigned* counts, const unsigned* mine)
 {
@@ -111,7 +111,7 @@ __global__ void histogram_cub(const float* values, unsigned* counts, unsigned* w
     constexpr int items = 4;
     using BlockHistogram = cub::BlockHistogram<int, BLOCK, items, bins + 2>;
     __shared__ typename BlockHistogram::TempStorage storage;
-    __shared__ unsigned mine[bins + 2];  // the last one is for what lies behind the end of the values
+    __shared__ unsigned mine[bins + 2];  // the last counter is for lanes beyond the end of the values
 
     clear<bins + 2>(mine);
     for (int tile = blockIdx.x * items * BLOCK; tile < n; tile += items * stride()) {
@@ -127,8 +127,8 @@ __global__ void histogram_cub(const float* values, unsigned* counts, unsigned* w
 }
 #endif
 
-// `loads` groups of four at once, each a whole grid behind the one before; then single groups, while there are any; then
-// the last three values at most.
+// A thread loads `loads` groups of four values at once, each one grid width after the other; then single groups; then
+// at most three last values.
 template <int bins, int loads>
 __global__ void histogram_vector(const float* values, unsigned* counts, unsigned* work, int n)
 {

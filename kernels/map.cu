@@ -1,12 +1,12 @@
-// a = f(a, b) for every element, 256 times over. What decides is how often the array passes through memory, and then
-// how many instructions f takes.
+// a = f(a, b) for every element, applied 256 times. The time depends on how often the array passes through memory, and
+// then on how many instructions f takes.
 //
-//   map_once            one application: as many launches as passes, and as many journeys to memory and back
-//   map_loop<Pow>       the passes in a loop inside the kernel: a stays in a register, memory sees it once
+//   map_once            one application: 256 launches read and write the array 256 times
+//   map_loop<Pow>       the loop is inside the kernel: a stays in a register, and memory is read and written once
 //   map_loop<Product>   the same with c * c in place of pow(c, 2), which the compiler does not replace by itself
 //
 // Compiled a second time with --use_fast_math, sin, cos and sqrt become one instruction each of the special-function
-// unit. pow becomes two of them, a logarithm and a power of two, and so NaN for a negative number: there c * c is right.
+// unit. pow becomes two, a logarithm and a power of two, and so gives NaN for a negative number; c * c remains right.
 
 struct Pow {
     static __device__ float square(float c) { return powf(c, 2.0f); }

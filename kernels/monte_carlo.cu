@@ -1,25 +1,26 @@
-// The price of a call option from random paths of its share: ds = s (r dt + sigma sqrt(dt) z), with z normal.
+// The price of a call option from simulated paths of its share: ds = s (r dt + sigma sqrt(dt) z), with z standard
+// normal.
 //
-//   price<Euler>      the step as it stands, s *= 1 + r dt + sigma sqrt(dt) z: biased, as the step is finite
-//   price<LogSteps>   the logarithm's step, which is exact for any dt: a sum, and one exponential at the end
+//   price<Euler>      Euler's step, s *= 1 + r dt + sigma sqrt(dt) z: biased, since the step is finite
+//   price<LogSteps>   the step of the logarithm, exact for any dt: a sum, and one exponential at the end
 //
-// Random numbers come from Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, 2011), a function of a counter and a key: no
-// state, nothing in memory, and every path's numbers are known by its index. Ten rounds give four integers, Box and
-// Muller's formula turns them into four normal numbers, which are four steps.
+// The random numbers come from Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, 2011), a function of a counter and a key:
+// it has no state in memory, and the numbers of a path follow from its index. Ten rounds give four integers, and the
+// Box-Muller transform makes four normal numbers of them, which are used for four steps.
 //
-// A thread takes every so many paths and adds up their payoffs in registers; then a warp by shuffles, then a block in
-// shared memory, in double precision. A block stores its sum and the sum of squares: for the interval.
+// Each thread simulates every so many paths and adds up their payoffs in registers; then a warp adds them by shuffles
+// and a block in shared memory, in double precision. A block stores its sum and its sum of squares, for the interval.
 
 #include "block_sum.cuh"
 
-// What does not change from step to step.
+// The constants of all steps.
 struct Option {
     float start, strike;
     float drift, scale;  // of one step: Euler 1 + r dt, LogSteps (r - sigma^2 / 2) dt; both sigma sqrt(dt)
     int steps;           // a multiple of four
 };
 
-// The low and the high half of a product: one instruction, which the compiler does not find for a constant above 2^31.
+// The low and the high half of a product in one instruction, which the compiler does not use for constants above 2^31.
 __device__ uint2 product(unsigned a, unsigned b)
 {
     unsigned long long whole;
@@ -40,7 +41,7 @@ __device__ uint4 philox(uint4 counter, unsigned key_x, unsigned key_y)
     return counter;
 }
 
-// 23 random bits as the fraction of a number in [1, 2): no conversion, only its bits.
+// 23 random bits as the fraction of a float in [1, 2), made by bit operations without a conversion.
 __device__ float in_one_to_two(unsigned bits)
 {
     return __uint_as_float((bits & 0x007fffff) | 0x3f800000);
@@ -51,7 +52,7 @@ __device__ float2 normal_pair(unsigned a, unsigned b)
 {
     float radius = sqrtf(-1.3862944f * log2f(2.0f - in_one_to_two(a)));  // -2 ln of a number in (0, 1]
     float sine, cosine;
-    sincosf(6.2831853f * in_one_to_two(b), &sine, &cosine);  // one turn more changes nothing
+    sincosf(6.2831853f * in_one_to_two(b), &sine, &cosine);  // an angle in [2 pi, 4 pi) has the same sine and cosine
     return make_float2(radius * cosine, radius * sine);
 }
 

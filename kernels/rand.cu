@@ -1,10 +1,11 @@
-// Random numbers where they are used: cuRAND's device functions, and the integral that they are for.
-// The device functions need cuRAND's headers.
+// cuRAND's device functions, and an integral that random points estimate. They need cuRAND's headers.
 //
-//   bits<State, streams>       some numbers of the host's generator: number i is stream i % streams' at place i / streams
+//   bits<State, streams>       some numbers of the host's generator: number i is the number i / streams of stream i %
+//                              streams
 //   bits_philox                the same for Philox, whose streams give four numbers at a time
-//   uniform<State>             each thread goes on with a state of its own; nothing but the result is in memory
-//   integrand                  the product of |4 x - 2| + a over 1 + a, a = 0, 1, 2...: its integral over the unit cube is 1
+//   uniform<State>             each thread continues with a state of its own; only the result is in memory
+//   integrand                  the product of (|4 x - 2| + a) / (1 + a) for a = 0, 1, 2...: its integral over the unit
+//                              cube is 1
 
 #if __has_include(<curand_kernel.h>)
 #include <curand_kernel.h>
@@ -53,7 +54,7 @@ extern "C" __global__ void uniform_philox(float4* out, unsigned long long seed, 
 
 #endif
 
-// Coordinate k of point i is at k n + i, as a quasi random generator of n points leaves it.
+// Coordinate k of point i is at k n + i: the order in which a quasi-random generator writes n points.
 extern "C" __global__ void integrand(const float* points, float* values, int n, int dimensions)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,15 +1,15 @@
-// Sum many numbers to one. Additions that wait for one another are slow; each variant has fewer of them.
+// Sum many numbers. Additions to one total are done one after the other; each variant has fewer of them.
 //
-//   sum_atomic            every thread adds its element to the one total: n additions, one after the other
-//   sum_block             a warp adds by shuffles, a block by its warps' sums, and one atomic a block remains
+//   sum_atomic            every thread adds its element to the total by an atomic: n additions, one after the other
+//   sum_block             a warp adds by shuffles and a block adds its warps' sums; one atomic a block remains
 //   sum_block_cub         the same with CUB's block reduction (where its headers are installed)
-//   sum_grid<1>           a fixed grid strides over the array by four numbers at a time: few blocks, few atomics
-//   sum_grid<loads>       several loads in flight a thread: that many are asked for before the first one is used
-//   sum_partials<loads>   a block stores its sum instead of adding it; called again on those sums with one block, it
-//                         ends with the total. No atomics: the order is fixed, and so is every bit of the result
-//   sum_once<loads>       the two passes in one launch: the block that finishes last adds up the sums
+//   sum_grid<1>           a fixed grid strides over the array, four numbers at a time: few blocks, few atomics
+//   sum_grid<loads>       the same with several loads of a thread in flight before the first value is used
+//   sum_partials<loads>   a block stores its sum instead of adding it; a second launch with one block adds these sums.
+//                         No atomics: the order of additions is fixed, and so is every bit of the result
+//   sum_once<loads>       the two passes in one launch: the block that finishes last adds the blocks' sums
 //
-// Blocks are whole warps. The atomics need a total that starts at zero.
+// Blocks are whole warps. The kernels with atomics need a total that starts at zero.
 
 #include "block_sum.cuh"
 
@@ -22,8 +22,8 @@ __device__ float sum_of(float4 group)
     return (group.x + group.y) + (group.z + group.w);
 }
 
-// What one thread of a fixed grid adds up: one of the last three numbers, where they are no group of four; groups of
-// four, `loads` of them at once, each a whole grid behind the one before; then single groups, while there are any.
+// The sum of one thread of a fixed grid: one of the last numbers, which fill no group of four; then `loads` groups of
+// four at once, each one grid width after the other; then single groups.
 template <int loads>
 __device__ float strided_sum(const float* x, int n)
 {
@@ -93,7 +93,7 @@ __global__ void sum_partials(const float* x, float* sums, int n)
         sums[blockIdx.x] = sum;
 }
 
-// Blocks of the launch in progress; zero between launches. Launches that overlap in two streams need one each.
+// The number of blocks that have finished; zero between launches. Launches that overlap need a counter each.
 __device__ unsigned finished;
 
 template <int loads>
@@ -104,7 +104,7 @@ __global__ void sum_once(const float* x, float* sums, float* total, int n)
     float sum = block_sum(strided_sum<loads>(x, n));
     if (threadIdx.x == 0) {
         sums[blockIdx.x] = sum;
-        // The sum must be there before the block counts as finished. The counter goes back to zero by itself.
+        // The fence makes the sum visible before the block counts as finished. atomicInc resets the counter to zero.
         __threadfence();
         last = atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1;
     }
@@ -114,7 +114,7 @@ __global__ void sum_once(const float* x, float* sums, float* total, int n)
     __threadfence();
     sum = 0.0f;
     for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x)
-        sum += __ldcg(sums + i);  // from L2, where the other blocks' stores are
+        sum += __ldcg(sums + i);  // read from L2, since L1 may hold older values
     sum = block_sum(sum);
     if (threadIdx.x == 0)
         *total = sum;

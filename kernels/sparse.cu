@@ -1,11 +1,11 @@
-// The steps of conjugate gradients between the products, with every scalar on the device: so that a whole iteration is
-// a graph, and nobody waits for the host.
+// The vector operations of the conjugate gradient method, with all scalars on the device, so that an iteration can be a
+// graph and never waits for the host.
 //
 //   advance   alpha = rr / pq;   x += alpha p,   r -= alpha q
 //   turn      beta = rr' / rr;   p = r + beta p
-//   remember  rr = rr', which also goes into the history
+//   remember  rr = rr', which is also appended to the history
 //
-// A square of zero says that the solution is reached: nothing changes then, whatever the number of iterations is.
+// A squared residual of zero means that the solution is reached: further iterations then change nothing.
 
 extern "C" __global__ void advance(const double* rr, const double* pq, const double* p, const double* q, double* x,
                                    double* r, int n)
@@ -27,7 +27,7 @@ extern "C" __global__ void turn(const double* next, const double* rr, const doub
     p[i] = r[i] + beta * p[i];
 }
 
-// One thread, behind `turn`: the new square becomes the old one. The history has room for `most` of them.
+// Launched with one thread, after `turn`. The history has room for `most` squared residuals.
 extern "C" __global__ void remember(const double* next, double* rr, double* history, int* iteration, int most)
 {
     *rr = *next;

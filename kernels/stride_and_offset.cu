@@ -1,8 +1,8 @@
-// Memory comes in pieces of 32 bytes. A warp that wants 32 numbers of 4 bytes side by side gets them in four pieces;
-// the further apart they lie, the more of every piece is thrown away.
+// Global memory is read and written in sectors of 32 bytes. A warp that reads 32 neighbouring floats touches four
+// sectors; the further apart the floats lie, the larger the part of each sector that is transferred and not used.
 //
-//   copy_stride   every stride-th element is copied: at 8 and above, each number costs a piece of its own
-//   copy_offset   all elements from an offset on: a warp that starts inside a piece needs a fifth one
+//   copy_stride   copies every stride-th element: from a stride of 8 on, each float lies in a sector of its own
+//   copy_offset   copies all elements from an offset on: a warp that starts inside a sector touches a fifth one
 
 extern "C" __global__ void copy_stride(const float* in, float* out, int n, int stride)
 {

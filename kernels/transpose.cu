@@ -1,22 +1,22 @@
-// Transpose a row-major matrix. Neighbouring threads must touch neighbouring addresses both when they read and when
-// they write; a tile in shared memory, where order costs nothing, lets them.
+// Transpose a row-major matrix. For coalesced access, neighbouring threads must read neighbouring addresses and also
+// write neighbouring addresses. A tile in shared memory, where the order of access matters less, makes both possible.
 //
-//   transpose_naive          reads along rows, writes down columns: every thread of a warp writes to another row
-//   transpose_tile<0>        turns a tile in shared memory, so that both sides run along rows; but a column of the tile
-//                            lies in one single bank
-//   transpose_tile<1>        rows of the tile one element longer, so that a column lies in 32 different banks
-//   transpose_registers      16 bytes at once and no tile: a thread turns 4 x 4 elements in its own registers
-//   transpose_vector<false>  4 x 4 elements a thread, then through a tile of 64 x 64 without padding, whose 16-byte words
-//                            change places within their row: long pieces of rows on both sides
-//   transpose_vector<true>   the same with blocks that start down the columns of the input, so that what is written at
-//                            one time is whole rows of the output. On an H200 that is 3 % faster: its memory minds
-//                            scattered writes more than scattered reads
-//   copy_tile                through the tile, but not turned: what shared memory itself costs
-//   copy_plain               not turned, no tile: what there is to reach with 4 bytes at once
+//   transpose_naive          reads along rows and writes along columns: each lane of a warp writes to another row
+//   transpose_tile<0>        transposes a tile in shared memory, so that reads and writes both run along rows; but a
+//                            column of the tile lies in a single bank
+//   transpose_tile<1>        rows of the tile are one element longer, so that a column lies in 32 different banks
+//   transpose_registers      16 bytes at once and no tile: a thread transposes 4 x 4 elements in its registers
+//   transpose_vector<false>  4 x 4 elements a thread, then a tile of 64 x 64 without padding, whose 16-byte words are
+//                            permuted within their row: long pieces of rows are read and written
+//   transpose_vector<true>   the same with blocks that run down the columns of the input, so that whole rows of the
+//                            output are written at about the same time. On an H200 that is 3 % faster: scattered writes
+//                            cost its memory more than scattered reads
+//   copy_tile                copies through the tile without transposing: the cost of shared memory itself
+//   copy_plain               copies without a tile: what 4 bytes a thread can reach
 //
-// Blocks of the first and last ones are 32 x 8 threads and turn 32 x 32 elements, four a thread. Those that move 16
-// bytes at once need rows and columns in multiples of four. Indices are 64 bits wide: a matrix may have more than 2^31
-// elements.
+// Blocks of the first and last two kernels have 32 x 8 threads and move 32 x 32 elements, four a thread. Kernels that
+// move 16 bytes at once need rows and columns in multiples of four. Indices are 64 bits wide, since a matrix may have
+// more than 2^31 elements.
 
 constexpr int TILE = 32;
 constexpr int BLOCK_ROWS = 8;
@@ -71,7 +71,7 @@ __global__ void transpose_tile(const float* in, float* out, int rows, int column
             tile[y][threadIdx.x] = in[size_t(row) * columns + column];
     }
     __syncthreads();
-    // The tile's place in the output: its block coordinates change places too.
+    // In the output the block coordinates are exchanged too.
     int out_column = blockIdx.y * TILE + threadIdx.x;
     for (int y = threadIdx.y; y < TILE; y += BLOCK_ROWS) {
         int out_row = blockIdx.x * TILE + y;
@@ -94,7 +94,7 @@ __device__ Square load_square(const float* in, int row, int column, int columns)
     return square;
 }
 
-// Which registers hold what is all that changes: it costs no instruction.
+// Only the assignment of values to registers changes, which costs no instruction.
 __device__ Square turned(const Square& s)
 {
     return {make_float4(s.row[0].x, s.row[1].x, s.row[2].x, s.row[3].x),
@@ -103,7 +103,7 @@ __device__ Square turned(const Square& s)
             make_float4(s.row[0].w, s.row[1].w, s.row[2].w, s.row[3].w)};
 }
 
-// Any block shape. A warp of 8 x 4 threads reads pieces of 128 bytes and writes pieces of 64.
+// For any block shape. A warp of 8 x 4 threads reads pieces of 128 bytes and writes pieces of 64.
 extern "C" __global__ void transpose_registers(const float* in, float* out, int rows, int columns)
 {
     int column = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
@@ -121,7 +121,7 @@ template <bool down>
 __global__ void transpose_vector(const float* in, float* out, int rows, int columns)
 {
     constexpr int tile_size = 64;
-    constexpr int words = tile_size / 4;  // of 16 bytes in a row of the tile
+    constexpr int words = tile_size / 4;  // 16-byte words in a row of the tile
     __shared__ float4 tile[tile_size][words];
 
     int tile_row = tile_size * (down ? blockIdx.x : blockIdx.y);
@@ -131,7 +131,7 @@ __global__ void transpose_vector(const float* in, float* out, int rows, int colu
     int column = tile_column + 4 * threadIdx.x;
     if (row < rows && column < columns) {
         Square square = turned(load_square(in, row, column, columns));
-        // Neighbouring threads write to one column of words: x in the place spreads them over all banks.
+        // Neighbouring threads write one column of words; the permutation by x spreads them over all banks.
         for (int i = 0; i < 4; i++)
             tile[4 * threadIdx.x + i][threadIdx.y ^ threadIdx.x] = square.row[i];
     }

@@ -1,6 +1,6 @@
-// The whole life of a computation, with the simplest kernel there is.
+// The sum of two vectors.
 //
-//   vector_add   one thread adds one pair; the grid is rounded up to whole blocks, so the last block checks its bounds
+//   vector_add   one thread adds one pair of numbers; the grid is rounded up to whole blocks, so bounds are tested
 
 extern "C" __global__ void vector_add(const float* a, const float* b, float* sum, int n)
 {

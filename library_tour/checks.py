@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 import cudart_py as cuda
 
 from .stop import Check
 
-__all__ = ["compare", "on_host", "poison", "refusal"]
+__all__ = ["compare", "on_host", "poison", "poisoned", "refusal"]
 
 
 def poison(array: cuda.DeviceArray | NDArray[Any]) -> None:
@@ -21,6 +21,13 @@ def poison(array: cuda.DeviceArray | NDArray[Any]) -> None:
         array.view(np.uint8).fill(0xFF)
     else:
         cuda.memset(array.view(np.uint8), 0xFF)
+
+
+def poisoned(shape: int | tuple[int, ...], dtype: DTypeLike) -> cuda.DeviceArray:
+    """Return a new output that is wrong until it is written."""
+    array = cuda.empty(shape, dtype)
+    poison(array)
+    return array
 
 
 def on_host(array: cuda.DeviceArray | NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Measure copies between host and device beside CuPy's and the driver's, in one process, and judge them.
 
-    python scripts/copy_bars.py [--mib 1024] [--rounds 9] [--json OUT]
+    python scripts/copy_bars.py [--mib 1024] [--rounds 9] [--json FILE]
+    python scripts/copy_bars.py --recorded FILE
 
 Pinned copies are compared with CuPy's of the same size, pageable ones with the driver's own (cuMemcpyHtoD and
 cuMemcpyDtoH). Both take turns, each is waited for, and the fastest round counts, since what else runs on a machine only
@@ -10,19 +11,18 @@ out.
 
 from __future__ import annotations
 
-import argparse
 import ctypes
-import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import bars
 import numpy as np
+from bars import Verdict
 
 import cudart_py as cuda
-from cudart_py._driver import raw
+from cudart_py.driver.seam import raw
 
 MIB = 1 << 20
 Copy = Callable[[], object]
@@ -106,34 +106,49 @@ def seconds(copy: Copy) -> float:
     return time.perf_counter() - begin
 
 
+def measure(nbytes: int, rounds: int) -> list[dict[str, Any]]:
+    """Return the bytes a second of each comparison and its bar; without CuPy a line that says what is left out."""
+    comparisons = pageable(nbytes)
+    missing = []
+    try:
+        comparisons += pinned(nbytes)
+    except ImportError as error:
+        missing.append({"what": "pinned copies", "missing": str(error)})
+    rows: list[dict[str, Any]] = []
+    for one in comparisons:
+        times = [(seconds(one.ours), seconds(one.other)) for _ in range(rounds)]
+        ours, theirs = (nbytes / min(column) for column in zip(*times, strict=True))
+        rows.append({"what": one.what, "name": one.theirs, "ours": ours, "theirs": theirs, "bar": one.bar})
+    return rows + missing
+
+
+def judge(row: dict[str, Any]) -> tuple[Verdict, tuple[str, ...]]:
+    """Return what became of a bar, and the row of the table."""
+    if "missing" in row:
+        return Verdict.NOT_JUDGED, (row["what"], "", row["missing"], "", "", Verdict.NOT_JUDGED)
+    ratio = row["ours"] / row["theirs"]
+    verdict = Verdict.of(ratio >= row["bar"])
+    speeds = (f"{1e-9 * row['ours']:.2f} GB/s", f"{row['name']} {1e-9 * row['theirs']:.2f} GB/s")
+    return verdict, (row["what"], *speeds, f"{ratio:.3f}", f"{row['bar']:g}", verdict)
+
+
 def main() -> int:
     """Measure, print a line for each copy, and return the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = bars.parser(__doc__, page=False)
     parser.add_argument("--mib", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", type=Path, metavar="OUT")
     options = parser.parse_args()
-    nbytes, found, left_out = options.mib * MIB, [], 0
-    with cuda.Device(0) as device:
-        print(f"{device.name}, {options.mib} MiB")
-        comparisons = pageable(nbytes)
-        try:
-            comparisons += pinned(nbytes)
-        except ImportError as error:
-            print(f"pinned copies are left out: {error}")
-            left_out = 2
-        for one in comparisons:
-            times = [(seconds(one.ours), seconds(one.other)) for _ in range(options.rounds)]
-            ours, other = (nbytes / min(column) / 1e9 for column in zip(*times, strict=True))
-            kept = ours / other >= one.bar
-            found.append({"what": one.what, "ours": ours, one.theirs: other, "bar": one.bar, "kept": kept})
-            print(
-                f"{'ok' if kept else 'MISSED'}: {one.what}: {ours:.2f} GB/s, {one.theirs} {other:.2f} GB/s: "
-                f"{ours / other:.3f} of {one.bar:g}"
-            )
-    if options.json:
-        options.json.write_text(json.dumps({"mib": options.mib, "found": found}, indent=2) + "\n")
-    return 1 if any(not row["kept"] for row in found) else left_out
+    if options.recorded:
+        record = bars.recall(options.recorded)
+    else:
+        with cuda.Device(0) as device:
+            where = f"{bars.conditions(device, 'cupy-cuda13x')}; {options.mib} MiB"
+            record = {"where": where, "rows": measure(options.mib * MIB, options.rounds)}
+    judged = [judge(row) for row in record["rows"]]
+    table = bars.table(("copy", "here", "theirs", "ratio", "bar", ""), [row for _, row in judged], right=" rrrr")
+    print(f"{record['where']}\n\n{table}")
+    bars.keep(options.json, record)
+    return bars.exit_status(verdict for verdict, _ in judged)
 
 
 if __name__ == "__main__":

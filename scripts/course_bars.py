@@ -2,6 +2,7 @@
 """Run the course's stops that have speed bars, beside CUB, CuPy and PyTorch, and say which bars they reach.
 
     python scripts/course_bars.py [--json FILE] [--only STOP...]
+    python scripts/course_bars.py --recorded FILE
 
 Runs on a GPU with nvcc; CuPy and PyTorch are measured where they are installed. Everything is in one process: the
 stops run as in the tour, with their checks, and the others do the same work on as many numbers, timed in the same way.
@@ -9,10 +10,8 @@ stops run as in the tour, with their checks, and the others do the same work on 
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import importlib
-import json
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import bars
 import numpy as np
+from bars import Verdict
 
 import cudart_py as cuda
 from library_tour import timing
@@ -199,10 +200,11 @@ def films(outcome: Outcome) -> tuple[str, float, float]:
     return "film: overlapped", 1e3 / ms["film: overlapped"], 1e3 / max(ms["film: steps"], ms["film: writing"])
 
 
-def judged(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
-    """Return a bar's line: stop, column, the best row and its rate, what it is compared with, ratio, verdict."""
+def judge(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
+    """Return a bar's line: stop, column, the best row, its rate, what it is compared with, ratio, bar, verdict."""
+    least = f"{bar.least:.3f}"
     if outcome.state != "passed":
-        return bar.stop, bar.column, f"the stop {outcome.state}", "", "", "", "FAIL"
+        return bar.stop, bar.column, f"the stop {outcome.state}", "", "", "", least, Verdict.MISSED
     whole: float | None
     if bar.column == "films/s":
         best, rate, whole = films(outcome)
@@ -215,27 +217,21 @@ def judged(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
         whole = bar.of if isinstance(bar.of, float) else (found or [None])[0]
     named = bar.of if isinstance(bar.of, str) else "the bar"
     if not whole:
-        return bar.stop, bar.column, best, f"{rate:,.1f}", f"{named}: not measured", "", "FAIL"
-    verdict = "PASS" if rate / whole >= bar.least else f"FAIL, less than {bar.least:.3f}"
+        return bar.stop, bar.column, best, f"{rate:,.1f}", named, "", least, Verdict.NOT_JUDGED
     digits = 3 if bar.column == "films/s" else 1
     return (
         bar.stop, bar.column, best, f"{rate:,.{digits}f} {bar.unit}", f"{named}: {whole:,.{digits}f}",
-        f"{rate / whole:.4f}", verdict,
+        f"{rate / whole:.4f}", least, Verdict.of(rate / whole >= bar.least),
     )  # fmt: skip  # grouped by meaning
 
 
-def main() -> int:
-    """Measure, print, write; 0 if every bar is reached."""
-    names = list(dict.fromkeys(bar.stop for bar in BARS))
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write everything there")
-    parser.add_argument("--only", nargs="+", choices=names, default=names, help="these alone")
-    options = parser.parse_args()
+def measure(stops: list[str]) -> dict[str, Any]:
+    """Run the stops and what they are compared with, print each, and return all as a record."""
     cub = Cub()
     device = cuda.Device(0)
     lines: list[tuple[str, ...]] = []
     others: list[Rival] = []
-    for name in options.only:
+    for name in stops:
         outcome = run_stop(name, device)
         with device:
             found = list(rivals(name, cub))
@@ -244,14 +240,21 @@ def main() -> int:
         for other in found:
             shown = f"{other.rate:9,.1f} GB/s {other.ms:9.4f} ms" if other.rate else other.trouble
             print(f"    {other.case:12} {other.name:24} {shown}", flush=True)
-        lines += [judged(bar, outcome, found) for bar in BARS if bar.stop == name]
-    if options.json:
-        record = {**environment(device), "bars": lines, "rivals": [asdict(other) for other in others]}
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
-    print("\nbars")
-    for line in lines:
-        print("    " + " | ".join(line))
-    return 0 if all(line[-1] == "PASS" for line in lines) else 1
+        lines += [judge(bar, outcome, found) for bar in BARS if bar.stop == name]
+    return {**environment(device), "bars": lines, "rivals": [asdict(other) for other in others]}
+
+
+def main() -> int:
+    """Measure, print, write; return the exit status."""
+    names = list(dict.fromkeys(bar.stop for bar in BARS))
+    parser = bars.parser(__doc__, page=False)
+    parser.add_argument("--only", nargs="+", choices=names, default=names, help="these alone")
+    options = parser.parse_args()
+    record = bars.recall(options.recorded) if options.recorded else measure(options.only)
+    headings = ("stop", "column", "the best row", "rate", "compared with", "ratio", "bar", "")
+    print(bars.table(headings, record["bars"], right="   rrrr"))
+    bars.keep(options.json, record)
+    return bars.exit_status(Verdict(line[-1]) for line in record["bars"])
 
 
 if __name__ == "__main__":

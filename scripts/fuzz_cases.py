@@ -8,6 +8,7 @@ could be an address reaches anything that follows it.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import operator
@@ -19,17 +20,29 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from fuzz_bad_values import BAD, NastyError
+from fuzz_good_values import GOOD, OBJECTS, QUICK
 from fuzz_rules import ACCEPTED, ADDRESSES, INTEGERS, LIKE_ADDRESSES, MAY_RAISE, MISSING, NUMBERS, WORDS
-from fuzz_values import BAD, GOOD, OBJECTS, QUICK, NastyError, World
+from fuzz_world import World
 
 import cudart_py as cuda
 import cudart_py.benchmark
-from cudart_py._lifetime import Handle
-from cudart_py.array import DeviceArray
-from cudart_py.limits import Limits
-from library_tour import libraries
+from cudart_py import libraries
+from cudart_py.context.lifetimes import Handle
+from cudart_py.context.limits import Limits
+from cudart_py.memory.array import DeviceArray
 
-__all__ = ["Finding", "Target", "call_once", "every_call", "find_targets", "fuzz", "good_arguments", "invoke"]
+__all__ = [
+    "Finding",
+    "Target",
+    "call_once",
+    "every_call",
+    "find_targets",
+    "fuzz",
+    "good_arguments",
+    "good_object",
+    "invoke",
+]
 
 MODULES: tuple[ModuleType, ...] = (cuda, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects make: nobody calls these classes.
@@ -46,6 +59,7 @@ RETURNED = {
     "Measurement",
     "MemoryInfo",
     "Occupancy",
+    "Plan",
     "PointerAttributes",
     "TextureOptions",
 }
@@ -204,16 +218,32 @@ def _looked_up(table: Mapping[str, Any], target: str, parameter: str) -> Any:
 
 
 def good_arguments(target: Target, world: World) -> dict[str, Any]:
-    """Make good arguments for a call; KeyError names a parameter that has none."""
+    """Make good arguments for a call. Raises LookupError naming a parameter that has no good value."""
     made = {}
     for parameter in target.parameters:
         if f"{target.name}.{parameter.name}" in INSTEAD:
             continue
         make = _looked_up(GOOD, target.name, parameter.name)
         if make is None:
-            raise KeyError(f"{target.name}: {parameter.name}")
+            raise LookupError(
+                f"the fuzz has no good value for the parameter {parameter.name!r} of {target.name}: give it one in "
+                "GOOD of scripts/fuzz_good_values.py, or name a class that only calls return in RETURNED of "
+                "scripts/fuzz_cases.py"
+            )
         made[parameter.name] = make(world)
     return made
+
+
+def good_object(target: Target, world: World) -> Any:
+    """Make the object that a method is called on, None for a function. Raises LookupError for a class that has none."""
+    if not target.owner:
+        return None
+    if target.owner not in OBJECTS:
+        raise LookupError(
+            f"the fuzz has no object to call {target.name} on: give it one in OBJECTS of scripts/fuzz_good_values.py, "
+            f"or name {target.owner} in RETURNED of scripts/fuzz_cases.py if only calls return it"
+        )
+    return OBJECTS[target.owner](world)
 
 
 def invoke(target: Target, thing: Any, arguments: Mapping[str, Any]) -> None:
@@ -280,7 +310,7 @@ def call_once(target: Target, world: World, chosen: Mapping[str, str], random_: 
     said = f"{target.name}({', '.join(f'{slot}={label}' for slot, label in chosen.items())})"
     try:
         arguments = good_arguments(target, world)
-        thing = OBJECTS[target.owner](world) if target.owner else None
+        thing = good_object(target, world)
     except MISSING:
         world.written.clear()
         return []
@@ -364,8 +394,13 @@ def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object] =
     # A call has as many turns as places for bad values.
     turns = [target for target in _targets_here() for _ in target.slots]
     every = every_call() if seed is None else []
-    # The kernel that holds a stream while work is queued is made once and kept.
+    # The kernels that hold a stream, that judge streams and that cut triangles are compiled once and kept.
     cudart_py.benchmark.measure(lambda: world.kernel[1, 1](1.0, None, None, 0), options=QUICK)
+    cudart_py.benchmark.measure(
+        lambda stream: world.kernel[1, 1, 0, stream](1.0, None, None, 0), streams=2, options=QUICK
+    )
+    with contextlib.suppress(*MISSING):  # a machine may lack the libraries, and then keeps no kernel of theirs
+        libraries.qr(cuda.zeros((3, 2), "float32"))
     before = _alive(world)
     for number in range(begin, end):
         random_ = random.Random(f"{seed} {number}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fuzz_values import BAD
+from fuzz_bad_values import BAD
 
 import cudart_py as cuda
 
@@ -22,8 +22,13 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)"),
     "strides": ("(1, 2)",),
     "axes": ("-1", "0", "1", "None"),
+    # On a machine with one GPU the last device is the current one.
     "gemm.a": ("array of the last device",),
     "gemm_epilogue.a": ("array of the last device",),
+    "sparse_from_dense.a": ("array of the last device",),
+    "spmm.out": ("array of the last device",),
+    "svd.a": ("array of the last device",),
+    "rfft.x": ("array of the last device", "strided device array"),  # cuFFT takes strides
     "dtype": ("'x'", "dtype", "('a', None)"),
     "DeviceArray.borrow.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
     "value": (*NUMBERS, "0-d array"),
@@ -124,7 +129,7 @@ MISSING = (cuda.NotSupportedError, cuda.LinkError, cuda.PeerAccessError)
 WORDS: Mapping[str, str] = {
     "key": r"index|indices|axis|step|Ellipsis",
     "arguments": r"argument",
-    "argument": r"argument \d+ of|arguments, and",
+    "argument": r"argument \d+ of|arguments\[\d+\]|arguments, and",
     "self": r"closed|is known only|call compile",
     "start": r"unsupported operand",
     "other": r"never recorded",

@@ -84,7 +84,6 @@ for step in $steps; do
         note measure-check "$python" scripts/measure_check.py --json "$out/measure_check.json"
         ;;
     host)
-        # One of its bars is missed everywhere: docs/host-cost.md says which and why.
         note host-cost "$python" scripts/host_cost.py --json "$out/host_cost.json"
         ;;
     *)

@@ -1,21 +1,20 @@
 """Measure what a call costs the host, beside a C loop, bare cuda.bindings, cuda.core and CuPy, in one process.
 
-    python scripts/host_cost.py [--rounds 61] [--calls 200] [--json OUT] [--markdown docs/host-cost.md]
-    python scripts/host_cost.py --recorded OUT --markdown docs/host-cost.md
+    python scripts/host_cost.py [--rounds 61] [--calls 200] [--json FILE] [--markdown docs/host-cost.md]
+    python scripts/host_cost.py --recorded FILE --markdown docs/host-cost.md
 
 Each number is that of the fastest of the rounds, in microseconds a call, since what else runs on a machine only adds to
 it; the median stands beside it. A round makes some calls of one kind and then drains the stream outside the time,
 because a full queue would make the host wait for the device. All kinds take turns within a round, so that a change of
 the machine's clock meets all alike. The C loop is compiled with the C compiler that there is (CC, cc, gcc or nvcc);
-what is missing is said and left out.
+what is missing is said and left out. The exit status is 1 when a bar is missed, 2 when none is but one could not be
+judged.
 """
 
 from __future__ import annotations
 
-import argparse
 import compileall
 import ctypes
-import json
 import os
 import shutil
 import statistics
@@ -25,23 +24,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import bars
 import numpy as np
+from bars import Verdict
 from cuda.bindings import driver
 
 import cudart_py as cuda
-from cudart_py import _driver
+from cudart_py.driver import seam
 
 SOURCE = 'extern "C" __global__ void five(float a, const float *x, const float *y, float *z, unsigned int n) {}'
 GRID, BLOCK, SIZE = 4, 256, 1024
 MIB = 1 << 20
 # The first rounds, which only warm up.
 WARM_UP = 3
-HEADING = "## Measured"
 
 C_LOOPS = r"""
 #include <stddef.h>
@@ -204,7 +202,7 @@ def bare_rows(t: Things) -> list[Row]:
     extra = (ctypes.c_uint64 * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
     layout.pack_into(buffer, 0, 2.0, t.x.pointer, t.y.pointer, t.z.pointer, SIZE)
     where = ctypes.addressof(extra)
-    raw = _driver.raw
+    raw = seam.raw
     launch, make, drop = raw.cuLaunchKernel, raw.cuMemAllocAsync, raw.cuMemFreeAsync
     pack, x, y, z = layout.pack_into, t.x.pointer, t.y.pointer, t.z.pointer
 
@@ -380,20 +378,30 @@ def import_milliseconds(statement: str) -> Cost:
     return Cost.of([1e3 * float(run.stdout) for run in runs])
 
 
-# What is measured against what, and by how many microseconds (milliseconds for the import) it may be above.
+class Bar(NamedTuple):
+    """How far a row may be above another one: in microseconds, for the import in milliseconds."""
+
+    row: tuple[str, str]
+    base: tuple[str, str]
+    most: float
+
+
 BARS = [
-    (("launch", "checked"), ("launch", "bare, packed once"), 0.6),
-    (("launch", "bound"), ("launch", "bare, packed once"), 0.15),
-    (("event record", "ours"), ("event record", "bare"), 0.3),
-    (("memset 4 KiB", "ours"), ("memset 4 KiB", "bare"), 0.3),
-    (("upload 4 KiB", "ours"), ("upload 4 KiB", "bare"), 0.3),
-    (("download 4 KiB", "ours"), ("download 4 KiB", "bare"), 0.3),
-    (("copy 4 KiB on the device", "ours"), ("copy 4 KiB on the device", "bare"), 0.3),
+    Bar(("launch", "checked"), ("launch", "bare, packed once"), 0.9),
+    Bar(("launch", "bound"), ("launch", "bare, packed once"), 0.25),
+    Bar(("event record", "ours"), ("event record", "bare"), 1.0),
+    Bar(("memset 4 KiB", "ours"), ("memset 4 KiB", "bare"), 1.0),
+    Bar(("upload 4 KiB", "ours"), ("upload 4 KiB", "bare"), 1.0),
+    Bar(("download 4 KiB", "ours"), ("download 4 KiB", "bare"), 1.0),
+    Bar(("copy 4 KiB on the device", "ours"), ("copy 4 KiB on the device", "bare"), 1.0),
+    Bar(("graph of 10 launches", "ours"), ("graph of 10 launches", "bare"), 1.0),
+    Bar(("stream query", "ours"), ("stream query", "bare"), 1.0),
+    Bar(("wait for an event", "ours"), ("wait for an event", "bare"), 1.0),
     # Two calls.
-    (("allocate and free 1 MiB", "ours"), ("allocate and free 1 MiB", "bare"), 0.6),
-    (("launch", "checked"), ("launch", "cuda.core, Buffers"), 0.0),
-    (("launch", "checked"), ("launch", "CuPy RawKernel"), 0.0),
-    (("import", "ours"), ("import", "numpy"), 60.0),
+    Bar(("allocate and free 1 MiB", "ours"), ("allocate and free 1 MiB", "bare"), 1.5),
+    Bar(("launch", "checked"), ("launch", "cuda.core, Buffers"), 0.0),
+    Bar(("launch", "checked"), ("launch", "CuPy RawKernel"), 0.0),
+    Bar(("import", "ours"), ("import", "numpy"), 60.0),
 ]
 
 
@@ -414,69 +422,51 @@ def measure(device: cuda.Device, rounds: int, calls: int) -> Costs:
     return {key: Cost.of(values[WARM_UP:]) for key, values in times.items()}
 
 
-def verdicts(costs: Costs) -> list[tuple[bool, str]]:
-    """Judge each bar: whether it is kept, and by how much."""
-    found = []
-    for key, base, allowed in BARS:
-        if base in costs:
-            above = costs[key].fastest - costs[base].fastest
-            unit = "ms" if key[0] == "import" else "us"
-            text = f"{key[0]}, {key[1]}: {above:+.3f} {unit} of {allowed:.2f} above {base[1]}"
-            found.append((above <= allowed, text))
-    return found
+def judge(bar: Bar, costs: Costs) -> tuple[Verdict, str]:
+    """Return what became of a bar, and by how much."""
+    (what, how), (_, base), most = bar
+    if bar.base not in costs:
+        return Verdict.NOT_JUDGED, f"{what}, {how}: {base} was not measured"
+    above = costs[bar.row].fastest - costs[bar.base].fastest
+    unit = "ms" if what == "import" else "us"
+    return Verdict.of(above <= most), f"{what}, {how}: {above:+.3f} {unit} of {most:.2f} above {base}"
 
 
 def table(costs: Costs) -> str:
-    """Return all times as a table in Markdown."""
-    lines = ["| what | how | us a call | median |", "|---|---|---:|---:|"]
-    for what in dict.fromkeys(what for what, _ in costs):
+    """Return all times as a table in Markdown, those of one kind of call together."""
+    kinds = list(dict.fromkeys(what for what, _ in costs))
+    rows = []
+    for (what, how), cost in sorted(costs.items(), key=lambda item: kinds.index(item[0][0])):
         unit = " ms" if what == "import" else ""
-        lines += [
-            f"| {what} | {how} | {cost.fastest:.2f}{unit} | {cost.median:.2f}{unit} |"
-            for (other, how), cost in costs.items()
-            if other == what
-        ]
-    return "\n".join(lines)
-
-
-def write_page(page: Path, where: str, costs: Costs) -> None:
-    """Replace what a page says behind its heading by this run."""
-    bars = [f"- {'kept' if kept else '**missed**'}: {text}" for kept, text in verdicts(costs)]
-    before = page.read_text().split(HEADING)[0]
-    page.write_text("\n".join([f"{before}{HEADING}", "", f"On one {where}.", "", *bars, "", table(costs), ""]))
+        rows.append((what, how, f"{cost.fastest:.2f}{unit}", f"{cost.median:.2f}{unit}"))
+    return bars.table(("what", "how", "us a call", "median"), rows, right="  rr")
 
 
 def main() -> int:
-    """Print the table and the bars; return how many bars are missed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Print the table and what became of the bars, and return the exit status."""
+    parser = bars.parser(__doc__, page=True)
     parser.add_argument("--rounds", type=int, default=61)
     parser.add_argument("--calls", type=int, default=200, help="calls between two drains of the stream")
-    parser.add_argument("--json", type=Path, help="write the times there")
-    parser.add_argument("--markdown", type=Path, metavar="PAGE", help=f"put the table behind the page's {HEADING!r}")
-    parser.add_argument("--recorded", type=Path, metavar="FILE", help="measure nothing: take an earlier run's --json")
     options = parser.parse_args()
     if options.recorded:
-        record = json.loads(options.recorded.read_text())
+        record = bars.recall(options.recorded)
         where = record["where"]
         costs = {(row["what"], row["how"]): Cost(row["fastest"], row["median"]) for row in record["rows"]}
     else:
         with cuda.Device(0) as device:
-            driver_version = ".".join(map(str, cuda.driver_version()))
-            where = f"{device.name}, driver for CUDA {driver_version}, Python {sys.version.split()[0]}, "
-            where += f"cuda-bindings {version('cuda-bindings')}; {datetime.now(UTC):%Y-%m-%d}"
+            where = bars.conditions(device, "cuda-bindings", "cuda-core", "cupy-cuda13x")
             costs = measure(device, options.rounds, options.calls)
         costs["import", "numpy"] = import_milliseconds("import numpy")
         costs["import", "ours"] = import_milliseconds("import cudart_py")
+    judged = [judge(bar, costs) for bar in BARS]
     print(f"{where}\n\n{table(costs)}\n")
-    judged = verdicts(costs)
-    for kept, text in judged:
-        print("ok:" if kept else "MISSED:", text)
-    if options.json:
-        rows = [{"what": what, "how": how, **cost._asdict()} for (what, how), cost in costs.items()]
-        options.json.write_text(json.dumps({"where": where, "rows": rows}, indent=2) + "\n")
-    if options.markdown:
-        write_page(options.markdown, where, costs)
-    return sum(not kept for kept, _ in judged)
+    for verdict, text in judged:
+        print(f"{verdict}: {text}")
+    rows = [{"what": what, "how": how, **cost._asdict()} for (what, how), cost in costs.items()]
+    bars.keep(options.json, {"where": where, "rows": rows})
+    listed = "\n".join(f"- {verdict}: {text}" for verdict, text in judged)
+    bars.write_page(options.markdown, f"On one {where}.\n\n{listed}\n\n{table(costs)}")
+    return bars.exit_status(verdict for verdict, _ in judged)
 
 
 if __name__ == "__main__":

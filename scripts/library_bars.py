@@ -12,29 +12,27 @@ be judged. What holds and is refused is checked by tests/libraries.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import importlib
-import json
 import statistics
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import bars  # noqa: E402  # behind the path
 import numpy as np  # noqa: E402  # behind the path
+from bars import Verdict  # noqa: E402  # behind the path
 
 import cudart_py as cuda  # noqa: E402  # behind the path
+from cudart_py import libraries as lib  # noqa: E402  # behind the path
 from cudart_py.benchmark import MeasureOptions, measure, measure_host  # noqa: E402  # behind the path
-from library_tour import libraries as lib  # noqa: E402  # behind the path
 from library_tour.libraries.sparse import laplacian  # noqa: E402  # behind the path
 
 # Clocks and neighbours: two measurements of one thing differ by as much.
@@ -48,14 +46,13 @@ PRODUCT, TRANSFORMS, GRID, DRAWN = 8192, {(65536, 1024): -1, (8192, 8192): None}
 FACTORED = {"Cholesky": 8192, "LU": 8192, "QR": 4096, "SVD": 1024, "eigh": 2048}
 PACKAGES = ("nvmath-python", "cuda-bindings", "numpy", "torch", "cupy-cuda13x")
 STARTED = time.perf_counter()
-HEADING = "## Measured"
 
 Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table. `passed` is None for what could not be judged; `note` says why."""
+    """A line of the table; `note` says why something could not be judged."""
 
     check: str
     ours: str = ""
@@ -63,13 +60,8 @@ class Line:
     theirs: str = ""
     ratio: float | None = None
     bar: str = ""
-    passed: bool | None = None
+    verdict: Verdict = Verdict.NOT_JUDGED
     note: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """What became of it, in a word or two."""
-        return {True: "ok", False: "MISSED", None: "not judged"}[self.passed]
 
 
 def optional(name: str) -> Any:
@@ -140,8 +132,8 @@ def versus(
     name = min(medians, key=medians.__getitem__)
     ratio = statistics.median(a / b for a, b in zip(times["ours"], times[name], strict=True))
     # Noise is allowed where the same is asked for, not where much less is.
-    passed = ratio <= bar * (1 + (NOISE if bar == 1 else 0.0))
-    return Line(check, seconds(mine), rate, f"{seconds(medians[name])} {name}", ratio, f"<= {bar:.3g} x", passed)
+    verdict = Verdict.of(ratio <= bar * (1 + (NOISE if bar == 1 else 0.0)))
+    return Line(check, seconds(mine), rate, f"{seconds(medians[name])} {name}", ratio, f"<= {bar:.3g} x", verdict)
 
 
 def seconds(value: float) -> str:
@@ -163,6 +155,8 @@ def check_host(torch: Any, cupy: Any) -> Iterator[Line]:
         x, y, z = (torch.zeros((128, 128), device="cuda") for _ in range(3))
         rival = lambda: torch.mm(x, y, out=z)  # noqa: E731  # one call
     yield versus("host: gemm 128^3, out=", lambda: lib.gemm(a, b, out), {"torch.mm": rival}, host_seconds, 0.85)
+    planned = lib.gemm.plan(a, b, out)
+    yield versus("host: gemm 128^3, planned", planned, {"torch.mm": rival}, host_seconds, 0.35)
     signal, spectrum = cuda.zeros(1024, np.complex64), cuda.empty(1024, np.complex64)
     rivals: dict[str, Work | None] = {"CuPy": None, "PyTorch": None}
     if cupy:
@@ -318,57 +312,30 @@ def collect(step: str, lines: Iterator[Line]) -> list[Line]:
             found.append(line)
     except Exception as error:  # the other steps go on
         traceback.print_exc()
-        found.append(Line(f"{step} did not end", passed=False, note=f"{type(error).__name__}: {error}"))
+        found.append(Line(f"{step} did not end", verdict=Verdict.MISSED, note=f"{type(error).__name__}: {error}"))
         show(found[-1])
     return found
 
 
-def conditions(device: cuda.Device) -> str:
-    """Say what the run depends on."""
-    found = [f"CUDA {'.'.join(map(str, cuda.driver_version()))}"]
-    for package in PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return f"{device.name}; {', '.join(found)}; {datetime.now(UTC):%Y-%m-%d}"
+def table(lines: list[Line]) -> str:
+    """Return the lines as a table of Markdown."""
+    headings = ("", "ours", "rate", "the fastest rival", "ratio", "bar", "")
+    rows = [
+        (
+            line.check, line.ours, line.rate, line.theirs, "" if line.ratio is None else f"{line.ratio:.3f}", line.bar,
+            f"{line.verdict} {line.note}".strip(),
+        )
+        for line in lines
+    ]  # fmt: skip  # grouped by meaning
+    return bars.table(headings, rows, right=" rrrrr")
 
 
-def write_page(page: Path, where: str, lines: list[Line]) -> None:
-    """Replace what a page says behind its heading by the table of this run."""
-    before = page.read_text().split(HEADING)[0]
-    table = ["| | ours | rate | the fastest rival | ratio | bar | |", "|---|---:|---:|---:|---:|---:|---|"]
-    for line in lines:
-        ratio = "" if line.ratio is None else f"{line.ratio:.3f}"
-        cells = line.check, line.ours, line.rate, line.theirs, ratio, line.bar, f"{line.verdict} {line.note}".strip()
-        table.append("| " + " | ".join(cells) + " |")
-    text = f"On one {where}. Times are medians, and ratios those of {ROUNDS} rounds, ours over the rival's."
-    page.write_text("\n".join([f"{before}{HEADING}", "", text, "", *table, ""]))
-
-
-def main() -> int:
-    """Run the checks."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table there")
-    parser.add_argument("--markdown", type=Path, metavar="PAGE", help=f"put the table behind the page's {HEADING!r}")
-    parser.add_argument("--only", default=",".join(STEPS), metavar="STEPS", help=f"some of {','.join(STEPS)}")
-    parser.add_argument("--recorded", type=Path, metavar="FILE", help="measure nothing: take an earlier run's --json")
-    arguments = parser.parse_args()
-    if arguments.recorded:
-        if not arguments.markdown:
-            parser.error("--recorded needs --markdown PAGE")
-        record = json.loads(arguments.recorded.read_text())
-        write_page(arguments.markdown, record["conditions"], [Line(**line) for line in record["lines"]])
-        return 0
-    steps = arguments.only.split(",")
-    if unknown := set(steps) - set(STEPS):
-        parser.error(f"no step is named {', '.join(sorted(unknown))}")
-    if "libraries" not in cuda.capabilities():
-        parser.error("this driver has no CUDA libraries: a GPU is needed, and the extra cu13")
+def measure_all(steps: list[str]) -> tuple[str, list[Line]]:
+    """Return the conditions and the lines of the steps, which are printed as they come."""
     device = cuda.Device(0)
     device.set_current()
     torch, cupy = optional("torch"), optional("cupy")
-    where = conditions(device)
+    where = bars.conditions(device, *PACKAGES)
     print(f"{where}; noise allowed where the same speed is asked for: {100 * NOISE:g} %")
     lines: list[Line] = []
     for step in steps:
@@ -378,14 +345,32 @@ def main() -> int:
             continue
         print(f"-- {step}, after {time.perf_counter() - STARTED:.0f} s")
         lines += collect(step, STEPS[step](torch, cupy))
-    counts = [sum(line.passed is verdict for line in lines) for verdict in (True, False, None)]
-    print("{} ok, {} missed, {} not judged, {:.0f} s".format(*counts, time.perf_counter() - STARTED))
-    if arguments.json:
-        record = {"conditions": where, "lines": [asdict(line) for line in lines]}
-        arguments.json.write_text(json.dumps(record, indent=2) + "\n")
-    if arguments.markdown:
-        write_page(arguments.markdown, where, lines)
-    return 1 if counts[1] else 2 if counts[2] else 0
+    counts = ", ".join(f"{sum(line.verdict is one for line in lines)} {one}" for one in Verdict if one)
+    print(f"{counts}, {time.perf_counter() - STARTED:.0f} s")
+    return where, lines
+
+
+def main() -> int:
+    """Run the checks, and return the exit status."""
+    parser = bars.parser(__doc__, page=True)
+    parser.add_argument("--only", default=",".join(STEPS), metavar="STEPS", help=f"some of {','.join(STEPS)}")
+    options = parser.parse_args()
+    if options.recorded:
+        record = bars.recall(options.recorded)
+        where = record["where"]
+        lines = [Line(**{**line, "verdict": Verdict(line["verdict"])}) for line in record["lines"]]
+        print(f"{where}\n\n{table(lines)}")
+    else:
+        steps = options.only.split(",")
+        if unknown := set(steps) - set(STEPS):
+            parser.error(f"no step is named {', '.join(sorted(unknown))}")
+        if missing := {"libraries", "gpu_timing"} - cuda.capabilities():
+            parser.error(f"this driver has no {' and no '.join(sorted(missing))}: a GPU is needed, and the extra cu13")
+        where, lines = measure_all(steps)
+    bars.keep(options.json, {"where": where, "lines": [asdict(line) for line in lines]})
+    about = f"On one {where}. Times are medians, and ratios those of {ROUNDS} rounds, ours over the rival's."
+    bars.write_page(options.markdown, f"{about}\n\n{table(lines)}")
+    return bars.exit_status(line.verdict for line in lines)
 
 
 if __name__ == "__main__":

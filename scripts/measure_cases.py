@@ -187,11 +187,11 @@ def host() -> dict[str, Any]:
     launches = {name: measure_host(make_work(case, stream), stream=stream).median for name, case in CASES.items()}
     products = {}
     if "libraries" in cuda.capabilities():
-        from library_tour.libraries import blas
+        from cudart_py import libraries
 
         a, b, out = (cuda.zeros((128, 128), np.float32, stream=stream) for _ in range(3))
         for batch in HOST_BATCHES:
-            found = measure_host(lambda: blas.gemm(a, b, out, stream=stream), stream=stream, batch=batch)
+            found = measure_host(lambda: libraries.gemm(a, b, out, stream=stream), stream=stream, batch=batch)
             products[str(batch)] = found.median
     return {"launches": launches, "products": products}
 

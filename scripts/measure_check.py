@@ -2,7 +2,7 @@
 """Check on a GPU that `cudart_py.benchmark` measures right, in one command.
 
     scripts/measure_check.py [--json FILE] [--ncu PATH] [--only ncu,processes,nvbench,ceilings,host]
-    scripts/measure_check.py --from FILE --page docs/measuring.md
+    scripts/measure_check.py --recorded FILE --markdown docs/measuring.md
 
 Compares with Nsight Compute's durations, with other processes, with nvbench (the package cuda-bench, where it
 is installed), the ceilings with what the card is known to reach, and the host's cost of a launch with that of
@@ -12,7 +12,6 @@ missed, 2 when none is but something could not be checked.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import csv
 import glob
@@ -22,14 +21,16 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import bars
+from bars import Verdict
 from measure_cases import CASES, GRAPH_CALLS, HOST_BATCHES, LAUNCHES
+
+import cudart_py as cuda
 
 ROOT = Path(__file__).resolve().parent.parent
 # The script beside this one: the kernels, and what is done with them in a process that has the device for itself.
@@ -38,21 +39,19 @@ STEPS = ("ncu", "processes", "nvbench", "ceilings", "host")
 PROCESSES = 5
 # Of the launches that Nsight Compute sees, the first ones only warm up.
 WARM_UP = 5
-BEGIN, END = "<!-- measure_check -->", "<!-- end of measure_check -->"
 CEILING_BARS = {"copy": 4.2e12, "read": 4.35e12, "write": None, "fp32": None, "fp64": None}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the table. `passed` is None for what could not be checked or has no bar."""
+    """A line of the table."""
 
     check: str
     ours: str
     theirs: str
     difference: str
     bar: str
-    passed: bool | None
-    missing: bool = False
+    verdict: Verdict
 
 
 class ChildError(Exception):
@@ -118,13 +117,14 @@ def compare(check: str, ours: float, theirs: float, bar: float | None, note: str
     difference = ours / theirs - 1
     return Line(
         check + note, f"{1e6 * ours:,.3f} us", f"{1e6 * theirs:,.3f} us", f"{100 * difference:+.2f} %",
-        "" if bar is None else f"{100 * bar:g} %", None if bar is None else abs(difference) <= bar,
+        "" if bar is None else f"{100 * bar:g} %",
+        Verdict.NO_BAR if bar is None else Verdict.of(abs(difference) <= bar),
     )  # fmt: skip  # grouped by meaning
 
 
 def not_checked(check: str, reason: object) -> Line:
     """Return the line of a check that could not be made."""
-    return Line(check, "", " ".join(str(reason).split())[-300:], "", "", None, missing=True)
+    return Line(check, "", " ".join(str(reason).split())[-300:], "", "", Verdict.NOT_JUDGED)
 
 
 def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Line]:
@@ -212,8 +212,8 @@ def check_ceilings() -> Iterator[Line]:
     for kind, bar in CEILING_BARS.items():
         known = bar if "H200" in found["device"] else None
         text = "" if known is None else f"{known:.3g}"
-        passed = None if known is None else found[kind] >= known
-        yield Line(f"ceiling {kind}", f"{found[kind]:.4g} /s", text, "", "" if known is None else "at least", passed)
+        verdict = Verdict.NO_BAR if known is None else Verdict.of(found[kind] >= known)
+        yield Line(f"ceiling {kind}", f"{found[kind]:.4g} /s", text, "", "" if known is None else "at least", verdict)
 
 
 def check(steps: list[str], ncu: str | None) -> tuple[list[Line], dict[str, Any]]:
@@ -238,16 +238,11 @@ def check(steps: list[str], ncu: str | None) -> tuple[list[Line], dict[str, Any]
 
 def environment(ncu: str | None) -> str:
     """Name the card, the driver, the versions of what is compared, and the day."""
-    from cudart_py.pytest_plugin import gpu_info
-
-    info = gpu_info()
-    parts = [*info.get("devices", ["no GPU"])[:1], f"driver {info.get('driver')}, CUDA {info.get('cuda_driver')}"]
+    where = bars.conditions(cuda.Device(0), "cuda-bench")
     if ncu is not None:
         with contextlib.suppress(ChildError):  # that it does not run is said where it is compared
-            parts.append("Nsight Compute " + run([ncu, "--version"]).strip().splitlines()[-1].removeprefix("Version "))
-    with contextlib.suppress(PackageNotFoundError):  # as is what is not installed
-        parts.append(f"cuda-bench {version('cuda-bench')}")
-    return ", ".join([*parts, time.strftime("%Y-%m-%d", time.gmtime())])
+            where += ", Nsight Compute " + run([ncu, "--version"]).strip().splitlines()[-1].removeprefix("Version ")
+    return where
 
 
 def report(found: dict[str, Any]) -> str:
@@ -264,56 +259,28 @@ def report(found: dict[str, Any]) -> str:
             )
             for name, one in found["measured"].items()
         ]  # fmt: skip  # rows of a table
-        parts.append(table(("kernel", "median", "spread", "samples", "L2", "MHz", "events' cost"), rows))
-    verdicts = {True: "ok", False: "MISSED", None: ""}
+        parts.append(bars.table(("kernel", "median", "spread", "samples", "L2", "MHz", "events' cost"), rows))
     compared = [
-        (
-            line["check"], line["ours"], line["theirs"], line["difference"], line["bar"],
-            "not checked" if line["missing"] else verdicts[line["passed"]],
-        )
+        tuple(line[name] for name in ("check", "ours", "theirs", "difference", "bar", "verdict"))
         for line in found["checks"]
-    ]  # fmt: skip  # rows of a table
-    parts.append(table(("compared with", "ours", "theirs", "difference", "bar", ""), compared))
+    ]
+    parts.append(bars.table(("compared with", "ours", "theirs", "difference", "bar", ""), compared))
     return "\n\n".join(parts)
 
 
-def table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Write a table of Markdown, in columns."""
-    columns = zip(headings, *rows, strict=True)
-    widths = [max(3, *(len(cell) for cell in column)) for column in columns]
-    lines = [headings, tuple("-" * width for width in widths), *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
-    )
-
-
-def write_page(page: Path, text: str) -> None:
-    """Replace what a page has between the marks of this script."""
-    before, begin, rest = page.read_text().partition(f"{BEGIN}\n")
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"{page} has no lines {BEGIN} and {END}")
-    page.write_text(f"{before}{begin}{text}\n{end}{after}")
-
-
 def main() -> int:
-    """Run the checks, or show those of an earlier run."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found there")
-    parser.add_argument(
-        "--from", dest="saved", type=Path, metavar="FILE", help="show what --json wrote, and measure nothing"
-    )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables into this page, docs/measuring.md")
+    """Run the checks, or show those of an earlier run, and return the exit status."""
+    parser = bars.parser(__doc__, page=True)
     parser.add_argument("--ncu", metavar="PATH", help="where Nsight Compute is")
     parser.add_argument("--only", default=",".join(STEPS), metavar="STEPS", help=f"some of {','.join(STEPS)}")
-    arguments = parser.parse_args()
-    if arguments.saved:
-        found = json.loads(arguments.saved.read_text())
+    options = parser.parse_args()
+    if options.recorded:
+        found = bars.recall(options.recorded)
     else:
-        steps = arguments.only.split(",")
+        steps = options.only.split(",")
         if unknown := set(steps) - set(STEPS):
             parser.error(f"no step is named {', '.join(sorted(unknown))}")
-        ncu = find_ncu(arguments.ncu)
+        ncu = find_ncu(options.ncu)
         try:
             lines, measured = check(steps, ncu)
         except ChildError as error:
@@ -322,13 +289,9 @@ def main() -> int:
         found = {"where": environment(ncu), "measured": measured, "checks": [vars(line) for line in lines]}
     text = report(found)
     print(text)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1))
-    if arguments.page:
-        write_page(arguments.page, text)
-    if any(line["passed"] is False for line in found["checks"]):
-        return 1
-    return 2 if any(line["missing"] for line in found["checks"]) else 0
+    bars.keep(options.json, found)
+    bars.write_page(options.markdown, text)
+    return bars.exit_status(Verdict(line["verdict"]) for line in found["checks"])
 
 
 if __name__ == "__main__":

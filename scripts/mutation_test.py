@@ -5,8 +5,14 @@
 
 The mutants are cosmic-ray's: another operator, comparison, number, constant, condition, exception or decorator, a loop
 that is never entered. A sample of them is drawn evenly from all. Each is planted in a clone of the last commit, never
-in the checkout, and the module's tests run there in a process of their own, up to the first that fails. A mutant is
-caught where a test fails or the tests take `--patience` times as long as without it.
+in the checkout, and tests run there in a process of their own, up to the first that fails. A mutant is caught where a
+test fails or the tests take `--patience` times as long as without it.
+
+Which tests run for a mutant is learnt once for each commit: the modules' own tests run under coverage, which tells the
+tests that execute the mutant's statement (`mutation_coverage.py`). Those run first, then others that execute its
+module, the quickest first, up to some number and seconds of them. A test that is left out can only make a caught mutant
+count as a survivor, never the other way round. All tests that were chosen for any mutant run once without one, and must
+pass.
 
 What cannot be seen by any test is left out beforehand, by these rules:
 
@@ -36,7 +42,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,63 +51,49 @@ from cosmic_ray.mutating import mutate_and_test, mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem, WorkResult
+from mutation_coverage import Record
 
 ROOT = Path(__file__).parents[1]
 
-_PTX = "cudart_py/simulator/ptx/"
-_PTX_TESTS = ("tests/ptx",)
-# Each module with its tests, the likely ones to notice first.
+_QUEUE = "cudart_py/simulator/state/queue/"
+_OPERATIONS = "cudart_py/simulator/ptx/operations/"
+_OPERATION_TESTS = "tests/simulator/ptx/operations/"
+_QUEUE_TESTS = (
+    "tests/simulator/state/test_queue.py",
+    "tests/simulator/state/test_lifetimes.py",
+    "tests/simulator/state/test_interrupts.py",
+    "tests/simulator/checks/test_races.py",
+)
+_STREAM_TESTS = ("tests/simulator/state/test_queue.py", "tests/simulator/calls/test_contexts.py")
+# Each module with its own tests. Those of all modules are learnt about, since one often executes another.
 MODULES = {
-    "cudart_py/copies.py": (
-        "tests/test_copy_ways.py",
-        "tests/test_copies.py",
-        "tests/test_copies_3d.py",
-        "tests/test_staging.py",
-        "tests/test_graph.py",
-        "tests/test_array.py",
-        "tests/test_peer.py",
-        "tests/test_two_devices.py",
+    "cudart_py/memory/copies.py": (
+        "tests/memory/test_copies.py",
+        "tests/memory/test_copies_3d.py",
+        "tests/memory/test_copy_ways.py",
+        "tests/memory/test_staging.py",
     ),
-    "cudart_py/launch.py": (
-        "tests/test_launch.py",
-        "tests/test_launch_attributes.py",
-        "tests/test_graph.py",
-        "tests/test_failures.py",
-        "tests/test_kernels.py",
-        "tests/test_errors.py",
-        "tests/test_two_devices.py",
+    "cudart_py/memory/transfers.py": ("tests/memory/test_copies.py", "tests/memory/test_copy_ways.py"),
+    "cudart_py/launch/launch.py": ("tests/launch/test_launch.py", "tests/launch/test_attributes.py"),
+    "cudart_py/compilation/cache.py": ("tests/compilation/test_cache.py", "tests/compilation/test_cache_folder.py"),
+    "cudart_py/context/capture.py": (
+        "tests/context/test_capture_ends.py",
+        "tests/context/test_capture_lifetime.py",
+        "tests/streams/test_graph.py",
     ),
-    "cudart_py/cache.py": ("tests/test_cache.py", "tests/test_compilation.py"),
-    "cudart_py/capture.py": (
-        "tests/test_capture_ends.py",
-        "tests/test_graph.py",
-        "tests/test_capture_lifetime.py",
-        "tests/test_callbacks.py",
-    ),
-    "cudart_py/simulator/work.py": (
-        "tests/simulator/test_queue.py",
-        "tests/simulator/test_graphs.py",
-        "tests/simulator/test_lifetimes.py",
-        "tests/simulator/test_checks_races.py",
-        "tests/simulator/test_contexts.py",
-        "tests/test_stream.py",
-        "tests/test_event.py",
-    ),
-    "cudart_py/simulator/streams.py": (
-        "tests/simulator/test_queue.py",
-        "tests/simulator/test_graphs.py",
-        "tests/simulator/test_contexts.py",
-        "tests/simulator/test_lifetimes.py",
-        "tests/test_stream.py",
-    ),
-    _PTX + "arithmetic.py": ("tests/ptx/test_integers.py", "tests/ptx/test_floating.py", *_PTX_TESTS),
-    _PTX + "bits.py": ("tests/ptx/test_bits.py", *_PTX_TESTS),
-    _PTX + "carry.py": ("tests/ptx/test_integers.py", *_PTX_TESTS),
-    _PTX + "comparisons.py": ("tests/ptx/test_integers.py", "tests/ptx/test_floating.py", *_PTX_TESTS),
-    _PTX + "conversions.py": ("tests/ptx/test_conversions.py", *_PTX_TESTS),
-    _PTX + "floating.py": ("tests/ptx/test_floating.py", *_PTX_TESTS),
-    _PTX + "half.py": ("tests/ptx/test_half.py", *_PTX_TESTS),
-    _PTX + "integers.py": ("tests/ptx/test_integers.py", "tests/ptx/test_simd.py", *_PTX_TESTS),
+    _QUEUE + "scheduling.py": _QUEUE_TESTS,
+    _QUEUE + "stream.py": _QUEUE_TESTS,
+    _QUEUE + "work.py": _QUEUE_TESTS,
+    "cudart_py/simulator/calls/streams.py": _STREAM_TESTS,
+    "cudart_py/simulator/state/streams.py": _STREAM_TESTS,
+    "cudart_py/simulator/ptx/compiling/emitters/operators.py": ("tests/simulator/ptx/compiling/test_arithmetic.py",),
+    _OPERATIONS + "bits.py": (_OPERATION_TESTS + "test_bits.py",),
+    _OPERATIONS + "carry.py": (_OPERATION_TESTS + "test_integers.py",),
+    _OPERATIONS + "conversions.py": (_OPERATION_TESTS + "test_conversions.py",),
+    _OPERATIONS + "floats/comparisons.py": (_OPERATION_TESTS + "test_floating.py",),
+    _OPERATIONS + "floats/half.py": (_OPERATION_TESTS + "test_half.py",),
+    _OPERATIONS + "floats/single.py": (_OPERATION_TESTS + "test_floating.py",),
+    _OPERATIONS + "integers.py": (_OPERATION_TESTS + "test_integers.py",),
 }
 
 _IDENTITY = {"Is", "IsNot"}
@@ -184,20 +175,31 @@ def make_clone(place: Path) -> Path:
     return place
 
 
-def command(clone: Path, module: str) -> str:
-    """Return how a module's tests run in a clone, whose package stands before an installed one."""
-    tests = [test for test in MODULES[module] if (clone / test).exists()]
-    arguments = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    return shlex.join(["env", "-C", str(clone), f"PYTHONPATH={clone}", "CUDART_PY_DRIVER=simulator", *arguments])
+def learn(folder: Path, clone: Path) -> Record:
+    """Return what is known of the commit's tests; they run once for it, unless that was done before."""
+    if not Record.exists(folder):
+        script = Path(__file__).with_name("mutation_coverage.py")
+        tests = dict.fromkeys(test for own in MODULES.values() for test in own)
+        arguments = [str(script), str(folder), "--modules", *MODULES, "--tests", *tests]
+        subprocess.run([*environment(clone), sys.executable, *arguments], check=True)
+    return Record(folder, clone)
 
 
-def baseline(clone: Path, module: str) -> float:
-    """Return the seconds that a module's tests take without a mutant, which must pass."""
-    began = time.monotonic()
-    done = subprocess.run(shlex.split(command(clone, module)), capture_output=True, text=True, check=False)
+def environment(clone: Path) -> list[str]:
+    """Return the beginning of a command that runs in a clone, whose package stands before an installed one."""
+    return ["env", "-C", str(clone), f"PYTHONPATH={clone}", "CUDART_PY_DRIVER=simulator"]
+
+
+def command(clone: Path, tests: list[str]) -> list[str]:
+    """Return how tests run in a clone, up to the first that fails."""
+    return [*environment(clone), sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+
+
+def require_passing(clone: Path, tests: list[str]) -> None:
+    """Run tests without a mutant, in the order in which they are given, and end the program if one fails."""
+    done = subprocess.run(command(clone, tests), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"the tests of {module} fail without a mutant:\n{done.stdout[-3000:]}")
-    return time.monotonic() - began
+        raise SystemExit(f"tests fail without a mutant:\n{done.stdout[-3000:]}")
 
 
 def forget(clone: Path, module: str) -> None:
@@ -206,41 +208,48 @@ def forget(clone: Path, module: str) -> None:
         kept.unlink()
 
 
-def _all_tests(module: str) -> frozenset[str]:
-    """Return a module's tests without order, and without those that lie in a folder that is named too."""
-    named = set(MODULES[module])
-    return frozenset(test for test in named if not {str(folder) for folder in Path(test).parents} & named)
-
-
-def try_mutant(item: WorkItem, origin: Path, clone: Path, limit: float) -> WorkResult:
-    """Plant a mutant in a clone, which need not be the one that it was found in, and run its module's tests."""
+def try_mutant(item: WorkItem, origin: Path, clone: Path, tests: list[str], limit: float) -> WorkResult:
+    """Plant a mutant in a clone, which need not be the one that it was found in, and run tests."""
     (mutation,) = item.mutations
-    module = str(mutation.module_path.relative_to(origin))
     there = MutationSpec(
-        module_path=clone / module,
+        module_path=clone / mutation.module_path.relative_to(origin),
         operator_name=mutation.operator_name,
         occurrence=mutation.occurrence,
         start_pos=mutation.start_pos,
         end_pos=mutation.end_pos,
     )
-    return mutate_and_test([there], command(clone, module), limit)
+    result = mutate_and_test([there], shlex.join(command(clone, tests)), limit)
+    if result.test_outcome not in (TestOutcome.KILLED, TestOutcome.SURVIVED):
+        raise RuntimeError(f"{_kind(item)} in {mutation.module_path} could not be tried:\n{result.output}")
+    return result
 
 
-def run(session: WorkDB, clones: list[Path], limits: dict[str, float]) -> None:
+def run(session: WorkDB, clones: list[Path], record: Record, patience: float) -> None:
     """Try all mutants of a session that have no result yet, one in each clone at a time."""
+    pending = session.pending_work_items
+    if not pending:
+        return
+    chosen = {}
+    for item in pending:
+        (mutation,) = item.mutations
+        module = str(mutation.module_path.relative_to(clones[0]))
+        chosen[item.job_id] = record.choose(module, mutation.start_pos[0], MODULES[module])
+    require_passing(clones[0], sorted({test for tests in chosen.values() for test in tests}))
     free: queue.SimpleQueue[Path] = queue.SimpleQueue()
     for clone in clones:
+        for module in MODULES:
+            forget(clone, module)
         free.put(clone)
 
     def work(item: WorkItem) -> tuple[str, WorkResult]:
         clone = free.get()
+        tests = chosen[item.job_id]
         try:
-            module = str(item.mutations[0].module_path.relative_to(clones[0]))
-            return item.job_id, try_mutant(item, clones[0], clone, limits[module])
+            limit = 20 + patience * sum(record.seconds[test] for test in tests)
+            return item.job_id, try_mutant(item, clones[0], clone, tests, limit)
         finally:
             free.put(clone)
 
-    pending = session.pending_work_items
     with concurrent.futures.ThreadPoolExecutor(len(clones)) as pool:
         for count, (job, result) in enumerate(pool.map(work, pending), 1):
             session.set_result(job, result)
@@ -294,14 +303,7 @@ def main() -> int:
             drawn, count = draw(modules, clones[0], options.sample, options.seed)
             print(f"{len(drawn)} of {count} mutants of {len(modules)} modules, seed {options.seed}")
             session.add_work_items(drawn)
-        needed = {str(item.mutations[0].module_path.relative_to(clones[0])) for item in session.pending_work_items}
-        seconds: dict[frozenset[str], float] = {}
-        for module in sorted(needed):
-            if _all_tests(module) not in seconds:
-                seconds[_all_tests(module)] = baseline(clones[0], module)
-            for clone in clones:
-                forget(clone, module)
-        run(session, clones, {module: 20 + options.patience * seconds[_all_tests(module)] for module in needed})
+        run(session, clones, learn(folder, clones[0]), options.patience)
         print(*report(session, clones[0]), sep="\n")
         alive = sum(result.test_outcome == TestOutcome.SURVIVED for _, result in session.results)
         return int(100 * (1 - alive / max(1, session.num_results)) < options.least)

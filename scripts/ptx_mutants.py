@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from cudart_py import headers
-from cudart_py.program import Program, library_path, library_version
+from cudart_py.compilation import headers
+from cudart_py.compilation.programs import Program, library_path, library_version
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Larger texts only take longer.

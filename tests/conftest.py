@@ -17,7 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cudart_py as cuda
-from cudart_py import compilation, measuring
+from cudart_py.benchmark import device_ceilings, device_samples, measuring
+from cudart_py.compilation import compiler
 
 settings.register_profile(
     "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -66,8 +67,9 @@ def event_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
     No clock is read, by which a device could throw samples away.
     """
-    monkeypatch.setattr(measuring, "has_capability", lambda name: name == "gpu_timing")
-    monkeypatch.setattr(measuring, "clock_reader", lambda device: lambda: None)
+    for module in (measuring, device_ceilings, device_samples):
+        monkeypatch.setattr(module, "has_capability", lambda name: name == "gpu_timing")
+    monkeypatch.setattr(device_samples, "clock_reader", lambda device: lambda: None)
 
 
 @pytest.fixture
@@ -107,13 +109,13 @@ def fatbin() -> Callable[[bytes, str], bytes]:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Count the compiles that really happen, by their sources' names."""
     counted: list[str] = []
-    build = compilation._build
+    build = compiler._compile
 
     def counting(request: Any, inclusions: Any) -> Any:
         counted.append(request.name)
         return build(request, inclusions)
 
-    monkeypatch.setattr(compilation, "_build", counting)
+    monkeypatch.setattr(compiler, "_compile", counting)
     return counted
 
 

@@ -46,23 +46,6 @@ def test_every_public_name_is_there_and_documented():
         assert getattr(cuda, name).__doc__, name
 
 
-def test_only_the_seam_knows_which_driver_serves():
-    outside = [p for p in MODULES if p.parent.name != "simulator" and p.parent.name != "ptx" and p.name != "_driver.py"]
-    for path in outside:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom | ast.Import):
-                assert "simulator" not in ast.dump(node), f"{name_of(path)} imports the simulator"
-
-
-def test_the_ptx_machine_knows_nothing_of_the_driver():
-    for path in (ROOT / "cudart_py" / "simulator" / "ptx").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom):
-                module = node.module or ""
-                inside = node.level == 1 or (not node.level and module.startswith("cudart_py.simulator.ptx"))
-                assert inside or not (node.level or module.startswith("cuda")), f"{name_of(path)} imports {module}"
-
-
 def test_the_readmes_example_runs(tmp_path, capsys):
     example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     # The first compile of a process may have to say which driver it found; the result comes last.
@@ -78,6 +61,14 @@ def test_the_readmes_commands_are_the_projects():
     assert set(commands) - {"pytest"} <= set(scripts)
     for path in re.findall(r"`(scripts/[\w.]+|docs/[\w.]+)", text):
         assert (ROOT / path).is_file(), path
+
+
+def test_the_architecture_names_modules_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    paths = re.findall(r"`(?:cudart_py/)?((?:\w+/)*\w+\.py)`", text)
+    assert "driver/seam.py" in paths
+    for path in paths:
+        assert (ROOT / "cudart_py" / path).is_file(), path
 
 
 def test_ci_runs_the_readmes_test_command():
@@ -98,6 +89,22 @@ def test_a_reason_stands_beside_every_ignore():
             if re.search(r"with .*\bsuppress\(", line):
                 assert "#" in above + line, f"{name_of(path)}:{number}: {line.strip()}"
             above = line
+
+
+def test_a_reason_stands_beside_every_import_inside_a_function():
+    """A comment on the line, above it, or above the imports that it follows, says what the import saves."""
+    for path in sorted((ROOT / "cudart_py").rglob("*.py")):
+        lines = path.read_text().splitlines()
+        nodes = list(ast.walk(ast.parse("\n".join(lines))))
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        inside = [node for function in functions for node in ast.walk(function)]
+        imports = {node.lineno for node in inside if isinstance(node, ast.Import | ast.ImportFrom)}
+        for number in sorted(imports):
+            above = number - 1
+            while above in imports:
+                above -= 1
+            reason = any("#" in line for line in lines[above - 1 : number])
+            assert reason, f"{name_of(path)}:{number}: {lines[number - 1].strip()}"
 
 
 def test_a_reason_stands_in_every_skip():

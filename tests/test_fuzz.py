@@ -22,13 +22,8 @@ def cases():
     patch.syspath_prepend(SCRIPTS)
     yield importlib.import_module("fuzz_cases")
     patch.undo()
-    for name in ("fuzz_cases", "fuzz_rules", "fuzz_values"):
+    for name in ("fuzz_bad_values", "fuzz_cases", "fuzz_good_values", "fuzz_rules", "fuzz_world"):
         del sys.modules[name]
-
-
-@pytest.fixture
-def values(cases):
-    return sys.modules["fuzz_values"]
 
 
 def test_no_public_call_is_left_out(cases):
@@ -44,19 +39,31 @@ def _is_error(thing):
     return isinstance(thing, type) and issubclass(thing, BaseException)
 
 
-def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succeeds(cases, values, device):
-    world = values.World()
+def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succeeds(cases, device):
+    world = cases.World()
     lacking = {name for name, capability in cases.NEEDS.items() if capability not in cuda.capabilities()}
     for name, target in cases.find_targets().items():
         if name in cases.PREMATURE | cases.SLOW | lacking:
             continue
         try:
             arguments = cases.good_arguments(target, world)
-            cases.invoke(target, values.OBJECTS[target.owner](world) if target.owner else None, arguments)
+            cases.invoke(target, cases.good_object(target, world), arguments)
         except cases.MISSING:
             continue
         finally:
             world.device.memory_pool = None
+
+
+def test_a_parameter_without_a_good_value_is_told_where_to_get_one(cases):
+    target = cases.Target("describe", lambda purple: None, parameters=cases._parameters(lambda purple: None))
+    with pytest.raises(LookupError, match=r"'purple' of describe: give it one in GOOD of scripts/fuzz_good_values\.py"):
+        cases.good_arguments(target, None)
+
+
+def test_a_class_without_a_good_object_is_told_where_to_get_one(cases):
+    target = cases.Target("Mystery.solve", lambda mystery: None, owner="Mystery")
+    with pytest.raises(LookupError, match=r"Mystery\.solve on: .* name Mystery in RETURNED of scripts/fuzz_cases\.py"):
+        cases.good_object(target, None)
 
 
 def test_a_bad_argument_is_named_and_changes_nothing(python):

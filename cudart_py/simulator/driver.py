@@ -1,33 +1,23 @@
-"""The driver's functions, under the names, parameters and results of `cuda.bindings.driver`.
+"""The driver's functions: the one list of them, each imported from the module that has it.
 
-Beside them: `CAPABILITIES`, what this driver can do that a GPU's driver can't; `take_report()`, the text of the last
-fault; `begin_profile()` and `end_profile()`, which count what launches do; `set_checks()`,
-which chooses what becomes of mistakes that hardware hides.
+Names, parameters and results are those of `cuda.bindings.driver`. Beside them: `CAPABILITIES`, what this driver can do
+that a GPU's driver can't; `take_report()`, the text of the last fault; `begin_profile()` and `end_profile()`, which
+count what launches do; `set_checks()`, which chooses what becomes of mistakes that hardware hides.
 """
 
 from __future__ import annotations
 
-from .capture import (
-    cuStreamBeginCapture,
-    cuStreamEndCapture,
-    cuStreamGetCaptureInfo,
-    cuStreamIsCapturing,
-    cuStreamUpdateCaptureDependencies,
-    cuThreadExchangeStreamCaptureMode,
-)
-from .contexts import (
+from .calls.contexts import (
     cuCtxDisablePeerAccess,
     cuCtxEnablePeerAccess,
     cuCtxGetCurrent,
     cuCtxGetDevice,
     cuCtxGetFlags,
-    cuCtxGetLimit,
     cuCtxGetStreamPriorityRange,
     cuCtxPopCurrent,
     cuCtxPushCurrent,
     cuCtxResetPersistingL2Cache,
     cuCtxSetCurrent,
-    cuCtxSetLimit,
     cuCtxSynchronize,
     cuDevicePrimaryCtxGetState,
     cuDevicePrimaryCtxRelease,
@@ -35,21 +25,7 @@ from .contexts import (
     cuDevicePrimaryCtxRetain,
     cuDevicePrimaryCtxSetFlags,
 )
-from .copies import (
-    cuMemcpy,
-    cuMemcpyAsync,
-    cuMemcpyDtoD,
-    cuMemcpyDtoDAsync,
-    cuMemcpyDtoH,
-    cuMemcpyDtoHAsync,
-    cuMemcpyHtoD,
-    cuMemcpyHtoDAsync,
-    cuMemcpyPeer,
-    cuMemcpyPeerAsync,
-)
-from .copies_2d import cuMemcpy2D, cuMemcpy2DAsync, cuMemcpy2DUnaligned, cuMemcpy3D, cuMemcpy3DAsync
-from .device_memory import cuMemAlloc, cuMemAllocPitch, cuMemFree, cuMemGetInfo
-from .devices import (
+from .calls.devices import (
     cuDeviceCanAccessPeer,
     cuDeviceGet,
     cuDeviceGetAttribute,
@@ -63,8 +39,8 @@ from .devices import (
     cuDriverGetVersion,
     cuInit,
 )
-from .errors import cuGetErrorName, cuGetErrorString
-from .events import (
+from .calls.errors import cuGetErrorName, cuGetErrorString
+from .calls.events import (
     cuEventCreate,
     cuEventDestroy,
     cuEventElapsedTime,
@@ -74,7 +50,25 @@ from .events import (
     cuEventSynchronize,
     cuStreamWaitEvent,
 )
-from .executables import (
+from .calls.functions import (
+    cuFuncGetAttribute,
+    cuFuncGetModule,
+    cuFuncGetName,
+    cuFuncGetParamCount,
+    cuFuncGetParamInfo,
+    cuFuncIsLoaded,
+    cuFuncLoad,
+    cuFuncSetAttribute,
+)
+from .calls.graphs.capture import (
+    cuStreamBeginCapture,
+    cuStreamEndCapture,
+    cuStreamGetCaptureInfo,
+    cuStreamIsCapturing,
+    cuStreamUpdateCaptureDependencies,
+    cuThreadExchangeStreamCaptureMode,
+)
+from .calls.graphs.executables import (
     cuGraphExecDestroy,
     cuGraphExecGetFlags,
     cuGraphExecKernelNodeSetParams,
@@ -84,7 +78,45 @@ from .executables import (
     cuGraphLaunch,
     cuGraphUpload,
 )
-from .fills import (
+from .calls.graphs.graphs import (
+    cuGraphAddHostNode,
+    cuGraphClone,
+    cuGraphCreate,
+    cuGraphDebugDotPrint,
+    cuGraphDestroy,
+    cuGraphGetEdges,
+    cuGraphGetNodes,
+    cuGraphGetRootNodes,
+    cuGraphNodeGetDependencies,
+    cuGraphNodeGetType,
+)
+from .calls.launches.host_functions import cuLaunchHostFunc
+from .calls.launches.launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx
+from .calls.launches.occupancy import (
+    cuOccupancyAvailableDynamicSMemPerBlock,
+    cuOccupancyMaxActiveBlocksPerMultiprocessor,
+    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+    cuOccupancyMaxActiveClusters,
+    cuOccupancyMaxPotentialBlockSize,
+    cuOccupancyMaxPotentialClusterSize,
+)
+from .calls.launches.profiles import begin_profile, end_profile
+from .calls.limits import cuCtxGetLimit, cuCtxSetLimit
+from .calls.memory.box_copies import cuMemcpy2D, cuMemcpy2DAsync, cuMemcpy2DUnaligned, cuMemcpy3D, cuMemcpy3DAsync
+from .calls.memory.copies import (
+    cuMemcpy,
+    cuMemcpyAsync,
+    cuMemcpyDtoD,
+    cuMemcpyDtoDAsync,
+    cuMemcpyDtoH,
+    cuMemcpyDtoHAsync,
+    cuMemcpyHtoD,
+    cuMemcpyHtoDAsync,
+    cuMemcpyPeer,
+    cuMemcpyPeerAsync,
+)
+from .calls.memory.device_memory import cuMemAlloc, cuMemAllocPitch, cuMemFree, cuMemGetInfo
+from .calls.memory.fills import (
     cuMemsetD2D8,
     cuMemsetD2D8Async,
     cuMemsetD2D16,
@@ -98,31 +130,7 @@ from .fills import (
     cuMemsetD32,
     cuMemsetD32Async,
 )
-from .findings import set_checks
-from .functions import (
-    cuFuncGetAttribute,
-    cuFuncGetModule,
-    cuFuncGetName,
-    cuFuncGetParamCount,
-    cuFuncGetParamInfo,
-    cuFuncIsLoaded,
-    cuFuncLoad,
-    cuFuncSetAttribute,
-)
-from .graphs import (
-    cuGraphAddHostNode,
-    cuGraphClone,
-    cuGraphCreate,
-    cuGraphDebugDotPrint,
-    cuGraphDestroy,
-    cuGraphGetEdges,
-    cuGraphGetNodes,
-    cuGraphGetRootNodes,
-    cuGraphNodeGetDependencies,
-    cuGraphNodeGetType,
-)
-from .host_functions import cuLaunchHostFunc
-from .host_memory import (
+from .calls.memory.host_memory import (
     cuMemFreeHost,
     cuMemHostAlloc,
     cuMemHostGetDevicePointer,
@@ -130,27 +138,9 @@ from .host_memory import (
     cuMemHostRegister,
     cuMemHostUnregister,
 )
-from .launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx
-from .managed import cuMemAdvise, cuMemAllocManaged, cuMemPrefetchAsync, cuMemRangeGetAttribute
-from .modules import (
-    cuModuleEnumerateFunctions,
-    cuModuleGetFunction,
-    cuModuleGetFunctionCount,
-    cuModuleGetGlobal,
-    cuModuleLoadData,
-    cuModuleLoadDataEx,
-    cuModuleUnload,
-)
-from .occupancy import (
-    cuOccupancyAvailableDynamicSMemPerBlock,
-    cuOccupancyMaxActiveBlocksPerMultiprocessor,
-    cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-    cuOccupancyMaxActiveClusters,
-    cuOccupancyMaxPotentialBlockSize,
-    cuOccupancyMaxPotentialClusterSize,
-)
-from .pointers import cuMemGetAddressRange, cuPointerGetAttribute, cuPointerGetAttributes
-from .pools import (
+from .calls.memory.managed import cuMemAdvise, cuMemAllocManaged, cuMemPrefetchAsync, cuMemRangeGetAttribute
+from .calls.memory.pointers import cuMemGetAddressRange, cuPointerGetAttribute, cuPointerGetAttributes
+from .calls.memory.pools import (
     cuDeviceGetDefaultMemPool,
     cuDeviceGetMemPool,
     cuDeviceSetMemPool,
@@ -162,11 +152,18 @@ from .pools import (
     cuMemPoolSetAttribute,
     cuMemPoolTrimTo,
 )
-from .profiles import begin_profile, end_profile
-from .reports import CAPABILITIES, take_report
-from .stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
-from .stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
-from .streams import (
+from .calls.memory.stream_ordered import cuMemAllocAsync, cuMemAllocFromPoolAsync, cuMemFreeAsync
+from .calls.modules import (
+    cuModuleEnumerateFunctions,
+    cuModuleGetFunction,
+    cuModuleGetFunctionCount,
+    cuModuleGetGlobal,
+    cuModuleLoadData,
+    cuModuleLoadDataEx,
+    cuModuleUnload,
+)
+from .calls.stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
+from .calls.streams import (
     cuStreamCreate,
     cuStreamCreateWithPriority,
     cuStreamDestroy,
@@ -178,173 +175,8 @@ from .streams import (
     cuStreamQuery,
     cuStreamSynchronize,
 )
-from .textures import cuTexObjectCreate, cuTexObjectDestroy
+from .calls.textures import cuTexObjectCreate, cuTexObjectDestroy
+from .checks.findings import set_checks
+from .state.fault_reports import take_report
 
-__all__ = [
-    "CAPABILITIES",
-    "begin_profile",
-    "cuCtxDisablePeerAccess",
-    "cuCtxEnablePeerAccess",
-    "cuCtxGetCurrent",
-    "cuCtxGetDevice",
-    "cuCtxGetFlags",
-    "cuCtxGetLimit",
-    "cuCtxGetStreamPriorityRange",
-    "cuCtxPopCurrent",
-    "cuCtxPushCurrent",
-    "cuCtxResetPersistingL2Cache",
-    "cuCtxSetCurrent",
-    "cuCtxSetLimit",
-    "cuCtxSynchronize",
-    "cuDeviceCanAccessPeer",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDeviceGetByPCIBusId",
-    "cuDeviceGetCount",
-    "cuDeviceGetDefaultMemPool",
-    "cuDeviceGetMemPool",
-    "cuDeviceGetName",
-    "cuDeviceGetP2PAttribute",
-    "cuDeviceGetPCIBusId",
-    "cuDeviceGetUuid",
-    "cuDevicePrimaryCtxGetState",
-    "cuDevicePrimaryCtxRelease",
-    "cuDevicePrimaryCtxReset",
-    "cuDevicePrimaryCtxRetain",
-    "cuDevicePrimaryCtxSetFlags",
-    "cuDeviceSetMemPool",
-    "cuDeviceTotalMem",
-    "cuDriverGetVersion",
-    "cuEventCreate",
-    "cuEventDestroy",
-    "cuEventElapsedTime",
-    "cuEventQuery",
-    "cuEventRecord",
-    "cuEventRecordWithFlags",
-    "cuEventSynchronize",
-    "cuFuncGetAttribute",
-    "cuFuncGetModule",
-    "cuFuncGetName",
-    "cuFuncGetParamCount",
-    "cuFuncGetParamInfo",
-    "cuFuncIsLoaded",
-    "cuFuncLoad",
-    "cuFuncSetAttribute",
-    "cuGetErrorName",
-    "cuGetErrorString",
-    "cuGraphAddHostNode",
-    "cuGraphClone",
-    "cuGraphCreate",
-    "cuGraphDebugDotPrint",
-    "cuGraphDestroy",
-    "cuGraphExecDestroy",
-    "cuGraphExecGetFlags",
-    "cuGraphExecKernelNodeSetParams",
-    "cuGraphExecUpdate",
-    "cuGraphGetEdges",
-    "cuGraphGetNodes",
-    "cuGraphGetRootNodes",
-    "cuGraphInstantiate",
-    "cuGraphInstantiateWithParams",
-    "cuGraphLaunch",
-    "cuGraphNodeGetDependencies",
-    "cuGraphNodeGetType",
-    "cuGraphUpload",
-    "cuInit",
-    "cuLaunchCooperativeKernel",
-    "cuLaunchHostFunc",
-    "cuLaunchKernel",
-    "cuLaunchKernelEx",
-    "cuMemAdvise",
-    "cuMemAlloc",
-    "cuMemAllocAsync",
-    "cuMemAllocFromPoolAsync",
-    "cuMemAllocManaged",
-    "cuMemAllocPitch",
-    "cuMemFree",
-    "cuMemFreeAsync",
-    "cuMemFreeHost",
-    "cuMemGetAddressRange",
-    "cuMemGetInfo",
-    "cuMemHostAlloc",
-    "cuMemHostGetDevicePointer",
-    "cuMemHostGetFlags",
-    "cuMemHostRegister",
-    "cuMemHostUnregister",
-    "cuMemPoolCreate",
-    "cuMemPoolDestroy",
-    "cuMemPoolGetAccess",
-    "cuMemPoolGetAttribute",
-    "cuMemPoolSetAccess",
-    "cuMemPoolSetAttribute",
-    "cuMemPoolTrimTo",
-    "cuMemPrefetchAsync",
-    "cuMemRangeGetAttribute",
-    "cuMemcpy",
-    "cuMemcpy2D",
-    "cuMemcpy2DAsync",
-    "cuMemcpy2DUnaligned",
-    "cuMemcpy3D",
-    "cuMemcpy3DAsync",
-    "cuMemcpyAsync",
-    "cuMemcpyDtoD",
-    "cuMemcpyDtoDAsync",
-    "cuMemcpyDtoH",
-    "cuMemcpyDtoHAsync",
-    "cuMemcpyHtoD",
-    "cuMemcpyHtoDAsync",
-    "cuMemcpyPeer",
-    "cuMemcpyPeerAsync",
-    "cuMemsetD2D8",
-    "cuMemsetD2D8Async",
-    "cuMemsetD2D16",
-    "cuMemsetD2D16Async",
-    "cuMemsetD2D32",
-    "cuMemsetD2D32Async",
-    "cuMemsetD8",
-    "cuMemsetD8Async",
-    "cuMemsetD16",
-    "cuMemsetD16Async",
-    "cuMemsetD32",
-    "cuMemsetD32Async",
-    "cuModuleEnumerateFunctions",
-    "cuModuleGetFunction",
-    "cuModuleGetFunctionCount",
-    "cuModuleGetGlobal",
-    "cuModuleLoadData",
-    "cuModuleLoadDataEx",
-    "cuModuleUnload",
-    "cuOccupancyAvailableDynamicSMemPerBlock",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
-    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
-    "cuOccupancyMaxActiveClusters",
-    "cuOccupancyMaxPotentialBlockSize",
-    "cuOccupancyMaxPotentialClusterSize",
-    "cuPointerGetAttribute",
-    "cuPointerGetAttributes",
-    "cuStreamBeginCapture",
-    "cuStreamCopyAttributes",
-    "cuStreamCreate",
-    "cuStreamCreateWithPriority",
-    "cuStreamDestroy",
-    "cuStreamEndCapture",
-    "cuStreamGetAttribute",
-    "cuStreamGetCaptureInfo",
-    "cuStreamGetCtx",
-    "cuStreamGetDevice",
-    "cuStreamGetFlags",
-    "cuStreamGetId",
-    "cuStreamGetPriority",
-    "cuStreamIsCapturing",
-    "cuStreamQuery",
-    "cuStreamSetAttribute",
-    "cuStreamSynchronize",
-    "cuStreamUpdateCaptureDependencies",
-    "cuStreamWaitEvent",
-    "cuTexObjectCreate",
-    "cuTexObjectDestroy",
-    "cuThreadExchangeStreamCaptureMode",
-    "end_profile",
-    "set_checks",
-    "take_report",
-]
+CAPABILITIES: frozenset[str] = frozenset({"in_process", "profile"})

@@ -1,9 +1,9 @@
-"""Read shared memory with several strides: lanes that want different words of one bank wait for one another.
+"""Read shared memory with several strides: lanes that read different words of one bank are served in turn.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run bank_conflicts
-    bank_conflicts: One bank hands out one word at a time
+    bank_conflicts: Bank conflicts in shared memory
     size 64: reads of each thread
     limit: shared memory, 128 bytes a clock and SM
                       ways  wavefronts   conflicts  check
@@ -13,8 +13,9 @@ On the software driver, which checks, counts and does not time:
     stride 3             1     549,120           0  right
     stride 32           32  17,309,952  16,760,832  right
     one word for all     1     549,120           0  right
-    A warp is served as often as one bank has different words to give it: strides
-    without a factor in common with 32 cost nothing, and neither does one word.
+    Shared memory has 32 banks, and each serves one word at a time. A read takes as
+    many wavefronts as one bank has different words to serve: one for strides
+    without a common factor with 32, and one where all lanes read the same word.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ..limits import shared_limit
 from ..stop import Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "One bank hands out one word at a time"
+TITLE = "Bank conflicts in shared memory"
 SIZE = Size("reads of each thread", full=2**14, small=2**6)
 STRIDES = {"stride 1": 1, "stride 2": 2, "stride 3": 3, "stride 32": 32, "one word for all": 0}
 BANKS, LANES, WORDS = 32, 32, 1024
@@ -46,7 +47,7 @@ def reference(stride: int, repeats: int) -> Words:
 
 
 def ways(stride: int) -> int:
-    """Return how many different words of the same bank a warp wants at most, and so how often it is served."""
+    """Return the largest number of different words that a warp reads from one bank: its wavefronts."""
     words = np.unique(np.arange(LANES) * stride)
     return int(np.bincount(words % BANKS).max())
 
@@ -70,14 +71,15 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = shared_limit(device)
     rows = measure(variants, limit, EXPLAINED_BY)
     note = (
-        "A warp is served as often as one bank has different words to give it: strides without a factor in common "
-        f"with {BANKS} cost nothing, and neither does one word."
+        f"Shared memory has {BANKS} banks, and each serves one word at a time. A read takes as many wavefronts as one "
+        f"bank has different words to serve: one for strides without a common factor with {BANKS}, and one where all "
+        "lanes read the same word."
     )
     return Result([with_slowdown(row, rows[0]) for row in rows], limit, notes=[note])
 
 
 def with_slowdown(row: Row, first: Row) -> Row:
-    """Add how often slower than the first a row is, to compare with its ways."""
+    """Return the row with its time as a multiple of the first row's time, to compare with its ways."""
     if not timing.available():
         return row
     return Row(row.name, {**row.values, "slower": float(row.values["ms"]) / float(first.values["ms"])}, row.check)

@@ -1,9 +1,9 @@
-"""Copy between host and device in every direction, from and to every kind of host memory.
+"""Copy between host and device in every direction, with every kind of host memory.
 
 On the software driver, which checks and does not time:
 
     $ library-tour run copies
-    copies: Every direction, from every kind of host memory
+    copies: Copies between host and device, by kind of host memory
     size 4,194,309: bytes to copy
     limit: the link to the host
                               check
@@ -33,7 +33,7 @@ from ..limits import link_limit
 from ..stop import Curve, Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "Every direction, from every kind of host memory"
+TITLE = "Copies between host and device, by kind of host memory"
 SIZE = Size("bytes to copy", full=2**28 + 5, small=2**22 + 5)
 
 Array = cuda.DeviceArray | NDArray[np.uint8]
@@ -41,7 +41,7 @@ Ways = dict[str, tuple[Array, Array]]
 
 
 def make_ways(data: NDArray[np.uint8]) -> tuple[Ways, Ways]:
-    """Return target and source, which holds the data, of the copies over the link and of those beside it."""
+    """Return the target and the source of each copy: those over the link to the host, and those within one memory."""
     pinned, pinned_target = (cuda.pinned_empty(data.shape, data.dtype) for _ in range(2))
     combined = cuda.pinned_empty(data.shape, data.dtype, write_combined=True)
     pinned[:] = combined[:] = data
@@ -57,7 +57,7 @@ def make_ways(data: NDArray[np.uint8]) -> tuple[Ways, Ways]:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every kind, waited for and in a stream; time the copy, and how soon its call returns."""
+    """Check every kind of copy, synchronous and in a stream; time the copy, and how soon its call returns."""
     data = np.random.default_rng().integers(0, 256, size, np.uint8)
     link, beside = make_ways(data)
     ways = link | beside
@@ -86,13 +86,13 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def with_call(row: Row, target: Array, source: Array) -> Row:
-    """Add the time after which the call of a copy in a stream returns: at once, if the memory is pinned."""
+    """Return the row with the time until the call of a copy in a stream returns; with pinned memory that is at once."""
     call = timing.host_ms(partial(cuda.memcpy, target, source, stream=cuda.legacy_default), wait=False)
     return replace(row, values={**row.values, "call ms": call})
 
 
 def bandwidths(ways: Ways, size: int) -> Curve:
-    """Measure how many bytes a copy that is waited for needs to reach its rate."""
+    """Measure the bandwidth of synchronous copies against their size."""
     lengths = [*(4**power for power in range(5, 20) if 2 * 4**power < size), size]
     lines = {
         name: [

@@ -1,9 +1,9 @@
-"""Copy a window of a larger matrix, whose rows do not follow one another in memory.
+"""Copy a window of a larger matrix: its rows do not follow one another in memory.
 
 On the software driver, which checks and does not time:
 
     $ library-tour run copies_2d
-    copies_2d: A window of a matrix, copied or filled in one call
+    copies_2d: 2-D copies and fills of a window of a matrix
     size 1,024: rows and columns of the matrix
     limit: the link to the host
                                 calls  check
@@ -29,7 +29,7 @@ from ..limits import link_limit
 from ..stop import Result, Size
 from ..variants import Variant, measure
 
-TITLE = "A window of a matrix, copied or filled in one call"
+TITLE = "2-D copies and fills of a window of a matrix"
 SIZE = Size("rows and columns of the matrix", full=8192, small=1024, least=4)
 OUTSIDE = -1  # what a poisoned int32 is
 FILL = 7
@@ -39,7 +39,7 @@ Ways = dict[str, tuple[Callable[[], object], Array, NDArray[np.int32], int]]
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check that the window is right and that nothing beside it is touched, then time."""
+    """Check that the window is right and that nothing outside of it changed, then time."""
     host, host_target = (cuda.pinned_empty((size, size), np.int32) for _ in range(2))
     host[:] = np.random.default_rng().integers(0, 2**31, host.shape, np.int32)
     source, target = (cuda.empty_pitched(host.shape, host.dtype) for _ in range(2))
@@ -55,7 +55,7 @@ def run(device: cuda.Device, size: int) -> Result:
             cuda.memcpy(target[row, columns], host[row, columns], stream=cuda.legacy_default)
         cuda.legacy_default.synchronize()
 
-    # What is launched, what it writes, what should be there after, and in how many calls.
+    # For each way: the call, the array it writes, its expected content, and the number of driver calls.
     over_the_link: Ways = {
         "host to device, row by row": (row_by_row, target, copied, len(rows)),
         "host to device": (partial(cuda.memcpy2d, target[window], host[window]), target, copied, 1),

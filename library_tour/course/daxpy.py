@@ -1,15 +1,16 @@
-"""Compute y = a x + y in double precision: the simplest kernel that a whole memory system limits.
+"""Compute y = a x + y in double precision, a kernel that memory bandwidth limits.
 
 On the software driver, which checks and does not time:
 
     $ library-tour run daxpy
-    daxpy: y = a x + y, where memory decides
+    daxpy: y = a x + y in double precision, limited by memory
     size 1,048,579: elements of x and y
     limit: copy bandwidth
            check
     ────────────
     daxpy  right
-    An element moves 24 bytes for two operations: memory decides.
+    Each element moves 24 bytes for two operations, so memory bandwidth limits the
+    kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..limits import copy_limit
 from ..stop import Result, Size
 from ..variants import Variant, measure
 
-TITLE = "y = a x + y, where memory decides"
+TITLE = "y = a x + y in double precision, limited by memory"
 SIZE = Size("elements of x and y", full=2**27 + 3, small=2**20 + 3)
 BLOCK = 256
 A = 2.7
@@ -53,6 +54,5 @@ def run(device: cuda.Device, size: int) -> Result:
         amount=3 * x.nbytes,
     )
     limit = copy_limit(device)
-    return Result(
-        measure([variant], limit), limit, notes=["An element moves 24 bytes for two operations: memory decides."]
-    )
+    note = "Each element moves 24 bytes for two operations, so memory bandwidth limits the kernel."
+    return Result(measure([variant], limit), limit, notes=[note])

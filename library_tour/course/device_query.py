@@ -1,9 +1,9 @@
-"""What the device is: the properties that decide a program's shape, and the peaks they promise.
+"""List the properties that decide how a kernel is launched, and the peaks computed from clocks and widths.
 
 On the software driver, which checks and does not time:
 
     $ library-tour run device_query
-    device_query: What this device is, and what its clocks and widths promise
+    device_query: Device properties and theoretical peaks
                                         value                       unit
     ───────────────────────────────────────────────────────────────────────
     multiprocessors                                            132
@@ -39,7 +39,7 @@ import cudart_py as cuda
 from ..live import live_rows
 from ..stop import Check, Result, Row
 
-TITLE = "What this device is, and what its clocks and widths promise"
+TITLE = "Device properties and theoretical peaks"
 SIZE = None
 
 # Lanes for single precision in a multiprocessor, which no attribute tells: the programming guide's

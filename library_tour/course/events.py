@@ -1,9 +1,9 @@
-"""Events: marks in a stream that measure time on the device and order work across streams.
+"""Events are marks in a stream: they measure time on the device and order work across streams.
 
 On the software driver, which checks and does not time:
 
     $ library-tour run events
-    events: Time on the device, and order across streams
+    events: Timing on the device and ordering across streams
     size 4,194,304: bytes to copy
     limit: the link to the host
                             check
@@ -27,19 +27,19 @@ from ..checks import compare, refusal
 from ..limits import link_limit
 from ..stop import Check, Limit, Result, Row, Size
 
-TITLE = "Time on the device, and order across streams"
+TITLE = "Timing on the device and ordering across streams"
 SIZE = Size("bytes to copy", full=2**28, small=2**22)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Show what an event orders, what it refuses, and what the host's own clock misses."""
+    """Show the order that events make, the times they refuse to give, and what the host's clock measures instead."""
     data = cuda.pinned_empty(size, np.uint8)
     data[:] = np.random.default_rng().integers(0, 256, size, np.uint8)
     on_device, back = cuda.zeros(size, np.uint8), cuda.pinned_empty(size, np.uint8)
     back.fill(0)
     device.synchronize()
 
-    # Neither waits for the default stream, nor for the other without the event.
+    # Neither stream waits for the default stream; only the event makes the second wait for the first.
     first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
     start = first.record()
     cuda.memcpy(on_device, data, stream=first)
@@ -74,7 +74,7 @@ def clocks(target: cuda.DeviceArray, source: NDArray[np.uint8], limit: Limit) ->
     nbytes = source.nbytes
     return [
         Row("events", timing.rates(timing.median_ms(copy), nbytes, limit)),
-        # No rate: it would be that of queueing.
+        # No rate is shown, since this is the time of queueing the copy.
         Row("host's clock, call alone", timing.rates(timing.host_ms(copy, wait=False)), note="it only queues the copy"),
         Row("host's clock, with wait", timing.rates(timing.host_ms(copy, wait=True), nbytes, limit)),
     ]

@@ -1,9 +1,9 @@
-"""Let heat spread over a plate, and write frames to a file while the next steps run.
+"""Simulate heat diffusion on a plate, and write frames to a file while the next steps run.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run heat
-    heat: A plate in two copies, and frames written while it cools
+    heat: Heat diffusion, overlapped with writing frames
     size 256: rows and columns of the plate
     limit: copy bandwidth
                             loads  sectors/load  instructions  check
@@ -16,7 +16,7 @@ On the software driver, which checks, counts and does not time:
     four cells, down rows  11,168          12.2       218,172  right
     no bounds test                                             caught
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
-    kernel heat_unbounded at kernels/heat.cu:23: a global read of 4 bytes at
+    kernel heat_unbounded at kernels/heat.cu:24: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
     allocation at 0x7f…, allocated at library_tour/course/heat.py:163;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
@@ -43,14 +43,14 @@ from ..stop import Check, Film, Picture, Result, Row, Size, Timeline
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
-TITLE = "A plate in two copies, and frames written while it cools"
+TITLE = "Heat diffusion, overlapped with writing frames"
 SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
 RATE = 0.2
 STEPS = 4  # of a check; even, so that the result is in the first copy
 CHECKED = 1000
 ROWS = "heat_rows<2>"
 EXPLAINED_BY = ("loads", "sectors/load", "instructions")
-# Frames of the film, and how many steps lie between two where nothing is timed.
+# FRAME_STEPS is the number of steps between two frames where nothing is timed.
 FRAMES, FRAME_STEPS, FILM_CELLS = 24, 8, 256
 CARPETS = 4  # sizes of hot squares, each a third of the one before
 
@@ -58,7 +58,7 @@ Floats = NDArray[np.float32]
 
 
 class Way(NamedTuple):
-    """A kernel; a block's threads and cells in x and y; the grid where it is fixed, and the largest plates for it."""
+    """A kernel, a block's threads and cells in x and y, the grid where it is fixed, and the largest plates for it."""
 
     kernel: str
     block: tuple[int, int]
@@ -80,7 +80,7 @@ WAYS = {
 
 def make_plate(rows: int, columns: int) -> Floats:
     """Return a cold plate with hot squares of several sizes, a Sierpinski carpet, equal to its mirror images."""
-    # Distances from the middle, 1 at the edge, then from the middles of ever smaller thirds.
+    # The distances from the middle, 1 at the edge; then from the middles of ever smaller thirds.
     across, along = (np.abs(2 * np.arange(cells) + 1 - cells) / cells for cells in (rows, columns))
     hot = np.zeros((rows, columns), bool)
     for _ in range(CARPETS):
@@ -106,17 +106,17 @@ def stepper(
     rows, columns = plates[0].shape
     grid = (blocks_for(columns, way.cells[0]), blocks_for(rows, way.cells[1])) if way.cells[0] else way.blocks
     kernel = module[way.kernel][grid, way.block, 0, stream]
-    there_and_back = [kernel.bind(*plates, rows, columns, RATE), kernel.bind(*plates[::-1], rows, columns, RATE)]
+    forward_and_back = [kernel.bind(*plates, rows, columns, RATE), kernel.bind(*plates[::-1], rows, columns, RATE)]
 
     def step(count: int) -> None:
         for number in range(count):
-            there_and_back[number % 2]()
+            forward_and_back[number % 2]()
 
     return step
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a small plate and time one step of a large one; then write a film of it."""
+    """Check every variant on a small plate and time one step of a large one; then write a film of a plate."""
     module = load("heat", names=[ROWS])
     limit = copy_limit(device)
     large = [cuda.zeros(size**2, np.float32) for _ in range(2)]
@@ -153,13 +153,13 @@ def make_variant(module: cuda.Module, name: str, way: Way, size: int, large: lis
 
 
 def asymmetry(variant: Variant) -> Check:
-    """Check what the variant left behind: the plate equals its mirror image, bit for bit."""
+    """Check that the plate which the variant computed equals its mirror image, bit for bit."""
     cooled = on_host(variant.output)
     return compare(f"{variant.name}: the plate equals its mirror image", cooled, cooled[::-1, ::-1])
 
 
 def without_bounds() -> str:
-    """Step a plate that is not made of whole blocks, with threads that do not look where it ends."""
+    """Step a plate that is not made of whole blocks by the kernel without a bounds test."""
     plates = [cuda.to_device(make_plate(100, 100)) for _ in range(2)]
     stepper(load("heat", names=[ROWS]), Way("heat_unbounded", (32, 8), (32, 8)), plates, cuda.legacy_default)(1)
     after = plates[1].to_host()
@@ -184,7 +184,7 @@ class Camera:
         self.compute, self.copies = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
         self.plates = [cuda.to_device(self.plate), cuda.to_device(self.plate)]
         self.staging, self.pinned = cuda.empty_like(self.plate), cuda.pinned_empty(self.plate.shape, np.float32)
-        # As one graph: a queue holds fewer launches than there are steps between frames.
+        # The steps are one graph, since a stream's queue holds fewer launches than there are steps between frames.
         step = stepper(self.module, WAYS["four cells, down rows"], self.plates, self.compute)
         with self.compute.capture() as graph:
             step(self.steps)
@@ -223,12 +223,12 @@ class Camera:
         self.film.append(self.pinned[::coarse, ::coarse].copy())
 
     def write_again(self, file: IO[bytes], frames: int) -> None:
-        """Write the frame that is there several times, with no steps between."""
+        """Write the same frame several times, with no steps between."""
         for _ in range(frames):
             self.write(file, self.copy_out())
 
     def one_after_the_other(self, file: IO[bytes], frames: int) -> None:
-        """Write frames, each step of the work after the one before."""
+        """Write frames with no overlap: compute, copy and write in turn."""
         for _ in range(frames):
             self.write(file, self.copy_out(self.take_steps()))
 
@@ -244,14 +244,14 @@ class Camera:
             self.write(file, copied)
 
     def timeline(self, begin: cuda.Event, begin_seconds: float) -> Timeline:
-        """Return when each stream and the host were at work, in milliseconds after the beginning."""
+        """Return the spans of time, in milliseconds from the beginning, in which each stream and the host worked."""
         lanes = {lane: [(start - begin, end - begin) for start, end in spans] for lane, spans in self.spans.items()}
         lanes["write"] = [(1e3 * (start - begin_seconds), 1e3 * (end - begin_seconds)) for start, end in self.written]
         return Timeline("overlap", lanes)
 
 
 def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row], list[Check], list[Picture]]:
-    """Write a film of a plate, one thing after the other and overlapped; return rows, checks and pictures."""
+    """Write a film of a plate, step by step and overlapped; return rows, checks and pictures."""
     plate = make_plate(size // 4 * 4, size // 4 * 4)
     steps = FRAME_STEPS
     with tempfile.TemporaryFile() as file:
@@ -266,7 +266,7 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
             device.synchronize()
             return 1e3 * (time.perf_counter() - start)
 
-        # The first run of all makes the file as long as it gets.
+        # The first run extends the file to its full length, so that no later run pays for it.
         waiting, busy, overlapping = (Camera(module, plate, steps) for _ in range(3))
         host_ms(lambda: busy.one_after_the_other(file, FRAMES))
         ms = {

@@ -1,19 +1,19 @@
-"""Count values into bins: from a race to counters that each block has near, and values that are on their way.
+"""Count values into bins: from a data race to counters in shared memory.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run histogram
-    histogram: Many threads, few counters: who waits for whom
+    histogram: Counting values into bins: atomics and shared memory
     size 65,539: values to count
     limit: read bandwidth
                           loads  atomic sectors  instructions  check
     ─────────────────────────────────────────────────────────────────
     no atomics                                                 caught
-    global atomics        2,049          45,572        61,540  right
-    block's own           4,362          54,048       189,006  right
-    block's own, scoped   4,362          54,048       191,055  right
-    CUB's block sort      2,049           2,057       989,162  right
-    shared memory         2,049           8,200       174,621  right
+    global atomics        2,049          45,432        61,540  right
+    block's own           4,362          53,840       189,006  right
+    block's own, scoped   4,362          53,840       191,055  right
+    CUB's block sort      2,049           2,057       990,961  right
+    shared memory         2,049           8,198       174,621  right
     four loads in flight    513           2,054       189,078  right
     no atomics: counts 10 of 4,096 values.
     kernel histogram_racy<10> at kernels/histogram.cu:46: race: it writes 4 bytes of
@@ -22,7 +22,7 @@ On the software driver, which checks, counts and does not time:
     (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:46, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'
-    Counted with 256 bins, of values spread evenly over [0, 1).
+    The counters are those of 256 bins and of values spread evenly over [0, 1).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ..stop import Bars, Limit, Result, Row, Size
 from ..variants import Variant, measure, side_by_side
 from ..wrong import shown_wrong
 
-TITLE = "Many threads, few counters: who waits for whom"
+TITLE = "Counting values into bins: atomics and shared memory"
 SIZE = Size("values to count", full=2**28, small=2**16 + 3)
 BLOCK = 256
 BINS = (10, 256)
@@ -65,7 +65,7 @@ Counts = NDArray[np.uint32]
 
 
 def reference(values: Floats, bins: int) -> Counts:
-    """Return how many values fall into each bin of [0, 1), and behind the last bin how many are outside."""
+    """Return how many values fall into each bin of [0, 1), and, as the last element, how many lie outside."""
     inside = values[(values >= 0) & (values < 1)]
     counts = np.bincount((inside * np.float32(bins)).astype(np.uint16), minlength=bins + 1)
     counts[bins] = values.size - inside.size
@@ -73,7 +73,7 @@ def reference(values: Floats, bins: int) -> Counts:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check and time every variant in four cases: few and many bins, values all over and all the same."""
+    """Check and time every variant in four cases: few and many bins, values spread evenly and all equal."""
     uniform = np.random.default_rng().random(min(size, INPUT_BLOCK), np.float32)
     uniform[:: max(1, uniform.size // 5)] = 1.5  # some are outside
     limit = read_limit(device)
@@ -92,14 +92,14 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
     else:
-        note = f"Counted with {BINS[-1]} bins, of values spread evenly over [0, 1)."
+        note = f"The counters are those of {BINS[-1]} bins and of values spread evenly over [0, 1)."
         rows = [replace(row, values=counted.values) for row, counted in zip(rows, cases[str(BINS[-1])], strict=True)]
         pictures = []
     return Result([shown_wrong("no atomics", race), *rows], limit, pictures=pictures, notes=[note])
 
 
 def in_words(case: str) -> str:
-    """Return what a picture calls a case."""
+    """Return the name of a case in pictures."""
     bins, _, equal = case.partition(" ")
     return f"{bins} bins" + (", all in one" if equal else "")
 
@@ -110,19 +110,19 @@ def kernels_for(bins: int) -> dict[str, str]:
 
 
 def load_all() -> cuda.Module:
-    """Compile every kernel that is used here, at once: CUB's headers take a while."""
+    """Compile all kernels of this stop in one go, since CUB's headers take long to compile."""
     return load("histogram", names=[RACE, *(kernel for bins in BINS for kernel in kernels_for(bins).values())])
 
 
 def make_variants(device: cuda.Device, values: cuda.DeviceArray, bins: int, expected: Counts) -> list[Variant]:
-    """Return the ways to count `values`; setting the counters to zero is part of each."""
+    """Return the ways to count `values`. Setting the counters to zero is part of the timed work."""
     kernels, module = kernels_for(bins), load_all()
     most = device.sm_count * device.properties.max_threads_per_sm // BLOCK
     counts, work = cuda.empty(bins + 1, np.uint32), cuda.empty(most * (bins + 1), np.uint32)
 
     def counting(name: str) -> Callable[[], object]:
         kernel = module[name]
-        # As many blocks as the device holds at once, and no more than there is work for.
+        # As many blocks as the device holds at once, but no more than the values fill.
         grid = min(device.sm_count * kernel.occupancy(BLOCK).blocks, blocks_for(values.size, BLOCK))
         launch = kernel[grid, BLOCK].bind(values, counts, work, values.size)
 
@@ -147,7 +147,7 @@ def slowest(row: Row, limit: Limit) -> Row:
 
 
 def race() -> str:
-    """Count without atomics, and say how much is lost."""
+    """Count without atomics and return a sentence on how many values were lost."""
     values = np.random.default_rng(0).random(2**12, np.float32)
     counts = cuda.zeros(11, np.uint32)
     load_all()[RACE][16, BLOCK](cuda.to_device(values), counts, None, values.size)

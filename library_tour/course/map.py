@@ -1,22 +1,23 @@
-"""Apply one function to every number, 256 times: once through memory, or 256 times.
+"""Apply one function to every number 256 times: in 256 launches, or in one launch with a loop.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run map
-    map: Once through memory, or 256 times
+    map: One function applied 256 times: 256 launches or one loop
     size 4,096: numbers
     limit: special functions, 5 each, 16 a clock and SM
                          course ms    loads  instructions  check
     ─────────────────────────────────────────────────────────────
-    256 launches         4610, 1090  65,536     8,380,970  right
-    loop inside          1400, 300      256     7,664,426  right
-    c * c for pow(c, 2)                 256     4,459,522  right
+    256 launches         4610, 1090  65,536     8,374,358  right
+    loop inside          1400, 300      256     7,657,814  right
+    c * c for pow(c, 2)                 256     4,459,018  right
     c * c, fast math                    256       257,920  right
     pow, fast math                                         caught
-    pow, fast math: f(0.8, 1) is nan: pow(c, 2) is exp2(2 * log2(c)), and c =
-    cos(1.64) has no logarithm.
-    The limit is the special-function units', which fast math keeps busy; precise
-    variants hardly use them.
+    pow, fast math: f(0.8, 1) is nan: fast math computes pow(c, 2) as exp2(2 *
+    log2(c)), and c = cos(1.64) is negative.
+    With fast math the special-function units limit the kernel. The precise variants
+    hardly use those units: they compute sin, cos and pow by many ordinary
+    instructions.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from ..timing import Phases
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
-TITLE = "Once through memory, or 256 times"
+TITLE = "One function applied 256 times: 256 launches or one loop"
 SIZE = Size("numbers", full=2**28, small=2**12)
 PASSES = 256
 BLOCK = 256
 CHECKED = 2**12 + 5
-# What NumPy gets, whose time is then scaled: all of it would take many minutes.
+# NumPy computes this part of the numbers and passes, and its time is scaled: all of them would take minutes.
 ON_HOST, HOST_PASSES = 2**22, 4
 # For the course's T1000 and V100.
 COURSE_MS = {"256 launches": "4610, 1090", "loop inside": "1400, 300"}
@@ -64,7 +65,7 @@ def reference(a: Array, b: Array, passes: int) -> Array:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a few numbers, time it on all; then the phases of one whole life, and the host."""
+    """Check every variant on a few numbers and time it on all; then time the copies, and NumPy on the host."""
     modules = {fast: load("map", names=WAYS, fast_math=fast) for fast in (False, True)}
     random = np.random.default_rng()
     host_a, host_b = (random.random(size, np.float32) for _ in range(2))
@@ -120,20 +121,24 @@ def run(device: cuda.Device, size: int) -> Result:
     rows.append(shown_wrong("pow, fast math", power_of_negative))
     rows += two_devices(host_a, host_b, limit) + on_host(host_a, host_b, limit)
     rows += [Row(name, phases.rates(name)) for name in ("allocate", "copy in", "copy out") if timing.available()]
-    notes = ["The limit is the special-function units', which fast math keeps busy; precise variants hardly use them."]
+    notes = [
+        "With fast math the special-function units limit the kernel. The precise variants hardly use those units: they "
+        "compute sin, cos and pow by many ordinary instructions."
+    ]
     if timing.available():
         notes.append(
-            f"NumPy: {threads()} threads, {HOST_PASSES} passes over {min(size, ON_HOST):,} numbers, and scaled. "
-            "Course: T1000, V100; its processors took 63.3 s (6 cores) and 25.5 s (20 cores)."
+            f"NumPy: {threads()} threads, {HOST_PASSES} passes over {min(size, ON_HOST):,} numbers, scaled to all of "
+            "them. Course: T1000, V100; its processors took 63.3 s (6 cores) and 25.5 s (20 cores)."
         )
     return Result(rows, limit, notes=notes)
 
 
 def power_of_negative() -> str:
-    """Apply f to where its cosine is negative, by fast math's pow, which takes a logarithm of it."""
+    """Apply f where its cosine is negative, with fast math's pow, which takes the logarithm of the cosine."""
     a, b = cuda.full(1, 0.8, np.float32), cuda.full(1, 1.0, np.float32)
     load("map", names=WAYS, fast_math=True)["map_loop<Pow>"][1, 1](a, b, 1, 1)
-    return f"f(0.8, 1) is {a.to_host()[0]}: pow(c, 2) is exp2(2 * log2(c)), and c = cos(1.64) has no logarithm."
+    result = a.to_host()[0]
+    return f"f(0.8, 1) is {result}: fast math computes pow(c, 2) as exp2(2 * log2(c)), and c = cos(1.64) is negative."
 
 
 def two_devices(host_a: Array, host_b: Array, limit: Limit) -> list[Row]:

@@ -1,9 +1,9 @@
-"""Fill memory by 8, 16 and 32 bits: a byte fill of integers is not what it seems.
+"""Fill memory with 8-, 16- and 32-bit values; an 8-bit fill of 32-bit integers repeats the byte.
 
 On the software driver, which checks and does not time:
 
     $ library-tour run memset
-    memset: A 1 in every byte is not a 1 in every integer
+    memset: Filling memory with 8-, 16- and 32-bit values
     size 1,048,579: 32-bit integers to fill
     limit: write bandwidth
                           every integer  check
@@ -13,7 +13,8 @@ On the software driver, which checks and does not time:
     32 bits                           1  right
     32 bits, in a stream              1  right
     258 by 8 bits                        right
-    258 by 8 bits: refused, where C writes the byte 2: 258 does not fit uint8
+    258 by 8 bits: refused, where C writes the byte 2: memset: argument 'value' must
+    be a value that fits uint8, not the int 258
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ from ..limits import write_limit
 from ..stop import Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "A 1 in every byte is not a 1 in every integer"
+TITLE = "Filling memory with 8-, 16- and 32-bit values"
 SIZE = Size("32-bit integers to fill", full=2**27 + 3, small=2**20 + 3)
 VALUE = 1
 WIDTHS = (np.uint8, np.uint16, np.uint32)
 
 
 def reference(width: type[np.unsignedinteger], size: int) -> NDArray[np.int32]:
-    """Return 32-bit integers, each of whose parts of the width is the value."""
+    """Return 32-bit integers made of copies of the value in the given width."""
     return np.full(size * 4 // np.dtype(width).itemsize, VALUE, width).view(np.int32)
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Fill the same integers by each width, and in a stream; then ask for a value that does not fit."""
+    """Fill the same integers with each width, and in a stream; then ask for a value that does not fit."""
     integers = cuda.empty(size, np.int32)
     stream = cuda.Stream()
 

@@ -1,20 +1,20 @@
-"""Price a call option by random paths: random numbers that need no memory, and an error with a known slope.
+"""Price a call option by simulated paths, whose random numbers are computed in registers.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run monte_carlo
-    monte_carlo: Random paths, none of them in memory
+    monte_carlo: Monte Carlo pricing with random numbers in registers
     size 4,096: paths
     limit: instructions, about 19 each
                       registers  price   ±       check
     ──────────────────────────────────────────────────
-    Euler                    45  6.5982  0.2436  right
-    Euler, fast math         40  6.5982  0.2436  right
-    exact steps              45  6.5966  0.2440  right
-    exact, fast math         40  6.5966  0.2440  right
-    The exact price is 6.6348. Euler's 100 steps tend to 6.63202, -0.0028 off, which
-    shows once the 95 % interval is narrower. Of 100 seeds' intervals with 1,024
-    paths 96 cover Euler's mean.
+    Euler                    45  6.4679  0.2430  right
+    Euler, fast math         40  6.4679  0.2430  right
+    exact steps              45  6.4709  0.2435  right
+    exact, fast math         40  6.4709  0.2435  right
+    The exact price is 6.6348. With 100 steps, Euler's scheme converges to 6.63202:
+    its bias of -0.0028 shows once the 95 % interval is narrower. Of 100 seeds'
+    intervals with 1,024 paths 96 cover Euler's mean.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ..limits import issue_limit
 from ..stop import Check, Curve, Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "Random paths, none of them in memory"
+TITLE = "Monte Carlo pricing with random numbers in registers"
 SIZE = Size("paths", full=2**24, small=2**12)
 START = STRIKE = 50.0
 RATE, SIGMA, YEARS, STEPS = 0.1, 0.2, 1.0, 100
-# What Euler's scheme itself tends to with 100 steps; the exact price is 6.6348.
+# The mean to which Euler's scheme converges with 100 steps; the exact price is 6.6348.
 EULER_MEAN = 6.63202
 BLOCK = 1024
-# Of one step: with fast math the machine code has 75 for four of them.
+# Instructions of one step: with fast math the machine code has 75 for four steps.
 INSTRUCTIONS = 19
 CHECKED = 2**12
 SEEDS, CURVE_SEEDS = 100, 8
@@ -154,7 +154,7 @@ class Pricer:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every scheme's sums path by path, time it, and look at what the estimates are worth."""
+    """Check every scheme's sums path by path, time it, and measure the errors of the estimates."""
     names = sorted({scheme.kernel for scheme in SCHEMES.values()})
     modules = {fast: load("monte_carlo", names=names, fast_math=fast) for fast in (False, True)}
     pricers = {name: Pricer(device, scheme, modules) for name, scheme in SCHEMES.items()}
@@ -168,7 +168,7 @@ def run(device: cuda.Device, size: int) -> Result:
             launch=pricer.launch(checked, seed, len(expected)),
             output=pricer.sums[: len(expected)],
             expected=expected,
-            # A payoff is the difference of two prices, whose rounding errors it has, however small it is.
+            # A payoff is the difference of two prices, so that its rounding error is relative to them, not to itself.
             tolerance=1e-4 * max(START, float(expected.max())),
             timed=pricer.launch(size, seed),
             amount=size * STEPS,
@@ -182,8 +182,8 @@ def run(device: cuda.Device, size: int) -> Result:
     checks = [coverage(pricers["Euler, fast math"], seed_paths)]
     exact = closed_form()
     note = (
-        f"The exact price is {exact:.4f}. Euler's {STEPS} steps tend to {EULER_MEAN}, {EULER_MEAN - exact:.4f} off, "
-        f"which shows once the 95 % interval is narrower. {checks[0].detail}"
+        f"The exact price is {exact:.4f}. With {STEPS} steps, Euler's scheme converges to {EULER_MEAN}: its bias of "
+        f"{EULER_MEAN - exact:.4f} shows once the 95 % interval is narrower. {checks[0].detail}"
     )
     return Result(rows, limit, checks, [errors(pricers, size)], [note])
 
@@ -194,15 +194,15 @@ def with_price(row: Row, price: Price) -> Row:
 
 
 def coverage(pricer: Pricer, paths: int) -> Check:
-    """Check that about 95 of 100 intervals cover what the scheme tends to."""
+    """Check that about 95 of 100 intervals cover the scheme's own mean."""
     covered = sum(pricer.price(paths, seed).covers(EULER_MEAN) for seed in range(SEEDS))
     detail = f"Of {SEEDS} seeds' intervals with {paths:,} paths {covered} cover Euler's mean."
-    # With few paths the mean of the squares is far from normal, and intervals are too narrow.
+    # With few paths the mean of the payoffs is far from normally distributed, and the intervals are too narrow.
     return Check("95 ± 5 of 100 intervals cover Euler's mean", covered >= 90 or paths < SEED_PATHS, detail)
 
 
 def errors(pricers: dict[str, Pricer], size: int) -> Curve:
-    """Find how far estimates are from the exact price with more and more paths: the root of the mean square."""
+    """Return a curve of the error against the number of paths: the root mean square over several seeds."""
     exact = closed_form()
     most = 16 * size if timing.available() else size
     paths = [2**power for power in range(6, 29, 2) if 2**power <= max(most, 64)]

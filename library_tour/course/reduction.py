@@ -1,23 +1,23 @@
-"""Sum an array: from one atomic an element to none at all.
+"""Sum an array: from one atomic operation an element to none.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run reduction
-    reduction: A sum whose additions wait less and less for one another
+    reduction: Sum of an array: atomics, shuffles and two passes
     size 65,539: numbers to sum
     limit: read bandwidth
                           course ms  loads  atomics    error  check
     ───────────────────────────────────────────────────────────────
-    an atomic an element      1,105  2,049    2,049  2.9e-06  right
-    an atomic a block          31.4  2,049      257  1.5e-07  right
-    the same with CUB                2,049      257  1.5e-07  right
-    fixed grid, by four                513       17  3.0e-08  right
-    four loads in flight               513       17  3.0e-08  right
-    two passes                         515        0  3.0e-08  right
-    two passes at once                 514       17  3.0e-08  right
-    The checks add multiples of 1/64, exact in any order; the errors are relative
-    ones of numbers in [0, 1), of which a single float total notices no more once it
-    has reached 2^24.
+    an atomic an element      1,105  2,049    2,049  4.1e-07  right
+    an atomic a block          31.4  2,049      257  1.1e-07  right
+    the same with CUB                2,049      257  2.3e-07  right
+    fixed grid, by four                513       17  6.9e-08  right
+    four loads in flight               513       17  6.9e-08  right
+    two passes                         515        0  9.2e-09  right
+    two passes at once                 514       17  5.1e-08  right
+    The checks add multiples of 1/64, whose sum is exact in any order. The column
+    'error' is the relative error for random numbers in [0, 1): a single float total
+    no longer grows by such numbers once it has reached 2^24.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from ..limits import read_limit
 from ..stop import Result, Size
 from ..variants import Variant, measure
 
-TITLE = "A sum whose additions wait less and less for one another"
+TITLE = "Sum of an array: atomics, shuffles and two passes"
 SIZE = Size("numbers to sum", full=2**29 + 3, small=2**16 + 3)
 BLOCK = 256
 # Of a fixed grid: few large blocks leave few sums for the end. And a thread's loads in flight.
 FIXED_BLOCK, LOADS = 1024, 4
 INSTANCES = ("sum_grid<1>", *(f"sum_{way}<{LOADS}>" for way in ("grid", "partials", "once")))
 EXPLAINED_BY = ("loads", "atomics")
-# Variants whose additions have one order, and so their sums the same bits every time.
+# The variants that add in a fixed order, so that their sums have the same bits every time.
 ONE_ORDER = ("two passes", "two passes at once")
 # Of one pass, from the course's total for 256 of them on a T1000.
 COURSE_MS = {"an atomic an element": 283e3 / 256, "an atomic a block": 8.04e3 / 256}
@@ -65,8 +65,8 @@ def added(numbers: Floats) -> np.float64:
 def run(device: cuda.Device, size: int) -> Result:
     """Check on numbers that add exactly in any order, time, then show how the sums of others are rounded."""
     random = np.random.default_rng()
-    # Each number comes with its opposite, so that no partial sum outgrows the 24 bits of a float; one is moved, so that
-    # the total is not zero.
+    # Each number comes with its negative, so that every partial sum fits the 24 bits of a float; one number is changed,
+    # so that the total is not zero.
     half = random.integers(-32, 33, min(size, INPUT_BLOCK) // 2 + 1).astype(np.float32) / 64
     block = np.concatenate([half, -half])
     block[0] += 1
@@ -91,17 +91,17 @@ def run(device: cuda.Device, size: int) -> Result:
         if variant.name in ONE_ORDER
     ]
     note = (
-        "The checks add multiples of 1/64, exact in any order; the errors are relative ones of numbers in [0, 1), "
-        "of which a single float total notices no more once it has reached 2^24."
+        "The checks add multiples of 1/64, whose sum is exact in any order. The column 'error' is the relative error "
+        "for random numbers in [0, 1): a single float total no longer grows by such numbers once it has reached 2^24."
     )
     return Result(rows, limit, checks=again, notes=[note])
 
 
 def make_variants(device: cuda.Device, x: cuda.DeviceArray, expected: Floats) -> list[Variant]:
-    """Return the ways to sum `x`; what an atomic adds to is set to zero first, and that is timed too."""
+    """Return the ways to sum `x`. Where atomics add to a total, setting it to zero is part of the timed work."""
     module = load("reduction", names=INSTANCES)
     total = cuda.empty(1, np.float32)
-    # As many blocks as the device holds at once, and no more than there are groups of four for.
+    # As many blocks as the device holds at once, but no more than there are groups of four numbers.
     fixed = device.sm_count * device.properties.max_threads_per_sm // FIXED_BLOCK
     fixed = min(fixed, blocks_for(x.size, 4 * FIXED_BLOCK))
     partials = cuda.empty(fixed, np.float32)

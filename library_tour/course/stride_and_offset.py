@@ -1,9 +1,9 @@
-"""Copy every stride-th number, or all of them from an offset on: what a warp does not use of a piece is lost.
+"""Copy every stride-th number, or all numbers from an offset on: part of each 32-byte sector goes unused.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run stride_and_offset
-    stride_and_offset: Memory comes in pieces of 32 bytes, used or not
+    stride_and_offset: Strided and misaligned access to global memory
     size 2,097,152: numbers in each array
     limit: copy bandwidth
                 sectors/load  sectors/store  check
@@ -25,8 +25,10 @@ On the software driver, which checks, counts and does not time:
     offset 16           3.99           3.99  right
     offset 24           3.99           3.99  right
     offset 32           3.99           3.99  right
-    A warp's 32 floats are 4 pieces when they are neighbours. From a stride of 8 on
-    each is in a piece of its own: memory moves eight times what is used.
+    Global memory is read and written in sectors of 32 bytes. A warp's 32 floats lie
+    in 4 sectors when they are neighbours. From a stride of 8 on, each float lies in
+    a sector of its own, so that memory moves eight times the bytes that the kernel
+    uses.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "Memory comes in pieces of 32 bytes, used or not"
+TITLE = "Strided and misaligned access to global memory"
 SIZE = Size("numbers in each array", full=2**30, small=2**21)
 CHECKED = 2**13 + 5  # numbers copied, whatever the stride
 BLOCK = 256
@@ -55,14 +57,14 @@ Floats = NDArray[np.float32]
 
 
 def reference(source: Floats, places: slice) -> NDArray[np.uint32]:
-    """Return the bits of what a poisoned target becomes."""
+    """Return the bits of the target after the copy, whose other elements stay poisoned."""
     bits = np.full(source.size, 0xFFFFFFFF, np.uint32)
     bits[places] = source[places].view(np.uint32)
     return bits
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every stride and offset on a few numbers, whose neighbours must stay; time them on all."""
+    """Check every stride and offset on a few numbers and that the others stay as they were; time them on all."""
     module = load("stride_and_offset")
     block = np.random.default_rng().random(INPUT_BLOCK, np.float32)
     source = repeated(block, size + max(STRIDES) + max(OFFSETS))
@@ -92,15 +94,16 @@ def run(device: cuda.Device, size: int) -> Result:
         found = {row.name: row for row in [*measure(between, limit, EXPLAINED_BY, quick=True), *rows]}
         pictures = [curve("stride", found, limit), curve("offset", found, limit)]
     note = (
-        "A warp's 32 floats are 4 pieces when they are neighbours. From a stride of 8 on each is in a piece of its "
-        "own: memory moves eight times what is used."
+        "Global memory is read and written in sectors of 32 bytes. A warp's 32 floats lie in 4 sectors when they are "
+        "neighbours. From a stride of 8 on, each float lies in a sector of its own, so that memory moves eight times "
+        "the bytes that the kernel uses."
     )
     counted = ["GB/s count what is copied, not what is moved."] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=[note, *counted])
 
 
 def curve(kind: str, rows: dict[str, Row], limit: Limit) -> Curve:
-    """Draw the rate, or where there is none what explains it, against the stride or the offset."""
+    """Return a curve of the rate against the stride or the offset; of the sectors where nothing is timed."""
     column = limit.unit if timing.available() else "sectors/load"
     steps = sorted(int(name.split()[1]) for name in rows if name.startswith(kind))
     points = [(step, float(rows[f"{kind} {step}"].values[column])) for step in steps]

@@ -1,9 +1,9 @@
-"""Transpose a matrix: coalesced on both sides by way of shared memory.
+"""Transpose a matrix with coalesced reads and writes, by a tile in shared memory.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run transpose
-    transpose: Coalesced on both sides, by way of shared memory
+    transpose: Matrix transpose with coalesced reads and writes
     size 1,024: rows and columns of the matrix
     limit: copy bandwidth
                          course GB/s  sectors/load  sectors/store  conflicts  check
@@ -16,10 +16,12 @@ On the software driver, which checks, counts and does not time:
     down the columns                          15.2           16.0          0  right
     copy through a tile          169          3.91           3.91          0  right
     plain copy                   160          3.91           3.91          0  right
-    A naive store touches 32 pieces of memory where 4 would do: the tile cures that,
-    and its padding the bank conflicts that it brings.
-    Down the columns, the same instructions move the same bytes; but what is written
-    at one time is rows of the output.
+    Each store of the naive kernel touches 32 sectors where 4 suffice. The tile in
+    shared memory makes the stores coalesced, and one column of padding removes the
+    bank conflicts of reading the tile by columns.
+    The variant 'down the columns' executes the same instructions, but its blocks
+    run down the columns of the input, so that whole rows of the output are written
+    at about the same time.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from ..limits import copy_limit
 from ..stop import Result, Size
 from ..variants import Variant, measure
 
-TITLE = "Coalesced on both sides, by way of shared memory"
+TITLE = "Matrix transpose with coalesced reads and writes"
 SIZE = Size("rows and columns of the matrix", full=16384, small=1024, least=4)
 EXPLAINED_BY = ("sectors/load", "sectors/store", "conflicts")
 
@@ -110,9 +112,9 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = copy_limit(device)
     rows = measure([variant(name, way) for name, way in WAYS.items()], limit, EXPLAINED_BY)
     notes = [
-        "A naive store touches 32 pieces of memory where 4 would do: the tile cures that, and its padding the bank "
-        "conflicts that it brings.",
-        "Down the columns, the same instructions move the same bytes; but what is written at one time is rows of the "
-        "output.",
+        "Each store of the naive kernel touches 32 sectors where 4 suffice. The tile in shared memory makes the stores "
+        "coalesced, and one column of padding removes the bank conflicts of reading the tile by columns.",
+        "The variant 'down the columns' executes the same instructions, but its blocks run down the columns of the "
+        "input, so that whole rows of the output are written at about the same time.",
     ]
     return Result(rows, limit, notes=notes)

@@ -3,7 +3,7 @@
 On the software driver, which checks and does not time:
 
     $ library-tour run vector_add
-    vector_add: The whole life of a computation, phase by phase
+    vector_add: Vector addition: the phases of a computation on a GPU
     size 1,048,579: numbers in each vector
     limit: copy bandwidth
                 MB  check
@@ -28,7 +28,7 @@ from ..limits import copy_limit
 from ..stop import Result, Row, Size
 from ..timing import Phases
 
-TITLE = "The whole life of a computation, phase by phase"
+TITLE = "Vector addition: the phases of a computation on a GPU"
 SIZE = Size("numbers in each vector", full=2**26 + 3, small=2**20 + 3)
 BLOCK = 256
 
@@ -60,7 +60,7 @@ def add(kernel: cuda.Kernel, a: Floats, b: Floats, phase: Phases) -> Floats:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check one whole life, then time a second one: the first pays for what is set up once."""
+    """Check one computation with all its phases, then time a second: the first pays for what is set up once."""
     a, b = np.random.default_rng().random((2, size), np.float32)
     kernel = load("vector_add")["vector_add"]
     check = compare("the sum equals NumPy's", add(kernel, a, b, Phases()), reference(a, b))

@@ -9,37 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
+from cudart_py.libraries import SparseMatrix, dot, spmv
 
 from ..device_code import blocks_for
-from .blas_vectors import dot
-from .sparse_blas import spmv
-from .sparse_matrix import SparseMatrix
 
-__all__ = ["CapturedIteration", "iterate_on_host"]
+__all__ = ["CapturedIteration"]
 
 BLOCK = 256
 
 
-def iterate_on_host(a: Any, b: NDArray[Any], iterations: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the solution after some iterations, and the norm of the residual before each and at the end."""
-    x, r = np.zeros_like(b), b.copy()
-    p, rr = r.copy(), float(r @ r)
-    history = [rr]
-    for _ in range(iterations):
-        q = a @ p
-        pq = float(p @ q)
-        alpha = rr / pq if pq > 0 else 0.0
-        x += alpha * p
-        r -= alpha * q
-        following = float(r @ r)
-        p = r + (following / rr if rr > 0 else 0.0) * p
-        rr = following
-        history.append(rr)
-    return x, np.sqrt(history)
-
-
 class CapturedIteration:
-    """The same on the device, in a stream of its own: an iteration is captured once, and launched as often as wanted.
+    """The method in a stream of its own: an iteration is captured once, and launched as often as wanted.
 
     `module` has the kernels of `kernels/sparse.cu`. All scalars stay on the device, and the host waits for the
     solution alone. `most` is how many iterations the history has room for; later ones are not in it.

@@ -1,6 +1,6 @@
 """Transform with cuFFT: all kinds, batches and lengths, and Poisson's equation solved by a division.
 
-On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
+On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run fft
     fft: cuFFT of every kind and length, and Poisson's equation
@@ -8,31 +8,30 @@ On the software driver, where NumPy and SciPy stand in for the libraries and not
     limit: copy bandwidth
                         by             error    bound  check
     ────────────────────────────────────────────────────────
-    C2C single          SciPy        8.9e-08  5.6e-06  right
-    C2C single, back    SciPy        1.3e-07  1.1e-05  right
-    C2C double          SciPy        1.8e-16  1.0e-14  right
-    C2C double, back    SciPy        2.6e-16  2.1e-14  right
-    R2C single          SciPy        8.7e-08  5.6e-06  right
-    C2R single, back    SciPy        1.3e-07  1.1e-05  right
-    R2C double          SciPy        1.7e-16  1.0e-14  right
-    C2R double, back    SciPy        2.5e-16  2.1e-14  right
-    C2C half
-    1-D of 3,600        SciPy        2.8e-16  2.1e-14  right
-    2-D of 3,600        SciPy        2.5e-16  2.1e-14  right
-    3-D of 3,375        SciPy        2.6e-16  2.1e-14  right
-    columns             SciPy        1.5e-16  1.2e-14  right
-    strided window      SciPy        1.7e-16  1.2e-14  right
-    in place            SciPy        1.8e-16  1.2e-14  right
-    length 2^8          SciPy        9.7e-08  7.6e-06  right
-    length 3^5          SciPy        1.2e-07  7.6e-06  right
-    length 5^3          SciPy        1.0e-07  6.6e-06  right
-    length 7^3          SciPy        1.1e-07  8.0e-06  right
-    length 251, prime   SciPy        2.1e-07  1.7e-05  right
+    C2C single          cuFFT        9.1e-08  5.6e-06  right
+    C2C single, back    cuFFT        1.3e-07  1.1e-05  right
+    C2C double          cuFFT        1.8e-16  1.0e-14  right
+    C2C double, back    cuFFT        2.6e-16  2.1e-14  right
+    R2C single          cuFFT        8.8e-08  5.6e-06  right
+    C2R single, back    cuFFT        1.2e-07  1.1e-05  right
+    R2C double          cuFFT        1.6e-16  1.0e-14  right
+    C2R double, back    cuFFT        2.4e-16  2.1e-14  right
+    C2C half            cuFFT        2.1e-04   0.0469  right
+    1-D of 3,600        cuFFT        2.8e-16  2.1e-14  right
+    2-D of 3,600        cuFFT        2.5e-16  2.1e-14  right
+    3-D of 3,375        cuFFT        2.7e-16  2.1e-14  right
+    columns             cuFFT        1.5e-16  1.2e-14  right
+    strided window      cuFFT        1.8e-16  1.2e-14  right
+    in place            cuFFT        1.8e-16  1.2e-14  right
+    length 2^8          cuFFT        9.7e-08  7.6e-06  right
+    length 3^5          cuFFT        1.2e-07  7.6e-06  right
+    length 5^3          cuFFT        1.1e-07  6.6e-06  right
+    length 7^3          cuFFT        1.2e-07  8.0e-06  right
+    length 251, prime   cuFFT        2.2e-07  1.7e-05  right
     nvmath C2C double   nvmath, CPU  2.0e-16  1.0e-14  right
-    nvmath C2C single   nvmath, CPU  9.0e-08  5.6e-06  right
-    nvmath, planned     nvmath, CPU  9.0e-08  5.6e-06  right
-    Poisson's equation  SciPy        3.4e-16  2.1e-14  right
-    C2C half: not run here: SciPy has no transforms of halves
+    nvmath C2C single   nvmath, CPU  8.7e-08  5.6e-06  right
+    nvmath, planned     nvmath, CPU  8.7e-08  5.6e-06  right
+    Poisson's equation  cuFFT        3.4e-16  2.1e-14  right
     Poisson's equation: a kernel divides; the right-hand side is one wave, so that
     nothing but rounding is left
     Errors are in the 2-norm over the result's, and the bound is 16 roundings for
@@ -51,17 +50,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
+from cudart_py import libraries
 
 from .. import timing
+from ..checks import poisoned
 from ..device_code import blocks_for, load
 from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
-from .dtypes import unit_roundoff
-from .fourier import complex32
-from .high_level import lent, nvmath_row
-from .judgement import judged, relative_error, skipped_row
-from .precisions import numbers, on_device
-from .tools import Tools
+from .high_level import lent, nvmath_row, runs_on_gpu
+from .judgement import judged, relative_error
+from .precisions import numbers, on_device, unit_roundoff
 
 TITLE = "cuFFT of every kind and length, and Poisson's equation"
 SIZE = Size("points of the batch's transforms, and of a side of the square", full=4096, small=60, least=4)
@@ -92,17 +90,16 @@ def bound_of(dtype: Any, points: int) -> float:
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check every kind and layout at a small size, and time batches and squares at the full one."""
-    tools = Tools()
     limit = copy_limit(device)
     n = min(size, CHECKED)
-    rows = kind_rows(tools, n)
-    rows += dimension_rows(tools, n)
-    rows += layout_rows(tools, n)
-    rows += length_rows(tools)
-    rows += high_level_rows(tools, n, size, limit)
-    rows += timed_rows(tools, size, limit)
-    rows.append(poisson_row(tools, n - n % 2))
-    pictures = length_curves(limit) if timing.available() and tools.on_device else []
+    rows = kind_rows(n)
+    rows += dimension_rows(n)
+    rows += layout_rows(n)
+    rows += length_rows()
+    rows += high_level_rows(n, size, limit)
+    rows += timed_rows(size, limit)
+    rows.append(poisson_row(n - n % 2))
+    pictures = length_curves(limit) if timing.available() else []
     note = (
         "Errors are in the 2-norm over the result's, and the bound is 16 roundings for each factor of two of the "
         "length. GB/s count each number read and written once, as if the transform were a copy."
@@ -110,45 +107,43 @@ def run(device: cuda.Device, size: int) -> Result:
     return Result(rows, limit, pictures=pictures, notes=[note])
 
 
-def kind_rows(tools: Tools, n: int) -> list[Row]:
+def kind_rows(n: int) -> list[Row]:
     """Transform complex and real numbers of single and double precision there and back, and halves."""
     from scipy import fft as reference
 
     rows = []
-    by = tools.by("fft")
+    by = "cuFFT"
     for name, dtype in (("single", np.complex64), ("double", np.complex128)):
         x = numbers((BATCH, n), dtype)
-        place = tools.put(x)
-        spectrum = tools.fft(place, tools.poisoned(x.shape, dtype))
-        error = relative_error(exact(tools.get(spectrum)), reference.fft(exact(x)))
+        place = cuda.to_device(x)
+        spectrum = libraries.fft(place, poisoned(x.shape, dtype))
+        error = relative_error(exact(spectrum.to_host()), reference.fft(exact(x)))
         rows.append(judged(f"C2C {name}", by, error, bound_of(dtype, n)))
-        back = tools.get(tools.ifft(spectrum))
+        back = libraries.ifft(spectrum).to_host()
         rows.append(judged(f"C2C {name}, back", by, relative_error(back, n * x), 2 * bound_of(dtype, n)))
     for name, real in (("single", np.float32), ("double", np.float64)):
         x = numbers((BATCH, n), real)
-        spectrum = tools.rfft(tools.put(x), tools.poisoned((BATCH, n // 2 + 1), np.result_type(real, np.complex64)))
-        error = relative_error(exact(tools.get(spectrum)), reference.rfft(exact(x)))
+        spectrum = libraries.rfft(cuda.to_device(x), poisoned((BATCH, n // 2 + 1), np.result_type(real, np.complex64)))
+        error = relative_error(exact(spectrum.to_host()), reference.rfft(exact(x)))
         rows.append(judged(f"R2C {name}", by, error, bound_of(real, n)))
-        back = tools.get(tools.irfft(spectrum, tools.poisoned(x.shape, real)))
+        back = libraries.irfft(spectrum, poisoned(x.shape, real)).to_host()
         rows.append(judged(f"C2R {name}, back", by, relative_error(back, n * x), 2 * bound_of(real, n)))
-    rows.append(half_row(tools))
+    rows.append(half_row())
     return rows
 
 
-def half_row(tools: Tools) -> Row:
+def half_row() -> Row:
     """Transform pairs of halves, of lengths that are powers of two."""
     name = "C2C half"
-    if not tools.on_device:
-        return skipped_row(name, "SciPy has no transforms of halves")
-    x = np.zeros((BATCH, 64), complex32)
+    x = np.zeros((BATCH, 64), libraries.complex32)
     x["real"], x["imag"] = np.random.default_rng().standard_normal((2, BATCH, 64))
     values = x["real"].astype(np.longdouble) + 1j * x["imag"].astype(np.longdouble)
-    got = tools.get(tools.fft(tools.put(x)))
+    got = libraries.fft(cuda.to_device(x)).to_host()
     found = got["real"].astype(np.longdouble) + 1j * got["imag"].astype(np.longdouble)
-    return judged(name, tools.by("fft"), relative_error(found, np.fft.fft(values)), bound_of(np.float16, 64))
+    return judged(name, "cuFFT", relative_error(found, np.fft.fft(values)), bound_of(np.float16, 64))
 
 
-def dimension_rows(tools: Tools, n: int) -> list[Row]:
+def dimension_rows(n: int) -> list[Row]:
     """Transform along one, two and three axes."""
     from scipy import fft as reference
 
@@ -156,50 +151,50 @@ def dimension_rows(tools: Tools, n: int) -> list[Row]:
     side = max(2, round(n ** (2 / 3)))
     for shape, title in (((n * n,), "1-D"), ((n, n), "2-D"), ((side, side, side), "3-D")):
         x = numbers(shape, np.complex128)
-        got = exact(tools.get(tools.fft(tools.put(x), axes=None)))
+        got = exact(libraries.fft(cuda.to_device(x), axes=None).to_host())
         error = relative_error(got, reference.fftn(exact(x)))
-        rows.append(judged(f"{title} of {x.size:,}", tools.by("fft"), error, bound_of(np.complex128, x.size)))
+        rows.append(judged(f"{title} of {x.size:,}", "cuFFT", error, bound_of(np.complex128, x.size)))
     return rows
 
 
-def layout_rows(tools: Tools, n: int) -> list[Row]:
+def layout_rows(n: int) -> list[Row]:
     """Transform columns, every other element of windows, and in place."""
     from scipy import fft as reference
 
     rows = []
-    by, bound = tools.by("fft"), bound_of(np.complex128, 2 * n)
+    by, bound = "cuFFT", bound_of(np.complex128, 2 * n)
     x = numbers((BATCH, n), np.complex128)
-    got = tools.get(tools.fft(tools.put(x), axes=0))
+    got = libraries.fft(cuda.to_device(x), axes=0).to_host()
     rows.append(judged("columns", by, relative_error(exact(got), reference.fft(exact(x), axis=0)), bound))
     whole = numbers((BATCH, 2 * n), np.complex128)
-    got = tools.get(tools.fft(tools.put(whole)[2:9, 1 : 2 * n : 2]))
+    got = libraries.fft(cuda.to_device(whole)[2:9, 1 : 2 * n : 2]).to_host()
     error = relative_error(exact(got), reference.fft(exact(whole[2:9, 1::2])))
     rows.append(judged("strided window", by, error, bound))
-    place = tools.put(x.copy())
-    got = tools.get(tools.fft(place, place))
+    place = cuda.to_device(x.copy())
+    got = libraries.fft(place, place).to_host()
     rows.append(judged("in place", by, relative_error(exact(got), reference.fft(exact(x))), bound))
     return rows
 
 
-def length_rows(tools: Tools) -> list[Row]:
+def length_rows() -> list[Row]:
     """Transform lengths with small factors, and primes."""
     from scipy import fft as reference
 
     rows = []
     for length, title in ((2**8, "2^8"), (3**5, "3^5"), (5**3, "5^3"), (7**3, "7^3"), (251, "251, prime")):
         x = numbers((4, length), np.complex64)
-        error = relative_error(exact(tools.get(tools.fft(tools.put(x)))), reference.fft(exact(x)))
+        error = relative_error(exact(libraries.fft(cuda.to_device(x)).to_host()), reference.fft(exact(x)))
         # A prime's transform goes through longer ones.
         points = length if "prime" not in title else 4 * length**2
-        rows.append(judged(f"length {title}", tools.by("fft"), error, bound_of(np.complex64, points)))
+        rows.append(judged(f"length {title}", "cuFFT", error, bound_of(np.complex64, points)))
     return rows
 
 
-def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
+def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
     """Transform with nvmath.fft, which runs on the CPU where there is no GPU: at once, and planned."""
     from scipy import fft as reference
 
-    execution = "cuda" if tools.on_device else "cpu"
+    execution = "cuda" if runs_on_gpu() else "cpu"
 
     def transformed(x: Any) -> Any:
         import nvmath
@@ -216,7 +211,7 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
         result = reference.fft(exact(x))
         make_work = (lambda: functools.partial(transformed, batch())) if name == "single" else None
         rows.append(
-            nvmath_row(tools, f"nvmath C2C {name}", functools.partial(transformed, x),
+            nvmath_row(f"nvmath C2C {name}", functools.partial(transformed, x),
                        functools.partial(relative_error, exact=result), bound_of(dtype, n), make_work=make_work,
                        amount=amount, limit=limit)
         )  # fmt: skip  # grouped by meaning
@@ -232,15 +227,15 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
             return lambda: plan.execute()
 
         rows.append(
-            nvmath_row(tools, "nvmath, planned", lambda: planned(x)(), functools.partial(relative_error, exact=result),
+            nvmath_row("nvmath, planned", lambda: planned(x)(), functools.partial(relative_error, exact=result),
                        bound_of(np.complex64, n), make_work=lambda: planned(batch()), amount=amount, limit=limit)
         )  # fmt: skip  # grouped by meaning
     return rows
 
 
-def timed_rows(tools: Tools, size: int, limit: Limit) -> list[Row]:
+def timed_rows(size: int, limit: Limit) -> list[Row]:
     """Transform a batch of many short rows, and a square: what memory allows, or nearly."""
-    if not (tools.on_device and timing.available()):
+    if not timing.available():
         return []
     rows = []
     cases = {
@@ -252,39 +247,37 @@ def timed_rows(tools: Tools, size: int, limit: Limit) -> list[Row]:
         out = cuda.empty(shape, np.complex64)
 
         def work(x: Any = x, out: Any = out, axes: Any = axes) -> object:
-            return tools.fft(x, out, axes=axes)
+            return libraries.fft(x, out, axes=axes)
 
         work()
-        total = complex(tools.get(out[0, :1])[0]) if axes is None else complex(tools.get(out[:1, 0])[0])
+        total = complex(out[0, :1].to_host()[0]) if axes is None else complex(out[:1, 0].to_host()[0])
         source = x.to_host()
         mean = source.sum(dtype=complex) if axes is None else source[0].sum(dtype=complex)
         # The first element is the sum.
         error = abs(total - mean) / float(np.linalg.norm(source if axes is None else source[0]))
-        rows.append(judged(title, tools.by("fft"), error, 4 * bound_of(np.complex64, source.size), work=work,
+        rows.append(judged(title, "cuFFT", error, 4 * bound_of(np.complex64, source.size), work=work,
                            amount=2 * source.nbytes, limit=limit, host=True))  # fmt: skip  # grouped by meaning
     return rows
 
 
-def poisson_row(tools: Tools, n: int) -> Row:
+def poisson_row(n: int) -> Row:
     """Solve the equation Δu = f on a periodic square: transform, divide, transform back.
 
-    The spectrum is divided by a kernel, on whatever driver there is.
+    A kernel divides the spectrum.
     """
     grid = 2 * np.pi * np.arange(n) / n
     x, y = np.meshgrid(grid, grid)
     # A wave that the grid holds: what is left is rounding alone.
     u = np.sin(x) * np.cos(y)
     f = -2 * u
-    spectrum = tools.rfft(tools.put(f), axes=(0, 1))
-    on_device = spectrum if tools.on_device else cuda.to_device(spectrum)
+    spectrum = libraries.rfft(cuda.to_device(f), axes=(0, 1))
     columns = n // 2 + 1
     blocks = (blocks_for(columns, BLOCK[0]), blocks_for(n, BLOCK[1]))
-    load("fft")["poisson"][blocks, BLOCK](on_device, n)
-    divided = on_device if tools.on_device else on_device.to_host()
-    got = tools.get(tools.irfft(divided, axes=(0, 1), length=n, overwrite=True))
+    load("fft")["poisson"][blocks, BLOCK](spectrum, n)
+    got = libraries.irfft(spectrum, axes=(0, 1), length=n, overwrite=True).to_host()
     note = "a kernel divides; the right-hand side is one wave, so that nothing but rounding is left"
     error = relative_error(got, u)
-    return judged("Poisson's equation", tools.by("fft"), error, bound_of(np.float64, n * n), note=note)
+    return judged("Poisson's equation", "cuFFT", error, bound_of(np.float64, n * n), note=note)
 
 
 def length_curves(limit: Limit) -> list[Curve]:
@@ -314,6 +307,4 @@ def times_of(lengths: tuple[int, ...]) -> list[tuple[float, float]]:
 
 def transform(x: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:
     """Return a function that queues the transform of rows."""
-    from .fourier import fft
-
-    return lambda: fft(x, out)
+    return lambda: libraries.fft(x, out)

@@ -1,43 +1,43 @@
 """Multiply matrices with cuBLAS: every precision, layout and epilogue, by nvmath's own face and by its bindings.
 
-On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
+On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run gemm
     gemm: cuBLAS in every precision, with what follows in the same pass
     size 96: rows and columns of the matrices
     limit: arithmetic of each precision, memory for vectors
-                        by              error    bound  check
-    ─────────────────────────────────────────────────────────
-    float32             SciPy's BLAS  1.8e-08  5.9e-06  right
-    float64             SciPy's BLAS  3.3e-17  1.1e-14  right
-    complex64           SciPy's BLAS  1.8e-08  2.3e-05  right
-    complex128          SciPy's BLAS  3.4e-17  4.3e-14  right
-    float16             NumPy         2.2e-05  9.8e-04  right
-    bfloat16            NumPy         1.7e-04  0.00782  right
-    TF32                NumPy         3.0e-05  9.8e-04  right
-    nvmath float32      nvmath, CPU   1.8e-08  5.8e-06  right
-    nvmath float64      nvmath, CPU   3.5e-17  1.1e-14  right
-    nvmath complex64    nvmath, CPU   1.8e-08  2.3e-05  right
-    nvmath complex128   nvmath, CPU   3.4e-17  4.3e-14  right
-    nvmath, planned     nvmath, CPU   1.8e-08  5.8e-06  right
+                        by             error    bound  check
+    ────────────────────────────────────────────────────────
+    float32             cuBLAS       1.8e-08  5.9e-06  right
+    float64             cuBLAS       3.4e-17  1.1e-14  right
+    complex64           cuBLAS       1.8e-08  2.3e-05  right
+    complex128          cuBLAS       3.4e-17  4.3e-14  right
+    float16             cuBLAS       2.1e-05  9.8e-04  right
+    bfloat16            cuBLAS       1.7e-04  0.00782  right
+    TF32                cuBLAS       3.0e-05  9.8e-04  right
+    nvmath float32      nvmath, CPU  1.8e-08  5.8e-06  right
+    nvmath float64      nvmath, CPU  3.4e-17  1.1e-14  right
+    nvmath complex64    nvmath, CPU  1.8e-08  2.3e-05  right
+    nvmath complex128   nvmath, CPU  3.4e-17  4.3e-14  right
+    nvmath, planned     nvmath, CPU  1.8e-08  5.8e-06  right
     nvmath, bias, GELU
     nvmath, tensors
-    op N x op T         SciPy's BLAS  1.8e-08  2.3e-05  right
-    op N x op C         SciPy's BLAS  1.8e-08  2.3e-05  right
-    op T x op N         SciPy's BLAS  1.8e-08  2.3e-05  right
-    op T x op T         SciPy's BLAS  1.8e-08  2.3e-05  right
-    op T x op C         SciPy's BLAS  1.8e-08  2.3e-05  right
-    op C x op N         SciPy's BLAS  1.8e-08  2.3e-05  right
-    op C x op T         SciPy's BLAS  1.8e-08  2.3e-05  right
-    op C x op C         SciPy's BLAS  1.8e-08  2.3e-05  right
-    windows             SciPy's BLAS  3.3e-17  1.1e-14  right
-    0.5 a b - 2 c       SciPy's BLAS  3.3e-17  1.1e-14  right
-    16 of 12 x 12       NumPy         2.2e-08  8.3e-07  right
-    bias, ReLU: fused   NumPy         1.3e-08  7.6e-06  right
-    bias, GELU: fused   NumPy         1.3e-08  7.6e-06  right
-    bias, GELU: apart   SciPy's BLAS  1.3e-08  7.6e-06  right
-    gemv float64        SciPy's BLAS  1.9e-17  1.1e-14  right
-    axpy float64        SciPy's BLAS  6.6e-17  4.4e-16  right
+    op N x op T         cuBLAS       1.8e-08  2.3e-05  right
+    op N x op C         cuBLAS       1.8e-08  2.3e-05  right
+    op T x op N         cuBLAS       1.8e-08  2.3e-05  right
+    op T x op T         cuBLAS       1.8e-08  2.3e-05  right
+    op T x op C         cuBLAS       1.8e-08  2.3e-05  right
+    op C x op N         cuBLAS       1.8e-08  2.3e-05  right
+    op C x op T         cuBLAS       1.8e-08  2.3e-05  right
+    op C x op C         cuBLAS       1.8e-08  2.3e-05  right
+    windows             cuBLAS       3.4e-17  1.1e-14  right
+    0.5 a b - 2 c       cuBLAS       3.3e-17  1.1e-14  right
+    16 of 12 x 12       cuBLAS       2.4e-08  8.3e-07  right
+    bias, ReLU: fused   cuBLASLt     1.3e-08  7.6e-06  right
+    bias, GELU: fused   cuBLASLt     1.3e-08  7.6e-06  right
+    bias, GELU: apart   cuBLAS       1.3e-08  7.6e-06  right
+    gemv float64        cuBLAS       1.9e-17  1.1e-14  right
+    axpy float64        cuBLAS       6.7e-17  4.4e-16  right
     nvmath, bias, GELU: not run here: nvmath does this on a GPU alone
     nvmath, tensors: not run here: nvmath does this on a GPU alone
     Errors are in the Frobenius norm, over the product of the operands' norms. A
@@ -56,16 +56,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
-from cudart_py.ceilings import measured_ceiling
+from cudart_py import libraries
+from cudart_py.benchmark.device_ceilings import measured_ceiling
 
 from .. import timing
-from ..checks import poison
+from ..checks import poisoned
 from ..device_code import blocks_for, load
 from ..stop import Curve, Limit, Result, Row, Size
-from .high_level import lent, nvmath_row
+from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error
 from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
-from .tools import Tools
 
 TITLE = "cuBLAS in every precision, with what follows in the same pass"
 SIZE = Size("rows and columns of the matrices", full=4096, small=96, least=4)
@@ -84,9 +84,8 @@ def turned(x: Array, op: str) -> Array:
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check every way at a small size, and time at the full one."""
-    tools = Tools()
     n = min(size, CHECKED)
-    timed = tools.on_device and timing.available()
+    timed = timing.available()
     limits = {
         unit: Limit(unit, "TFLOP/s", peak_of(device, unit) if timed else None)
         for unit in ("fp32", "fp64", "tf32", "halves")
@@ -96,12 +95,12 @@ def run(device: cuda.Device, size: int) -> Result:
     for name, (kind, intensity) in memory.items():
         rate = 1e-12 * intensity * measured_ceiling(device, kind) if timed else None
         limits[name] = Limit(kind, "TFLOP/s", rate)
-    rows = [precision_row(tools, name, n, size, limits) for name in PRECISIONS]
-    rows += high_level_rows(tools, n, size, limits["fp32"])
-    rows += [operation_row(tools, op_a, op_b, n) for op_a in "NTC" for op_b in "NTC" if op_a + op_b != "NN"]
-    rows += [window_row(tools, n), scaled_row(tools, n), batch_row(tools, n)]
-    rows += epilogue_rows(tools, n, size, limits["fp32"])
-    rows += [gemv_row(tools, n, size, limits["gemv"]), axpy_row(tools, n, size, limits["axpy"])]
+    rows = [precision_row(name, n, size, limits) for name in PRECISIONS]
+    rows += high_level_rows(n, size, limits["fp32"])
+    rows += [operation_row(op_a, op_b, n) for op_a in "NTC" for op_b in "NTC" if op_a + op_b != "NN"]
+    rows += [window_row(n), scaled_row(n), batch_row(n)]
+    rows += epilogue_rows(n, size, limits["fp32"])
+    rows += [gemv_row(n, size, limits["gemv"]), axpy_row(n, size, limits["axpy"])]
     notes = [
         "Errors are in the Frobenius norm, over the product of the operands' norms. A product of matrices does n "
         "operations with each number: arithmetic bounds it. gemv and axpy do one or two, and are as fast as memory."
@@ -118,28 +117,28 @@ def product_error(got: Array, a: Array, b: Array) -> float:
     return relative_error(exact(got), left @ right, scale)
 
 
-def precision_row(tools: Tools, name: str, n: int, size: int, limits: dict[str, Limit]) -> Row:
+def precision_row(name: str, n: int, size: int, limits: dict[str, Limit]) -> Row:
     """Multiply matrices of one precision."""
     precision = PRECISIONS[name]
     a, b = numbers((n, n + 1), precision.dtype), numbers((n + 1, n - 1), precision.dtype)
-    out = tools.poisoned((n, n - 1), precision.dtype)
-    got = tools.get(tools.gemm(tools.put(a), tools.put(b), out, compute=precision.compute))
+    out = poisoned((n, n - 1), precision.dtype)
+    got = libraries.gemm(cuda.to_device(a), cuda.to_device(b), out, compute=precision.compute).to_host()
     work: Callable[[], object] | None = None
-    if tools.on_device and timing.available():
+    if timing.available():
         left, right, target = (on_device((size, size), precision.dtype) for _ in range(3))
 
         def work() -> object:
-            return tools.gemm(left, right, target, compute=precision.compute)
+            return libraries.gemm(left, right, target, compute=precision.compute)
 
     return judged(
-        name, tools.by(precision.family), product_error(got, a, b), bound_of(precision.dtype, n + 1, precision.compute),
+        name, "cuBLAS", product_error(got, a, b), bound_of(precision.dtype, n + 1, precision.compute),
         work=work, amount=precision.operations * size**3, limit=limits[precision.unit], host=True,
     )  # fmt: skip  # grouped by meaning
 
 
-def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
+def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
     """Multiply with nvmath's own functions: at once, planned, with what follows, and as a contraction of tensors."""
-    rows = [matmul_row(tools, name, n, size, limit) for name in ("float32", "float64", "complex64", "complex128")]
+    rows = [matmul_row(name, n, size, limit) for name in ("float32", "float64", "complex64", "complex128")]
     if not rows[0].values:
         return rows[:1]  # the others lack the same library
     a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n, 1), np.float32)
@@ -150,12 +149,12 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
         def planned(a: Any, b: Any) -> Callable[[], Any]:
             import nvmath
 
-            product = stack.enter_context(nvmath.linalg.Matmul(a, b, execution=execution(tools)))
+            product = stack.enter_context(nvmath.linalg.Matmul(a, b, execution=execution()))
             product.plan()
             return lambda: product.execute()
 
         rows.append(
-            nvmath_row(tools, "nvmath, planned", lambda: planned(a, b)(), error_of, bound,
+            nvmath_row("nvmath, planned", lambda: planned(a, b)(), error_of, bound,
                        make_work=lambda: planned(*operands()), amount=amount, limit=limit)
         )  # fmt: skip  # grouped by meaning
 
@@ -171,19 +170,19 @@ def high_level_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
 
     activated, scale, activated_bound = gelu_of(a, b, bias)
     rows.append(
-        nvmath_row(tools, "nvmath, bias, GELU", lambda: fused(a, b, bias),
+        nvmath_row("nvmath, bias, GELU", lambda: fused(a, b, bias),
                    lambda got: relative_error(exact(got), activated, scale), activated_bound, gpu_only=True,
                    make_work=lambda: functools.partial(fused, *operands(), lent(on_device((size, 1), np.float32))),
                    amount=amount, limit=limit)
     )  # fmt: skip  # grouped by meaning
     rows.append(
-        nvmath_row(tools, "nvmath, tensors", lambda: contracted(a, b), error_of, bound, gpu_only=True,
+        nvmath_row("nvmath, tensors", lambda: contracted(a, b), error_of, bound, gpu_only=True,
                    make_work=lambda: functools.partial(contracted, *operands()), amount=amount, limit=limit)
     )  # fmt: skip  # grouped by meaning
     return rows
 
 
-def matmul_row(tools: Tools, name: str, n: int, size: int, limit: Limit) -> Row:
+def matmul_row(name: str, n: int, size: int, limit: Limit) -> Row:
     """Multiply with nvmath.linalg.matmul, which runs on the CPU where there is no GPU."""
     dtype = PRECISIONS[name].dtype
     a, b = numbers((n, n), dtype), numbers((n, n), dtype)
@@ -191,11 +190,10 @@ def matmul_row(tools: Tools, name: str, n: int, size: int, limit: Limit) -> Row:
     def product(a: Any, b: Any) -> Any:
         import nvmath
 
-        return nvmath.linalg.matmul(a, b, execution=execution(tools))
+        return nvmath.linalg.matmul(a, b, execution=execution())
 
     make_work = (lambda: functools.partial(product, *lent_pair(size, dtype))) if name == "float32" else None
     return nvmath_row(
-        tools,
         f"nvmath {name}",
         lambda: product(a, b),
         functools.partial(product_error, a=a, b=b),
@@ -206,9 +204,9 @@ def matmul_row(tools: Tools, name: str, n: int, size: int, limit: Limit) -> Row:
     )
 
 
-def execution(tools: Tools) -> str:
+def execution() -> str:
     """Return where nvmath shall compute."""
-    return "cuda" if tools.on_device else "cpu"
+    return "cuda" if runs_on_gpu() else "cpu"
 
 
 def lent_pair(size: int, dtype: Any) -> tuple[Any, Any]:
@@ -216,43 +214,42 @@ def lent_pair(size: int, dtype: Any) -> tuple[Any, Any]:
     return lent(on_device((size, size), dtype)), lent(on_device((size, size), dtype))
 
 
-def operation_row(tools: Tools, op_a: str, op_b: str, n: int) -> Row:
+def operation_row(op_a: str, op_b: str, n: int) -> Row:
     """Multiply transposed and conjugated matrices, without a copy of either."""
     shapes = {"a": (n, n + 2), "b": (n + 2, n + 1)}
     a = numbers(shapes["a"] if op_a == "N" else shapes["a"][::-1], np.complex64)
     b = numbers(shapes["b"] if op_b == "N" else shapes["b"][::-1], np.complex64)
-    got = tools.get(tools.gemm(tools.put(a), tools.put(b), op_a=op_a, op_b=op_b))
+    got = libraries.gemm(cuda.to_device(a), cuda.to_device(b), op_a=op_a, op_b=op_b).to_host()
     error = product_error(got, turned(a, op_a), turned(b, op_b))
-    return judged(f"op {op_a} x op {op_b}", tools.by("gemm"), error, bound_of(np.complex64, n + 2))
+    return judged(f"op {op_a} x op {op_b}", "cuBLAS", error, bound_of(np.complex64, n + 2))
 
 
-def window_row(tools: Tools, n: int) -> Row:
+def window_row(n: int) -> Row:
     """Multiply windows of a larger matrix: rows begin further apart than they are long."""
     whole = numbers((2 * n, 2 * n), np.float64)
-    place = tools.put(whole)
+    place = cuda.to_device(whole)
     a, b = (slice(1, n + 1), slice(0, n)), (slice(n, 2 * n), slice(1, n))
-    got = tools.get(tools.gemm(place[a], place[b]))
-    return judged("windows", tools.by("gemm"), product_error(got, whole[a], whole[b]), bound_of(np.float64, n))
+    got = libraries.gemm(place[a], place[b]).to_host()
+    return judged("windows", "cuBLAS", product_error(got, whole[a], whole[b]), bound_of(np.float64, n))
 
 
-def scaled_row(tools: Tools, n: int) -> Row:
+def scaled_row(n: int) -> Row:
     """Scale the product and add it to what is there."""
     a, b, c = (numbers((n, n), np.float64) for _ in range(3))
-    got = tools.get(tools.gemm(tools.put(a), tools.put(b), tools.put(c.copy()), alpha=0.5, beta=-2.0))
+    got = libraries.gemm(cuda.to_device(a), cuda.to_device(b), cuda.to_device(c.copy()), alpha=0.5, beta=-2.0).to_host()
     left, right, there = exact(a), exact(b), exact(c)
     scale = float(0.5 * np.linalg.norm(left) * np.linalg.norm(right) + 2 * np.linalg.norm(there))
     error = relative_error(exact(got), 0.5 * (left @ right) - 2 * there, scale)
-    return judged("0.5 a b - 2 c", tools.by("gemm"), error, bound_of(np.float64, n))
+    return judged("0.5 a b - 2 c", "cuBLAS", error, bound_of(np.float64, n))
 
 
-def batch_row(tools: Tools, n: int) -> Row:
+def batch_row(n: int) -> Row:
     """Multiply many pairs of small matrices in one call."""
     small = max(n // 8, 2)
     a, b = numbers((16, small, small), np.float32), numbers((16, small, small), np.float32)
-    got = tools.get(tools.gemm(tools.put(a), tools.put(b)))
+    got = libraries.gemm(cuda.to_device(a), cuda.to_device(b)).to_host()
     errors = [product_error(got[i], a[i], b[i]) for i in range(16)]
-    by = tools.by("gemm" if tools.on_device else "gemm_halves")
-    return judged(f"16 of {small} x {small}", by, max(errors), bound_of(np.float32, small))
+    return judged(f"16 of {small} x {small}", "cuBLAS", max(errors), bound_of(np.float32, small))
 
 
 def gelu(x: Array) -> Array:
@@ -269,44 +266,40 @@ def gelu_of(a: Array, b: Array, bias: Array) -> tuple[Array, float, float]:
     return gelu(exact(a) @ exact(b) + exact(bias)), scale, 1.13 * bound_of(np.float32, n) + 16 * 2.0**-24
 
 
-def epilogue_rows(tools: Tools, n: int, size: int, limit: Limit) -> list[Row]:
+def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
     """Add a bias and apply an activation: within the product's pass, and in three calls."""
     a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n,), np.float32)
     activated, scale, bound = gelu_of(a, b, bias)
     expected = {"ReLU": np.maximum(exact(a) @ exact(b) + exact(bias), 0), "GELU": activated}
-    operands = [tools.put(x) for x in (a, b, bias)]
-    timed: list[Any] = []
-    if tools.on_device and timing.available():
-        timed = [on_device(shape, np.float32) for shape in ((size, size), (size, size), (size,))]
-        timed.append(cuda.empty((size, size), np.float32))
+    left, right, added = (cuda.to_device(x) for x in (a, b, bias))
+    timed: tuple[cuda.DeviceArray, cuda.DeviceArray, cuda.DeviceArray, cuda.DeviceArray] | None = None
+    if timing.available():
+        first, second = (on_device((size, size), np.float32) for _ in range(2))
+        timed = first, second, on_device((size,), np.float32), cuda.empty((size, size), np.float32)
     rows = []
+    work: Callable[[], object] | None
     for title, result in expected.items():
         activation = title.lower()
-        got = tools.get(tools.gemm_epilogue(*operands, tools.poisoned((n, n), np.float32), activation=activation))
-        work = functools.partial(tools.gemm_epilogue, *timed, activation=activation) if timed else None
+        got = libraries.gemm_epilogue(left, right, added, poisoned((n, n), np.float32), activation=activation).to_host()
+        work = functools.partial(libraries.gemm_epilogue, *timed, activation=activation) if timed else None
         error = relative_error(exact(got), result, scale)
-        rows.append(judged(f"bias, {title}: fused", tools.by("gemm_epilogue"), error, bound, work=work,
+        rows.append(judged(f"bias, {title}: fused", "cuBLASLt", error, bound, work=work,
                            amount=2 * size**3, limit=limit, host=True))  # fmt: skip  # grouped by meaning
 
-    # On a driver without the libraries the product comes from the host, and the kernels run all the same.
     module = load("gemm")
-    out = cuda.empty((n, n), np.float32)
-    poison(out)
-    if tools.on_device:
-        tools.gemm(operands[0], operands[1], out)
-    else:
-        out.copy_from(tools.gemm(a, b))
-    follow(module, out, cuda.to_device(bias))
-    work = functools.partial(in_three_calls, tools, module, *timed) if timed else None
+    out = poisoned((n, n), np.float32)
+    libraries.gemm(left, right, out)
+    follow(module, out, added)
+    work = functools.partial(in_three_calls, module, *timed) if timed else None
     error = relative_error(exact(out.to_host()), activated, scale)
-    rows.append(judged("bias, GELU: apart", tools.by("gemm"), error, bound, work=work,
+    rows.append(judged("bias, GELU: apart", "cuBLAS", error, bound, work=work,
                        amount=2 * size**3, limit=limit, host=True))  # fmt: skip  # grouped by meaning
     return rows
 
 
-def in_three_calls(tools: Tools, module: cuda.Module, a: Any, b: Any, bias: Any, out: cuda.DeviceArray) -> None:
+def in_three_calls(module: cuda.Module, a: Any, b: Any, bias: Any, out: cuda.DeviceArray) -> None:
     """Multiply, add the bias and apply the activation, each in a pass of its own."""
-    tools.gemm(a, b, out)
+    libraries.gemm(a, b, out)
     follow(module, out, bias)
 
 
@@ -318,27 +311,27 @@ def follow(module: cuda.Module, matrix: cuda.DeviceArray, bias: cuda.DeviceArray
     module["gelu"][blocks_for(matrix.size, 256), 256](matrix, matrix.size)
 
 
-def gemv_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
+def gemv_row(n: int, size: int, limit: Limit) -> Row:
     """Multiply a matrix and a vector: two operations for each number of the matrix."""
     a, x = numbers((n, n + 1), np.float64), numbers((n + 1,), np.float64)
-    got = tools.get(tools.gemv(tools.put(a), tools.put(x), tools.poisoned(n, np.float64)))
+    got = libraries.gemv(cuda.to_device(a), cuda.to_device(x), poisoned(n, np.float64)).to_host()
     work: Callable[[], object] | None = None
-    if tools.on_device and timing.available():
+    if timing.available():
         operands = [on_device(shape, np.float64) for shape in ((size, size), (size,), (size,))]
-        work = functools.partial(tools.gemv, *operands)
-    return judged("gemv float64", tools.by("gemv"), product_error(got, a, x), bound_of(np.float64, n + 1), work=work,
+        work = functools.partial(libraries.gemv, *operands)
+    return judged("gemv float64", "cuBLAS", product_error(got, a, x), bound_of(np.float64, n + 1), work=work,
                   amount=2 * size**2, limit=limit, host=True)  # fmt: skip  # grouped by meaning
 
 
-def axpy_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
+def axpy_row(n: int, size: int, limit: Limit) -> Row:
     """Add a multiple of a vector: two operations for three numbers moved."""
     x, y = numbers((n * n,), np.float64), numbers((n * n,), np.float64)
-    got = tools.get(tools.axpy(2.5, tools.put(x), tools.put(y.copy())))
+    got = libraries.axpy(2.5, cuda.to_device(x), cuda.to_device(y.copy())).to_host()
     result = exact(y) + np.longdouble(2.5) * exact(x)
     work: Callable[[], object] | None = None
-    if tools.on_device and timing.available():
-        work = functools.partial(tools.axpy, 1e-9, *(on_device((size**2,), np.float64) for _ in range(2)))
-    return judged("axpy float64", tools.by("axpy"), relative_error(exact(got), result), 2.0**-51, work=work,
+    if timing.available():
+        work = functools.partial(libraries.axpy, 1e-9, *(on_device((size**2,), np.float64) for _ in range(2)))
+    return judged("axpy float64", "cuBLAS", relative_error(exact(got), result), 2.0**-51, work=work,
                   amount=2 * size**2, limit=limit, host=True)  # fmt: skip  # grouped by meaning
 
 
@@ -360,12 +353,10 @@ def product_rates(precision: Precision) -> list[tuple[float, float]]:
 
     Of normal numbers: with zeros a GPU needs less power, and is faster than it can be.
     """
-    from .blas import gemm
-
     a, b, out = (on_device((max(CURVE_SIZES) ** 2,), precision.dtype) for _ in range(3))
     rates = []
     for n in CURVE_SIZES:
         operands = [x[: n * n].reshape(n, n) for x in (a, b, out)]
-        ms = timing.median_ms(functools.partial(gemm, *operands, compute=precision.compute), quick=True)
+        ms = timing.median_ms(functools.partial(libraries.gemm, *operands, compute=precision.compute), quick=True)
         rates.append((float(n), timing.per_second(precision.operations * n**3, ms, "TFLOP/s")))
     return rates

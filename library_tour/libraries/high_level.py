@@ -15,13 +15,11 @@ import cudart_py as cuda
 from .. import timing
 from ..stop import Limit, Row
 from .judgement import judged, missing_row, skipped_row
-from .tools import Tools
 
-__all__ = ["lender", "lent", "nvmath_row"]
+__all__ = ["lender", "lent", "nvmath_row", "runs_on_gpu"]
 
 
 def nvmath_row(
-    tools: Tools,
     title: str,
     call: Callable[[], Any],
     error_of: Callable[[NDArray[Any]], float],
@@ -37,15 +35,21 @@ def nvmath_row(
     Where a GPU takes times, and a package is installed whose arrays nvmath takes (`lender`), `make_work` makes what
     is timed: the same with operands on the device.
     """
-    if gpu_only and not tools.on_device:
+    on_gpu = runs_on_gpu()
+    if gpu_only and not on_gpu:
         return skipped_row(title, "nvmath does this on a GPU alone")
     try:
         got = np.asarray(call())
     except (ImportError, RuntimeError) as error:
-        return missing_row(title, "cu13" if tools.on_device else "cpu", error)
-    work = make_work() if make_work and tools.on_device and timing.available() and lender() else None
-    by = "nvmath" if tools.on_device else "nvmath, CPU"
+        return missing_row(title, "cu13" if on_gpu else "cpu", error)
+    work = make_work() if make_work and on_gpu and timing.available() and lender() else None
+    by = "nvmath" if on_gpu else "nvmath, CPU"
     return judged(title, by, error_of(got), bound, work=work, amount=amount, limit=limit, host=True)
+
+
+def runs_on_gpu() -> bool:
+    """Return whether nvmath can compute on the device: it knows no other memory than a GPU's."""
+    return "interop" in cuda.capabilities()
 
 
 def lender() -> ModuleType | None:
@@ -53,7 +57,7 @@ def lender() -> ModuleType | None:
 
     None where neither of the latter is installed, and on a driver whose memory they cannot use.
     """
-    if "interop" not in cuda.capabilities():
+    if not runs_on_gpu():
         return None
     for name in ("cupy", "torch"):
         try:

@@ -9,23 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
-from cudart_py.ceilings import measured_ceiling
+from cudart_py.benchmark.device_ceilings import measured_ceiling
+from cudart_py.libraries import bfloat16, from_bfloat16, to_bfloat16
 
 from ..inputs import INPUT_BLOCK, repeated
-from .dtypes import bfloat16, from_bfloat16, to_bfloat16, unit_roundoff
 
-__all__ = ["PRECISIONS", "Precision", "bound_of", "exact", "numbers", "on_device", "peak_of"]
+__all__ = ["PRECISIONS", "Precision", "bound_of", "exact", "numbers", "on_device", "peak_of", "unit_roundoff"]
 
 Array = NDArray[Any]
 
 
 class Precision(NamedTuple):
-    """A dtype and how its products are computed; what does them; operations of a multiplication and addition."""
+    """A dtype and how its products are computed; operations of a multiplication and addition."""
 
     dtype: Any
     unit: str
     compute: str | None = None
-    family: str = "gemm"
     operations: int = 2
 
 
@@ -34,9 +33,9 @@ PRECISIONS = {
     "float64": Precision(np.float64, "fp64"),
     "complex64": Precision(np.complex64, "fp32", operations=8),
     "complex128": Precision(np.complex128, "fp64", operations=8),
-    "float16": Precision(np.float16, "halves", family="gemm_halves"),
-    "bfloat16": Precision(bfloat16, "halves", family="gemm_halves"),
-    "TF32": Precision(np.float32, "tf32", "tf32", "gemm_halves"),
+    "float16": Precision(np.float16, "halves"),
+    "bfloat16": Precision(bfloat16, "halves"),
+    "TF32": Precision(np.float32, "tf32", "tf32"),
 }
 # Multiply-adds of a multiprocessor's tensor cores in a clock, by compute capability; fp32 has none.
 TENSOR_LANES = {
@@ -69,6 +68,14 @@ def exact(x: Array) -> Array:
     if x.dtype == bfloat16:
         x = from_bfloat16(x)
     return x.astype(np.clongdouble if x.dtype.kind == "c" else np.longdouble)
+
+
+def unit_roundoff(dtype: Any, compute: str | None = None) -> float:
+    """Return the largest relative error of rounding to a dtype; with compute="tf32" that of its 11-bit inputs."""
+    if compute == "tf32":
+        return 2.0**-11
+    kind = np.dtype(dtype)
+    return 2.0**-8 if kind == bfloat16 else float(np.finfo(kind).eps) / 2
 
 
 def bound_of(dtype: Any, inner: int, compute: str | None = None) -> float:

@@ -1,36 +1,36 @@
 """Draw random numbers with cuRAND: every generator and distribution, and an integral by chance and by design.
 
-On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
+On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run rand
     rand: cuRAND's generators, by chance and by design
     size 4,100: numbers to draw
     limit: write bandwidth
-                            by                    error   bound  check
-    ──────────────────────────────────────────────────────────────────
-    xorwow                  cuRAND on the host    0.740    6.00  right
-    mrg32k3a                cuRAND on the host     0.00    6.00  right
-    philox                  cuRAND on the host     0.00    6.00  right
-    mtgp32                  cuRAND on the host     0.00    6.00  right
-    sobol                   cuRAND on the host     0.00    6.00  right
-    scrambled_sobol         cuRAND on the host     0.00    6.00  right
-    sobol64                 cuRAND on the host     0.00    6.00  right
-    scrambled_sobol64       cuRAND on the host     0.00    6.00  right
-    uniform double, philox  cuRAND on the host    0.775    6.00  right
-    normal, philox          cuRAND on the host    0.921    6.00  right
-    normal double, philox   cuRAND on the host    0.229    6.00  right
-    log-normal, philox      cuRAND on the host    0.591    6.00  right
-    Poisson, philox         cuRAND on the host     2.54    6.00  right
-    in a kernel, xorwow     kernel                 0.00    0.00  right
-    in a kernel, mrg32k3a   kernel                 0.00    0.00  right
-    in a kernel, philox     kernel                 0.00    0.00  right
-    integral by chance      cuRAND on the host   0.0204   0.141  right
-    integral by design      cuRAND on the host  2.5e-05  0.0249  right
+                            by        error   bound  check
+    ──────────────────────────────────────────────────────
+    xorwow                  cuRAND    0.740    6.00  right
+    mrg32k3a                cuRAND     0.00    6.00  right
+    philox                  cuRAND     0.00    6.00  right
+    mtgp32                  cuRAND     0.00    6.00  right
+    sobol                   cuRAND     0.00    6.00  right
+    scrambled_sobol         cuRAND     0.00    6.00  right
+    sobol64                 cuRAND     0.00    6.00  right
+    scrambled_sobol64       cuRAND     0.00    6.00  right
+    uniform double, philox  cuRAND    0.775    6.00  right
+    normal, philox          cuRAND    0.921    6.00  right
+    normal double, philox   cuRAND    0.229    6.00  right
+    log-normal, philox      cuRAND    0.591    6.00  right
+    Poisson, philox         cuRAND     2.54    6.00  right
+    in a kernel, xorwow     kernel     0.00    0.00  right
+    in a kernel, mrg32k3a   kernel     0.00    0.00  right
+    in a kernel, philox     kernel     0.00    0.00  right
+    integral by chance      cuRAND   0.0204   0.141  right
+    integral by design      cuRAND  2.5e-05  0.0249  right
     A generator's own row has uniform numbers of single precision.
     Estimates may be off by 6 standard errors: the column error is in those. For
     numbers drawn in kernels it counts those that are not the host's, for integrals
     it is the error itself, with 1,024 points in 6 dimensions.
-    The host's MT19937 takes seconds to begin, and is left to the GPU.
+    MT19937 takes seconds to begin on the host, and is left to a GPU.
 """
 
 from __future__ import annotations
@@ -42,16 +42,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
+from cudart_py.libraries.random import KINDS, Generator
 
 from .. import timing
-from ..checks import compare, poison
+from ..checks import compare, poison, poisoned
 from ..device_code import blocks_for, load
 from ..limits import write_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
-from .curand_host import host_curand
 from .judgement import judged, missing_row
-from .random_numbers import KINDS, Generator
-from .tools import Tools
 
 TITLE = "cuRAND's generators, by chance and by design"
 SIZE = Size("numbers to draw", full=2**28, small=2**12 + 4, least=64)
@@ -98,24 +96,20 @@ DEVICE = {
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check every generator and distribution, then time them."""
-    tools = Tools()
     limit = write_limit(device)
-    if not tools.on_device and host_curand() is None:
-        missing = missing_row("cuRAND", "headers", RuntimeError("cuRAND is not installed"))
-        return Result([missing], limit)
     size = size // GROUP * GROUP
     count = min(size, CHECKED)
-    kinds = [kind for kind in KINDS if tools.on_device or kind not in SLOW]
+    kinds = [kind for kind in KINDS if timing.available() or kind not in SLOW]
     module, trouble = compiled()
-    beginnings = {kind: beginning(tools, kind) for kind in kinds}
-    rows = [generator_row(tools, kind, count, size, limit) for kind in kinds]
-    rows += [distribution_row(tools, name, count, size, limit) for name in DISTRIBUTIONS]
+    beginnings = {kind: beginning(kind) for kind in kinds}
+    rows = [generator_row(kind, count, size, limit) for kind in kinds]
+    rows += [distribution_row(name, count, size, limit) for name in DISTRIBUTIONS]
     if trouble is None:
-        rows += [device_row(tools, module, kind, beginnings[kind], size, limit) for kind in DEVICE]
+        rows += [device_row(module, kind, beginnings[kind], size, limit) for kind in DEVICE]
     else:
         rows += [missing_row(f"in a kernel, {kind}", "headers", trouble) for kind in DEVICE]
     points = 2 ** (min(size // 4, 2**16).bit_length() - 1)
-    integral, pictures = integral_rows(tools, module, points)
+    integral, pictures = integral_rows(module, points)
     rows += integral
     notes = [
         "A generator's own row has uniform numbers of single precision.",
@@ -123,14 +117,13 @@ def run(device: cuda.Device, size: int) -> Result:
         "kernels it counts those that are not the host's, for integrals it is the error itself, with "
         f"{points:,} points in {DIMENSIONS} dimensions.",
     ]
-    if not tools.on_device:
-        notes.append("The host's MT19937 takes seconds to begin, and is left to the GPU.")
-    elif timing.available() and trouble is None:
+    if not timing.available():
+        notes.append("MT19937 takes seconds to begin on the host, and is left to a GPU.")
+    elif trouble is None:
         pictures.append(block_curve(module, size, limit))
         notes += block_notes(module)
-    checks = [known_check(beginnings["philox"]), *offset_checks(tools, beginnings), sobol_check(tools)]
-    if tools.on_device:
-        checks += agreement_checks(beginnings)
+    checks = [known_check(beginnings["philox"]), *offset_checks(beginnings), sobol_check()]
+    checks += agreement_checks(beginnings)
     return Result(rows, limit, checks=checks, pictures=pictures, notes=notes)
 
 
@@ -148,13 +141,15 @@ def bits_dtype(kind: str) -> type[np.unsignedinteger[Any]]:
     return np.uint64 if KINDS[kind].bits == 64 else np.uint32
 
 
-def drawn(tools: Tools, kind: str, method: str, count: int, dtype: Any, *parameters: float, **options: Any) -> Array:
-    """Return numbers of a generator, on the device or on the host."""
-    generator = Generator(kind, host=not tools.on_device, **options)
-    return tools.get(getattr(generator, method)(tools.poisoned(count, dtype), *parameters))
+def drawn(kind: str, method: str, count: int, dtype: Any, *parameters: float, **options: Any) -> Array:
+    """Return numbers of a generator."""
+    generator = Generator(kind, **options)
+    out = poisoned(count, dtype)
+    getattr(generator, method)(out, *parameters)
+    return out.to_host()
 
 
-def beginning(tools: Tools, kind: str, *, host: bool = False) -> Array:
+def beginning(kind: str, *, host: bool = False) -> Array:
     """Return how a generator's sequence begins, in the order that is the same on the host, on the device and later."""
     count = SKIPPED + DRAWN
     if kind in DEVICE:
@@ -162,25 +157,25 @@ def beginning(tools: Tools, kind: str, *, host: bool = False) -> Array:
     ordering = "legacy" if KINDS[kind].seeded else None
     if host:
         return Generator(kind, host=True, ordering=ordering).bits(np.empty(count, bits_dtype(kind)))
-    return drawn(tools, kind, "bits", count, bits_dtype(kind), ordering=ordering)
+    return drawn(kind, "bits", count, bits_dtype(kind), ordering=ordering)
 
 
-def generator_row(tools: Tools, kind: str, count: int, size: int, limit: Limit) -> Row:
+def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
     """Draw uniform numbers: chi squared over bins of equal width, as a number of standard deviations."""
-    numbers = drawn(tools, kind, "uniform", count, np.float32)
+    numbers = drawn(kind, "uniform", count, np.float32)
     counts = np.histogram(numbers, BINS, (0, 1))[0]
     expected = count / BINS
     chi_squared = float(((counts - expected) ** 2 / expected).sum())
     # Too even is no sign of chance, but what quasi random numbers are for.
     error = max((chi_squared - (BINS - 1)) / np.sqrt(2 * (BINS - 1)), 0.0)
     work: Callable[[], object] | None = None
-    if tools.on_device and timing.available():
+    if timing.available():
         generator, out = Generator(kind), cuda.empty(size, np.float32)
 
         def work() -> object:
             return generator.uniform(out)
 
-    return judged(kind, tools.by("random"), error, DEVIATIONS, work=work, amount=4 * size, limit=limit)
+    return judged(kind, "cuRAND", error, DEVIATIONS, work=work, amount=4 * size, limit=limit)
 
 
 class Distribution(NamedTuple):
@@ -204,29 +199,29 @@ DISTRIBUTIONS = {
 }
 
 
-def distribution_row(tools: Tools, name: str, count: int, size: int, limit: Limit) -> Row:
+def distribution_row(name: str, count: int, size: int, limit: Limit) -> Row:
     """Draw from a distribution by Philox, and compare its first two moments."""
     distribution = DISTRIBUTIONS[name]
-    numbers = drawn(
-        tools, "philox", distribution.method, count, distribution.dtype, *distribution.parameters, seed=7
-    ).astype(np.float64)
+    numbers = drawn("philox", distribution.method, count, distribution.dtype, *distribution.parameters, seed=7).astype(
+        np.float64
+    )
     mean_error = abs(numbers.mean() - distribution.mean) / np.sqrt(distribution.variance / count)
     fourth = ((numbers - numbers.mean()) ** 4).mean()
     spread = np.sqrt(max(fourth - distribution.variance**2, distribution.variance**2) / count)
     error = float(max(mean_error, abs(numbers.var() - distribution.variance) / spread))
     work: Callable[[], object] | None = None
     amount = size * np.dtype(distribution.dtype).itemsize
-    if tools.on_device and timing.available():
+    if timing.available():
         generator, out = Generator("philox"), cuda.empty(size, distribution.dtype)
         draw = getattr(generator, distribution.method)
 
         def work() -> object:
             return draw(out, *distribution.parameters)
 
-    return judged(f"{name}, philox", tools.by("random"), error, DEVIATIONS, work=work, amount=amount, limit=limit)
+    return judged(f"{name}, philox", "cuRAND", error, DEVIATIONS, work=work, amount=amount, limit=limit)
 
 
-def device_row(tools: Tools, module: cuda.Module, kind: str, sequence: Array, size: int, limit: Limit) -> Row:
+def device_row(module: cuda.Module, kind: str, sequence: Array, size: int, limit: Limit) -> Row:
     """Draw in a kernel, and find the host's numbers: the same ones at the places that the ordering says."""
     # Places at the beginning, and where the streams have all given a number and begin anew.
     group = GROUP if kind == "philox" else 1
@@ -236,7 +231,7 @@ def device_row(tools: Tools, module: cuda.Module, kind: str, sequence: Array, si
         expected = sequence[group * first : group * (first + count)]
         different += int(np.count_nonzero(in_kernel(module, kind, first, count) != expected))
     work: Callable[[], object] | None = None
-    if tools.on_device and timing.available():
+    if timing.available():
         work = kernel_work(module, kind, cuda.empty(size, np.float32), BLOCK)
     return judged(f"in a kernel, {kind}", "kernel", float(different), 0.0, work=work, amount=4 * size, limit=limit)
 
@@ -281,13 +276,13 @@ def known_check(sequence: Array) -> Check:
     return compare("Philox4x32-10 begins with its known values", sequence[:4], np.array(KNOWN_PHILOX, np.uint32))
 
 
-def offset_checks(tools: Tools, beginnings: dict[str, Array]) -> list[Check]:
+def offset_checks(beginnings: dict[str, Array]) -> list[Check]:
     """Begin behind some numbers: the sequence goes on as if they had been drawn."""
     checks = []
     for kind, sequence in beginnings.items():
         if KINDS[kind].offsets:
             ordering = "legacy" if KINDS[kind].seeded else None
-            got = drawn(tools, kind, "bits", DRAWN, bits_dtype(kind), offset=SKIPPED, ordering=ordering)
+            got = drawn(kind, "bits", DRAWN, bits_dtype(kind), offset=SKIPPED, ordering=ordering)
             expected = sequence[SKIPPED : SKIPPED + DRAWN]
             checks.append(compare(f"{kind} with an offset goes on behind it", got, expected))
     return checks
@@ -296,18 +291,18 @@ def offset_checks(tools: Tools, beginnings: dict[str, Array]) -> list[Check]:
 def agreement_checks(beginnings: dict[str, Array]) -> list[Check]:
     """Compare what the device's generators made with what the host's make."""
     return [
-        compare(f"{kind} makes the same numbers on the host", sequence, beginning(Tools(), kind, host=True))
+        compare(f"{kind} makes the same numbers on the host", sequence, beginning(kind, host=True))
         for kind, sequence in beginnings.items()
         if kind not in SLOW
     ]
 
 
-def sobol_check(tools: Tools) -> Check:
+def sobol_check() -> Check:
     """Compare Sobol's points with SciPy's."""
     from scipy.stats import qmc
 
     points = 128
-    got = drawn(tools, "sobol", "bits", points * DIMENSIONS, np.uint32, dimensions=DIMENSIONS)
+    got = drawn("sobol", "bits", points * DIMENSIONS, np.uint32, dimensions=DIMENSIONS)
     theirs = qmc.Sobol(DIMENSIONS, scramble=False).random(points)
     return compare("Sobol's points are SciPy's", got.reshape(DIMENSIONS, points).T / 2.0**32, theirs)
 
@@ -315,7 +310,7 @@ def sobol_check(tools: Tools) -> Check:
 # -- an integral ---------------------------------------------------------------------------------
 
 
-def integral_rows(tools: Tools, module: cuda.Module, most: int) -> tuple[list[Row], list[Any]]:
+def integral_rows(module: cuda.Module, most: int) -> tuple[list[Row], list[Any]]:
     """Integrate over the unit cube with points by chance and by design; errors against the number of points."""
     sizes = [2**k for k in range(3, most.bit_length())]
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -324,19 +319,19 @@ def integral_rows(tools: Tools, module: cuda.Module, most: int) -> tuple[list[Ro
     deviation = float(np.sqrt(np.prod([1 + 1 / (3 * (1 + a) ** 2) for a in range(DIMENSIONS)]) - 1))
     # By chance the error falls like 1 / sqrt(n), by design nearly like 1 / n: here it must be well beyond chance.
     for kind, title, power in (("philox", "by chance", 0.5), ("scrambled_sobol", "by design", 0.75)):
-        points = [(float(n), abs(integrate(tools, module, kind, n) - 1.0)) for n in sizes]
+        points = [(float(n), abs(integrate(module, kind, n) - 1.0)) for n in sizes]
         lines[title] = points
         n, error = points[-1]
         bound = DEVIATIONS * deviation / n**power
-        rows.append(judged(f"integral {title}", tools.by("random"), error, bound))
+        rows.append(judged(f"integral {title}", "cuRAND", error, bound))
     lines["standard error by chance"] = [(float(n), deviation / np.sqrt(n)) for n in sizes]
     return rows, [Curve("integral", "points", "error of the integral", lines, "xy")]
 
 
-def integrate(tools: Tools, module: cuda.Module, kind: str, n: int) -> float:
+def integrate(module: cuda.Module, kind: str, n: int) -> float:
     """Return the mean of the integrand over points of a generator."""
     options = {} if KINDS[kind].seeded else {"dimensions": DIMENSIONS}
-    points = drawn(tools, kind, "uniform", n * DIMENSIONS, np.float32, **options)
+    points = drawn(kind, "uniform", n * DIMENSIONS, np.float32, **options)
     values = cuda.empty(n, np.float32)
     poison(values)
     module["integrand"][blocks_for(n, BLOCK), BLOCK](cuda.to_device(points), values, n, DIMENSIONS)

@@ -1,40 +1,41 @@
 """Solve with cuSOLVER: every factorization with its residual, fits, a matrix as hard as any, and singular ones.
 
-On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
+On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run solver
     solver: cuSOLVER's factorizations, judged by their residuals
     size 48: rows and columns of the matrices
     limit: multiply-adds in float64
-                              by                 error  bound  check
-    ────────────────────────────────────────────────────────────────
-    LU float32                LAPACK           0.00763   30.0  right
-    Cholesky float32          LAPACK           0.00907   30.0  right
-    triangular float32        LAPACK           0.00164   30.0  right
-    QR float32                LAPACK           0.00652   30.0  right
-    SVD float32               LAPACK             0.206   30.0  right
-    eigh float32              LAPACK            0.0774   30.0  right
-    LU float64                LAPACK           0.00564   30.0  right
-    Cholesky float64          LAPACK           0.00898   30.0  right
-    triangular float64        LAPACK           0.00201   30.0  right
-    QR float64                LAPACK            0.0436   30.0  right
-    SVD float64               LAPACK             0.272   30.0  right
-    eigh float64              LAPACK             0.108   30.0  right
-    LU complex128             LAPACK            0.0129   30.0  right
-    Cholesky complex128       LAPACK           0.00984   30.0  right
-    triangular complex128     LAPACK           0.00177   30.0  right
-    QR complex128             LAPACK            0.0540   30.0  right
-    SVD complex128            LAPACK             0.304   30.0  right
-    eigh complex128           LAPACK             0.125   30.0  right
+                              by          error  bound  check
+    ─────────────────────────────────────────────────────────
+    LU float32                cuSOLVER  0.00694   30.0  right
+    Cholesky float32          cuSOLVER  0.00941   30.0  right
+    triangular float32        cuSOLVER  0.00196   30.0  right
+    QR float32                cuSOLVER   0.0414   30.0  right
+    SVD float32               cuSOLVER    0.199   30.0  right
+    eigh float32              cuSOLVER   0.0823   30.0  right
+    LU float64                cuSOLVER  0.00644   30.0  right
+    Cholesky float64          cuSOLVER  0.00838   30.0  right
+    triangular float64        cuSOLVER  0.00214   30.0  right
+    QR float64                cuSOLVER   0.0431   30.0  right
+    SVD float64               cuSOLVER    0.269   30.0  right
+    eigh float64              cuSOLVER   0.0707   30.0  right
+    LU complex128             cuSOLVER   0.0148   30.0  right
+    Cholesky complex128       cuSOLVER  0.00833   30.0  right
+    triangular complex128     cuSOLVER  0.00172   30.0  right
+    QR complex128             cuSOLVER   0.0559   30.0  right
+    SVD complex128            cuSOLVER    0.270   30.0  right
+    eigh complex128           cuSOLVER   0.0961   30.0  right
     nvmath LU float64
-    sparse direct             SciPy's SuperLU  1.4e-04   30.0  right
-    least squares, degree 3   LAPACK           0.00577   30.0  right
-    least squares, degree 15  LAPACK           0.00103   30.0  right
-    Hilbert's matrix, n = 12  LAPACK           0.00944   30.0  right
+    sparse direct, cuDSS
+    least squares, degree 3   cuSOLVER  0.00413   30.0  right
+    least squares, degree 15  cuSOLVER  0.00236   30.0  right
+    Hilbert's matrix, n = 12  cuSOLVER   0.0296   30.0  right
     nvmath LU float64: not run here: nvmath does this on a GPU alone
+    sparse direct, cuDSS: not run here: nvmath does this on a GPU alone
     least squares, degree 3: condition 8.1e+00, coefficients off by 5.0e-16
-    least squares, degree 15: condition 2.2e+05, coefficients off by 6.1e-12
-    Hilbert's matrix, n = 12: condition 1.6e+16, solution off by 3.0e-01
+    least squares, degree 15: condition 2.2e+05, coefficients off by 2.9e-12
+    Hilbert's matrix, n = 12: condition 1.6e+16, solution off by 2.3e-01
     Residuals are over norm x n x eps, as LAPACK's own tests have them, and satisfy
     below 30. The fit of a high degree and Hilbert's matrix have small residuals
     too: it is the solutions that are off, by the condition.
@@ -50,17 +51,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
-from cudart_py.ceilings import measured_ceiling
+from cudart_py import libraries
+from cudart_py.benchmark.device_ceilings import measured_ceiling
+from cudart_py.libraries import NotPositiveDefiniteError, SingularMatrixError
 
 from .. import timing
 from ..checks import poison, refusal
 from ..device_code import load
 from ..stop import Check, Curve, Limit, Result, Row, Size
-from .bindings import NotPositiveDefiniteError, SingularMatrixError
 from .high_level import lent, nvmath_row
 from .judgement import judged, relative_error
 from .precisions import numbers
-from .tools import Tools
 
 TITLE = "cuSOLVER's factorizations, judged by their residuals"
 SIZE = Size("rows and columns of the matrices", full=2048, small=48, least=4)
@@ -101,16 +102,15 @@ def wide(x: Array) -> Array:
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check every solver at a small size, and time them at the full one."""
-    tools = Tools()
     n = min(size, CHECKED)
     limit = Limit("multiply-adds in float64", "TFLOP/s")
     if timing.available():
         limit = Limit(limit.name, limit.unit, 1e-12 * measured_ceiling(device, "fp64"))
     dtypes = (np.float32, np.float64, np.complex128)
-    rows = [row for dtype in dtypes for row in solver_rows(tools, n, size, dtype, limit)]
-    rows += [high_level_row(tools, n, size, limit), sparse_row(tools, n)]
-    rows += [fit_row(tools, degree) for degree in DEGREES]
-    row, curve = hilbert_row(tools)
+    rows = [row for dtype in dtypes for row in solver_rows(n, size, dtype, limit)]
+    rows += [high_level_row(n, size, limit), sparse_row(n)]
+    rows += [fit_row(degree) for degree in DEGREES]
+    row, curve = hilbert_row()
     rows.append(row)
     notes = [
         "Residuals are over norm x n x eps, as LAPACK's own tests have them, and satisfy below 30. The fit of a high "
@@ -118,37 +118,37 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     if timing.available() and size > SVD_SIZE:
         notes.append(f"The singular value decompositions are timed with {SVD_SIZE:,} rows and columns.")
-    return Result(rows, limit, checks=refusals(tools), pictures=[curve], notes=notes)
+    return Result(rows, limit, checks=refusals(), pictures=[curve], notes=notes)
 
 
-def solver_rows(tools: Tools, n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
+def solver_rows(n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
     """Solve and factor with each method."""
     if dtype != np.float64:
         limit = Limit("", limit.unit)  # it is that of another precision
-    by, name = tools.by("solver"), np.dtype(dtype).name
+    by, name = "cuSOLVER", np.dtype(dtype).name
     a, spd, b = numbers((n, n), dtype), positive(n, dtype), numbers((n, 3), dtype)
     tall = numbers((2 * n, n), dtype)
-    place = {"a": tools.put(a), "spd": tools.put(spd), "b": tools.put(b), "tall": tools.put(tall)}
-    work = timed_work(tools, size, dtype)
+    place = {"a": cuda.to_device(a), "spd": cuda.to_device(spd), "b": cuda.to_device(b), "tall": cuda.to_device(tall)}
+    work = timed_work(size, dtype)
     errors: dict[str, float] = {}
 
-    x = tools.get(tools.solve(place["a"], place["b"]))
+    x = libraries.solve(place["a"], place["b"]).to_host()
     errors["LU"] = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, dtype)
-    factor = tools.get(tools.cholesky(place["spd"]))
+    factor = libraries.cholesky(place["spd"]).to_host()
     errors["Cholesky"] = residual(wide(factor) @ wide(factor).conj().T, spd, norm(spd), n, dtype)
     lower = np.tril(a) + n * np.eye(n, dtype=dtype)
-    x = tools.get(tools.solve_triangular(tools.put(lower), place["b"]))
+    x = libraries.solve_triangular(cuda.to_device(lower), place["b"]).to_host()
     errors["triangular"] = residual(wide(lower) @ wide(x), b, norm(lower) * norm(x), n, dtype)
-    q, r = (tools.get(part) for part in tools.qr(place["tall"]))
+    q, r = (part.to_host() for part in libraries.qr(place["tall"]))
     back = residual(wide(q) @ wide(r), tall, norm(tall), n, dtype)
     straight = residual(wide(q).conj().T @ wide(q), np.eye(n), norm(q), n, dtype)
     errors["QR"] = max(back, straight)
-    u, s, vh = (tools.get(part) for part in tools.svd(place["tall"]))
+    u, s, vh = (part.to_host() for part in libraries.svd(place["tall"]))
     back = residual(wide(u) * s @ wide(vh), tall, norm(tall), n, dtype)
     # Against LAPACK's values: those of a matrix move by no more than its perturbation.
     values = residual(s, np.linalg.svd(tall, compute_uv=False), norm(tall), n, dtype)
     errors["SVD"] = max(back, values)
-    w, v = (tools.get(part) for part in tools.eigh(place["spd"]))
+    w, v = (part.to_host() for part in libraries.eigh(place["spd"]))
     back = residual(wide(spd) @ wide(v), wide(v) * w, norm(spd), n, dtype)
     errors["eigh"] = max(back, residual(w, np.linalg.eigvalsh(spd), norm(spd), n, dtype))
     return [
@@ -164,24 +164,24 @@ def operations(title: str, n: int) -> float:
     return {"LU": 2 / 3, "Cholesky": 1 / 3, "triangular": 1.0, "QR": 4 - 4 / 3}.get(title, 0.0) * float(n) ** 3
 
 
-def timed_work(tools: Tools, size: int, dtype: Any) -> dict[str, Callable[[], object]]:
+def timed_work(size: int, dtype: Any) -> dict[str, Callable[[], object]]:
     """Return what is timed for each method, on square matrices of the full size; nothing without a GPU's clock."""
-    if not (tools.on_device and timing.available()) or np.dtype(dtype).kind == "c":
+    if not timing.available() or np.dtype(dtype).kind == "c":
         return {}
     a, spd = cuda.to_device(numbers((size, size), dtype)), cuda.to_device(positive(size, dtype))
     small = cuda.to_device(numbers((min(size, SVD_SIZE), min(size, SVD_SIZE)), dtype))
     b = cuda.to_device(numbers((size, size), dtype))
     return {
-        "LU": lambda: tools.solve(a, b[:, 0:1]),
-        "Cholesky": lambda: tools.cholesky(spd),
-        "triangular": lambda: tools.solve_triangular(spd, b),
-        "QR": lambda: tools.qr(a),
-        "SVD": lambda: tools.svd(small),
-        "eigh": lambda: tools.eigh(spd),
+        "LU": lambda: libraries.solve(a, b[:, 0:1]),
+        "Cholesky": lambda: libraries.cholesky(spd),
+        "triangular": lambda: libraries.solve_triangular(spd, b),
+        "QR": lambda: libraries.qr(a),
+        "SVD": lambda: libraries.svd(small),
+        "eigh": lambda: libraries.eigh(spd),
     }
 
 
-def high_level_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
+def high_level_row(n: int, size: int, limit: Limit) -> Row:
     """Solve with nvmath.linalg, which has LU alone."""
     a, b = numbers((n, n), np.float64), numbers((n, 3), np.float64)
 
@@ -194,7 +194,6 @@ def high_level_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
         return functools.partial(solved, *(lent(cuda.to_device(numbers((size, n), np.float64))) for n in (size, 1)))
 
     return nvmath_row(
-        tools,
         "nvmath LU float64",
         lambda: solved(a, b),
         lambda x: residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64),
@@ -206,10 +205,8 @@ def high_level_row(tools: Tools, n: int, size: int, limit: Limit) -> Row:
     )
 
 
-def sparse_row(tools: Tools, n: int) -> Row:
+def sparse_row(n: int) -> Row:
     """Solve with a sparse matrix directly: nvmath's face of cuDSS, on a GPU alone; else SciPy's SuperLU."""
-    from scipy.sparse.linalg import spsolve
-
     from .sparse import laplacian
 
     a, b = laplacian(n), numbers((n * n,), np.float64)
@@ -223,12 +220,10 @@ def sparse_row(tools: Tools, n: int) -> Row:
 
         return direct_solver(a, b)
 
-    if tools.on_device:
-        return nvmath_row(tools, "sparse direct, cuDSS", solved, error_of, SATISFIED)
-    return judged("sparse direct", "SciPy's SuperLU", error_of(spsolve(a.tocsc(), b)), SATISFIED)
+    return nvmath_row("sparse direct, cuDSS", solved, error_of, SATISFIED, gpu_only=True)
 
 
-def fit_row(tools: Tools, degree: int) -> Row:
+def fit_row(degree: int) -> Row:
     """Fit a polynomial to values of one by QR: the matrix of powers is made by a kernel.
 
     With high degrees the powers look alike, the condition number grows, and with it what rounding does to the
@@ -241,13 +236,13 @@ def fit_row(tools: Tools, degree: int) -> Row:
     load("solver")["vandermonde"][1, 256](cuda.to_device(points), matrix, *matrix.shape)
     powers = matrix.to_host()
     values = powers @ coefficients
-    x = tools.get(tools.lstsq(matrix if tools.on_device else powers, tools.put(values)))
+    x = libraries.lstsq(matrix, cuda.to_device(values)).to_host()
     condition = float(np.linalg.cond(powers))
     off = relative_error(x, coefficients)
     left = wide(powers).T @ (wide(powers) @ wide(x) - wide(values))
     found = norm(left) / (norm(powers) * norm(values) * points.size * float(np.finfo(float).eps))
     note = f"condition {condition:.1e}, coefficients off by {off:.1e}"
-    return judged(f"least squares, degree {degree}", tools.by("solver"), found, SATISFIED, note=note)
+    return judged(f"least squares, degree {degree}", "cuSOLVER", found, SATISFIED, note=note)
 
 
 class Hilbert(NamedTuple):
@@ -258,21 +253,21 @@ class Hilbert(NamedTuple):
     residual: float  # over norm x n x eps
 
 
-def hilbert(tools: Tools, n: int) -> Hilbert:
+def hilbert(n: int) -> Hilbert:
     """Solve with Hilbert's matrix, made by a kernel."""
     matrix = cuda.empty((n, n), np.float64)
     poison(matrix)
     load("solver")["hilbert"][1, (16, 16)](matrix, n)
     a = matrix.to_host()
     b = (wide(a) @ np.ones(n)).astype(np.float64)
-    x = tools.get(tools.solve(matrix if tools.on_device else a, tools.put(b)))
+    x = libraries.solve(matrix, cuda.to_device(b)).to_host()
     found = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, np.float64)
     return Hilbert(float(np.linalg.cond(a)), relative_error(x, np.ones(n)), found)
 
 
-def hilbert_row(tools: Tools) -> tuple[Row, Curve]:
+def hilbert_row() -> tuple[Row, Curve]:
     """Solve with Hilbert's matrices: the residuals are small, and the solutions are not right."""
-    found = [hilbert(tools, n) for n in range(2, HILBERT + 1)]
+    found = [hilbert(n) for n in range(2, HILBERT + 1)]
     eps = float(np.finfo(float).eps)
     lines = {
         "error of the solution": [(each.condition, max(each.error, eps)) for each in found],
@@ -281,22 +276,22 @@ def hilbert_row(tools: Tools) -> tuple[Row, Curve]:
     }
     worst = found[-1]
     note = f"condition {worst.condition:.1e}, solution off by {worst.error:.1e}"
-    by = tools.by("solver")
+    by = "cuSOLVER"
     row = judged(f"Hilbert's matrix, n = {HILBERT}", by, worst.residual, SATISFIED, note=note)
     return row, Curve("hilbert", "condition number", "relative to the solution, or to the norms", lines, "xy")
 
 
-def refusals(tools: Tools) -> list[Check]:
+def refusals() -> list[Check]:
     """Give the solvers what has no solution."""
     singular, indefinite = np.diag([1.0, 2.0, 0.0, 4.0]), np.diag([1.0, 2.0, -3.0, 4.0])
     b = np.ones(4)
     return [
         refusal(
             "a singular matrix is refused, and its pivot named", SingularMatrixError,
-            lambda: tools.solve(tools.put(singular), tools.put(b)),
+            lambda: libraries.solve(cuda.to_device(singular), cuda.to_device(b)),
         ),
         refusal(
             "a matrix that is not positive definite is refused, and its minor named", NotPositiveDefiniteError,
-            lambda: tools.cholesky(tools.put(indefinite)),
+            lambda: libraries.cholesky(cuda.to_device(indefinite)),
         ),
     ]  # fmt: skip  # rows of a table

@@ -1,26 +1,26 @@
 """Multiply sparse matrices with cuSPARSE: the Laplacian of a grid in every format, and conjugate gradients on it.
 
-On the software driver, where NumPy and SciPy stand in for the libraries and nothing is timed:
+On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run sparse
     sparse: cuSPARSE on a grid's Laplacian, and conjugate gradients
     size 24: points on a side of the grid
     limit: copy bandwidth
-                           by       error    bound  check
-    ─────────────────────────────────────────────────────
-    SpMV, CSR              SciPy  5.4e-17  1.6e-15  right
-    SpMV, COO              SciPy  5.9e-17  1.6e-15  right
-    SpMV, SELL
-    SpMM, 8 vectors        SciPy  5.5e-17  1.6e-15  right
-    SpGEMM, its square     SciPy     0.00  1.6e-15  right
-    SDDMM                  SciPy  5.7e-17  3.1e-15  right
-    dense to sparse        SciPy     0.00     0.00  right
-    sparse x dense vector  SciPy  6.5e-18  1.7e-14  right
+                           by          error    bound  check
+    ────────────────────────────────────────────────────────
+    SpMV, CSR              cuSPARSE  5.6e-17  1.6e-15  right
+    SpMV, COO              cuSPARSE  5.5e-17  1.6e-15  right
+    SpMV, SELL             cuSPARSE  5.5e-17  1.6e-15  right
+    SpMM, 8 vectors        cuSPARSE  5.4e-17  1.6e-15  right
+    SpGEMM, its square     cuSPARSE     0.00  1.6e-15  right
+    SDDMM                  cuSPARSE  3.7e-17  3.1e-15  right
+    dense to sparse        cuSPARSE     0.00     0.00  right
+    sparse x dense vector  cuSPARSE  2.9e-17  1.7e-14  right
     nvmath SpMV, CSR
-    conjugate gradients    SciPy  0.00182     30.0  right
-    SpMV, SELL: not run here: SciPy does not store slices
+    conjugate gradients    cuSPARSE  0.00176     30.0  right
     nvmath SpMV, CSR: not run here: nvmath does this on a GPU alone
-    conjugate gradients: 288 iterations, on the host; residual over norm x n x eps
+    conjugate gradients: 288 iterations, each the launch of one graph; residual over
+    norm x n x eps
     Errors are in the 2-norm, over the product of the absolute values. GB/s count
     the matrix's arrays, and each vector once.
 """
@@ -35,15 +35,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
+from cudart_py import libraries
 from cudart_py.benchmark import measure_host
 
 from .. import timing
+from ..checks import poisoned
 from ..device_code import load
 from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size, Value
+from .conjugate_gradients import CapturedIteration
 from .high_level import lender, lent, nvmath_row
-from .judgement import judged, relative_error, skipped_row
-from .tools import Tools
+from .judgement import judged, relative_error
 
 TITLE = "cuSPARSE on a grid's Laplacian, and conjugate gradients"
 SIZE = Size("points on a side of the grid", full=2048, small=24, least=3)
@@ -79,20 +81,19 @@ def bound_of(longest: int, dtype: Any = np.float64) -> float:
 
 def run(device: cuda.Device, size: int) -> Result:
     """Check every product at a small size, and time that with a vector at the full one."""
-    tools = Tools()
     limit = copy_limit(device)
     n = min(size, CHECKED)
-    rows = [format_row(tools, format, n, size, limit) for format in ("csr", "coo", "sell")]
-    rows += product_rows(tools, n)
-    rows += [vector_row(tools, n), high_level_row(tools, n, size)]
-    gradients, residuals = gradient_rows(tools, n)
+    rows = [format_row(format, n, size, limit) for format in ("csr", "coo", "sell")]
+    rows += product_rows(n)
+    rows += [vector_row(n), high_level_row(n, size)]
+    gradients, residuals = gradient_rows(n)
     rows += gradients
     pictures = [residuals]
     notes = [
         "Errors are in the 2-norm, over the product of the absolute values. GB/s count the matrix's arrays, and "
         "each vector once."
     ]
-    if timing.available() and tools.on_device:
+    if timing.available():
         crossing, note = crossing_curve()
         pictures.append(crossing)
         notes.append(note)
@@ -107,61 +108,60 @@ def error_of(got: Array, a: Any, b: Any) -> float:
     return relative_error(got.astype(np.longdouble), dense[0], float(np.linalg.norm(dense[1].ravel())))
 
 
-def format_row(tools: Tools, format: str, n: int, size: int, limit: Limit) -> Row:
+def format_row(format: str, n: int, size: int, limit: Limit) -> Row:
     """Multiply the Laplacian, stored in one format, and a vector."""
     name = f"SpMV, {format.upper()}"
-    if format == "sell" and not tools.on_device:
-        return skipped_row(name, "SciPy does not store slices")
     host = laplacian(n)
     x = np.random.default_rng().standard_normal(n * n)
-    got = tools.get(tools.spmv(tools.sparse(host, format), tools.put(x), tools.poisoned(n * n, np.float64)))
+    a = libraries.SparseMatrix.from_host(host, format)
+    got = libraries.spmv(a, cuda.to_device(x), poisoned(n * n, np.float64)).to_host()
     work: Callable[[], object] | None = None
     amount = 0
-    if tools.on_device and timing.available():
-        matrix = tools.sparse(laplacian(size), format)
+    if timing.available():
+        matrix = libraries.SparseMatrix.from_host(laplacian(size), format)
         vector, out = (cuda.zeros(size * size, np.float64) for _ in range(2))
         amount = matrix.nbytes + vector.nbytes + out.nbytes
 
         def work() -> object:
-            return tools.spmv(matrix, vector, out)
+            return libraries.spmv(matrix, vector, out)
 
     error = error_of(got, host, x)
-    return judged(name, tools.by("sparse"), error, bound_of(5), work=work, amount=amount, limit=limit)
+    return judged(name, "cuSPARSE", error, bound_of(5), work=work, amount=amount, limit=limit)
 
 
-def product_rows(tools: Tools, n: int) -> list[Row]:
+def product_rows(n: int) -> list[Row]:
     """Multiply with several vectors, with another sparse matrix, and only where the result is wanted."""
-    by = tools.by("sparse")
+    by = "cuSPARSE"
     host = laplacian(n)
     random = np.random.default_rng()
     dense = random.standard_normal((n * n, 8))
-    a = tools.sparse(host)
-    got = tools.get(tools.spmm(a, tools.put(dense), tools.poisoned(dense.shape, np.float64)))
+    a = libraries.SparseMatrix.from_host(host)
+    got = libraries.spmm(a, cuda.to_device(dense), poisoned(dense.shape, np.float64)).to_host()
     rows = [judged("SpMM, 8 vectors", by, error_of(got, host, dense), bound_of(5))]
 
-    square = tools.spgemm(a, a)
-    squared = square.to_host() if tools.on_device else square
+    square = libraries.spgemm(a, a)
+    squared = square.to_host()
     rows.append(judged("SpGEMM, its square", by, error_of(squared.toarray(), host, host), bound_of(5)))
 
     pattern = random_sparse((n, n), 0.1)
     left, right = random.standard_normal((n, 12)), random.standard_normal((12, n))
-    sampled = tools.sparse(pattern)
-    tools.sddmm(tools.put(left), tools.put(right), sampled)
-    found = (sampled.to_host() if tools.on_device else sampled).toarray()
-    stored = tools.sparse(pattern).to_host().toarray() != 0 if tools.on_device else pattern.toarray() != 0
+    sampled = libraries.SparseMatrix.from_host(pattern)
+    libraries.sddmm(cuda.to_device(left), cuda.to_device(right), sampled)
+    found = sampled.to_host().toarray()
+    stored = pattern.toarray() != 0
     exact = np.where(stored, left.astype(np.longdouble) @ right.astype(np.longdouble), 0)
     scale = float(np.linalg.norm(np.where(stored, abs(left) @ abs(right), 0)))
     rows.append(judged("SDDMM", by, relative_error(found, exact, scale), bound_of(12)))
 
     kept = random_sparse((n, n + 1), 0.2)
-    made = tools.sparse_from_dense(tools.put(kept.toarray()))
-    back = made.to_host() if tools.on_device else made
+    made = libraries.sparse_from_dense(cuda.to_device(kept.toarray()))
+    back = made.to_host()
     different = float(abs(back - kept).sum()) + abs(back.nnz - kept.nnz)
     rows.append(judged("dense to sparse", by, different, 0.0))
     return rows
 
 
-def vector_row(tools: Tools, n: int) -> Row:
+def vector_row(n: int) -> Row:
     """Multiply a sparse vector and a dense one."""
     random = np.random.default_rng()
     size = n * n
@@ -169,18 +169,13 @@ def vector_row(tools: Tools, n: int) -> Row:
     values, y = random.standard_normal(indices.size), random.standard_normal(size)
     exact = values.astype(np.longdouble) @ y[indices]
     scale = float(abs(values) @ abs(y[indices]))
-    if tools.on_device:
-        from .sparse_matrix import SparseVector
-
-        vector = SparseVector(size, cuda.to_device(indices), cuda.to_device(values))
-        got = tools.spdot(vector, cuda.to_device(y))
-    else:
-        got = values @ y[indices]
+    vector = libraries.SparseVector(size, cuda.to_device(indices), cuda.to_device(values))
+    got = libraries.spdot(vector, cuda.to_device(y))
     error = float(abs(got - exact)) / scale
-    return judged("sparse x dense vector", tools.by("sparse"), error, bound_of(indices.size))
+    return judged("sparse x dense vector", "cuSPARSE", error, bound_of(indices.size))
 
 
-def high_level_row(tools: Tools, n: int, size: int) -> Row:
+def high_level_row(n: int, size: int) -> Row:
     """Multiply with nvmath.sparse, of a SciPy array and NumPy's, or CuPy's of both."""
     host, dense = laplacian(n), np.random.default_rng().standard_normal((n * n, 1))
 
@@ -197,7 +192,6 @@ def high_level_row(tools: Tools, n: int, size: int) -> Row:
 
     package = lender()
     return nvmath_row(
-        tools,
         "nvmath SpMV, CSR",
         lambda: product(host, dense, np.zeros_like(dense)),
         lambda got: error_of(got, host, dense),
@@ -207,39 +201,33 @@ def high_level_row(tools: Tools, n: int, size: int) -> Row:
     )
 
 
-def gradient_rows(tools: Tools, n: int) -> tuple[list[Row], Curve]:
+def gradient_rows(n: int) -> tuple[list[Row], Curve]:
     """Solve the Laplacian with a point source, and keep the residual's history.
 
     In exact arithmetic as many iterations suffice as there are different eigenvalues that the source excites;
     the error, in the norm that the matrix makes, falls by (sqrt(c) - 1) / (sqrt(c) + 1) each time, c being the
     condition number.
     """
-    from .conjugate_gradients import CapturedIteration, iterate_on_host
-
     host = laplacian(n)
     b = np.zeros(n * n)
     b[n * (n // 2) + n // 2] = 1.0
     # By the bound alone, so many may be needed for all digits: sqrt(c) is about 2 n / pi.
     iterations = 12 * n
     timed: dict[str, dict[str, Value]] = {}
-    if tools.on_device:
-        with CapturedIteration(load("sparse"), tools.sparse(host), b, iterations) as iteration:
-            for _ in range(iterations):
-                iteration.launch()
-            x, history = iteration.solution(), iteration.residuals(iterations)
-            if timing.available():
-                timed = {
-                    "graph": costs(iteration.launch, iteration.stream),
-                    "calls": costs(iteration.queue, iteration.stream),
-                }
-    else:
-        x, history = iterate_on_host(host, b, iterations)
+    with CapturedIteration(load("sparse"), libraries.SparseMatrix.from_host(host), b, iterations) as iteration:
+        for _ in range(iterations):
+            iteration.launch()
+        x, history = iteration.solution(), iteration.residuals(iterations)
+        if timing.available():
+            timed = {
+                "graph": costs(iteration.launch, iteration.stream),
+                "calls": costs(iteration.queue, iteration.stream),
+            }
     residual = float(np.linalg.norm(b - host @ x))
     scale = 8 * float(np.linalg.norm(x)) * n * n * float(np.finfo(float).eps)
-    how = "each the launch of one graph" if tools.on_device else "on the host"
-    note = f"{iterations} iterations, {how}; residual over norm x n x eps"
-    row = judged("conjugate gradients", tools.by("sparse"), residual / scale, 30.0, note=note)
-    rows = [row, *(Row(f"an iteration, {how}", {"by": tools.by("sparse"), **values}) for how, values in timed.items())]
+    note = f"{iterations} iterations, each the launch of one graph; residual over norm x n x eps"
+    row = judged("conjugate gradients", "cuSPARSE", residual / scale, 30.0, note=note)
+    rows = [row, *(Row(f"an iteration, {how}", {"by": "cuSPARSE", **values}) for how, values in timed.items())]
     return rows, residual_curve(history, n)
 
 
@@ -265,18 +253,14 @@ def residual_curve(history: Array, n: int) -> Curve:
 
 def crossing_curve() -> tuple[Curve, str]:
     """Measure a product with 64 vectors against the matrix's sparsity, sparse and dense; say where they cross."""
-    from .blas import gemm
-    from .sparse_blas import spmm
-    from .sparse_matrix import SparseMatrix
-
     n, columns = CROSSING, 64
     b, out = cuda.to_device(random_dense((n, columns))), cuda.empty((n, columns), np.float32)
     lines: dict[str, list[tuple[float, float]]] = {"sparse": [], "dense": []}
     for sparsity in SPARSITIES:
         host = random_sparse((n, n), 1 - sparsity).astype(np.float32)
-        sparse, dense = SparseMatrix.from_host(host), cuda.to_device(host.toarray())
-        lines["sparse"].append((100 * sparsity, multiply_ms(spmm, sparse, b, out)))
-        lines["dense"].append((100 * sparsity, multiply_ms(gemm, dense, b, out)))
+        sparse, dense = libraries.SparseMatrix.from_host(host), cuda.to_device(host.toarray())
+        lines["sparse"].append((100 * sparsity, multiply_ms(libraries.spmm, sparse, b, out)))
+        lines["dense"].append((100 * sparsity, multiply_ms(libraries.gemm, dense, b, out)))
     faster = [zeros for (zeros, ms), (_, dense_ms) in zip(*lines.values(), strict=True) if ms < dense_ms]
     where = f"from {faster[0]:g} % zeros on" if faster else "nowhere"
     note = f"A matrix of {n:,} rows times {columns} vectors is faster stored sparse {where}, of the shares tried."

@@ -101,6 +101,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _summary(outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
     good = sum(one.good for one in outcomes)
-    said = f"{good} of {len(outcomes)} programs passed without an alarm"
+    said = f"{good} of {len(outcomes)} programs passed without a false alarm"
     earlier = [before[one.name] for one in outcomes if one.name in before]
     return f"{said}; {sum(one.good for one in earlier)} of {len(earlier)} before." if earlier else f"{said}."

@@ -15,7 +15,7 @@ import pytest
 from cuda.bindings import driver
 
 import cudart_py as cuda
-from cudart_py import _driver
+from cudart_py.driver import seam
 
 SOURCE = 'extern "C" __global__ void five(float a, const float *x, const float *y, float *z, unsigned n) {}'
 GRID, BLOCK, SIZE = 4, 256, 1024
@@ -52,13 +52,13 @@ def bare_launch(t: Things) -> Callable[[], object]:
     buffer, size = ctypes.create_string_buffer(layout.size), ctypes.c_size_t(layout.size)
     layout.pack_into(buffer, 0, 2.0, t.x.pointer, t.y.pointer, t.z.pointer, SIZE)
     extra = (ctypes.c_uint64 * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
-    launch, where, keep = _driver.raw.cuLaunchKernel, ctypes.addressof(extra), (buffer, size, extra)
+    launch, where, keep = seam.raw.cuLaunchKernel, ctypes.addressof(extra), (buffer, size, extra)
     function, stream = driver.CUfunction(t.kernel.handle), driver.CUstream(t.stream.handle)
     return lambda keep=keep: launch(function, GRID, 1, 1, BLOCK, 1, 1, 0, stream, 0, where)  # type: ignore[misc]  # the default keeps what `where` points to
 
 
 def bare_allocation(t: Things) -> Callable[[], object]:
-    make, drop, stream = _driver.raw.cuMemAllocAsync, _driver.raw.cuMemFreeAsync, driver.CUstream(t.stream.handle)
+    make, drop, stream = seam.raw.cuMemAllocAsync, seam.raw.cuMemFreeAsync, driver.CUstream(t.stream.handle)
     return lambda: drop(make(MIB, stream)[1], stream)
 
 
@@ -66,7 +66,7 @@ def bare(name: str, *arguments: Callable[[Things], Any]) -> Callable[[Things], C
     """Return what makes a call of a driver's function, with the arguments made beforehand."""
 
     def make(t: Things) -> Callable[[], object]:
-        function, values = getattr(_driver.raw, name), [argument(t) for argument in arguments]
+        function, values = getattr(seam.raw, name), [argument(t) for argument in arguments]
         return lambda: function(*values)
 
     return make

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.checks import Checks
-from cudart_py.simulator.counters import Counters
-from tests.ptx.machine import Kernels
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.counters.launch_counters import LaunchCounters
+from tests.simulator.ptx.machine import Kernels
 
 SOURCE = r"""
 extern "C" __global__ void saxpy(int n, float a, const float* __restrict__ x, float* y) {
@@ -102,7 +102,7 @@ def kernels() -> Kernels:
 
 
 # What watches a launch beside the machine; nothing, counters, checks.
-OBSERVERS: dict[str, Callable[[], Any]] = {"plain": lambda: None, "counters": Counters, "checks": Checks}
+OBSERVERS: dict[str, Callable[[], Any]] = {"plain": lambda: None, "counters": LaunchCounters, "checks": LaunchChecks}
 watched = pytest.mark.parametrize("observer", OBSERVERS.values(), ids=OBSERVERS)
 
 

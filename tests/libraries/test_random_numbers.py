@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour.libraries.curand_host import host_curand
-from library_tour.libraries.random_numbers import KINDS, Generator, log_normal, normal, poisson, uniform
+from cudart_py.libraries.random.generators import KINDS, Generator, log_normal, normal, poisson, uniform
 
 stats = pytest.importorskip("scipy.stats", reason="SciPy is not installed (the extra cpu)")
 
-pytestmark = pytest.mark.skipif(host_curand() is None, reason="cuRAND is not installed (the extra headers)")
+pytestmark = pytest.mark.needs("libraries")
 
 # The host's MT19937 takes seconds to begin; it has a test of its own.
 QUICK = [kind for kind in KINDS if kind != "mt19937"]
@@ -91,11 +91,9 @@ def test_two_calls_continue_one_sequence(kind):
     assert np.array_equal(np.concatenate(parts), beginning(kind)[:8192])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_host_and_device_generators_agree(libraries, kind):
+@pytest.mark.parametrize("kind", QUICK)
+def test_host_and_device_generators_agree(device, kind):
     """Under the ordering that makes them agree, where there is a choice."""
-    if libraries and kind not in QUICK:
-        pytest.skip("in software both are the host's, which takes seconds to begin")
     options = {"ordering": "legacy"} if KINDS[kind].seeded else {}
     device = Generator(kind, **options).bits(cuda.empty(20_001, dtype_of(kind))).to_host()
     assert np.array_equal(device, bits(kind, 20_001, **options))
@@ -138,20 +136,22 @@ def test_log_normal_numbers_are_exponentials():
     assert np.allclose(Generator("philox", host=True).log_normal(np.empty(100), 0.5, 0.25), np.exp(first))
 
 
-def test_poisson_numbers_have_their_rate():
-    found = Generator("philox", host=True).poisson(np.empty(100_000, np.uint32), 4.5)
-    assert abs(found.mean() - 4.5) < 6 * np.sqrt(4.5 / found.size)
+@pytest.mark.parametrize("rate", [4.5, 400_000])
+def test_poisson_numbers_have_their_rate(rate):
+    found = Generator("philox", host=True).poisson(np.empty(100_000, np.uint32), rate)
+    assert abs(found.mean() - rate) < 6 * np.sqrt(rate / found.size)
 
 
-def test_generators_fill_device_arrays(libraries):
+def test_generators_fill_device_arrays(device):
     generator = Generator("philox")
     assert [f"{x:08x}" for x in generator.bits(cuda.empty(2, np.uint32)).to_host()] == ["6627e8d5", "e169c58d"]
 
 
-def test_the_module_has_a_generator_of_its_own(software):
+def test_the_module_has_a_generator_of_its_own(device, record):
+    made = record("curand", "create_generator")
     arrays = [uniform((4, 5)), uniform((4, 5), np.float64), normal(8), log_normal(8), poisson(8, rate=2.0)]
     assert [array.shape for array in arrays] == [(4, 5), (4, 5), (8,), (8,), (8,)]
-    assert software.curand.calls.count("create_generator") == 1
+    assert len(made) == 1
     out = cuda.empty(10, np.float32)
     assert uniform(out=out) is out
 
@@ -187,7 +187,17 @@ BAD = {
         TypeError,
         "rate is a number, not str",
     ),
-    "rate": (lambda: Generator(host=True).poisson(np.empty(4, np.uint32), 0), ValueError, "rate=0 is not positive"),
+    "rate": (lambda: Generator(host=True).poisson(np.empty(4, np.uint32), 0), ValueError, "rate=0 is not above 0"),
+    "high rate": (
+        lambda: Generator(host=True).poisson(np.empty(4, np.uint32), 400_000.5),
+        ValueError,
+        "rate=400000.5 is not .* at most 400000",
+    ),
+    "endless rate": (
+        lambda: Generator(host=True).poisson(np.empty(4, np.uint32), math.inf),
+        ValueError,
+        "rate=inf is not .* at most 400000",
+    ),
     "gaps": (lambda: Generator(host=True).uniform(np.empty(8)[::2]), TypeError, "out is a contiguous NumPy array"),
 }
 
@@ -199,7 +209,7 @@ def test_what_is_wrong_is_named(case):
         call()
 
 
-def test_a_host_array_for_the_device_is_refused(libraries):
+def test_a_host_array_for_the_device_is_refused(device):
     with pytest.raises(TypeError, match="out is a DeviceArray, not ndarray"):
         Generator().uniform(np.empty(4))
 
@@ -209,10 +219,3 @@ def test_a_closed_generator_is_refused():
     generator.close()
     with pytest.raises(ValueError, match="closed"):
         generator.uniform(np.empty(4))
-
-
-def test_without_a_gpu_a_device_generator_says_what_is_missing():
-    if "libraries" in cuda.capabilities():
-        pytest.skip("the libraries are here")
-    with pytest.raises(cuda.NotSupportedError, match=r"cudart-py\[cu13\]"):
-        Generator()

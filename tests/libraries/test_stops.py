@@ -1,4 +1,4 @@
-"""The stops of the libraries: by NumPy and SciPy where no GPU is, and with the libraries in software."""
+"""The stops of the libraries, on every driver that has these."""
 
 from __future__ import annotations
 
@@ -12,64 +12,22 @@ from rich.console import Console
 
 import cudart_py as cuda
 from cudart_py.benchmark import Measurement
+from cudart_py.libraries.sparse.matrix import SparseMatrix
 from library_tour import plots, stops, timing
 from library_tour.libraries import conjugate_gradients, judgement, precisions
-from library_tour.libraries.curand_host import host_curand
 from library_tour.libraries.judgement import missing_row
-from library_tour.libraries.random_numbers import KINDS
-from library_tour.libraries.sparse_matrix import SparseMatrix
-from library_tour.libraries.tools import Tools
 from library_tour.report import headline, table
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Limit
 
-pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
+pytestmark = pytest.mark.needs("libraries")
 
-# The inner products of conjugate gradients are one thread's there.
 SIZES = {"gemm": 20, "fft": 20, "sparse": 5, "solver": 20, "rand": 64}
-
-PRODUCTS = r"""
-extern "C" __global__ void product(const int* offsets, const int* indices, const double* values, const double* x,
-                                   double* y, int n)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n)
-        return;
-    double sum = 0.0;
-    for (int place = offsets[i]; place < offsets[i + 1]; place++)
-        sum += values[place] * x[indices[place]];
-    y[i] = sum;
-}
-
-extern "C" __global__ void inner(const double* x, const double* y, double* out, int n)
-{
-    double sum = 0.0;
-    for (int i = 0; i < n; i++)
-        sum += x[i] * y[i];
-    *out = sum;
-}
-"""
 
 
 def explained(outcome: Outcome) -> str:
     checks = "; ".join(f"{check.fact}: {check.detail}" for check in outcome.failed_checks)
     return f"{checks} {outcome.message} {outcome.traceback}"
-
-
-@pytest.fixture
-def by_kernels(monkeypatch):
-    """Do the products of conjugate gradients by kernels, which can be captured as the libraries' can."""
-    module = cuda.compile(PRODUCTS)
-
-    def spmv(a, x, out, *, stream):
-        arrays = a.offsets, a.indices, a.values, x, out
-        module["product"][-(-out.size // 64), 64, 0, stream](*arrays, out.size)
-
-    def dot(x, y, out, *, stream):
-        module["inner"][1, 1, 0, stream](x, y, out, x.size)
-
-    monkeypatch.setattr(conjugate_gradients, "spmv", spmv)
-    monkeypatch.setattr(conjugate_gradients, "dot", dot)
 
 
 @functools.cache
@@ -109,19 +67,12 @@ def test_the_stop_tells_its_title_and_size(name):
 
 @pytest.mark.parametrize("name", stops.LIBRARIES)
 def test_the_docstring_shows_every_checked_row(name):
-    if "libraries" in cuda.capabilities():
-        pytest.skip("the docstrings show a driver without them")
+    if timing.available():
+        pytest.skip("the docstrings show a driver without times")
     rows = done(name, 77).result.rows
     shown = [re.sub(r"[\d,]+", "0", line) for line in stops.load(name).__doc__.splitlines()]
     hidden = [row.name for row in rows if not any(re.sub(r"[\d,]+", "0", row.name) in line for line in shown)]
     assert hidden == []
-
-
-@pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_the_stop_passes_with_the_libraries(name, software, by_kernels, monkeypatch):
-    pretend(monkeypatch)
-    outcome = run_stop(name, cuda.Device(0), SIZES[name])
-    assert outcome.state == "passed", explained(outcome)
 
 
 TIMED: dict[str, Outcome] = {}
@@ -131,14 +82,10 @@ TIMED: dict[str, Outcome] = {}
 def timed(request, monkeypatch) -> Outcome:
     """Run a stop with times, once for all that is asked of it.
 
-    Where the driver has none, with the libraries in software and a clock of its own: so what is for a GPU runs
-    everywhere.
+    Where the driver has none, with a clock of its own: so what is for a GPU runs everywhere.
     """
     name = request.param
-    if "libraries" not in cuda.capabilities():
-        request.getfixturevalue("software")
-        request.getfixturevalue("by_kernels")
-        pretend(monkeypatch)
+    if "gpu_timing" not in cuda.capabilities():
         give_times(monkeypatch)
     shorten(monkeypatch)
     if name not in TIMED:
@@ -167,8 +114,7 @@ def test_the_stop_draws_what_it_timed(timed, tmp_path):
     assert plots.draw(timed.name, timed.title, timed.result, tmp_path)
 
 
-def test_blocks_that_a_kernel_cannot_have_are_left_out(software, monkeypatch):
-    pretend(monkeypatch)
+def test_blocks_that_a_kernel_cannot_have_are_left_out(device, monkeypatch):
     give_times(monkeypatch)
     shorten(monkeypatch)
     rand = stops.load("rand")
@@ -195,15 +141,6 @@ def test_a_missing_library_is_named_with_its_extra(case):
     text, reason = MISSING[case]
     note = missing_row("a row", "cu13", ImportError(text)).note
     assert note == f'not run here: {reason}; the extra `cu13` brings it: pip install "cudart-py[cu13]"'
-
-
-def pretend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pretend that the libraries run, but for the generator whose beginning takes seconds."""
-    if host_curand() is None:
-        pytest.skip("cuRAND is not installed (the extra headers)")
-    monkeypatch.setattr(Tools, "libraries_run", staticmethod(lambda: True))
-    quick = {name: kind for name, kind in KINDS.items() if name != "mt19937"}
-    monkeypatch.setattr(stops.load("rand"), "KINDS", quick)
 
 
 def give_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,13 +172,28 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(stops.load(name), attribute, value)
 
 
-def test_conjugate_gradients_as_a_graph_go_as_on_the_host(device, by_kernels):
+def iterate(a, b, iterations):
+    """Return the solution after some iterations on the host, and the residual's norms."""
+    x, r = np.zeros_like(b), b.copy()
+    p, rr = r.copy(), r @ r
+    history = [rr]
+    for _ in range(iterations):
+        q = a @ p
+        alpha = rr / (p @ q)
+        x, r = x + alpha * p, r - alpha * q
+        rr, before = r @ r, rr
+        p = r + rr / before * p
+        history.append(rr)
+    return x, np.sqrt(history)
+
+
+def test_conjugate_gradients_as_a_graph_go_as_on_the_host(device):
     from library_tour.device_code import load
     from library_tour.libraries.sparse import laplacian
 
     host = laplacian(6)
     b = np.arange(36.0)
-    expected, norms = conjugate_gradients.iterate_on_host(host, b, 12)
+    expected, norms = iterate(host, b, 12)
     with conjugate_gradients.CapturedIteration(load("sparse"), SparseMatrix.from_host(host), b, 12) as iteration:
         for _ in range(12):
             iteration.launch()
@@ -249,13 +201,12 @@ def test_conjugate_gradients_as_a_graph_go_as_on_the_host(device, by_kernels):
         assert np.allclose(iteration.residuals(12), norms)
 
 
-def test_conjugate_gradients_stay_at_a_solution(device, by_kernels):
-    """More iterations than are needed change nothing, on the host or on the device, nor do more than it remembers."""
+def test_conjugate_gradients_stay_at_a_solution(device):
+    """More iterations than are needed change nothing, nor do more than the history has room for."""
     from library_tour.device_code import load
     from library_tour.libraries.sparse import laplacian
 
     host, b = laplacian(3), np.ones(9)
-    assert np.allclose(host @ conjugate_gradients.iterate_on_host(host, b, 60)[0], b)
     with conjugate_gradients.CapturedIteration(load("sparse"), SparseMatrix.from_host(host), b, 20) as iteration:
         for _ in range(60):
             iteration.launch()

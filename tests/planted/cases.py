@@ -231,6 +231,7 @@ def _barriers() -> list[Case]:
             ("inlined_barriers", (1, 64), lambda: (ints(64), 32)),
             ("called_barriers", (1, 64), lambda: (ints(64), 32)),
             ("groups_sync_apart", (1, 64), lambda: (ints(64), 32)),
+            tool="synccheck",
         ),
         *_cases(
             "member mask", file, ".*member mask",
@@ -242,12 +243,14 @@ def _barriers() -> list[Case]:
         *_cases(
             "shuffle from an absent lane", file, "uninitialised value reaches a store: a shuffle",
             ("shuffle_after_return", (1, 64), lambda: (ints(64), 40)),
+            tool="synccheck",
         ),
         *_cases(
             "shuffle from an absent lane", "groups.cu", "uninitialised value reaches a store: a shuffle",
             ("sum_of_half_a_warp", (1, 16), lambda: (ints(1), ints(16))),
             ("maxima_of_warps", (1, 48), lambda: (ints(2), ints(48))),
             ("neighbour_elsewhere", (1, 32), lambda: (ints(32), cuda.to_device(np.arange(32, dtype=np.int32)))),
+            tool="synccheck",
         ),
         *_cases(
             "deadlock", file, "deadlock",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from cuda.bindings import driver as bindings
 
-from cudart_py.simulator import contexts, devices, driver
+from cudart_py.simulator import driver
+from cudart_py.simulator.state import contexts, devices
 
 Status = bindings.CUresult
 SUCCESS = Status.CUDA_SUCCESS
@@ -27,16 +28,16 @@ def fresh_devices(count: int, memory: int) -> Callable[[], None]:
     """Put new devices in the place of those there are; return what puts those back."""
     ok(driver.cuInit(0))
     before = devices.state.devices
-    stack = contexts.local.stack
+    stack = contexts.of_thread.stack
     devices.state.devices = [devices.Device(ordinal, memory) for ordinal in range(count)]
-    contexts.local.stack = []
+    contexts.of_thread.stack = []
 
     def restore() -> None:
         for device in devices.state.devices:
             if device.primary is not None:
-                device.primary.end()
+                ok(driver.cuDevicePrimaryCtxReset(device.ordinal))
         devices.state.devices = before
-        contexts.local.stack = stack
+        contexts.of_thread.stack = stack
 
     return restore
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.ptx.machine import ptx_of
+from tests.simulator.ptx.machine import ptx_of
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "ptx_mutants.py"
 

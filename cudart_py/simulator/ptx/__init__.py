@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from .clock import Clock
+from .compiling.checking import load_module
 from .faults import Fault, PtxError, UnsupportedError
-from .launch import Launch, run
-from .observer import Observer
-from .parser import Entry, Module
-from .textures import Texture
+from .operations.textures import Texture
+from .running.clock import Clock
+from .running.launch import Launch, run
+from .running.observer import Observer
+from .syntax.parser import Entry, Module
 
-__all__ = ["Clock", "Entry", "Fault", "Launch", "Module", "Observer", "PtxError", "Texture", "UnsupportedError", "run"]
+__all__ = [
+    "Clock",
+    "Entry",
+    "Fault",
+    "Launch",
+    "Module",
+    "Observer",
+    "PtxError",
+    "Texture",
+    "UnsupportedError",
+    "load_module",
+    "run",
+]

@@ -1,4 +1,4 @@
-"""Say what a kernel did wrong, or what the machine can't do."""
+"""The exceptions of the machine: for text that isn't PTX, instructions that aren't simulated, and faults of kernels."""
 
 from __future__ import annotations
 

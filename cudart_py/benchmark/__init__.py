@@ -1,0 +1,18 @@
+"""Measuring: event times to be trusted, the host's cost, and the peaks to compare with.
+
+    from cudart_py.benchmark import ceilings, measure
+
+    found = measure(lambda: saxpy[grid, 256](2.0, x, y, n), bytes=12 * n, ceiling="copy")
+    print(found)                   # 1.03 ms ± 0.1 %, 4,160 GB/s, 98.4 % of copy (...)
+
+How it measures, and what to look out for, is in `docs/measuring.md`.
+"""
+
+from __future__ import annotations
+
+from .device_ceilings import Ceilings, ceilings
+from .measuring import measure, measure_host
+from .record import Measurement
+from .sampling import MeasureOptions
+
+__all__ = ["Ceilings", "MeasureOptions", "Measurement", "ceilings", "measure", "measure_host"]

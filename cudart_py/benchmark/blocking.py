@@ -1,0 +1,68 @@
+"""A kernel that holds a stream until the host lets go.
+
+Work that is queued behind it starts without waiting for the host, so that events around the work measure
+the work and no launch latency. The kernel gives up by itself after a time-out: what is queued behind it
+may make the host wait (a synchronisation, a full queue), and the host would never come to let go.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from ..context.current import activated
+from ..context.device import Device
+from ..launch.kernel import Kernel
+from ..launch.launch import Launch
+from ..launch.loading import compile
+from ..launch.module import Module
+from ..memory.host_memory import pinned_empty
+from ..streams.stream import Stream
+
+__all__ = ["Blocker", "hold_kernel"]
+
+SOURCE = Path(__file__).parent / "device_code" / "blocking.cu"
+# Long enough to queue some hundred launches from Python, short enough not to be taken for a hang.
+TIMEOUT = 0.5
+
+
+@functools.cache
+def _module(device: Device) -> Module:
+    with activated(device):
+        return compile(SOURCE)
+
+
+def hold_kernel(device: Device) -> Kernel:
+    """Return the kernel that holds a stream, of device_code/blocking.cu."""
+    return _module(device)["hold"]
+
+
+class Blocker:
+    """Hold a stream, and let it go: `hold()`, queue the work, `release()`, wait, and look at `timed_out`.
+
+    `timeout` is in seconds. The driver must be one whose kernels and host see each other's writes (the
+    capability `concurrent_host`).
+    """
+
+    def __init__(self, stream: Stream, timeout: float = TIMEOUT) -> None:
+        self._state = pinned_empty(2, np.uint32, mapped=True)
+        self._state[:] = 0
+        self._ticket = 0
+        self._nanoseconds = round(1e9 * timeout)
+        self._launch: Launch = hold_kernel(stream.device)[1, 1, 0, stream]
+
+    def hold(self) -> None:
+        """Hold the stream's later work from here on, until `release()` or the time-out."""
+        self._ticket = (self._ticket + 1) % 2**32
+        self._launch(self._state, self._ticket, self._nanoseconds)
+
+    def release(self) -> None:
+        """Let go. A second call does nothing."""
+        self._state[0] = self._ticket
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the last hold ended by its time-out; known when the work behind it is done."""
+        return bool(self._state[1] == self._ticket)

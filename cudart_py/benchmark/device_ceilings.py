@@ -1,0 +1,156 @@
+"""What a device reaches at most: bandwidth of copying, reading and writing, and multiply-adds a second.
+
+Each is the best of a few ways to do it, measured as everything else is measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..errors import NotSupportedError
+from ..launch.loading import compile
+from ..launch.module import Module
+from ..memory.array import DeviceArray
+from ..memory.copies import memcpy
+from ..memory.creation import empty
+from ..memory.fills import memset
+from ..memory.pools import MemoryPool
+from ..streams.stream import legacy_default
+from .clocks import ClockGuard
+from .device_samples import Plan, has_capability, take
+from .sampling import MeasureOptions
+
+__all__ = ["KINDS", "Ceilings", "ceilings", "measured_ceiling"]
+
+KINDS = ("copy", "read", "write", "fp32", "fp64")
+SOURCE = Path(__file__).parent / "device_code" / "ceilings.cu"
+
+_WORD = 16
+_BLOCKS = (256, 512)
+_LOADS = (4, 8, 16)
+# Blocks for each multiprocessor; 0 for one block for each tile.
+_RESIDENT = (0, 4, 8)
+# Large beside the caches and beside what starting and ending a kernel takes.
+_BUFFER_BYTES = 4 << 30
+_CHAINS, _STEPS = 8, 16
+_ARITHMETIC_BLOCK, _ARITHMETIC_BLOCKS_PER_SM, _ARITHMETIC_ROUNDS = 256, 8, 2048
+# A try takes some milliseconds for each way; the clocks are up from the first.
+_TRY = MeasureOptions(precision=0.002, min_samples=5, min_seconds=0.02, max_seconds=0.1, warm_up_seconds=0.02)
+_FINAL = MeasureOptions(precision=0.0005, min_samples=10, min_seconds=0.1, max_seconds=0.5, warm_up_seconds=0.02)
+
+_Way = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The measured peaks of a device: bytes a second (a copy counts what it reads and writes), operations a second.
+
+    A multiply-add counts as two operations. Tensor cores are not in `fp32` and `fp64`.
+    """
+
+    copy: float
+    read: float
+    write: float
+    fp32: float
+    fp64: float
+
+    def __str__(self) -> str:
+        bandwidths = ", ".join(f"{name} {getattr(self, name) / 1e9:,.0f} GB/s" for name in KINDS[:3])
+        rates = ", ".join(f"{name} {getattr(self, name) / 1e12:,.1f} TFLOP/s" for name in KINDS[3:])
+        return f"{bandwidths}, {rates}"
+
+
+def ceilings(device: Device | None = None) -> Ceilings:
+    """Measure a device's peaks, by default the current one's; once a process, which takes some seconds.
+
+    Uses up to 8 GiB of its memory meanwhile. Raises NotSupportedError where the driver's event times are
+    not a device's (no `gpu_timing`).
+    """
+    where = current_device() if device is None else arguments.instance("ceilings", "device", device, Device)
+    return Ceilings(**{kind: measured_ceiling(where, kind) for kind in KINDS})
+
+
+@functools.cache
+def measured_ceiling(device: Device, kind: str) -> float:
+    """Return one peak of a device in bytes or operations a second, measured at its first use."""
+    arguments.choice("measure", "ceiling", kind, KINDS)
+    if not has_capability("gpu_timing"):
+        raise NotSupportedError("this driver's event times are not a device's, so that no peak can be measured")
+    with activated(device):
+        if kind in ("fp32", "fp64"):
+            return _peak(*_arithmetic(device, kind))
+        buffers = 2 if kind == "copy" else 1
+        nbytes = _buffer_bytes(device.memory_info.free // (2 * buffers))
+        # A pool of its own gives the memory back; the device's would keep it.
+        with MemoryPool(device, release_threshold=0) as pool:
+            arrays = [empty(nbytes // 4, np.uint32, pool=pool) for _ in range(buffers)]
+            try:
+                for array in arrays:
+                    memset(array, 0)
+                return _peak(_memory_ways(device, kind, arrays), buffers * nbytes)
+            finally:
+                for array in arrays:
+                    array.close()
+                device.synchronize()
+
+
+def _buffer_bytes(limit: int) -> int:
+    """Return the size of a buffer: a multiple of every tile."""
+    tile = max(_BLOCKS) * max(_LOADS) * _WORD
+    return max(tile, min(_BUFFER_BYTES, limit) // tile * tile)
+
+
+def _peak(ways: Iterator[_Way], amount: float) -> float:
+    """Try each way shortly, then measure the best one properly."""
+    best = min(ways, key=lambda way: _seconds(way, _TRY))
+    return amount / _seconds(best, _FINAL)
+
+
+def _seconds(way: _Way, options: MeasureOptions) -> float:
+    """Return the median time of one call, with the cache as the call before has left it."""
+    taken = take((way,), legacy_default, Plan(flush_l2=False, batch=1, graph=False), options, ClockGuard())
+    return statistics.median(taken.samples.seconds)
+
+
+def _memory_ways(device: Device, kind: str, arrays: list[DeviceArray]) -> Iterator[_Way]:
+    """Make the launches that copy, read or write the arrays, and the driver's own way."""
+    first, words = arrays[0], arrays[0].nbytes // _WORD
+    module = _memory_module(kind)
+    if kind == "copy":
+        yield lambda: memcpy(arrays[1], first)
+    elif kind == "write":
+        yield lambda: memset(first, 1)
+    sums = empty(words // (min(_BLOCKS) * min(_LOADS)), np.uint32)
+    arguments = {"copy": (arrays[-1], first, words), "read": (first, words, sums), "write": (first, words, 1)}[kind]
+    for loads in _LOADS:
+        kernel = module[f"{kind}_words<{loads}>"]
+        for block in _BLOCKS:
+            for resident in _RESIDENT:
+                tiles = words // (block * loads)
+                grid = min(tiles, resident * device.sm_count) if resident else tiles
+                yield kernel[grid, block].bind(*arguments)
+
+
+def _memory_module(kind: str) -> Module:
+    return compile(SOURCE, names=[f"{kind}_words<{loads}>" for loads in _LOADS])
+
+
+def _arithmetic(device: Device, kind: str) -> tuple[Iterator[_Way], float]:
+    """Make the launch of multiply-adds, and count its operations."""
+    number, dtype = {"fp32": ("float", np.float32), "fp64": ("double", np.float64)}[kind]
+    name = f"multiply_add<{number}, {_CHAINS}, {_STEPS}>"
+    kernel = compile(SOURCE, names=[name])[name]
+    grid = _ARITHMETIC_BLOCKS_PER_SM * device.sm_count
+    threads = grid * _ARITHMETIC_BLOCK
+    out = empty(threads, dtype)
+    bound = kernel[grid, _ARITHMETIC_BLOCK].bind(out, 0.999, 0.001, _ARITHMETIC_ROUNDS)
+    return iter([bound]), 2.0 * threads * _CHAINS * _STEPS * _ARITHMETIC_ROUNDS

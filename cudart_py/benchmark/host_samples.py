@@ -1,0 +1,44 @@
+"""Samples of the host's time: what it costs to queue work."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..streams.stream import Stream
+from .device_timing import Work
+from .sampling import Sample
+
+__all__ = ["HostBatch", "no_garbage_collection"]
+
+
+class HostBatch:
+    """Take a sample of the host's time: a batch of calls on a drained stream."""
+
+    def __init__(self, work: Work, stream: Stream, calls: int) -> None:
+        self._work, self._stream, self._calls = work, stream, calls
+
+    def __call__(self) -> Sample:
+        """Return the seconds of one call, the mean over the batch."""
+        work, turns = self._work, range(self._calls)
+        self._stream.synchronize()
+        begin = time.perf_counter()
+        for _ in turns:
+            work()
+        seconds = time.perf_counter() - begin
+        self._stream.synchronize()
+        return Sample(seconds / self._calls)
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Keep the garbage collector from running inside of a sample."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

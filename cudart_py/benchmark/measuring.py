@@ -1,0 +1,210 @@
+"""Measure a piece of code: its time on the device, or what it costs the host."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from .. import arguments
+from ..context.current import activated
+from ..profiling.profiles import profile
+from ..streams.stream import Stream, stream_of
+from .clocks import ClockGuard
+from .device_ceilings import KINDS, measured_ceiling
+from .device_samples import Plan, StreamWork, has_capability, take, take_in_each
+from .device_timing import QUEUED_LAUNCHES, Work
+from .fast_streams import MOST
+from .host_samples import HostBatch, no_garbage_collection
+from .record import Counters, Measurement
+from .sampling import MeasureOptions, collect
+
+__all__ = ["measure", "measure_host", "run_once"]
+
+_DEFAULTS = MeasureOptions()
+# A batch of calls whose host time is measured: long beside the clock's resolution.
+_HOST_BATCH_SECONDS = 200e-6
+
+
+def measure(
+    fn: Work | StreamWork | Sequence[Work],
+    *,
+    stream: Stream | None = None,
+    streams: int | None = None,
+    bytes: float = 0,
+    flops: float = 0,
+    ceiling: str | float | None = None,
+    flush_l2: bool = True,
+    batch: int | None = None,
+    graph: bool = False,
+    options: MeasureOptions = _DEFAULTS,
+) -> Measurement:
+    """Measure the device's time of the work that a call of `fn()` queues on `stream`.
+
+    `fn` is called without arguments, many times; several functions in a sequence take turns, which keeps
+    L2 from holding one's input when each has another. `bytes` and `flops` are what one call moves and
+    computes. `ceiling` names what to compare with, measured once a process ("copy", "read", "write",
+    "fp32", "fp64"; see `ceilings`), or gives it as a number: bytes a second where `bytes` is given, else
+    operations a second. `flush_l2`: overwrite the L2 cache before each sample. `batch`: calls a sample, by
+    default one, and for work below 50 us so many that a sample lasts about a millisecond; within a batch the
+    cache stays warm.
+
+    Kernels of a few microseconds seem longer or shorter by the stream and the process. `streams`: measure in so many
+    new streams, 48 or so, or in fewer where too few are found whose launches are fast; `fn(stream)` is called with
+    each, and a sample is the median of one stream. `graph`: launch a batch as one graph, whose times agree even
+    better and are shorter, since less lies between its kernels. It needs streams that can be captured, thus not the
+    default one, and work that can; otherwise the batch is launched call by call, and the record says so.
+
+    The work is queued behind a blocking kernel, so that launch latency is not in the time; work that waits
+    for the device itself is measured without. Samples at dropped clocks are thrown away. It ends when
+    `options` says; with `streams` its times are shared by all of them, and the rest is for each.
+
+    On a driver whose event times are not a device's (no `gpu_timing`), `fn` runs once; the record then has
+    no times, and the counters of what ran where the driver has any.
+
+    Raises TypeError and ValueError naming the argument, and what `fn` raises.
+    """
+    call = "measure"
+    works = _as_works(call, fn)
+    arguments.number(call, "bytes", bytes, 0)
+    arguments.number(call, "flops", flops, 0)
+    _check_ceiling(ceiling)
+    flush_l2 = arguments.flag(call, "flush_l2", flush_l2)
+    batch = _as_batch(call, batch)
+    graph = arguments.flag(call, "graph", graph)
+    arguments.instance(call, "options", options, MeasureOptions)
+    where = _as_stream(call, stream)
+    _check_streams(call, streams, stream, works)
+    if not has_capability("gpu_timing"):
+        return _run_once(works, where, streams, bytes, flops)
+    device = where.device
+    with activated(device):
+        name = ceiling if isinstance(ceiling, str) else None
+        limit = measured_ceiling(device, ceiling) if isinstance(ceiling, str) else ceiling
+        plan, guard = Plan(flush_l2, batch, graph), ClockGuard()
+        if streams is None:
+            taken = take(works, where, plan, options, guard)
+        else:
+            taken = take_in_each(works[0], streams, device, plan, options, guard)
+    return Measurement(
+        taken.samples.seconds,
+        bytes=bytes,
+        flops=flops,
+        batch=taken.batch,
+        cache="rotated" if len(works) > 1 else taken.cache,
+        blocked=taken.blocked,
+        captured=taken.captured,
+        streams=None if streams is None else len(taken.samples.seconds),
+        overhead=taken.overhead,
+        rejected=taken.samples.rejected,
+        clock_mhz=taken.samples.clock,
+        ceiling=limit,
+        ceiling_name=name,
+        device=device.name,
+    )
+
+
+def measure_host(
+    fn: Work,
+    *,
+    stream: Stream | None = None,
+    batch: int | None = None,
+    options: MeasureOptions = _DEFAULTS,
+) -> Measurement:
+    """Measure what a call of `fn()` costs the host: queueing its work, without waiting for it.
+
+    Calls are timed in batches that begin with `stream` drained, since a full queue would make the host
+    wait for the device. `batch`: calls a sample, by default so many that a sample lasts 0.2 ms.
+
+    On a driver without `gpu_timing` `fn` runs once, as with `measure`.
+    """
+    call = "measure_host"
+    works = _as_works(call, fn)
+    if len(works) != 1:
+        raise TypeError(
+            f"{call}: argument 'fn' must be one function; the host's cost does not depend on what is in a cache"
+        )
+    batch = _as_batch(call, batch)
+    arguments.instance(call, "options", options, MeasureOptions)
+    where = _as_stream(call, stream)
+    if not has_capability("gpu_timing"):
+        return _run_once(works, where, None, 0, 0)
+    (work,) = works
+    with activated(where.device):
+        where.synchronize()
+        warm, first = HostBatch(work, where, 1), time.perf_counter()
+        calls = [warm().seconds]
+        while time.perf_counter() - first < options.warm_up_seconds:
+            calls.append(warm().seconds)
+        if batch is None:
+            batch = max(1, min(QUEUED_LAUNCHES // 2, round(_HOST_BATCH_SECONDS / max(min(calls), 1e-9))))
+        with no_garbage_collection():
+            found = collect(HostBatch(work, where, batch), options)
+    return Measurement(found.seconds, batch=batch, cache="", device=where.device.name)
+
+
+def run_once(
+    fn: Work | StreamWork | Sequence[Work], stream: Stream | None = None, streams: int | None = None
+) -> Measurement:
+    """Run `fn()` once, as a test of it: the record has no times, and counters where the driver has any."""
+    works = _as_works("measure", fn)
+    _check_streams("measure", streams, stream, works)
+    return _run_once(works, _as_stream("measure", stream), streams, 0, 0)
+
+
+def _run_once(works: Sequence[Any], stream: Stream, streams: int | None, bytes: float, flops: float) -> Measurement:
+    """Run the first function once, counting what its launches do where the driver can."""
+    device = stream.device
+    if streams is not None:
+        with activated(device), Stream(non_blocking=True) as one:
+            device.synchronize()
+            return _run_once((functools.partial(works[0], one),), one, None, bytes, flops)
+    counters: Counters = ()
+    with activated(device):
+        with profile() if has_capability("profile") else nullcontext() as profiled:
+            works[0]()
+            stream.synchronize()
+        if profiled is not None:
+            counters = tuple(
+                {"kernel": launch.kernel, "grid": launch.grid, "block": launch.block, **launch.metrics}
+                for launch in profiled.launches
+            )
+    return Measurement((), bytes=bytes, flops=flops, device=device.name, counters=counters)
+
+
+def _as_works(call: str, fn: Any) -> tuple[Callable[..., object], ...]:
+    if callable(fn):
+        return (fn,)
+    if not isinstance(fn, Sequence) or isinstance(fn, str | bytes) or not fn:
+        raise arguments.wrong_type(call, "fn", "a function without arguments or a sequence of such", fn)
+    return tuple(arguments.function(call, f"fn[{place}]", work) for place, work in enumerate(fn))
+
+
+def _check_ceiling(value: Any) -> None:
+    if isinstance(value, str):
+        arguments.choice("measure", "ceiling", value, KINDS)
+    elif value is not None and not arguments.number("measure", "ceiling", value, 0):
+        raise arguments.wrong_value("measure", "ceiling", "bytes or operations a second", value)
+
+
+def _as_batch(call: str, value: Any) -> int | None:
+    # More than a queue holds would make the host wait for the device.
+    return None if value is None else arguments.integer(call, "batch", value, 1, QUEUED_LAUNCHES)
+
+
+def _check_streams(call: str, count: Any, stream: Stream | None, works: Sequence[Any]) -> None:
+    if count is None:
+        return
+    arguments.integer(call, "streams", count, 2, MOST)
+    if stream is not None:
+        raise TypeError(f"{call}: give 'stream' or how many 'streams' to make, not both")
+    if len(works) != 1:
+        raise TypeError(
+            f"{call}: with streams the argument 'fn' is one function, called with each stream, not {len(works)}"
+        )
+
+
+def _as_stream(call: str, stream: Stream | None) -> Stream:
+    return stream_of(call, stream)

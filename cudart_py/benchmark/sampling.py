@@ -1,0 +1,103 @@
+"""How many samples are enough, and which of them count."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from .. import arguments
+from .clocks import ClockGuard
+from .record import relative_error
+
+__all__ = ["MeasureOptions", "Sample", "Samples", "collect"]
+
+# Sorting the samples for their quartiles after each one would take longer than taking them; so the next look is
+# after this many times as many.
+_NEXT_LOOK = 1.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """When a measurement stops. Times are seconds of the host's clock.
+
+    `precision`: stop when the median is known to this part of itself (one standard error).
+    `min_samples`: what is taken in any case, however long it takes.
+    `max_samples`: what is never exceeded.
+    `min_seconds`: sample for so long at least, since clocks and neighbours change in milliseconds.
+    `max_seconds`: stop after so long, unless `min_samples` are still missing.
+    `warm_up_seconds`: run the code for so long before, at least once, until the clocks are up.
+    """
+
+    precision: float = 0.001
+    min_samples: int = 5
+    max_samples: int = 10_000
+    min_seconds: float = 0.1
+    max_seconds: float = 1.0
+    warm_up_seconds: float = 0.05
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.endswith("_samples"):
+                arguments.integer("MeasureOptions", field.name, value, 1)
+            else:
+                arguments.number("MeasureOptions", field.name, value, 0, math.inf)
+        if self.min_samples > self.max_samples:
+            least, most = arguments.describe(self.min_samples), arguments.describe(self.max_samples)
+            raise ValueError(f"MeasureOptions: argument 'min_samples' is {least}, and 'max_samples' {most}")
+
+
+class Sample(NamedTuple):
+    """One sample: the seconds of a call, and the clock in MHz where it is known."""
+
+    seconds: float
+    clock: float | None = None
+
+
+class Samples(NamedTuple):
+    """The samples kept, how many were thrown away, and the median clock of those kept."""
+
+    seconds: tuple[float, ...]
+    rejected: int
+    clock: float | None
+
+
+def collect(
+    take: Callable[[], Sample],
+    options: MeasureOptions,
+    *,
+    guard: ClockGuard | None = None,
+    now: Callable[[], float] = time.perf_counter,
+    pause: Callable[[float], object] = time.sleep,
+) -> Samples:
+    """Take samples until the median is known well enough or the time is up.
+
+    Samples at dropped clocks are thrown away, and the device gets a pause to recover after each. What is dropped is
+    judged by `guard`, which may have seen other samples before.
+    """
+    guard = ClockGuard() if guard is None else guard
+    kept: list[float] = []
+    clocks: list[float] = []
+    rejected, next_look = 0, options.min_samples
+    begin = now()
+    while True:
+        count, elapsed = len(kept), now() - begin
+        if count >= options.min_samples and (count >= options.max_samples or elapsed >= options.max_seconds):
+            break
+        if count >= next_look and elapsed >= options.min_seconds:
+            if relative_error(kept) <= options.precision:
+                break
+            next_look = max(count + 1, int(_NEXT_LOOK * count))
+        seconds, clock = take()
+        if not guard.accepts(clock):
+            rejected += 1
+            pause(guard.pause)
+            continue
+        kept.append(seconds)
+        if clock is not None:
+            clocks.append(clock)
+    return Samples(tuple(kept), rejected, statistics.median(clocks) if clocks else None)

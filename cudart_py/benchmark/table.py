@@ -1,0 +1,101 @@
+"""The table of measurements at the end of a pytest run, as lines of plain text."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .record import Measurement, format_seconds
+
+__all__ = ["lines"]
+
+_HEADINGS = ("name", "median", "spread", "GB/s", "TFLOP/s", "of ceiling", "MHz", "L2")
+# Metrics come by dozens; the table has those that most often say why a kernel is slow, and the record has them all.
+_COUNTED = {
+    "warp instructions": ("smsp__inst_executed.sum",),
+    "sectors/load": ("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",),
+    "sectors/store": ("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",),
+    "bank conflicts": (
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    ),
+}
+_LONGEST_NAME = 40
+
+
+def lines(results: Sequence[tuple[str, Measurement]]) -> Iterator[str]:
+    """Yield the lines: a table of what was timed, then one of the launches that were only counted."""
+    timed = [_cells(name, found) for name, found in results if found.timed]
+    if timed:
+        yield from _table([_HEADINGS, *timed], left=1)
+    counted = [_counts(name, launch) for name, found in results if not found.timed for launch in found.counters]
+    if counted:
+        yield "not timed by this driver; counted:"
+        same = [(row, len(list(rows))) for row, rows in itertools.groupby(counted)]
+        rows = [(*row[:2], f"×{count}" if count > 1 else "", *row[2:]) for row, count in same]
+        yield from _table([("name", "kernel", "launches", "grid", "block", *_COUNTED), *rows], left=2)
+
+
+def _table(rows: list[tuple[str, ...]], left: int) -> Iterator[str]:
+    """Yield the rows in columns, the first ones flush left; columns with nothing below their heading are left out."""
+    kept = [(place, column) for place, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+    padded = []
+    for place, column in kept:
+        width = max(map(len, column))
+        padded.append([cell.ljust(width) if place < left else cell.rjust(width) for cell in column])
+    for row in zip(*padded, strict=True):
+        yield "  ".join(row).rstrip()
+
+
+def _cells(name: str, found: Measurement) -> tuple[str, ...]:
+    fraction = found.fraction
+    return (
+        _short(name),
+        format_seconds(found.median or 0.0),
+        f"{100 * (found.spread or 0.0):.1f} %",
+        _number(found.gigabytes_per_second),
+        _number(found.teraflops_per_second),
+        "" if fraction is None else f"{100 * fraction:.1f} %",
+        "" if found.clock_mhz is None else f"{found.clock_mhz:.0f}",
+        _how(found),
+    )
+
+
+def _how(found: Measurement) -> str:
+    """Say what the calls found in L2, how many made a sample, and what else must be known of the time."""
+    what = found.cache or "host's time"
+    if found.batch > 1:
+        what += f" ×{found.batch}"
+    if found.captured:
+        what += " in a graph"
+    if found.streams is not None:
+        what += f", {found.streams} streams"
+    return what if found.blocked or not found.cache else f"{what}, launch latency included"
+
+
+def _counts(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:
+    known = [[launch[metric] for metric in metrics if metric in launch] for metrics in _COUNTED.values()]
+    return (
+        _short(name),
+        _short(launch["kernel"]),
+        _shape(launch["grid"]),
+        _shape(launch["block"]),
+        *(_number(sum(values)) if values else "" for values in known),
+    )
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    """Write the sizes of a grid or block without the ones behind."""
+    x, y, z = sizes
+    return f"{x}×{y}×{z}" if z > 1 else f"{x}×{y}" if y > 1 else str(x)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 1e3 else f"{value:.4g}"

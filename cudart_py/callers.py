@@ -1,0 +1,37 @@
+"""The program's line that called the toolkit, for reports and warnings."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from types import FrameType
+
+__all__ = ["call_site", "calling_frame", "warn_caller"]
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
+def calling_frame() -> FrameType | None:
+    """Return the innermost frame outside this package, or None when there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
+def call_site() -> str:
+    """Return that frame's ``file:line``, empty when there is none."""
+    frame = calling_frame()
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at that frame's line, so that a filter by module applies and the warning names the program's own line."""
+    frame = calling_frame()
+    if frame is None:
+        warnings.warn(text, category, stacklevel=2)
+        return
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    name = frame.f_globals.get("__name__", "")
+    warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, name, registry)

@@ -1,0 +1,1 @@
+"""From CUDA C++ to images and signatures: NVRTC, headers, includes, linking and the cache, without a driver."""

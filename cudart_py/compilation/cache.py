@@ -1,0 +1,284 @@
+"""Compiled images on disk, so that a source is compiled once and not once a process.
+
+The folder is the user's cache folder's `cudart_py` (on Linux `$XDG_CACHE_HOME/cudart_py` or
+`~/.cache/cudart_py`), or what the environment variable CUDART_PY_CACHE names. One file is one entry:
+images, their signatures and their names, behind a checksum. Entries are written beside their place and moved
+there at once, so that readers and many writers never meet a half-written one; a damaged entry is the
+same as none. What a killed writer left is removed after an hour.
+
+The entries take 1 GiB together, or the bytes that CUDART_PY_CACHE_SIZE says: those used least recently
+go first, and with 0 nothing is kept. Code from the cache runs as one's own, so a folder that belongs to
+another user or that others can write to is not used. Such a folder, or one that cannot be written,
+costs a warning, not the compile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ..callers import warn_caller
+from ..files import read_file
+
+__all__ = ["CacheInfo", "CacheWarning", "cache_info", "clear_cache", "folder", "load", "make_key", "store", "witness"]
+
+ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
+SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"
+# Raise it when the content of entries, or how the compiler is called, changes between releases.
+FORMAT = 2
+_SUFFIX = ".image"
+_TEMPORARY = ".tmp"
+_DEFAULT_SIZE = 1 << 30
+# No writer takes as long between the first byte of an entry and the last: seconds.
+_ABANDONED = 3600
+_MAGIC = b"cudart-py image\n"
+_DIGEST_BYTES = 16
+_LENGTHS = struct.Struct("<I")
+
+_lock = threading.Lock()
+_hits = 0
+_misses = 0
+_has_warned = False
+
+Witness = tuple[str, int, int]
+T = TypeVar("T")
+
+
+class CacheWarning(RuntimeWarning):
+    """The compile cache cannot be used; compilation goes on without it."""
+
+
+class CacheInfo(NamedTuple):
+    """The compile cache: its folder, entries and bytes there, and this process's hits and misses."""
+
+    folder: str
+    entries: int
+    bytes: int
+    hits: int
+    misses: int
+
+
+def folder() -> str:
+    """Return the cache's folder, which need not exist."""
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    if sys.platform == "linux":
+        # platformdirs' rule for Linux, spelled out: to import it takes longer than a whole cached compile.
+        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+        return os.path.join(base, "cudart_py")
+    import platformdirs  # as above
+
+    return platformdirs.user_cache_dir("cudart_py", appauthor=False)
+
+
+def make_key(parts: Iterable[str | bytes]) -> str:
+    """Return the name of an entry: a digest of the parts, each with its length, and of the format."""
+    digest = hashlib.blake2b(b"%d" % FORMAT, digest_size=20)
+    for part in parts:
+        content = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def witness(path: str) -> Witness | None:
+    """Return what tells a file from a later one in its place: path, bytes and time of the last change."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return path, status.st_size, status.st_mtime_ns
+
+
+def _size_limit() -> int:
+    """Return the bytes that all entries may take together."""
+    text = os.environ.get(SIZE_VARIABLE)
+    if not text:
+        return _DEFAULT_SIZE
+    try:
+        limit = int(text)
+    except ValueError:
+        limit = -1
+    if limit < 0:
+        raise ValueError(f"{SIZE_VARIABLE}={text!r} is not a number of bytes")
+    return limit
+
+
+def _is_ours(place: str) -> bool:
+    """Return whether only this user can have written in the folder, which need not exist; warn otherwise."""
+    try:
+        status = os.stat(place)
+    except OSError:
+        return True
+    if status.st_uid != os.geteuid():
+        _warn(place, "it belongs to another user")
+        return False
+    if status.st_mode & 0o022:
+        _warn(place, "other users can write to it")
+        return False
+    return True
+
+
+def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
+    """Return what `restore` makes of an entry's description and images.
+
+    None when the entry is missing, damaged, out of date or another user's.
+    """
+    global _hits, _misses
+    place = folder()
+    result = None
+    if _size_limit() and _is_ours(place):
+        path = os.path.join(place, key + _SUFFIX)
+        content = _read(path)
+        result = _decode(content, key, restore) if content is not None else None
+        if result is not None:
+            _mark_used(path)
+    with _lock:
+        if result is None:
+            _misses += 1
+        else:
+            _hits += 1
+    return result
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        return read_file(path) if os.stat(path).st_uid == os.geteuid() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _mark_used(path: str) -> None:
+    """Set an entry's time of last use to now; the entries of the oldest time are dropped first."""
+    try:
+        os.utime(path)
+    except OSError:
+        return  # removed meanwhile, or in a folder that can only be read
+
+
+def _decode(content: bytes, key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
+    start = len(_MAGIC) + _DIGEST_BYTES
+    body = content[start:]
+    if content[: len(_MAGIC)] != _MAGIC or content[len(_MAGIC) : start] != _digest(body):
+        return None
+    try:
+        (length,) = _LENGTHS.unpack_from(body)
+        position = _LENGTHS.size + length
+        header = json.loads(body[_LENGTHS.size : position])
+        if header["key"] != key or any(witness(path) != (path, size, time) for path, size, time in header["witnesses"]):
+            return None
+        images = []
+        for size in header["sizes"]:
+            images.append(body[position : position + size])
+            position += size
+        return restore(header["description"], images) if position == len(body) else None
+    except Exception:  # whatever it is that a forged entry breaks, the entry is made again
+        return None
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+
+
+def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequence[Witness] = ()) -> None:
+    """Write an entry: a description that JSON can hold, and images.
+
+    The entry is valid as long as the files of `witnesses` stay as they are.
+    """
+    limit = _size_limit()
+    place = folder()
+    if not limit or not _is_ours(place):
+        return
+    header = {"key": key, "description": description, "sizes": [len(image) for image in images], "witnesses": witnesses}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    body = b"".join([_LENGTHS.pack(len(text)), text, *images])
+    # A name of its own for every writer: processes and threads may write the same entry at once.
+    temporary = os.path.join(place, f"{key}.{os.getpid()}.{os.urandom(4).hex()}{_TEMPORARY}")
+    try:
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        try:
+            with open(temporary, "wb") as stream:
+                stream.write(_MAGIC + _digest(body) + body)
+            os.replace(temporary, os.path.join(place, key + _SUFFIX))
+        except BaseException:
+            _remove(temporary)
+            raise
+        _tidy(place, limit)
+    except OSError as error:
+        _warn(place, error.strerror or str(error))
+
+
+def _tidy(place: str, limit: int) -> None:
+    """Remove what killed writers left, and the entries used least recently beyond the limit."""
+    entries = []
+    with os.scandir(place) as files:
+        for file in files:
+            if not file.name.endswith((_SUFFIX, _TEMPORARY)):
+                continue
+            try:
+                status = file.stat(follow_symlinks=False)
+            except FileNotFoundError:  # another process was quicker
+                continue
+            if file.name.endswith(_SUFFIX):
+                entries.append((status.st_mtime_ns, status.st_size, file.path))
+            elif time.time() - status.st_mtime > _ABANDONED:
+                _remove(file.path)
+    excess = sum(size for _, size, _ in entries) - limit
+    for _, size, path in sorted(entries):
+        if excess <= 0:
+            break
+        _remove(path)
+        excess -= size
+
+
+def _remove(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except OSError:
+        return False
+    return True
+
+
+def _warn(place: str, reason: str) -> None:
+    """Warn once a process, at the caller's line: every later compile would repeat the same sentence."""
+    global _has_warned
+    with _lock:
+        if _has_warned:
+            return
+        _has_warned = True
+    warn_caller(
+        f"compiled images cannot be cached in {place} ({reason}); set {ENVIRONMENT_VARIABLE} to a folder that you "
+        "alone can write to",
+        CacheWarning,
+    )
+
+
+def _files(*suffixes: str) -> list[str]:
+    place = folder()
+    try:
+        names = os.listdir(place)
+    except OSError:
+        return []
+    return [os.path.join(place, name) for name in names if name.endswith(suffixes)]
+
+
+def cache_info() -> CacheInfo:
+    """Return the number and size of the cached images, and how often this process found the one that it looked for."""
+    found = [status for status in map(witness, _files(_SUFFIX)) if status]
+    with _lock:
+        return CacheInfo(folder(), len(found), sum(size for _, size, _ in found), _hits, _misses)
+
+
+def clear_cache() -> int:
+    """Delete every entry of the compile cache and return how many there were."""
+    for path in _files(_TEMPORARY):
+        _remove(path)
+    return sum(_remove(path) for path in _files(_SUFFIX))

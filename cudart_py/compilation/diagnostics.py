@@ -1,0 +1,101 @@
+"""The compiler's log, made readable: numbered source lines, remedies, and only what concerns the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from .images import Resources
+
+__all__ = ["explain", "missing_header", "read_resources", "warnings_of"]
+
+_DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
+_MISSING_HEADER = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
+_STATISTICS = re.compile(r"^ptxas (?:info +:|  +\.)")
+_REMARK = "Remark: The warnings can be suppressed"
+
+_COMPILING = re.compile(r"Compiling entry function '([^']+)'")
+_PROPERTIES = re.compile(r"Function properties for (\S+)")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_CONSTANT = re.compile(r"(\d+) bytes cmem\[0\]")
+
+
+def read_resources(log: str) -> dict[str, Resources]:
+    """Read the assembler's statistics (`--ptxas-options=-v`) by entry."""
+    resources: dict[str, Resources] = {}
+    entry = function = ""
+    frame = (0, 0, 0)
+    for line in log.splitlines():
+        if compiling := _COMPILING.search(line):
+            entry, frame = compiling[1], (0, 0, 0)
+        elif properties := _PROPERTIES.search(line):
+            function = properties[1]
+        elif (stack := _STACK.search(line)) and function == entry:
+            frame = (int(stack[1]), int(stack[2]), int(stack[3]))
+        elif (used := _USED.search(line)) and entry:
+            resources[entry] = Resources(
+                int(used[1]), *frame, shared=_number(_SHARED, line), constant=_number(_CONSTANT, line)
+            )
+    return resources
+
+
+def _number(pattern: re.Pattern[str], line: str) -> int:
+    match = pattern.search(line)
+    return int(match[1]) if match else 0
+
+
+def missing_header(log: str) -> str | None:
+    """Return the name of the header that the compiler could not open, if that is what stopped it."""
+    match = _MISSING_HEADER.search(log)
+    return match[1] if match else None
+
+
+def warnings_of(log: str, library_folders: Sequence[str] = ()) -> str:
+    """Return the log without the assembler's statistics and without warnings inside libraries' headers."""
+    kept = []
+    for block in _blocks(log):
+        match = _DIAGNOSTIC.match(block[0])
+        inside = match is not None and match["file"].startswith(tuple(f"{folder}/" for folder in library_folders))
+        if not inside and not block[0].startswith(_REMARK):
+            kept.append("\n".join(block))
+    return "\n\n".join(kept)
+
+
+def _blocks(log: str) -> list[list[str]]:
+    """Split the log where a blank line or another diagnostic ends one."""
+    blocks: list[list[str]] = [[]]
+    for line in log.splitlines():
+        if _STATISTICS.match(line):
+            continue
+        if not line.strip() or _DIAGNOSTIC.match(line):
+            blocks.append([])
+        if line.strip():
+            blocks[-1].append(line.rstrip())
+    return [block for block in blocks if block]
+
+
+def explain(log: str, source_line: Callable[[str, int], str | None]) -> str:
+    """Return the log with every place shown as a numbered source line with a caret below.
+
+    `source_line` returns the text of a line of a file, for compilers that do not quote it themselves.
+    """
+    shown = []
+    for block in _blocks(warnings_of(log)):
+        match = _DIAGNOSTIC.match(block[0])
+        if match is None:
+            shown.append("\n".join(block))
+            continue
+        number = match["line"]
+        margin = " " * len(number)
+        rest = block[1:]
+        quoted = len(rest) >= 2 and rest[1].strip() == "^"
+        if quoted:
+            place = [f"  {number} | {rest[0][2:]}", f"  {margin} | {rest[1][2:]}"]
+            rest = rest[2:]
+        else:
+            line = source_line(match["file"], int(number))
+            place = [] if line is None else [f"  {number} | {line}"]
+        shown.append("\n".join([block[0], *place, *rest]))
+    return "\n\n".join(shown)

@@ -1,0 +1,124 @@
+"""The kernels and variables of an image, read from the declarations of its PTX, and their names.
+
+The bodies of functions are not read: only a driver needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from .demangling import argument_list, declared_name, demangle
+from .images import Variable, normalised
+from .signatures import Signature, element_dtype, item_bytes, make_parameters
+
+__all__ = ["lookup_table", "read_signatures", "read_variables", "simplified"]
+
+_ENTRY = re.compile(r"^(?:\.(?:visible|weak|extern)\s+)?\.entry\s+([\w$]+)\s*\(([^)]*)\)", re.MULTILINE)
+_PARAMETER = re.compile(
+    r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s+(?:\.ptr\b[^,\[]*?\s)?(?P<name>[\w$]+)"
+    r"(?:\[(?P<count>\d+)\])?"
+)
+_VARIABLE = re.compile(
+    r"^(?:\.(?:visible|weak|common)\s+)?\.(?P<space>global|const)\s+"
+    r"(?P<managed>\.attribute\(\.managed\)\s+)?(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s+(?P<name>[\w$]+)"
+    r"(?P<array>\[(?P<count>\d+)\])?\s*[;=]",
+    re.MULTILINE,
+)
+# Namespaces that NVRTC makes up for what has internal linkage.
+_INTERNAL = re.compile(r"(?:\(anonymous namespace\)|_INTERNAL_\w+?|_GLOBAL__N_\w+?)::")
+# Constants of CUDA's own headers, hundreds of them, which no program asks for by name.
+_LIBRARY = re.compile(r"(?:cuda|cub|thrust|nv|nvcuda|cooperative_groups)::")
+_ARRAY_TYPE = re.compile(r"^(?P<element>.*?) ?(?P<extents>(?:\[\d+\])+)$")
+
+
+def simplified(name: str) -> str:
+    """Return a name without the namespaces that stand for internal linkage, which no caller can spell."""
+    return _INTERNAL.sub("", name)
+
+
+def read_signatures(ptx: str, function_types: Mapping[str, str] | None = None) -> dict[str, Signature]:
+    """Read the kernels of a PTX text, by the names of their entries.
+
+    `function_types` has the compiler's own function types, `void (float, float*)`, for entries whose
+    names do not tell them.
+    """
+    signatures = {}
+    for entry, text in _ENTRY.findall(ptx):
+        layout = [_layout(match) for match in _PARAMETER.finditer(text)]
+        declaration = demangle(entry)
+        name = simplified(declared_name(declaration)) if declaration else entry
+        told = (function_types or {}).get(entry)
+        types = argument_list(told or declaration or "")
+        signatures[entry] = Signature(entry, name, make_parameters(types, layout, resolved=bool(told)))
+    return signatures
+
+
+def _layout(match: re.Match[str]) -> tuple[str, int, int]:
+    item = item_bytes(match["type"])
+    size = item * int(match["count"] or 1)
+    return match["type"], size, int(match["align"] or item)
+
+
+def read_variables(ptx: str, types: Mapping[str, str] | None = None) -> dict[str, Variable]:
+    """Read the module-scope variables of a PTX text by symbol, without those of CUDA's own headers.
+
+    `types` has the compiler's own types, `float [16]`, by symbol.
+    """
+    variables = {}
+    for match in _VARIABLE.finditer(ptx):
+        symbol = match["name"]
+        name = simplified(demangle(symbol) or symbol)
+        if _LIBRARY.match(name):
+            continue
+        item = item_bytes(match["type"])
+        size = item * int(match["count"] or 1)
+        space = "managed" if match["managed"] else match["space"]
+        type = (types or {}).get(symbol, "")
+        variables[symbol] = Variable(
+            symbol, name, size, int(match["align"] or item), space, type, *_dtype_and_shape(type, size)
+        )
+    return variables
+
+
+def _dtype_and_shape(type: str, size: int) -> tuple[str | None, tuple[int, ...]]:
+    array = _ARRAY_TYPE.match(type)
+    dtype = element_dtype(array["element"] if array else type) if type else None
+    if dtype is None or dtype == "bfloat16":  # which NumPy has not
+        return None, (size,)
+    extents = re.findall(r"\d+", array["extents"]) if array else []
+    return dtype, tuple(int(extent) for extent in extents)
+
+
+def lookup_table(
+    declared: Iterable[tuple[str, str]], spelled: Mapping[str, str] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Map every name that a caller may use to the symbols it can mean; more than one is ambiguous.
+
+    `declared` has (symbol, C++ name) pairs. Each is found by its symbol, its C++ name with and without
+    template arguments, and for functions with the argument list, `f(int)`. `spelled` maps the caller's
+    own name expressions to symbols. Keys are normalised.
+    """
+    table: dict[str, tuple[str, ...]] = {}
+    for symbol, name in declared:
+        declaration = demangle(symbol)
+        names = [symbol, name, _without_template_arguments(name)]
+        if declaration:
+            names += [simplified(declaration), simplified(declaration).removeprefix("void ")]
+        for key in dict.fromkeys(map(normalised, names)):
+            table[key] = (*table.get(key, ()), symbol)
+    for expression, symbol in (spelled or {}).items():
+        # What the caller wrote is never ambiguous: the compiler has resolved it.
+        table[normalised(expression)] = (symbol,)
+    return table
+
+
+def _without_template_arguments(name: str) -> str:
+    if not name.endswith(">"):
+        return name
+    depth = 0
+    for position in range(len(name) - 1, -1, -1):
+        depth += (name[position] == ">") - (name[position] == "<")
+        if depth == 0:
+            return name[:position]
+    return name

@@ -1,0 +1,185 @@
+"""Where the headers of CUDA's own libraries are: the runtime's, cuRAND's and CCCL's.
+
+They come from wheels (`pip install cudart-py[headers]`) or from a toolkit. The runtime's headers belong
+to one release of the compiler: a folder of another release is passed over, and the reason kept for the
+message of a compile that misses a header.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Headers", "find", "installed_wheels", "is_from_wheel", "remedy"]
+
+_TOOLKIT = "/usr/local/cuda"
+
+_RUNTIME_HEADER = "cuda_runtime_api.h"
+_INTERNAL_HEADER = os.path.join("crt", "mma.h")
+_RANDOM_HEADER = "curand_kernel.h"
+_CORE_HEADER = os.path.join("cuda", "std", "__cccl", "version.h")
+# CCCL 3 is the first that compiles with CUDA 13; each CCCL 3 works with every CUDA 13.
+_CORE_MAJOR = 3
+
+# This package, NVRTC and the wheels that `cudart-py[headers]` brings, as their metadata folders spell them.
+_WHEELS = (
+    "cudart_py-",
+    "nvidia_cuda_nvrtc-",
+    "nvidia_cuda_runtime-",
+    "nvidia_cuda_crt-",
+    "nvidia_cuda_cccl-",
+    "nvidia_curand-",
+)
+_METADATA = ".dist-info"
+
+_LIBRARY_HEADER = re.compile(
+    r"(cub|thrust|cuda|nv|cooperative_groups|crt)/|cooperative_groups\.h|curand\w*\.h|cuda_?\w*\.h|cuComplex\.h"
+    r"|mma\.h|math_constants\.h|(vector|texture|surface|device|driver|host)_\w+\.h|sm_\d+_\w+\.h"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """The folders to search, the files that tell their versions, and why others were passed over."""
+
+    folders: tuple[str, ...]
+    version_files: tuple[str, ...]
+    rejected: tuple[str, ...]
+
+
+@functools.cache
+def find(version: tuple[int, int], library: str | None) -> Headers:
+    """Find the headers that fit NVRTC of this (major, minor) version, whose library lies at a path.
+
+    Slow the first time (it asks cuda.pathfinder), so call it only when a source includes such headers.
+    """
+    folders: list[str] = []
+    version_files: list[str] = []
+    rejected: list[str] = []
+    roots = _distinct(_roots("cudart", library))
+    for root in roots:
+        if sentence := _runtime_mismatch(root, version):
+            rejected.append(sentence)
+        elif os.path.exists(os.path.join(root, _RUNTIME_HEADER)):
+            folders.append(root)
+            version_files.append(os.path.join(root, _RUNTIME_HEADER))
+            break
+    for root in _distinct(_roots("cudart", library)):
+        # mma.h and a few others include what a wheel of its own brings, or a toolkit.
+        if os.path.exists(os.path.join(root, _INTERNAL_HEADER)) and not _runtime_mismatch(root, version):
+            folders.append(root)
+            break
+    for root in _distinct(_roots("curand", library)):
+        # cuRAND has versions of its own; what it must not do is bring another release's runtime headers.
+        if os.path.exists(os.path.join(root, _RANDOM_HEADER)) and not _runtime_mismatch(root, version):
+            folders.append(root)
+            version_files.append(os.path.join(root, _RANDOM_HEADER))
+            break
+    for root in _distinct(_core_roots(library, folders)):
+        path = os.path.join(root, _CORE_HEADER)
+        number = _defined(path, "CCCL_VERSION")
+        if number is None:
+            continue
+        if number // 1_000_000 < _CORE_MAJOR:
+            rejected.append(f"{root} has CCCL {number // 1_000_000}, and CUDA 13 needs CCCL {_CORE_MAJOR} or later")
+            continue
+        # Before the others: a toolkit keeps forwarding copies of a few of its files beside the runtime's.
+        folders.insert(0, root)
+        version_files.append(path)
+        break
+    return Headers(tuple(dict.fromkeys(folders)), tuple(dict.fromkeys(version_files)), tuple(rejected))
+
+
+def _roots(name: str, library: str | None) -> Iterator[str]:
+    """Yield the folders to try, most trusted first: what pathfinder finds, NVRTC's own toolkit, others."""
+    if found := _pathfinder(name):
+        yield found
+    if library:
+        folder = os.path.dirname(os.path.realpath(library))
+        yield os.path.join(os.path.dirname(folder), "include")
+    for toolkit in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), _TOOLKIT):
+        if toolkit:
+            yield os.path.join(toolkit, "include")
+
+
+def _core_roots(library: str | None, accepted: list[str]) -> Iterator[str]:
+    if found := _pathfinder("cccl"):
+        yield found
+    for root in (*accepted, *_roots("cudart", library)):
+        yield os.path.join(root, "cccl")
+
+
+def _pathfinder(name: str) -> str | None:
+    from cuda import pathfinder  # a compile without such headers does not need it
+
+    # Releases before 1.3 cannot find headers; the toolkits' usual places remain.
+    finder = getattr(pathfinder, "find_nvidia_header_directory", None)
+    return finder(name) if finder else None
+
+
+def _distinct(roots: Iterator[str]) -> Iterator[str]:
+    seen = set()
+    for root in roots:
+        real = os.path.realpath(root)
+        if real not in seen and os.path.isdir(real):
+            seen.add(real)
+            yield root
+
+
+def _runtime_mismatch(root: str, version: tuple[int, int]) -> str | None:
+    """Return a sentence on how a folder's CUDA release differs from NVRTC's; None where it does not."""
+    number = _defined(os.path.join(root, _RUNTIME_HEADER), "CUDART_VERSION")
+    if number is None:
+        return None
+    found = (number // 1000, number % 1000 // 10)
+    if found == version:
+        return None
+    return (
+        f"the headers in {root} are of CUDA {found[0]}.{found[1]} and were passed over, "
+        f"because NVRTC is of CUDA {version[0]}.{version[1]}"
+    )
+
+
+def _defined(path: str, macro: str) -> int | None:
+    """Return the number that a header defines a macro as; None without the file or the macro."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{macro}[ \t]+(\d+)", stream.read(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(match[1]) if match else None
+
+
+def remedy(header: str, headers: Headers) -> str:
+    """Return the sentences of an error about a header that the compiler could not open: how to get it."""
+    if not _LIBRARY_HEADER.match(header):
+        return f'"{header}" is in none of the folders searched: name its folder with include=[...]'
+    advice = f"<{header}> belongs to CUDA's headers: pip install 'cudart-py[headers]', or install a matching toolkit"
+    return "; ".join([advice, *headers.rejected])
+
+
+def installed_wheels() -> tuple[str, ...]:
+    """Return the wheels that a compile depends on, with their versions, from their metadata folders' names.
+
+    Without importlib.metadata, whose import would take longer than a cached compile.
+    """
+    found = []
+    for folder in dict.fromkeys(sys.path):
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        found += [
+            name.removesuffix(_METADATA) for name in names if name.startswith(_WHEELS) and name.endswith(_METADATA)
+        ]
+    return tuple(sorted(found))
+
+
+def is_from_wheel(path: str) -> bool:
+    """Return whether a file lies among the installed NVIDIA wheels, whose versions `installed_wheels` returns."""
+    real = os.path.realpath(path)
+    return any(real.startswith(os.path.join(os.path.realpath(folder), "nvidia", "")) for folder in sys.path)

@@ -1,0 +1,125 @@
+"""The result of one compile, as users and the cache see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .signatures import Parameter, Signature
+
+__all__ = ["CompiledImage", "Resources", "Variable", "describe", "normalised", "restore"]
+
+
+class Resources(NamedTuple):
+    """The resources that one kernel takes, as the assembler reports them: registers of a thread, and bytes.
+
+    `constant` is the bank that holds the parameters, 0 where the assembler does not report it.
+    """
+
+    registers: int = 0
+    stack: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+    constant: int = 0
+
+
+class Variable(NamedTuple):
+    """A `__device__`, `__constant__` or `__managed__` variable.
+
+    `symbol` is its name in the image, `name` the C++ one, `space` "global", "const" or "managed".
+    `type`, `dtype` (a NumPy dtype's name) and `shape` are those of the declaration where the compiler
+    told them; else `type` is empty, `dtype` None and `shape` the bytes.
+    """
+
+    symbol: str
+    name: str
+    size: int
+    alignment: int
+    space: str
+    type: str
+    dtype: str | None
+    shape: tuple[int, ...]
+
+
+def normalised(name: str) -> str:
+    """Return a name without the white space and the leading `&` that C++ allows and does not need."""
+    return "".join(name.split()).removeprefix("&")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CompiledImage:
+    """Images of one source for one architecture, their signatures and their names.
+
+    `ptx` is text without a closing NUL, `cubin` machine code for `arch` ("sm_90"). `signatures` and
+    `resources` are by entry, `variables` by symbol. `names` maps what a caller may write to the
+    entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the warnings that
+    concern the caller's own files.
+    """
+
+    name: str
+    arch: str
+    ptx: bytes
+    cubin: bytes
+    signatures: Mapping[str, Signature]
+    variables: Mapping[str, Variable]
+    names: Mapping[str, tuple[str, ...]]
+    resources: Mapping[str, Resources]
+    log: str
+
+    def __repr__(self) -> str:
+        kernels = ", ".join(str(signature) for signature in self.signatures.values())
+        return f"<CompiledImage {self.name!r} for {self.arch}: {kernels or 'no kernels'}>"
+
+    def entries(self, name: str) -> tuple[str, ...]:
+        """Return the kernels that a name can mean: none, one, or several where it is ambiguous."""
+        return self._found(name, self.signatures)
+
+    def symbols(self, name: str) -> tuple[str, ...]:
+        """Return the variables that a name can mean: none, one, or several where it is ambiguous."""
+        return self._found(name, self.variables)
+
+    def _found(self, name: str, among: Mapping[str, object]) -> tuple[str, ...]:
+        return tuple(symbol for symbol in self.names.get(normalised(name), ()) if symbol in among)
+
+
+def describe(image: CompiledImage) -> dict[str, Any]:
+    """Describe an image without its code in what JSON can hold."""
+    return {
+        "name": image.name,
+        "arch": image.arch,
+        "signatures": [
+            [item.entry, item.name, [_fields(parameter) for parameter in item.parameters]]
+            for item in image.signatures.values()
+        ],
+        "variables": list(image.variables.values()),
+        "names": image.names,
+        "resources": image.resources,
+        "log": image.log,
+    }
+
+
+def restore(description: Mapping[str, Any], images: Sequence[bytes]) -> CompiledImage:
+    """Make the image again from its description and its code."""
+    ptx, cubin = images
+    signatures = (
+        Signature(entry, name, tuple(Parameter(*fields) for fields in parameters))
+        for entry, name, parameters in description["signatures"]
+    )
+    variables = (Variable._make([*fields, tuple(shape)]) for *fields, shape in description["variables"])
+    return CompiledImage(
+        description["name"],
+        description["arch"],
+        ptx,
+        cubin,
+        {item.entry: item for item in signatures},
+        {item.symbol: item for item in variables},
+        {name: tuple(found) for name, found in description["names"].items()},
+        {entry: Resources(*fields) for entry, fields in description["resources"].items()},
+        description["log"],
+    )
+
+
+def _fields(parameter: Parameter) -> list[Any]:
+    return [getattr(parameter, name) for name in parameter.__slots__]

@@ -1,0 +1,170 @@
+"""nvJitLink: several images made one, so that code compiled apart can call each other.
+
+Inputs are relocatable machine code and PTX (`Program` with `--relocatable-device-code=true`), link-time
+code (`-dlto`), fatbins and libraries of device code. Only link-time code can also be linked to PTX,
+which is what a driver without an assembler needs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .. import arguments, errors
+from ..files import read_file
+from . import exports
+from .images import CompiledImage, Resources, Variable
+from .requests import spell_architecture, texts
+from .signatures import Signature
+
+__all__ = ["link_images"]
+
+_LINK_TIME_CODE = b"\xedCN\x7f"
+_MACHINE_CODE = b"\x7fELF"
+_FATBIN = b"\x50\xed\x55\xba"
+_LIBRARY = b"!<arch>\n"
+_TAKEN = ("-arch", "-ptx")
+
+Image = CompiledImage | bytes | os.PathLike[str]
+
+
+def link_images(
+    images: Sequence[Image], *, arch: str | int | tuple[int, int] | None = None, options: Sequence[str] = ()
+) -> CompiledImage:
+    """Link images for one architecture and return the machine code: nvJitLinkComplete.
+
+    An image is bytes, the path of a file, or what `compile_image` made with relocatable code. `arch` is
+    that of the compiled images unless given; `options` go to nvJitLink as they are. The result has PTX
+    where all images are link-time code; it has the signatures that the images or that PTX tell.
+
+    Raises TypeError and ValueError that name the argument, and LinkError with the linker's log.
+    """
+    inputs = _read(images)
+    target = _target(images, arch)
+    given = texts("link", "options", options)
+    for option in given:
+        if option.startswith(_TAKEN):
+            raise ValueError(f"link: argument 'options' has {option!r}, which is decided here")
+    codes = [code for _, code in inputs]
+    has_link_time_code = any(code.startswith(_LINK_TIME_CODE) for code in codes)
+    base = [f"-arch={target}", *(["-lto"] if has_link_time_code else []), *given]
+    cubin, log = _link(inputs, base, "cubin")
+    ptx = b""
+    if all(code.startswith(_LINK_TIME_CODE) for code in codes):
+        ptx = _link(inputs, [*base, "-ptx"], "ptx")[0].rstrip(b"\0")
+    return _described(images, codes, ptx, cubin, target, log)
+
+
+def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
+    """Return every input's name, for messages, and its bytes."""
+    if isinstance(images, bytes | bytearray | str) or not isinstance(images, Sequence):
+        raise arguments.wrong_type("link", "images", "a sequence of images, such as [image]", images)
+    inputs = []
+    for position, image in enumerate(images):
+        if isinstance(image, CompiledImage):
+            name, code = image.name, image.cubin
+        elif isinstance(image, bytes):
+            name, code = f"image {position}", image
+        elif isinstance(image, os.PathLike):
+            name = arguments.text("link", f"images[{position}]", os.fsdecode(image))
+            try:
+                code = read_file(name)
+            except ValueError as error:
+                raise ValueError(f"link: argument 'images[{position}]' cannot be read: {error}") from None
+        else:
+            raise arguments.wrong_type("link", f"images[{position}]", "bytes, a path or a compiled image", image)
+        if not _is_image(code):
+            raise ValueError(f"link: argument 'images[{position}]' is no cubin, PTX, link-time code, fatbin or library")
+        inputs.append((name, code))
+    if not inputs:
+        raise ValueError("link: argument 'images' is empty")
+    return inputs
+
+
+def _is_ptx(code: bytes) -> bool:
+    return b".version" in code[:4096] and b".target" in code[:4096]
+
+
+def _is_image(code: bytes) -> bool:
+    return code.startswith((_MACHINE_CODE, _LINK_TIME_CODE, _FATBIN, _LIBRARY)) or _is_ptx(code)
+
+
+def _target(images: Sequence[Image], arch: str | int | tuple[int, int] | None) -> str:
+    if arch is not None:
+        return spell_architecture("link", arch)
+    known = sorted({image.arch for image in images if isinstance(image, CompiledImage)})
+    if len(known) != 1:
+        found = f"the images are for {' and '.join(known)}" if known else "the images do not tell it"
+        raise ValueError(f"link: argument 'arch' is needed: {found}")
+    return known[0]
+
+
+def _library() -> Any:
+    from cuda.bindings import nvjitlink  # few programs link
+
+    return nvjitlink
+
+
+def _link(inputs: Sequence[tuple[str, bytes]], options: Sequence[str], result: str) -> tuple[bytes, str]:
+    """Link once; return the result ("cubin" or "ptx") and the linker's messages."""
+    linker = _library()
+    try:
+        handle = linker.create(len(options), list(options))
+    except linker.nvJitLinkError as error:
+        raise errors.LinkError(
+            f"nvJitLink refuses the options {' '.join(options)}: {error}", status=error.status, call="nvJitLinkCreate"
+        ) from None
+    except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError
+        raise errors.LinkError(
+            "the nvJitLink library was not found: install the wheel nvidia-nvjitlink of CUDA 13 or a CUDA 13 toolkit",
+            call="nvJitLinkCreate",
+        ) from error
+    try:
+        try:
+            for name, code in inputs:
+                # The linker reads PTX up to a NUL.
+                data = code + b"\0" if _is_ptx(code) and not code.endswith(b"\0") else code
+                linker.add_data(handle, linker.InputType.ANY, data, len(data), name)
+            linker.complete(handle)
+        except linker.nvJitLinkError as error:
+            log = _text(linker.get_error_log_size, linker.get_error_log, handle)
+            raise errors.LinkError(
+                f"the images do not link\n\n{log or error}", status=error.status, call="nvJitLinkComplete", log=log
+            ) from None
+        size = getattr(linker, f"get_linked_{result}_size")
+        read = getattr(linker, f"get_linked_{result}")
+        return _bytes(size, read, handle), _text(linker.get_info_log_size, linker.get_info_log, handle)
+    finally:
+        linker.destroy(handle)
+
+
+def _bytes(size: Any, read: Any, handle: int) -> bytes:
+    buffer = bytearray(size(handle))
+    if buffer:
+        read(handle, buffer)
+    return bytes(buffer)
+
+
+def _text(size: Any, read: Any, handle: int) -> str:
+    return _bytes(size, read, handle).rstrip(b"\0").decode(errors="replace").strip()
+
+
+def _described(
+    images: Sequence[Image], codes: Sequence[bytes], ptx: bytes, cubin: bytes, arch: str, log: str
+) -> CompiledImage:
+    signatures: dict[str, Signature] = {}
+    variables: dict[str, Variable] = {}
+    for text in (*filter(_is_ptx, codes), ptx):
+        signatures |= exports.read_signatures(text.decode(errors="replace"))
+        variables |= exports.read_variables(text.decode(errors="replace"))
+    resources: dict[str, Resources] = {}
+    for image in images:
+        if isinstance(image, CompiledImage):
+            signatures |= image.signatures
+            variables |= image.variables
+            resources |= image.resources
+    declared = [(item.entry, item.name) for item in signatures.values()]
+    declared += [(item.symbol, item.name) for item in variables.values()]
+    names = exports.lookup_table(declared)
+    return CompiledImage("linked", arch, ptx, cubin, signatures, variables, names, resources, log)

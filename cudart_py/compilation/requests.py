@@ -1,0 +1,250 @@
+"""The arguments of a compile, checked before anything is compiled."""
+
+from __future__ import annotations
+
+import os
+import re
+import reprlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .. import arguments
+from ..files import read_file
+
+__all__ = ["LONGEST", "Request", "make_request", "spell_architecture", "texts"]
+
+# The most bytes of a source or a header; a longer one has been named by mistake.
+LONGEST = 1 << 26
+_CALL = "compile"
+
+# The oldest architecture that every NVRTC of CUDA 13 knows.
+_DEFAULT_ARCHITECTURE = "sm_75"
+_SOURCE_NAME = "kernel.cu"
+
+# Patterns, compiled where one is used: most compiles use one of them.
+_ARCHITECTURE = r"sm_\d{2,3}[af]?"
+_STANDARD = r"c\+\+\d\d"
+_MACRO = r"[A-Za-z_]\w*(\([\w\s,.]*\))?"
+# Spellings of options that arguments stand for, or that take away what the result is made of.
+_TAKEN = {
+    "--gpu-architecture": "arch",
+    "-arch": "arch",
+    "--std": "std",
+    "-std": "std",
+}
+_REFUSED = {
+    "--dlink-time-opt": "makes no machine code; use Program for link-time code",
+    "-dlto": "makes no machine code; use Program for link-time code",
+    "--fdevice-syntax-only": "makes no machine code; use Program to check syntax",
+    "-fdevice-syntax-only": "makes no machine code; use Program to check syntax",
+    "--optix-ir": "makes no machine code; use Program",
+    "-optix-ir": "makes no machine code; use Program",
+}
+_FOLDER_OPTIONS = ("--include-path", "-I")
+_FIRST_OPTIONS = ("--pre-include", "-include")
+_DEBUG_OPTIONS = {"--device-debug", "-G"}
+# Options that write files, which a hit in the cache would not, or read others than headers.
+_FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*|.*(-optf|--options-file)\b.*"
+
+
+class Request(NamedTuple):
+    """A checked compile: the source and its name, and options for NVRTC.
+
+    `folder` is where the source's own includes are looked up, `folders` are searched after it, `first`
+    are included before it. `output_options` matter for the images and not for types. `cacheable` is
+    false where options read or write files, so that the compiler has to run.
+    """
+
+    source: bytes
+    name: str
+    folder: str
+    names: tuple[str, ...]
+    arch: str
+    folders: tuple[str, ...]
+    first: tuple[str, ...]
+    options: tuple[str, ...]
+    output_options: tuple[str, ...]
+    cacheable: bool
+
+
+def make_request(
+    source: str | os.PathLike[str],
+    *,
+    names: Sequence[str],
+    arch: str | int | tuple[int, int] | None,
+    std: str | int | None,
+    fast_math: bool,
+    include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    define: Mapping[str, object] | None,
+    options: Sequence[str],
+) -> Request:
+    """Check the arguments of `compile_image`; TypeError and ValueError name the argument."""
+    text, name, folder = _read(source)
+    architecture = spell_architecture(_CALL, arch)
+    folders = _folders(include)
+    if isinstance(source, os.PathLike):
+        folders += (folder,)  # so that <neighbour.cuh> is found as "neighbour.cuh" is
+    given = texts(_CALL, "options", options)
+    _check_options(given, std)
+    own = [f"--gpu-architecture={architecture}"]
+    if std is not None:
+        own.append(f"--std={_standard(std)}")
+    if arguments.flag(_CALL, "fast_math", fast_math):
+        own.append("--use_fast_math")
+    own += [f"--include-path={path}" for path in folders]
+    own += _macros(define)
+    # The assembler refuses line information beside full debug information.
+    output = [] if _DEBUG_OPTIONS & set(given) else ["--generate-line-info"]
+    # What NVRTC keeps itself comes back without the assembler's report; keeping is this package's business.
+    output.append("--no-cache")
+    return Request(
+        text,
+        name,
+        folder,
+        _names(names),
+        architecture,
+        (*folders, *(os.path.join(os.getcwd(), path) for path in _values(given, _FOLDER_OPTIONS))),
+        _values(given, _FIRST_OPTIONS),
+        (*own, *given),
+        (*output, "--ptxas-options=-v"),
+        not any(re.fullmatch(_FILE_OPTION, option.strip(), re.DOTALL) for option in given),
+    )
+
+
+def _read(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
+    """Return the source's text, the name that messages use, and the folder of its own includes."""
+    if isinstance(source, os.PathLike):
+        path = _path(source, "source")
+        try:
+            text = read_file(path, LONGEST)
+        except ValueError as error:
+            raise ValueError(f"{_CALL}: argument 'source' cannot be read: {error}") from None
+        if b"\0" in text:
+            raise ValueError(f"{_CALL}: argument 'source' is {path!r}, which has a NUL character")
+        return text, path, os.path.dirname(path)
+    if not isinstance(source, str):
+        raise arguments.wrong_type(_CALL, "source", "CUDA C++ text (str) or a path", source)
+    text = arguments.text(_CALL, "source", source).encode()
+    if "\n" not in source and source.endswith((".cu", ".cuh")) and os.path.exists(source):
+        raise ValueError(f"{_CALL}: argument 'source' is text, and {source!r} is a file: pass pathlib.Path({source!r})")
+    return text, _SOURCE_NAME, os.getcwd()
+
+
+def _path(path: str | os.PathLike[str], argument: str) -> str:
+    """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
+    return os.path.join(os.getcwd(), arguments.text(_CALL, argument, os.fsdecode(path)))
+
+
+def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> str:
+    """Return an architecture in NVRTC's spelling, sm_90."""
+    spelled = ""
+    match arch:
+        case None:
+            return _DEFAULT_ARCHITECTURE
+        case str():
+            spelled = arch
+        case int() if not isinstance(arch, bool):
+            if 0 < arch < 1000:
+                spelled = f"sm_{arch}"
+        case tuple() | list() if [type(part) for part in arch] == [int, int]:
+            major, minor = arch
+            if 0 < major < 100 and 0 <= minor < 10:
+                spelled = f"sm_{major}{minor}"
+        case _:
+            wanted = 'a str such as "sm_90", an int such as 90 or a pair such as (9, 0)'
+            raise arguments.wrong_type(call, "arch", wanted, arch)
+    if not re.fullmatch(_ARCHITECTURE, spelled):
+        raise arguments.wrong_value(call, "arch", 'a real architecture such as "sm_90", 90 or (9, 0)', arch)
+    return spelled
+
+
+def _standard(std: str | int) -> str:
+    if isinstance(std, bool) or not isinstance(std, str | int):
+        raise arguments.wrong_type(_CALL, "std", 'a language standard such as "c++17" or 17', std)
+    text = f"c++{std:02d}" if isinstance(std, int) and 0 <= std < 100 else std
+    if not isinstance(text, str) or not re.fullmatch(_STANDARD, text):
+        raise arguments.wrong_value(_CALL, "std", 'a language standard such as "c++17" or 17', std)
+    return text
+
+
+def _folders(include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+    if not isinstance(include, Sequence | os.PathLike):
+        raise arguments.wrong_type(_CALL, "include", "a folder or a sequence of folders", include)
+    values = [include] if isinstance(include, str | os.PathLike) else list(include)
+    folders = []
+    for position, value in enumerate(values):
+        if not isinstance(value, str | os.PathLike):
+            raise arguments.wrong_type(_CALL, f"include[{position}]", "the path of a folder", value)
+        path = _path(value, "include")
+        if not os.path.isdir(path):
+            raise ValueError(f"{_CALL}: argument 'include' has {os.fsdecode(value)!r}, which is not a folder")
+        folders.append(path)
+    return tuple(folders)
+
+
+def _macros(define: Mapping[str, object] | None) -> list[str]:
+    if define is None:
+        return []
+    if not isinstance(define, Mapping):
+        raise arguments.wrong_type(_CALL, "define", "a mapping of macro names to values", define)
+    return [f"--define-macro={_macro(name, value)}" for name, value in define.items()]
+
+
+def _macro(name: object, value: object) -> str:
+    if not isinstance(name, str) or not re.fullmatch(_MACRO, name):
+        raise ValueError(f"{_CALL}: argument 'define' has {reprlib.repr(name)}, which is not the name of a macro")
+    if value is None:
+        return name
+    argument = f"define[{name!r}]"
+    if not isinstance(value, str | int | float):
+        raise arguments.wrong_type(_CALL, argument, "a str, a number or None", value)
+    if isinstance(value, float):
+        arguments.number(_CALL, argument, value)
+    try:
+        text = str(int(value)) if isinstance(value, bool) else str(value)
+    except ValueError:  # an int of more digits than the interpreter writes
+        raise arguments.wrong_value(_CALL, argument, "an int that C++ can write", value) from None
+    if "\n" in text or "\r" in text:
+        raise arguments.wrong_value(_CALL, argument, "without line breaks", value)
+    return f"{name}={arguments.text(_CALL, argument, text)}"
+
+
+def _names(names: Sequence[str]) -> tuple[str, ...]:
+    result = texts(_CALL, "names", names)
+    for position, name in enumerate(result):
+        if not name.strip():
+            raise arguments.wrong_value(_CALL, f"names[{position}]", "a name expression", name)
+    return tuple(dict.fromkeys(result))
+
+
+def _check_options(options: tuple[str, ...], std: str | int | None) -> None:
+    for option in options:
+        spelling = re.split(r"[=\s]", option.strip(), maxsplit=1)[0]
+        argument = _TAKEN.get(spelling)
+        if argument == "arch" or (argument == "std" and std is not None):
+            raise ValueError(f"{_CALL}: argument 'options' has {option!r}, which the argument {argument!r} decides")
+        if spelling in _REFUSED:
+            raise ValueError(f"{_CALL}: argument 'options' has {option!r}, which {_REFUSED[spelling]}")
+
+
+def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, ...]:
+    """Collect the values of options given as `--name=value`, `--name value`, `-Ivalue` or in two items."""
+    values = []
+    for position, option in enumerate(options):
+        written = option.strip()  # as the compiler does
+        spelling = next((text for text in spellings if written.startswith(text)), None)
+        if spelling is None:
+            continue
+        value = written[len(spelling) :].lstrip("= \t")
+        if not value and position + 1 < len(options):
+            value = options[position + 1].strip()
+        if value:
+            values.append(value)
+    return tuple(values)
+
+
+def texts(call: str, argument: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Return a sequence of strings that C can read as a tuple."""
+    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Sequence):
+        raise arguments.wrong_type(call, argument, "a sequence of strings, such as a list", values)
+    return tuple(arguments.text(call, f"{argument}[{position}]", value) for position, value in enumerate(values))

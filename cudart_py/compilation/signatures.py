@@ -1,0 +1,181 @@
+"""The signature of a kernel: each parameter's C++ type, and where the parameter lies in the parameter buffer.
+
+PTX tells sizes, alignments and the order; the mangled name, or NVRTC's answer to `decltype(kernel)`, tells the C++
+types. A parameter whose type stays unclear has the kind "unknown" and its size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "Kind",
+    "Parameter",
+    "Signature",
+    "element_dtype",
+    "item_bytes",
+    "make_parameter",
+    "make_parameters",
+    "needs_compiler",
+]
+
+Kind = Literal["pointer", "integer", "float", "bool", "enum", "structure", "unknown"]
+
+# CUDA's sizes on the 64-bit platforms that CUDA 13 supports.
+_INTEGERS = {
+    "char": "int8",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "short": "int16",
+    "unsigned short": "uint16",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "long": "int64",
+    "unsigned long": "uint64",
+    "long long": "int64",
+    "unsigned long long": "uint64",
+    "wchar_t": "int32",
+    "char8_t": "uint8",
+    "char16_t": "uint16",
+    "char32_t": "uint32",
+}
+_FLOATS = {"float": "float32", "double": "float64", "__half": "float16", "__nv_bfloat16": "bfloat16"}
+_PTX_FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
+_ITEM_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+# Names that the demangler can only repeat: what they stand for is known to the compiler alone.
+_DEPENDENT = re.compile(r">::|\bdecltype\b|\bauto\b|\(\.\.\.\)")
+_POINTER_TO_ARRAY = re.compile(r"^(?P<element>.*?) \(\*\) ?(?:\[\w*\])+$")
+_QUALIFIERS = re.compile(r"(?:\s*\b(?:const|volatile|__restrict)\b)+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kernel; `size`, `alignment` and `offset` are bytes of the parameter buffer.
+
+    `type` is the C++ type as the demangler spells it, empty where it is not known. `dtype` is the name
+    of the NumPy dtype of the scalar, or of what a pointer points to; None for structures, and for
+    pointers that take any dtype (`void*`, `char*`, structures). "bfloat16" is a dtype of its own name,
+    which NumPy has not. `constant` tells that the kernel does not write through the pointer.
+    """
+
+    type: str
+    kind: Kind
+    size: int
+    alignment: int
+    offset: int
+    dtype: str | None = None
+    element: str = ""
+    constant: bool = False
+
+    @property
+    def bits(self) -> int:
+        """The width in bits."""
+        return 8 * self.size
+
+    @property
+    def signed(self) -> bool:
+        """Whether it is a signed integer."""
+        return self.dtype is not None and self.dtype.startswith("int")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kernel's name in the image (`entry`), its C++ name and its parameters."""
+
+    entry: str
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes from the first parameter's start to the last one's end."""
+        return self.parameters[-1].offset + self.parameters[-1].size if self.parameters else 0
+
+    @property
+    def typed(self) -> bool:
+        """Whether any C++ type is known, and not only sizes."""
+        return not self.parameters or any(parameter.type for parameter in self.parameters)
+
+    def __str__(self) -> str:
+        types = (parameter.type or f"{parameter.size} bytes" for parameter in self.parameters)
+        return f"void {self.name}({', '.join(types)})"
+
+
+def make_parameter(
+    type: str, ptx_type: str, size: int, alignment: int, offset: int, *, resolved: bool = False
+) -> Parameter:
+    """Classify one parameter from its C++ type and its PTX type ("f32", "u64", "b8" for arrays of bytes).
+
+    An array of bytes in PTX is what C++ passes as a structure. `resolved` says that the type came from
+    the compiler, so that an unknown name of scalar size can only be an enumeration.
+    """
+    place = (size, alignment, offset)
+    text = _QUALIFIERS.sub("", type)
+    if text in _INTEGERS:
+        return Parameter(type, "integer", *place, dtype=_INTEGERS[text])
+    if text in _FLOATS:
+        return Parameter(type, "float", *place, dtype=_FLOATS[text])
+    if text == "bool":
+        return Parameter(type, "bool", *place, dtype="bool")
+    array = _POINTER_TO_ARRAY.match(text)
+    if text.endswith("*") or array:
+        element = array["element"] if array else text[:-1].rstrip()
+        bare = _QUALIFIERS.sub("", element)
+        return Parameter(type, "pointer", *place, dtype=_pointee(bare), element=bare, constant=_is_constant(element))
+    if ptx_type == "b8":
+        return Parameter(type, "structure", *place)
+    if ptx_type in _PTX_FLOATS:
+        return Parameter(type, "float", *place, dtype=_PTX_FLOATS[ptx_type])
+    plain = bool(text) and text[-1] not in "&)]" and (resolved or not _DEPENDENT.search(text))
+    return Parameter(type, "enum" if plain else "unknown", *place)
+
+
+def make_parameters(
+    types: Sequence[str], layout: Sequence[tuple[str, int, int]], *, resolved: bool = False
+) -> tuple[Parameter, ...]:
+    """Make the parameters of an entry from C++ types and from (PTX type, size, alignment) of each.
+
+    Where their numbers differ the types are not trusted, and the parameters are made without them.
+    """
+    if len(types) != len(layout):
+        types = [""] * len(layout)
+    parameters = []
+    offset = 0
+    for type, (ptx_type, size, alignment) in zip(types, layout, strict=True):
+        offset = -(-offset // alignment) * alignment
+        parameters.append(make_parameter(type, ptx_type, size, alignment, offset, resolved=resolved))
+        offset += size
+    return tuple(parameters)
+
+
+def item_bytes(ptx_type: str) -> int:
+    """Return the bytes of one item of a PTX type such as "f32", "u64" or "b8"."""
+    return _ITEM_BYTES[ptx_type.lstrip("abcdefghijklmnopqrstuvwxyz")] if ptx_type != "pred" else 1
+
+
+def element_dtype(type: str) -> str | None:
+    """Return the dtype's name for a C++ scalar or pointer type; None for structures."""
+    text = _QUALIFIERS.sub("", type)
+    if text == "bool":
+        return "bool"
+    if text.endswith("*"):
+        return "uint64"
+    return _INTEGERS.get(text) or _FLOATS.get(text)
+
+
+def needs_compiler(parameter: Parameter) -> bool:
+    """Return whether only the compiler can resolve a parameter's type."""
+    return not parameter.type or bool(_DEPENDENT.search(parameter.type))
+
+
+def _pointee(element: str) -> str | None:
+    # A char* is C's way to say bytes; signed and unsigned char are numbers.
+    return None if element == "char" else element_dtype(element)
+
+
+def _is_constant(element: str) -> bool:
+    qualifiers = _QUALIFIERS.search(element)
+    return qualifiers is not None and "const" in qualifiers[0]

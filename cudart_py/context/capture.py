@@ -1,0 +1,202 @@
+"""Captures under way: which streams record into which graph, and what that graph keeps alive.
+
+Work that is queued in a stream under capture runs only when its graph is launched. A function that
+queues work therefore names the objects that the work uses with `hold`, wherever `captures` is not empty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .. import errors
+from ..driver import enums
+from ..driver.seam import api, raw
+from .changes import changes
+from .current import activated
+from .device import Device
+
+__all__ = [
+    "LEGACY",
+    "PER_THREAD",
+    "Capture",
+    "Held",
+    "captures",
+    "defer",
+    "find",
+    "hold",
+    "note_recorded",
+    "note_wait",
+    "refuse",
+    "relaxed",
+]
+
+# Special handles of the CUDA API: CU_STREAM_LEGACY and CU_STREAM_PER_THREAD, #defines without an enum.
+LEGACY = 1
+PER_THREAD = 2
+
+
+class Held(NamedTuple):
+    """One piece of captured work: its kernel, copy or fill by name, and the objects that it uses and that must live."""
+
+    what: str
+    objects: tuple[Any, ...]
+
+    def check(self) -> None:
+        """Raise ValueError if one of the objects was closed by hand."""
+        for position, thing in enumerate(self.objects):
+            if not getattr(thing, "closed", False):
+                continue
+            if hasattr(thing, "mapped"):  # host memory, which stands behind the arguments
+                raise ValueError(f"{self.what}: the page-locked or managed memory of an argument is closed")
+            raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
+
+
+def _noun(thing: Any) -> str:
+    name = type(thing).__name__
+    return "array" if name in ("DeviceArray", "ndarray") else name.lower()
+
+
+class Capture:
+    """One capture: what its graph uses, the events recorded inside, and what has to wait for its end."""
+
+    __slots__ = ("_device", "_handle", "_key", "_later", "ended", "events", "held")
+
+    def __init__(self, handle: int, device: Device) -> None:
+        self.held: list[Held] = []
+        self.events: set[int] = set()
+        self.ended = False
+        self._device = device
+        self._handle = handle
+        self._later: list[Callable[[], None]] = []
+        self._key = _key(handle)
+
+    def begin(self, mode: Any) -> None:
+        """Let the stream record into a graph from now on (cuStreamBeginCapture)."""
+        captures[self._key] = self
+        changes.watch(self)
+        try:
+            with activated(self._device):
+                api.cuStreamBeginCapture(self._handle, mode)
+        except errors.CudaError:
+            self.end()  # the driver has no capture to end, or another library's
+            raise
+
+    def hold(self, what: str, objects: tuple[Any, ...]) -> None:
+        """Keep objects alive with the graph."""
+        self.held.append(Held(what, objects))
+
+    def end(self) -> None:
+        """Forget the capture's streams and do what waited for its end; a second call does nothing."""
+        self.ended = True
+        changes.unwatch(self)
+        for key in [key for key, capture in list(captures.items()) if capture is self]:
+            captures.pop(key, None)
+        while self._later:
+            # These are frees, for whose errors no caller waits.
+            with contextlib.suppress(errors.CudaError):
+                self._later.pop(0)()
+
+    def finish(self) -> tuple[Any, Any]:
+        """End the capture and return the driver's status and graph (cuStreamEndCapture).
+
+        Only the thread that began a capture gets its graph, unless the mode is "relaxed"; but it ends in any thread.
+        """
+        with activated(self._device):
+            status, graph = raw.cuStreamEndCapture(self._handle)
+        self.end()
+        return status, graph
+
+    def close(self) -> None:
+        """End the capture and destroy what it recorded; a second call does nothing."""
+        if self.ended:
+            self.end()  # an interrupt may have cut the first call short
+            return
+        status, graph = self.finish()
+        if not status:
+            with activated(self._device):
+                api.cuGraphDestroy(graph)
+
+    def leave(self, handle: int) -> None:
+        """Forget a stream that was destroyed: the capture ends with its first stream, and goes on without another."""
+        if _key(handle) == self._key:
+            self.end()
+        else:
+            captures.pop(_key(handle), None)
+
+    def later(self, action: Callable[[], None]) -> None:
+        """Do something when the capture has ended."""
+        self._later.append(action)
+
+
+# By stream. The per-thread default stream is one handle for many streams.
+captures: dict[int | tuple[int, int], Capture] = {}
+
+
+def _key(handle: int) -> int | tuple[int, int]:
+    return (handle, threading.get_ident()) if handle == PER_THREAD else handle
+
+
+def find(handle: int) -> Capture | None:
+    """Return the capture that a stream records into, or None."""
+    return captures.get(_key(handle)) if captures else None
+
+
+def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
+    """Keep the objects alive with the graph that the stream records into; tell whether there is one."""
+    capture = find(handle)
+    if capture is None:
+        return False
+    capture.hold(what, objects)
+    return True
+
+
+def refuse(handle: int, what: str, remedy: str) -> None:
+    """Raise CaptureError if the stream is being captured; nothing has reached the driver then."""
+    if find(handle) is not None:
+        raise errors.CaptureError(f"{what} cannot be captured: {remedy}")
+
+
+def defer(handle: int, action: Callable[[], None]) -> bool:
+    """Put off what must not become part of a graph, such as a free; tell whether there is a capture.
+
+    The legacy stream is no part of any, but work in it would spoil the captures of blocking streams, and so would the
+    synchronisation that stands for the order of a closed stream, whose handle is 0 here.
+    """
+    capture = next(iter(list(captures.values())), None) if handle in (0, LEGACY) else find(handle)
+    if capture is None:
+        return False
+    capture.later(action)
+    return True
+
+
+def note_recorded(event: int, stream: int) -> None:
+    """Note that an event was recorded in a stream, captured or not."""
+    capture = find(stream)
+    for other in set(captures.values()):
+        other.events.discard(event)
+    if capture is not None:
+        capture.events.add(event)
+
+
+def note_wait(event: int, stream: int) -> None:
+    """Note that a stream waits for an event: for a captured one, it joins the capture."""
+    for capture in set(captures.values()):
+        if event in capture.events:
+            captures[_key(stream)] = capture
+
+
+@contextmanager
+def relaxed() -> Iterator[None]:
+    """Allow this thread, inside, the calls that a capture elsewhere forbids (cuThreadExchangeStreamCaptureMode).
+
+    For calls that the capture's author did not write, such as the finalizers of garbage.
+    """
+    before = api.cuThreadExchangeStreamCaptureMode(enums.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+    try:
+        yield
+    finally:
+        api.cuThreadExchangeStreamCaptureMode(before)

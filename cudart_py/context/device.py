@@ -1,0 +1,317 @@
+"""Devices and the primary context that each thread has current."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from .. import arguments, errors
+from ..driver import enums
+from ..driver.seam import api
+from . import debugging
+from .current import activated, this_thread
+from .limits import Limits
+from .properties import DeviceProperties, MemoryInfo, read_properties
+
+if TYPE_CHECKING:
+    from ..memory.pools import MemoryPool
+
+__all__ = ["Device", "current_device", "devices", "driver_version", "use_pools"]
+
+
+class Device:
+    """One CUDA device; `Device(0) is Device(0)`.
+
+    `with device:` makes its primary context current inside and restores the caller's after. Work done
+    outside any such block goes to the thread's current device, at first device 0, as in the CUDA
+    runtime. Raises ValueError for an ordinal that no device has, TypeError for an ordinal that is not an int.
+    """
+
+    _all: ClassVar[dict[int, Device]] = {}
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
+    ordinal: int
+    _device: Any
+    _context: Any
+    _peers: set[Device]
+    _pools: weakref.WeakSet[MemoryPool]
+    _pool: MemoryPool | None
+
+    def __new__(cls, ordinal: int = 0) -> Device:
+        """Return the one object of this ordinal."""
+        ordinal = arguments.integer("Device", "ordinal", ordinal)
+        with cls._lock:
+            device = cls._all.get(ordinal)
+            if device is None:
+                arguments.integer("Device", "ordinal", ordinal, 0, api.cuDeviceGetCount() - 1)
+                device = super().__new__(cls)
+                device.ordinal = ordinal
+                device._device = api.cuDeviceGet(ordinal)
+                device._context = None
+                device._peers = set()
+                device._pools = weakref.WeakSet()
+                device._pool = None
+                cls._all[ordinal] = device
+        return device
+
+    def __repr__(self) -> str:
+        return f"<Device {self.ordinal}: {self.name}>"
+
+    def __reduce__(self) -> tuple[type[Device], tuple[int]]:
+        return Device, (self.ordinal,)
+
+    @property
+    def handle(self) -> int:
+        """The driver's CUdevice as an int (cuDeviceGet)."""
+        return int(self._device)
+
+    @property
+    def context(self) -> Any:
+        """The primary context (CUcontext), retained at first use and kept (cuDevicePrimaryCtxRetain)."""
+        if self._context is None:
+            with self._lock:
+                if self._context is None:
+                    context = api.cuDevicePrimaryCtxRetain(self._device)
+                    try:
+                        self._keep_freed_memory()
+                    except BaseException:
+                        api.cuDevicePrimaryCtxRelease(self._device)
+                        raise
+                    self._context = context
+        return self._context
+
+    def _keep_freed_memory(self) -> None:
+        # By default a pool returns its memory to the system at every synchronisation, and the next
+        # allocation pays for mapping it again.
+        threshold = enums.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        pool = api.cuDeviceGetDefaultMemPool(self._device)
+        api.cuMemPoolSetAttribute(pool, threshold, enums.cuuint64_t(2**64 - 1))
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def properties(self) -> DeviceProperties:
+        """Everything that does not change, as one frozen record (cuDeviceGetAttribute)."""
+        return read_properties(self.ordinal)
+
+    @property
+    def name(self) -> str:
+        """The device's name (cuDeviceGetName)."""
+        return self.properties.name
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """The compute capability, as (major, minor)."""
+        return self.properties.compute_capability
+
+    @property
+    def arch(self) -> str:
+        """The real architecture that NVRTC compiles for, such as "sm_90"."""
+        major, minor = self.compute_capability
+        return f"sm_{major}{minor}"
+
+    @property
+    def sm_count(self) -> int:
+        """The number of streaming multiprocessors."""
+        return self.properties.sm_count
+
+    @property
+    def memory_info(self) -> MemoryInfo:
+        """Free and total device memory in bytes (cuMemGetInfo)."""
+        with activated(self):
+            return MemoryInfo(*api.cuMemGetInfo())
+
+    @property
+    def limits(self) -> Limits:
+        """The context's limits, to read and to set: stack, printf buffer, malloc heap and so on."""
+        return Limits(self)
+
+    @property
+    def memory_pool(self) -> MemoryPool:
+        """The pool that arrays are allocated from unless they name another (cuDeviceGetMemPool).
+
+        Set it to a MemoryPool of this device, or to None for the pool that the device has from the start
+        (cuDeviceSetMemPool).
+        """
+        handle = int(api.cuDeviceGetMemPool(self._device))
+        own = self._pool
+        if own is not None and own._value == handle:
+            return own
+        return _pool_type.borrow(handle, self)
+
+    @memory_pool.setter
+    def memory_pool(self, pool: MemoryPool | None) -> None:
+        if pool is None:
+            api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
+        else:
+            arguments.opened("Device", "memory_pool", pool, _pool_type, "a MemoryPool or None")
+            if pool.device is not self:
+                raise ValueError(
+                    f"Device: argument 'memory_pool' is of device {pool.device.ordinal}, not of device {self.ordinal}"
+                )
+            api.cuDeviceSetMemPool(self._device, pool.handle)
+        # Kept, since a pool that is dropped is destroyed.
+        self._pool = pool
+
+    # -- what it does --------------------------------------------------------------------------
+
+    def reset_persisting_l2(self) -> None:
+        """Make all lines of L2 that persist ordinary again (cuCtxResetPersistingL2Cache).
+
+        How much of L2 is set aside for them is `limits.persisting_l2_cache_size`.
+        """
+        with activated(self):
+            api.cuCtxResetPersistingL2Cache()
+
+    def synchronize(self) -> None:
+        """Wait for all work on this device; errors of earlier launches surface here (cuCtxSynchronize)."""
+        with activated(self):
+            api.cuCtxSynchronize()
+        debugging.note_synchronized(self.ordinal, None)
+
+    def set_current(self) -> None:
+        """Make this device the calling thread's current one from here on (cuCtxSetCurrent)."""
+        api.cuCtxSetCurrent(self.context)
+        this_thread.device = self
+
+    def can_access_peer(self, other: Device) -> bool:
+        """Return whether kernels here could read `other`'s memory (cuDeviceCanAccessPeer)."""
+        arguments.instance("Device.can_access_peer", "other", other, Device)
+        return bool(api.cuDeviceCanAccessPeer(self._device, other._device))
+
+    def enable_peer(self, other: Device) -> None:
+        """Let work on this device access `other`'s memory: one direction (cuCtxEnablePeerAccess).
+
+        Raises PeerAccessError when the devices cannot, or when it is enabled already. Also opens
+        `other`'s memory pools to this device, because stream-ordered memory has its own permission.
+        """
+        arguments.instance("Device.enable_peer", "other", other, Device)
+        if other is self:
+            raise ValueError(
+                "Device.enable_peer: argument 'other' is the device itself, which always has access to its own memory"
+            )
+        with activated(self):
+            api.cuCtxEnablePeerAccess(other.context, 0)
+            try:
+                self._set_pool_access(other._pool_handles(), enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            except BaseException:
+                api.cuCtxDisablePeerAccess(other.context)
+                raise
+        self._peers.add(other)
+
+    def peer_enabled(self, other: Device) -> bool:
+        """Return whether `enable_peer(other)` is in force."""
+        return arguments.instance("Device.peer_enabled", "other", other, Device) in self._peers
+
+    def disable_peer(self, other: Device) -> None:
+        """Take back what `enable_peer` gave (cuCtxDisablePeerAccess)."""
+        arguments.instance("Device.disable_peer", "other", other, Device)
+        with activated(self):
+            api.cuCtxDisablePeerAccess(other.context)
+        self._set_pool_access(other._pool_handles(), enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        self._peers.discard(other)
+
+    def _set_pool_access(self, pools: list[Any], flags: Any) -> None:
+        """Set the access that this device has to pools of another device's memory (cuMemPoolSetAccess)."""
+        access = enums.CUmemAccessDesc()
+        access.location.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = self.ordinal
+        access.flags = flags
+        for pool in pools:
+            api.cuMemPoolSetAccess(pool, [access], 1)
+
+    def _pool_handles(self) -> list[Any]:
+        """Return the device's own pool and the pools that were made of its memory."""
+        made = [pool.handle for pool in tuple(self._pools) if not pool.closed]
+        return [api.cuDeviceGetDefaultMemPool(self._device), *made]
+
+    def _leave_pool(self, handle: int) -> None:
+        """Allocate from this device's own pool again if the one that is being closed is in use."""
+        if self._pool is not None and int(api.cuDeviceGetMemPool(self._device)) == handle:
+            api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
+            self._pool = None
+
+    def _adopt_pool(self, pool: MemoryPool) -> None:
+        """Open a new pool of this device's memory to the devices that have peer access."""
+        for other in tuple(self._all.values()):
+            if other.peer_enabled(self):
+                other._set_pool_access([pool.handle], enums.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        self._pools.add(pool)
+
+    def __enter__(self) -> Self:
+        api.cuCtxPushCurrent(self.context)
+        this_thread.stack.append(this_thread.device)
+        this_thread.device = self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not this_thread.stack:
+            raise ValueError(f"device {self.ordinal} was not entered by this thread: write `with device:`")
+        this_thread.device = this_thread.stack.pop()
+        api.cuCtxPopCurrent()
+
+
+# Set by `use_pools` when `memory.pools` is imported, which the package does.
+_pool_type: type[MemoryPool]
+
+
+def use_pools(kind: type[MemoryPool]) -> None:
+    """Set the class of what `Device.memory_pool` returns and takes, which lies in a room above this one."""
+    global _pool_type
+    _pool_type = kind
+
+
+def _after_fork() -> None:
+    # Nothing that was current may be used in the child, and every call that finds no device asks why.
+    this_thread.device = None
+    this_thread.stack[:] = [None] * len(this_thread.stack)
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def current_device() -> Device:
+    """Return the calling thread's device, making one current at the thread's first CUDA work.
+
+    A context that another library made current is taken over if it is its device's primary context;
+    any other raises InvalidContextError. With none current, device 0 becomes current.
+    """
+    device = this_thread.device
+    if device is None:
+        device = _adopt()
+        this_thread.device = device
+    return device
+
+
+def _adopt() -> Device:
+    foreign = api.cuCtxGetCurrent()
+    if not int(foreign):
+        device = Device(0)
+        api.cuCtxSetCurrent(device.context)
+        return device
+    device = Device(int(api.cuCtxGetDevice()))
+    if int(device.context) != int(foreign):
+        raise errors.InvalidContextError(
+            f"this thread's current context is not the primary context of device {device.ordinal}; "
+            "enter `with cuda.Device(n):` so that both APIs meet in the primary context"
+        )
+    return device
+
+
+def devices() -> tuple[Device, ...]:
+    """Return this machine's devices in the driver's order (cuDeviceGetCount)."""
+    return tuple(Device(ordinal) for ordinal in range(api.cuDeviceGetCount()))
+
+
+def driver_version() -> tuple[int, int]:
+    """Return the CUDA version that the driver supports, as (major, minor) (cuDriverGetVersion)."""
+    version = api.cuDriverGetVersion()
+    return version // 1000, version % 1000 // 10

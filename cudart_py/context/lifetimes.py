@@ -1,0 +1,143 @@
+"""The life of a handle: made once, closed once, by hand, by `with` or by the garbage collector."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from ..driver import seam
+from .capture import captures, relaxed
+from .changes import changes
+
+__all__ = [
+    "Handle",
+    "close_postponed",
+    "finalize",
+    "in_host_function",
+    "postponed",
+    "refuse_copy",
+]
+
+
+# The threads that run a host function just now, which must not call the driver, and what was dropped there.
+in_host_function: set[int] = set()
+postponed: deque[Callable[[], None]] = deque()
+
+# Of several threads that close one handle at once, one does it. Re-entrant, because the garbage collector may close
+# other handles in between.
+_closing = threading.RLock()
+
+_exiting = False
+
+
+@atexit.register
+def _note_exit() -> None:
+    # The driver tears itself down at exit; calls into it from finalizers may then crash.
+    global _exiting
+    _exiting = True
+
+
+def close_postponed() -> None:
+    """Give back what was dropped in host functions since the last call."""
+    while postponed:
+        with contextlib.suppress(IndexError):  # another thread may be here too
+            _quietly(postponed.popleft())
+
+
+def finalize(give_back: Callable[[], None], _forked: Callable[[], bool] = seam.forked) -> None:
+    """Call the function that gives back what has no reference left, in whatever thread the interpreter notices it.
+
+    Does nothing when the interpreter ends, which may have taken this module's names away already, or in a forked child.
+    """
+    if _exiting is not False or _forked():
+        return
+    if in_host_function and threading.get_ident() in in_host_function:
+        postponed.append(give_back)
+        return
+    _quietly(give_back)
+    if postponed:
+        close_postponed()
+
+
+def _quietly(give_back: Callable[[], None]) -> None:
+    # No caller waits for a finalizer's error, and the context may be lost. Garbage is collected at any time, also
+    # during a capture.
+    try:
+        if captures:
+            with relaxed():
+                give_back()
+        else:
+            give_back()
+    except Exception:  # as above; contextlib.suppress would cost as much as the rest of a free
+        pass
+
+
+def refuse_copy(thing: Any, remedy: str) -> NoReturn:
+    """Raise the TypeError of what can be neither copied nor pickled, since its handle is given back once."""
+    raise TypeError(f"this {type(thing).__name__} cannot be copied or pickled: {remedy}")
+
+
+class Handle:
+    """Something of the driver's that must be given back exactly once.
+
+    A subclass sets `_value` to what it owns and says in `_release` how to give it back. A borrowed
+    handle sets `_owned` to False and is never destroyed.
+    """
+
+    __slots__ = ("__weakref__", "_owned", "_value")
+
+    _value: Any
+    _owned: bool
+
+    def _release(self, value: Any) -> None:
+        raise NotImplementedError
+
+    @property
+    def handle(self) -> int:
+        """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
+        if self._value is None:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return int(self._value)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+        return self._value is None
+
+    def close(self) -> None:
+        """Give the handle back; a second call does nothing."""
+        with _closing:
+            value, self._value = self._value, None
+        if value is None:
+            return
+        changes.note()
+        if self._owned:
+            self._release(value)
+
+    def _drop(self) -> None:
+        """Give the handle back at the end of its last reference."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        refuse_copy(self, "a copy would be given back as well")
+
+    def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
+        # It has no value either where the constructor failed before the driver made anything.
+        if getattr(self, "_value", None) is not None and self._owned:
+            _finalize(self._drop)

@@ -1,0 +1,62 @@
+"""A context's limits: what may be read and set with cuCtxGetLimit and cuCtxSetLimit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import arguments
+from ..driver import enums
+from ..driver.seam import api, raw
+from ..driver.unwrap import failure
+from .current import activated
+
+if TYPE_CHECKING:
+    from .device import Device
+
+__all__ = ["Limits"]
+
+
+class _Limit:
+    """One limit as an attribute of `Limits`."""
+
+    def __init__(self, name: str, doc: str) -> None:
+        self._name = name
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self._attribute = attribute
+
+    def _enum(self) -> Any:
+        return getattr(enums.CUlimit, f"CU_LIMIT_{self._name}")
+
+    def __get__(self, limits: Limits | None, owner: type) -> Any:
+        if limits is None:
+            return self
+        with activated(limits._device):
+            return api.cuCtxGetLimit(self._enum())
+
+    def __set__(self, limits: Limits, value: int) -> None:
+        size = arguments.integer("Limits", self._attribute, value, 0, 2**64 - 1)
+        with activated(limits._device):
+            (status,) = raw.cuCtxSetLimit(self._enum(), size)
+        if status:
+            raise failure(status, "cuCtxSetLimit", f"The argument {self._attribute!r} of Limits was {size}")
+
+
+class Limits:
+    """The limits of one device's primary context; the driver may round what is set up or down."""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    stack_size = _Limit("STACK_SIZE", "Bytes of stack for each thread.")
+    printf_fifo_size = _Limit("PRINTF_FIFO_SIZE", "Bytes that device printf buffers between synchronisations.")
+    malloc_heap_size = _Limit("MALLOC_HEAP_SIZE", "Bytes of the heap behind malloc in kernels.")
+    max_l2_fetch_granularity = _Limit("MAX_L2_FETCH_GRANULARITY", "Bytes, 0 to 128: a hint.")
+    persisting_l2_cache_size = _Limit("PERSISTING_L2_CACHE_SIZE", "Bytes of L2 set aside for persisting accesses.")
+
+    def __repr__(self) -> str:
+        values = (f"{name}={getattr(self, name)}" for name, kind in vars(Limits).items() if isinstance(kind, _Limit))
+        return f"Limits({', '.join(values)})"

@@ -1,0 +1,146 @@
+"""The properties of a device: its attributes under readable names."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..driver import enums
+from ..driver.seam import api
+
+__all__ = ["DeviceProperties", "MemoryInfo", "read_properties"]
+
+
+class MemoryInfo(NamedTuple):
+    """Device memory in bytes."""
+
+    free: int
+    total: int
+
+    @property
+    def used(self) -> int:
+        """Bytes in use by anybody."""
+        return self.total - self.free
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """A device's attributes. Sizes are in bytes, clocks in kHz, widths in bits."""
+
+    name: str
+    uuid: uuid.UUID
+    pci_bus_id: str
+    compute_capability: tuple[int, int]
+    total_memory: int
+    sm_count: int
+    warp_size: int
+    clock_rate: int
+    max_threads_per_block: int
+    max_block_dim: tuple[int, int, int]
+    max_grid_dim: tuple[int, int, int]
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    registers_per_block: int
+    registers_per_sm: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_sm: int
+    reserved_shared_memory_per_block: int
+    constant_memory: int
+    l2_cache_size: int
+    max_persisting_l2_cache_size: int
+    max_access_policy_window_size: int
+    memory_clock_rate: int
+    memory_bus_width: int
+    max_pitch: int
+    texture_alignment: int
+    texture_pitch_alignment: int
+    async_engine_count: int
+    concurrent_kernels: bool
+    cooperative_launch: bool
+    unified_addressing: bool
+    managed_memory: bool
+    concurrent_managed_access: bool
+    pageable_memory_access: bool
+    can_map_host_memory: bool
+    host_register_supported: bool
+    memory_pools_supported: bool
+    stream_priorities_supported: bool
+    compute_preemption_supported: bool
+    integrated: bool
+    ecc_enabled: bool
+
+    @property
+    def max_warps_per_sm(self) -> int:
+        """Resident warps that one multiprocessor holds."""
+        return self.max_threads_per_sm // self.warp_size
+
+    @property
+    def memory_bandwidth(self) -> float:
+        """Theoretical bytes a second: two transfers a memory clock over the bus's width."""
+        return 2 * self.memory_clock_rate * 1e3 * self.memory_bus_width / 8
+
+
+@functools.cache
+def read_properties(ordinal: int) -> DeviceProperties:
+    """Return every property of a device; the driver is asked once in a process (cuDeviceGetAttribute)."""
+    device = api.cuDeviceGet(ordinal)
+    names: Any = enums.CUdevice_attribute
+
+    def ask(name: str) -> int:
+        return int(api.cuDeviceGetAttribute(getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}"), device))
+
+    def ask_xyz(name: str) -> tuple[int, int, int]:
+        x, y, z = (ask(f"{name}_{axis}") for axis in "XYZ")
+        return x, y, z
+
+    return DeviceProperties(
+        name=_text(api.cuDeviceGetName(256, device)),
+        uuid=uuid.UUID(bytes=bytes(api.cuDeviceGetUuid(device).bytes)[:16]),
+        pci_bus_id=_text(api.cuDeviceGetPCIBusId(32, device)),
+        compute_capability=(ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")),
+        total_memory=api.cuDeviceTotalMem(device),
+        sm_count=ask("MULTIPROCESSOR_COUNT"),
+        warp_size=ask("WARP_SIZE"),
+        clock_rate=ask("CLOCK_RATE"),
+        max_threads_per_block=ask("MAX_THREADS_PER_BLOCK"),
+        max_block_dim=ask_xyz("MAX_BLOCK_DIM"),
+        max_grid_dim=ask_xyz("MAX_GRID_DIM"),
+        max_threads_per_sm=ask("MAX_THREADS_PER_MULTIPROCESSOR"),
+        max_blocks_per_sm=ask("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+        registers_per_block=ask("MAX_REGISTERS_PER_BLOCK"),
+        registers_per_sm=ask("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        shared_memory_per_block=ask("MAX_SHARED_MEMORY_PER_BLOCK"),
+        shared_memory_per_block_optin=ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        shared_memory_per_sm=ask("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        reserved_shared_memory_per_block=ask("RESERVED_SHARED_MEMORY_PER_BLOCK"),
+        constant_memory=ask("TOTAL_CONSTANT_MEMORY"),
+        l2_cache_size=ask("L2_CACHE_SIZE"),
+        max_persisting_l2_cache_size=ask("MAX_PERSISTING_L2_CACHE_SIZE"),
+        max_access_policy_window_size=ask("MAX_ACCESS_POLICY_WINDOW_SIZE"),
+        memory_clock_rate=ask("MEMORY_CLOCK_RATE"),
+        memory_bus_width=ask("GLOBAL_MEMORY_BUS_WIDTH"),
+        max_pitch=ask("MAX_PITCH"),
+        texture_alignment=ask("TEXTURE_ALIGNMENT"),
+        texture_pitch_alignment=ask("TEXTURE_PITCH_ALIGNMENT"),
+        async_engine_count=ask("ASYNC_ENGINE_COUNT"),
+        concurrent_kernels=bool(ask("CONCURRENT_KERNELS")),
+        cooperative_launch=bool(ask("COOPERATIVE_LAUNCH")),
+        unified_addressing=bool(ask("UNIFIED_ADDRESSING")),
+        managed_memory=bool(ask("MANAGED_MEMORY")),
+        concurrent_managed_access=bool(ask("CONCURRENT_MANAGED_ACCESS")),
+        pageable_memory_access=bool(ask("PAGEABLE_MEMORY_ACCESS")),
+        can_map_host_memory=bool(ask("CAN_MAP_HOST_MEMORY")),
+        host_register_supported=bool(ask("HOST_REGISTER_SUPPORTED")),
+        memory_pools_supported=bool(ask("MEMORY_POOLS_SUPPORTED")),
+        stream_priorities_supported=bool(ask("STREAM_PRIORITIES_SUPPORTED")),
+        compute_preemption_supported=bool(ask("COMPUTE_PREEMPTION_SUPPORTED")),
+        integrated=bool(ask("INTEGRATED")),
+        ecc_enabled=bool(ask("ECC_ENABLED")),
+    )
+
+
+def _text(value: bytes) -> str:
+    return value.split(b"\0", 1)[0].decode()

@@ -1,0 +1,175 @@
+"""The one unwrap: what a CUDA call returned becomes its value, or the exception that its status stands for.
+
+Everything that calls a driver raises its errors through this module, the seam included, so it imports none of it. What
+an error's text takes from the driver in use and from the log of launches comes from functions that the seam and
+`context.debugging` set when they are imported: `explain_with` and `blame_with`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import arguments, errors
+from ..compilation.programs import nvrtc_failure
+from . import enums
+
+__all__ = ["blame_with", "check", "explain_with", "failure"]
+
+# By the driver's names; the runtime's codes have the driver's numbers. A status that is not here is a
+# plain CudaError on purpose: a test lists those, so a new status is noticed.
+_BY_STATUS: dict[str, type[errors.CudaError]] = {
+    "CUDA_ERROR_INVALID_VALUE": errors.InvalidValueError,
+    "CUDA_ERROR_INVALID_DEVICE": errors.InvalidValueError,
+    "CUDA_ERROR_INVALID_RESOURCE_TYPE": errors.InvalidValueError,
+    "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION": errors.InvalidValueError,
+    "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED": errors.InvalidValueError,
+    "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED": errors.InvalidValueError,
+    "CUDA_ERROR_ALREADY_MAPPED": errors.InvalidValueError,
+    "CUDA_ERROR_ALREADY_ACQUIRED": errors.InvalidValueError,
+    "CUDA_ERROR_NOT_MAPPED": errors.InvalidValueError,
+    "CUDA_ERROR_NOT_MAPPED_AS_ARRAY": errors.InvalidValueError,
+    "CUDA_ERROR_NOT_MAPPED_AS_POINTER": errors.InvalidValueError,
+    "CUDA_ERROR_INVALID_HANDLE": errors.InvalidHandleError,
+    "CUDA_ERROR_OUT_OF_MEMORY": errors.OutOfMemoryError,
+    "CUDA_ERROR_NOT_INITIALIZED": errors.NoDeviceError,
+    "CUDA_ERROR_DEINITIALIZED": errors.NoDeviceError,
+    "CUDA_ERROR_STUB_LIBRARY": errors.NoDeviceError,
+    "CUDA_ERROR_DEVICE_UNAVAILABLE": errors.NoDeviceError,
+    "CUDA_ERROR_NO_DEVICE": errors.NoDeviceError,
+    "CUDA_ERROR_DEVICE_NOT_LICENSED": errors.NoDeviceError,
+    "CUDA_ERROR_SYSTEM_NOT_READY": errors.NoDeviceError,
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": errors.NoDeviceError,
+    "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": errors.NoDeviceError,
+    "CUDA_ERROR_INVALID_CONTEXT": errors.InvalidContextError,
+    "CUDA_ERROR_CONTEXT_ALREADY_CURRENT": errors.InvalidContextError,
+    "CUDA_ERROR_CONTEXT_ALREADY_IN_USE": errors.InvalidContextError,
+    "CUDA_ERROR_CONTEXT_IS_DESTROYED": errors.InvalidContextError,
+    "CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE": errors.InvalidContextError,
+    "CUDA_ERROR_NOT_SUPPORTED": errors.NotSupportedError,
+    "CUDA_ERROR_NOT_PERMITTED": errors.NotSupportedError,
+    "CUDA_ERROR_UNSUPPORTED_LIMIT": errors.NotSupportedError,
+    "CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC": errors.NotSupportedError,
+    "CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY": errors.NotSupportedError,
+    "CUDA_ERROR_NOT_FOUND": errors.NotFoundError,
+    "CUDA_ERROR_FILE_NOT_FOUND": errors.NotFoundError,
+    "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND": errors.NotFoundError,
+    "CUDA_ERROR_INVALID_IMAGE": errors.ImageError,
+    "CUDA_ERROR_INVALID_SOURCE": errors.ImageError,
+    "CUDA_ERROR_INVALID_PTX": errors.ImageError,
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": errors.ImageError,
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": errors.ImageError,
+    "CUDA_ERROR_JIT_COMPILER_NOT_FOUND": errors.ImageError,
+    "CUDA_ERROR_JIT_COMPILATION_DISABLED": errors.ImageError,
+    "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED": errors.ImageError,
+    "CUDA_ERROR_FUNCTION_NOT_LOADED": errors.ImageError,
+    "CUDA_ERROR_NOT_READY": errors.NotReadyError,
+    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": errors.CaptureError,
+    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": errors.CaptureError,
+    "CUDA_ERROR_STREAM_CAPTURE_MERGE": errors.CaptureError,
+    "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED": errors.CaptureError,
+    "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": errors.CaptureError,
+    "CUDA_ERROR_STREAM_CAPTURE_ISOLATION": errors.CaptureError,
+    "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT": errors.CaptureError,
+    "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD": errors.CaptureError,
+    "CUDA_ERROR_CAPTURED_EVENT": errors.CaptureError,
+    "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED": errors.PeerAccessError,
+    "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED": errors.PeerAccessError,
+    "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED": errors.PeerAccessError,
+    "CUDA_ERROR_TOO_MANY_PEERS": errors.PeerAccessError,
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": errors.LaunchError,
+    "CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING": errors.LaunchError,
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": errors.LaunchError,
+    "CUDA_ERROR_INVALID_CLUSTER_SIZE": errors.LaunchError,
+    "CUDA_ERROR_ILLEGAL_ADDRESS": errors.IllegalAddressError,
+    "CUDA_ERROR_MISALIGNED_ADDRESS": errors.MisalignedAddressError,
+    "CUDA_ERROR_ASSERT": errors.KernelAssertError,
+    "CUDA_ERROR_LAUNCH_TIMEOUT": errors.KernelTimeoutError,
+    "CUDA_ERROR_TIMEOUT": errors.KernelTimeoutError,
+    "CUDA_ERROR_LAUNCH_FAILED": errors.KernelFaultError,
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": errors.KernelFaultError,
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": errors.KernelFaultError,
+    "CUDA_ERROR_INVALID_PC": errors.KernelFaultError,
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": errors.KernelFaultError,
+    "CUDA_ERROR_ECC_UNCORRECTABLE": errors.KernelFaultError,
+    "CUDA_ERROR_NVLINK_UNCORRECTABLE": errors.KernelFaultError,
+    "CUDA_ERROR_CONTAINED": errors.KernelFaultError,
+    "CUDA_ERROR_TENSOR_MEMORY_LEAK": errors.KernelFaultError,
+    "CUDA_ERROR_MPS_CLIENT_TERMINATED": errors.KernelFaultError,
+    "CUDA_ERROR_EXTERNAL_DEVICE": errors.KernelFaultError,
+}
+
+
+def check(result: tuple[Any, ...]) -> Any:
+    """Unwrap the result tuple of any `cuda.bindings` driver, runtime or NVRTC call.
+
+    Return nothing, the value, or a tuple of the values behind the status; raise the exception that belongs to a status
+    other than success, as the tree in `errors` draws it. Raise TypeError for anything but a result tuple.
+    """
+    if not isinstance(result, tuple) or not result or not hasattr(result[0], "name"):
+        raise arguments.wrong_type("check", "result", "the tuple that a call of cuda.bindings returned", result)
+    if result[0]:
+        raise failure(result[0])
+    count = len(result)
+    if count == 2:
+        return result[1]
+    return None if count == 1 else result[1:]
+
+
+def failure(status: Any, call: str = "", detail: str = "") -> errors.CudaError:
+    """Return the exception for a status: its class, the driver's own text, the remedy or the blame.
+
+    `call` is the function that returned the status, `detail` a sentence of the caller's about it.
+    """
+    if status.name.startswith("NVRTC_"):
+        return nvrtc_failure(status, call)
+    name, text = _name_and_text(status)
+    kind = _BY_STATUS.get(name, errors.CudaError)
+    message = f"{call}: {text} ({status.name})" if call else f"{text} ({status.name})"
+    if detail:
+        message += f". {detail}"
+    report = _driver_report()
+    if report:
+        message += f"\n{report}"
+    elif issubclass(kind, errors.KernelFaultError):
+        message += _blame()
+    return kind(message, status=status, call=call)
+
+
+def _name_and_text(status: Any) -> tuple[str, str]:
+    """Return the name of the driver's status that this one equals, and the driver's text for it."""
+    try:
+        result = enums.CUresult(int(status))
+    except ValueError:  # a status of the runtime alone, such as cudaErrorMissingConfiguration
+        return status.name, status.name
+    return result.name, _driver_text(result) or result.name
+
+
+def _no_text(status: Any) -> None:
+    return None
+
+
+def _no_report() -> None:
+    return None
+
+
+def _no_blame() -> str:
+    return ""
+
+
+# Until the seam and the log of launches are imported, an error's text is its status's name.
+_driver_text: Callable[[Any], str | None] = _no_text
+_driver_report: Callable[[], str | None] = _no_report
+_blame: Callable[[], str] = _no_blame
+
+
+def explain_with(text: Callable[[Any], str | None], report: Callable[[], str | None]) -> None:
+    """Set the functions that return the driver's text for a CUresult, and its report of the last fault, once."""
+    global _driver_text, _driver_report
+    _driver_text, _driver_report = text, report
+
+
+def blame_with(blame: Callable[[], str]) -> None:
+    """Set the function that returns the last lines of a failed kernel's error: the launches that may be it."""
+    global _blame
+    _blame = blame

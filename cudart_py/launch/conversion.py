@@ -1,0 +1,207 @@
+"""The arguments of a launch, checked one by one against the C++ signature.
+
+What a launch's packer does not take as it is comes here: numbers of other types, arrays of other libraries, structures,
+and every mistake, which is named with the kernel, the argument's position and its C++ type.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import describe
+from ..compilation.signatures import Parameter, Signature
+from ..context.device import Device
+from ..memory.array import DeviceArray
+from ..memory.foreign_array import read_interface
+from ..memory.host_memory import device_pointer, pinned_owner
+from ..memory.texture import Texture
+from ..pointer import Pointer
+
+__all__ = ["convert_all", "integer_range"]
+
+
+class _Place(NamedTuple):
+    """One parameter of one kernel. As a string it begins the sentence that says what is wrong with an argument."""
+
+    kernel: str
+    device: Device
+    position: int
+    parameter: Parameter
+
+    def __str__(self) -> str:
+        kind = self.parameter.type or f"{self.parameter.size} bytes"
+        return f"argument {self.position} of {self.kernel} ({kind})"
+
+
+def integer_range(parameter: Parameter) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer parameter."""
+    bits = parameter.bits
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if parameter.signed else (0, 2**bits - 1)
+
+
+def convert_all(name: str, device: Device, signature: Signature, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Check all arguments of a launch and return the values to pack, as a struct of the signature takes them.
+
+    `name` is the kernel's and `device` its device. Raises TypeError and ValueError.
+    """
+    parameters = signature.parameters
+    if len(arguments) != len(parameters):
+        raise TypeError(f"{signature} takes {len(parameters)} arguments, and {len(arguments)} were given")
+    places = (_Place(name, device, position, parameter) for position, parameter in enumerate(parameters))
+    return tuple(_convert(place, argument) for place, argument in zip(places, arguments, strict=True))
+
+
+def _convert(place: _Place, argument: Any) -> Any:
+    """Check one argument and return the value to pack."""
+    parameter = place.parameter
+    if parameter.kind == "pointer":
+        return _pointer(place, argument)
+    if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
+        return _by_value(place, np.uint64(_pointer(place, argument)))
+    if isinstance(argument, DeviceArray):
+        raise TypeError(f"{place} is no pointer, and a DeviceArray was given")
+    if parameter.kind == "bool":
+        if isinstance(argument, bool | np.bool_):
+            return bool(argument)
+        raise TypeError(f"{place} takes a bool, not {_what(argument)}")
+    if isinstance(argument, Texture):
+        return _texture(place, argument)
+    if parameter.kind == "integer":
+        return _integer(place, argument, *integer_range(parameter))
+    if parameter.kind == "enum" and hasattr(argument, "__index__"):
+        bits = parameter.bits
+        value = _integer(place, argument, -(2 ** (bits - 1)), 2**bits - 1)
+        return (value % 2**bits).to_bytes(parameter.size, "little")
+    if parameter.kind == "float":
+        return _floating(place, argument)
+    return _by_value(place, argument)
+
+
+def _what(argument: Any) -> str:
+    if isinstance(argument, np.ndarray):
+        return f"a host array of {argument.dtype} and shape {argument.shape}"
+    return describe(argument)
+
+
+def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
+    if isinstance(argument, np.ndarray) or not hasattr(argument, "__index__"):
+        raise TypeError(f"{place} takes an integer, not {_what(argument)}")
+    value = operator.index(argument)
+    if not low <= value <= high:
+        raise ValueError(f"{place} takes integers from {low} to {high}, not {describe(value)}")
+    return value
+
+
+def _texture(place: _Place, texture: Texture) -> Any:
+    parameter, device = place.parameter, place.device
+    if parameter.dtype != "uint64" and (parameter.kind != "unknown" or parameter.size != 8):
+        raise TypeError(f"{place} takes no texture; that would be a cudaTextureObject_t (unsigned long long)")
+    if texture.closed:
+        raise ValueError(f"{place}: the texture or its array is closed")
+    if texture.device is not device:
+        raise ValueError(
+            f"{place}: the texture is on device {texture.device.ordinal}, and the kernel on {device.ordinal}"
+        )
+    return texture.handle if parameter.dtype == "uint64" else texture.handle.to_bytes(8, "little")
+
+
+def _floating(place: _Place, argument: Any) -> Any:
+    parameter = place.parameter
+    if isinstance(argument, np.generic) and argument.dtype.name == parameter.dtype == "bfloat16":
+        return argument.tobytes()
+    if isinstance(argument, bool | np.bool_) or not isinstance(argument, int | float | np.integer | np.floating):
+        raise TypeError(f"{place} takes a number, not {_what(argument)}")
+    try:
+        rounded, packed = _round(parameter.dtype or "float64", argument)
+    except OverflowError:
+        raise ValueError(f"{place} cannot hold {describe(argument)}: it is too large") from None
+    if isinstance(argument, int | np.integer) and not (math.isfinite(rounded) and int(argument) == int(rounded)):
+        raise ValueError(f"{place} cannot hold {describe(argument)} exactly; pass a float to have it rounded")
+    if math.isfinite(argument) and not math.isfinite(rounded):
+        raise ValueError(f"{place} cannot hold {argument!r}: it is too large")
+    return packed
+
+
+def _round(dtype: str, value: Any) -> tuple[float, float | bytes]:
+    """Round to a floating type; return the value it has then and what a struct packs."""
+    with np.errstate(over="ignore"):
+        if dtype == "bfloat16":
+            # NumPy has no bfloat16: the upper half of a float32, rounded to nearest, ties to even.
+            bits = int(np.float32(value).view(np.uint32))
+            upper = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if math.isfinite(value) else bits >> 16
+            return float(np.uint32(upper << 16).view(np.float32)), upper.to_bytes(2, "little")
+        rounded = np.dtype(dtype).type(value)
+    return float(rounded), rounded.tobytes() if dtype == "float16" else float(rounded)
+
+
+def _by_value(place: _Place, argument: Any) -> bytes:
+    if isinstance(argument, np.void | np.generic) or (isinstance(argument, np.ndarray) and argument.shape == ()):
+        raw = argument.tobytes()
+    elif isinstance(argument, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes._SimpleCData):
+        raw = bytes(argument)
+    else:
+        raise TypeError(
+            f"{place} is passed by value: give a NumPy scalar (np.void of a structured dtype) or a ctypes structure "
+            f"of {place.parameter.size} bytes, not {_what(argument)}"
+        )
+    if len(raw) != place.parameter.size:
+        raise ValueError(f"{place} has {place.parameter.size} bytes, and {_what(argument)} has {len(raw)}")
+    return raw
+
+
+def _pointer(place: _Place, argument: Any) -> int:
+    if argument is None:
+        return 0
+    if isinstance(argument, Pointer):
+        return argument.value
+    if isinstance(argument, DeviceArray):
+        if argument.closed:
+            raise ValueError(f"{place}: the array is closed")
+        _check_dtype(place, argument.dtype)
+        _check_access(place, argument.device)
+        return argument.pointer
+    if isinstance(argument, np.ndarray):
+        owner = pinned_owner(argument)
+        if owner is not None and owner.mapped:
+            _check_dtype(place, argument.dtype)
+            return int(device_pointer(argument))
+        hint = (
+            "make it with pinned_empty(..., mapped=True)" if owner is not None else "copy it with cudart_py.to_device"
+        )
+        raise TypeError(f"{place} takes a device pointer, not {_what(argument)}; {hint}")
+    interface = None if isinstance(argument, type) else getattr(argument, "__cuda_array_interface__", None)
+    if interface is not None:
+        found = read_interface(place.kernel, f"arguments[{place.position}]", interface)
+        _check_dtype(place, found.dtype)
+        return found.pointer
+    if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
+        raise TypeError(
+            f"{place} takes an array, not {_what(argument)}; for a raw address write "
+            f"cudart_py.Pointer({int(argument):#x})"
+        )
+    raise TypeError(f"{place} takes a device array, not {_what(argument)}")
+
+
+def _check_access(place: _Place, home: Device) -> None:
+    device = place.device
+    if device is not home and not device.peer_enabled(home):
+        raise ValueError(
+            f"{place}: the array is on device {home.ordinal}, and device {device.ordinal} has no access; "
+            f"call Device({device.ordinal}).enable_peer(Device({home.ordinal})), or copy the array"
+        )
+
+
+def _check_dtype(place: _Place, dtype: np.dtype[Any]) -> None:
+    parameter = place.parameter
+    if parameter.dtype == "bfloat16":
+        # Without a dtype of NumPy's, the bit patterns do as well.
+        fits = dtype.name == "bfloat16" or dtype == np.uint16
+    else:
+        fits = parameter.dtype is None or dtype == parameter.dtype
+    if not fits:
+        raise TypeError(f"{place} takes an array of {parameter.dtype}, not of {dtype}")

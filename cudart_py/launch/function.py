@@ -1,0 +1,121 @@
+"""Functions: what the driver knows of a kernel, which a launch of it must respect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..compilation.signatures import Signature
+from ..context.current import activated
+from ..context.device import Device
+from ..context.lifetimes import Handle
+from ..driver import enums
+from ..driver.seam import api
+from .packing import make_packer
+
+__all__ = ["Function", "KernelAttributes"]
+
+# The limit since CUDA 12.1 on devices of compute capability 7.0 and later.
+_MAX_PARAMETER_BYTES = 32764
+
+
+@dataclass(frozen=True)
+class KernelAttributes:
+    """What the compiler made of a kernel (cuFuncGetAttribute). Sizes are in bytes."""
+
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+    constant_bytes: int
+    max_threads_per_block: int
+    ptx_version: int
+    binary_version: int
+    max_dynamic_shared_bytes: int
+
+
+class Function:
+    """A `__global__` function of a loaded module (CUfunction), without the ways to launch it.
+
+    `signature` has its C++ types; `pack` checks the arguments of a launch against them and packs them.
+    """
+
+    module: Handle
+
+    def __init__(self, module: Handle, device: Device, name: str, handle: int, signature: Signature) -> None:
+        if signature.size > _MAX_PARAMETER_BYTES:
+            raise ValueError(
+                f"{name} takes {signature.size} bytes of parameters, and {_MAX_PARAMETER_BYTES} is the limit"
+            )
+        self.module = module
+        self.name = name
+        self.signature = signature
+        self.pack = make_packer(name, device, signature)
+        self._device = device
+        self._handle = handle
+        self._attributes: KernelAttributes | None = None
+        self._required_cluster: tuple[int, int, int] | None = None
+        self._opted_in = 0
+
+    @property
+    def handle(self) -> int:
+        """The driver's CUfunction as an int; ValueError when the module is closed."""
+        self.module.handle  # noqa: B018  # raises when closed
+        return self._handle
+
+    @property
+    def device(self) -> Device:
+        """The device that the kernel's module is loaded on."""
+        return self._device
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """Registers, shared, local and constant bytes, and the most threads a block may have."""
+        if self._attributes is None:
+            with activated(self._device):
+                self._attributes = KernelAttributes(
+                    registers=self._ask("NUM_REGS"),
+                    shared_bytes=self._ask("SHARED_SIZE_BYTES"),
+                    local_bytes=self._ask("LOCAL_SIZE_BYTES"),
+                    constant_bytes=self._ask("CONST_SIZE_BYTES"),
+                    max_threads_per_block=self._ask("MAX_THREADS_PER_BLOCK"),
+                    ptx_version=self._ask("PTX_VERSION"),
+                    binary_version=self._ask("BINARY_VERSION"),
+                    max_dynamic_shared_bytes=self._ask("MAX_DYNAMIC_SHARED_SIZE_BYTES"),
+                )
+        return self._attributes
+
+    @property
+    def required_cluster(self) -> tuple[int, int, int]:
+        """The blocks of a cluster that the kernel was compiled for by `__cluster_dims__`; zeros without."""
+        if self._required_cluster is None:
+            with activated(self._device):
+                self._required_cluster = (
+                    self._ask("REQUIRED_CLUSTER_WIDTH"),
+                    self._ask("REQUIRED_CLUSTER_HEIGHT"),
+                    self._ask("REQUIRED_CLUSTER_DEPTH"),
+                )
+        return self._required_cluster
+
+    def _ask(self, name: str) -> int:
+        return int(api.cuFuncGetAttribute(_attribute(name), self.handle))
+
+    def _allow_dynamic_shared(self, nbytes: int) -> None:
+        """Raise the kernel's limit of dynamic shared memory where it is needed; it is never lowered."""
+        plain = self._device.properties.shared_memory_per_block - self.attributes.shared_bytes
+        if nbytes <= max(plain, self._opted_in):
+            return
+        with activated(self._device):
+            if self._ask("MAX_DYNAMIC_SHARED_SIZE_BYTES") < nbytes:
+                api.cuFuncSetAttribute(self.handle, _attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES"), nbytes)
+        self._opted_in = nbytes
+        self._attributes = None
+
+    def _allow_large_clusters(self) -> None:
+        """Allow clusters of more blocks than every device of the architecture can run."""
+        with activated(self._device):
+            if not self._ask("NON_PORTABLE_CLUSTER_SIZE_ALLOWED"):
+                api.cuFuncSetAttribute(self.handle, _attribute("NON_PORTABLE_CLUSTER_SIZE_ALLOWED"), 1)
+
+
+def _attribute(name: str) -> Any:
+    return getattr(enums.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")

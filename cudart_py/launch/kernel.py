@@ -1,0 +1,158 @@
+"""Kernels: functions of a module that can be launched."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import arguments
+from ..compilation.signatures import Signature
+from ..context.current import activated
+from ..context.occupancy import Occupancy, compute, multiprocessor_of
+from ..driver.seam import api
+from ..streams.stream import Stream, legacy_default
+from .attributes import make_config
+from .function import Function
+from .launch import Launch, Prepared
+from .shape import LaunchShape
+
+if TYPE_CHECKING:
+    from .module import Module
+
+__all__ = ["Kernel"]
+
+# More configurations of one kernel than this are rare; keeping them is a matter of speed only.
+_KEPT_LAUNCHES = 64
+# Of a C int, as which the driver takes a block and its bytes.
+_MAX_INT = 2**31 - 1
+
+
+def _is_plain(size: Any) -> bool:
+    """Return whether a size is an int or a tuple of ints; as keys, 1.0 and True would find what was kept for 1."""
+    return type(size) is int or (type(size) is tuple and set(map(type, size)) == {int})
+
+
+class Kernel(Function):
+    """A `__global__` function of a loaded module.
+
+    `kernel[grid, block](...)`, `kernel[grid, block, shared_bytes, stream](...)` launch it, in the order
+    of CUDA's chevrons; the arguments are checked against `signature` before the driver sees them.
+    """
+
+    module: Module
+
+    def __init__(self, module: Module, name: str, handle: int, signature: Signature) -> None:
+        super().__init__(module, module.device, name, handle, signature)
+        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+
+    def __getitem__(self, key: tuple[Any, ...]) -> Launch:
+        if not isinstance(key, tuple) or not 2 <= len(key) <= 4:
+            raise TypeError(
+                f"launch {self.name} as {self.name}[grid, block], [grid, block, shared_bytes] or "
+                "[grid, block, shared_bytes, stream]"
+            )
+        return self.launch(*key)
+
+    def launch(
+        self,
+        grid: Any,
+        block: Any,
+        shared_bytes: int = 0,
+        stream: Stream | None = None,
+        *,
+        cooperative: bool = False,
+        cluster: Any = None,
+    ) -> Launch:
+        """Return the launch of this kernel in a shape, to be called with the arguments.
+
+        `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared
+        memory of a block, above 48 KiB opted in to here. `cooperative`: all blocks are resident at once
+        and may synchronise as a grid. `cluster`: as `grid`, the blocks of a cluster, which divide the grid.
+        Raises TypeError and ValueError, naming the kernel and the limit, for a shape that the device cannot
+        launch (cuLaunchKernel, cuLaunchKernelEx).
+        """
+        if stream is None:
+            stream = legacy_default
+        arguments.opened(self.name, "stream", stream, Stream, "a cudart_py Stream or None")
+        # The default streams are those of the kernel's own device, whatever is current.
+        if stream._device is not None and stream._device is not self._device:
+            raise ValueError(
+                f"{self.name} is loaded on device {self.device.ordinal}, and the stream belongs to "
+                f"device {stream.device.ordinal}"
+            )
+        handle = stream.handle
+        plain = _is_plain(grid) and _is_plain(block) and _is_plain(shared_bytes)
+        if not plain or cooperative is not False or cluster is not None:
+            return Launch(self._prepare(grid, block, shared_bytes, handle, cooperative, cluster), stream)
+        key = (grid, block, shared_bytes, handle)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            prepared = self._prepare(*key)
+            if len(self._prepared) >= _KEPT_LAUNCHES:
+                self._prepared.clear()
+            self._prepared[key] = prepared
+        return Launch(prepared, stream)
+
+    def _prepare(
+        self,
+        grid: Any,
+        block: Any,
+        shared_bytes: Any,
+        stream: int,
+        cooperative: Any = False,
+        cluster: Any = None,
+    ) -> Prepared:
+        shape = LaunchShape.checked(self, grid, block, shared_bytes)
+        cooperative = arguments.flag(self.name, "cooperative", cooperative)
+        self._allow_dynamic_shared(shape.shared_bytes)
+        config = make_config(self, shape, stream, cooperative, cluster)
+        return Prepared(self, shape, stream, config)
+
+    def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
+        """Return how many blocks of this shape one multiprocessor of the kernel's device holds at once.
+
+        `block` and the dynamic `shared_bytes` are those of a launch, with its errors. Equals
+        cuOccupancyMaxActiveBlocksPerMultiprocessor and says what limits it.
+        """
+        shape = LaunchShape.checked(self, 1, block, shared_bytes)
+        x, y, z = shape.block
+        attributes = self.attributes
+        return compute(
+            multiprocessor_of(self.device.properties),
+            x * y * z,
+            attributes.registers,
+            attributes.shared_bytes + shape.shared_bytes,
+        )
+
+    def suggested_block(self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int = 0) -> int:
+        """Return the threads of a block with which a multiprocessor is fullest (cuOccupancyMaxPotentialBlockSize).
+
+        `shared_bytes` is the dynamic shared memory of a block, or a function of the block's threads that returns
+        it. `limit` is the most threads wanted, 0 for the kernel's own limit.
+        """
+        call = "Kernel.suggested_block"
+        limit = arguments.integer(call, "limit", limit, 0, _MAX_INT)
+        if not callable(shared_bytes):
+            shared_bytes = arguments.integer(call, "shared_bytes", shared_bytes, 0, _MAX_INT)
+            with activated(self.device):
+                return int(api.cuOccupancyMaxPotentialBlockSize(self.handle, 0, shared_bytes, limit)[1])
+        raised: list[BaseException] = []
+
+        def of_block(threads: int) -> int:
+            try:
+                return arguments.integer(call, "shared_bytes(threads)", shared_bytes(threads), 0, _MAX_INT)
+            except BaseException as error:  # C cannot pass it on; it is raised below
+                raised.append(error)
+                return 0
+
+        callback = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(of_block)
+        address = ctypes.cast(callback, ctypes.c_void_p).value
+        with activated(self.device):
+            result = api.cuOccupancyMaxPotentialBlockSize(self.handle, address, 0, limit)
+        if raised:
+            raise raised[0]
+        return int(result[1])
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.signature}>"

@@ -1,0 +1,211 @@
+"""Launches: a kernel in a shape on a stream, called with arguments or bound to them."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arguments import instance
+from ..context import debugging
+from ..context.capture import Held, captures, hold
+from ..context.changes import changes
+from ..context.current import activated, this_thread
+from ..driver import enums
+from ..driver.seam import raw
+from ..driver.unwrap import failure
+from ..memory.host_memory import pinned_owner
+from ..streams.stream import Stream
+from .shape import LaunchShape
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+__all__ = ["BoundLaunch", "Launch", "Prepared"]
+
+# cuLaunchKernel's `extra`, a list ended by 0: CU_LAUNCH_PARAM_BUFFER_POINTER (1) and the address,
+# CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the address of the size. The bindings name these as pointers only.
+# Behind the list come the size and the parameters themselves.
+_HEAD = struct.Struct("<6Q")
+_SIZE_OFFSET = 40
+
+_log = debugging.state.log
+# A name of its own: Python looks up a method of an imported object anew at each call, which takes longer than the call.
+_changed_since = changes.since
+
+
+def _with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Add the page-locked or managed memory of the host arrays among the arguments, which says when it is closed."""
+    owners = [pinned_owner(thing) for thing in arguments if isinstance(thing, np.ndarray)]
+    return (*arguments, *(owner for owner in owners if owner is not None))
+
+
+class Prepared:
+    """What all launches of a kernel in one shape on one stream share.
+
+    It knows the stream by its handle alone, so that a kernel can keep it and no stream lives longer for that.
+    `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).
+    """
+
+    __slots__ = ("_leading", "device", "idle", "kernel", "mark", "pack", "record", "shape", "start", "stream")
+
+    def __init__(self, kernel: Kernel, shape: LaunchShape, stream: int, config: Any = None) -> None:
+        self.kernel = kernel
+        self.device = kernel.device
+        self.pack = kernel.pack
+        self.shape = shape
+        self.stream = stream
+        self.record = debugging.LaunchRecord(self.device.ordinal, stream, kernel.name, shape.grid, shape.block)
+        self.start = raw.cuLaunchKernel if config is None else raw.cuLaunchKernelEx
+        # The bindings take handle objects faster than ints, which they would turn into such first.
+        native = enums.CUfunction(kernel.handle)
+        self._leading: tuple[Any, ...] = (
+            (native, *shape.grid, *shape.block, shape.shared_bytes, enums.CUstream(stream), 0)
+            if config is None
+            else (config, native, 0)
+        )
+        # The mark of the latest check.
+        self.mark: object = None
+        # The driver copies the parameters during the call, so that buffers are used again; each is used by one
+        # launch at a time, whatever the threads and the finalizers do.
+        self.idle: list[tuple[memoryview, tuple[Any, ...]]] = []
+
+    def make_buffer(self) -> tuple[memoryview, tuple[Any, ...]]:
+        """Return memory for the parameters, and the arguments of a driver's call that finds them there.
+
+        The memory must live as long as the arguments, which know its address only.
+        """
+        nbytes = self.kernel.signature.size
+        memory = ctypes.create_string_buffer(_HEAD.size + nbytes)
+        address = ctypes.addressof(memory)
+        _HEAD.pack_into(memory, 0, 1, address + _HEAD.size, 2, address + _SIZE_OFFSET, 0, nbytes)
+        # Of all that has a buffer's bytes, a memoryview gives them to a struct fastest.
+        return memoryview(memory).cast("B")[_HEAD.size :], (*self._leading, address)
+
+    def check(self, stream: Stream) -> object:
+        """Check that neither the module nor the stream was closed, and return the mark of the check."""
+        mark = changes.mark()
+        if self.kernel.module.closed or stream.closed:
+            raise ValueError(
+                f"{self.kernel.name}: {'its module' if self.kernel.module.closed else 'the stream'} is closed"
+            )
+        self.mark = mark
+        return mark
+
+    def start_elsewhere(self, call: tuple[Any, ...]) -> tuple[Any]:
+        """Call the driver where the kernel's device is not the calling thread's current one."""
+        with activated(self.device):
+            return self.start(*call)
+
+    def finish(self, status: Any, arguments: tuple[Any, ...]) -> None:
+        """Do what is due after a launch: raise its error, keep what its graph uses, log it, wait in debug mode."""
+        if status:
+            raise failure(status, self.start.__name__, f"The launch was {self.record}")
+        if captures and hold(self.stream, self.kernel.name, (*_with_owners(arguments), self.kernel.module)):
+            return
+        debugging.note_launched(self.record)
+        if debugging.state.enabled:
+            debugging.wait_for(self.record, self.device)
+
+
+class Launch:
+    """A kernel in a shape on a stream. Calling it with the kernel's arguments launches it (cuLaunchKernel).
+
+    Returns at once; the kernel runs in the order of the stream. A wrong argument is a TypeError or
+    ValueError that names the kernel, the position, the C++ type and what came. On a stream under capture
+    the launch becomes part of the graph, which keeps the arguments alive.
+    """
+
+    __slots__ = ("_mark", "_prepared", "_stream")
+
+    def __init__(self, prepared: Prepared, stream: Stream) -> None:
+        self._prepared = prepared
+        # It is open now, so that a check of another launch holds for this one until something is closed.
+        self._stream = stream
+        self._mark = prepared.mark
+
+    def __call__(self, *arguments: Any) -> None:
+        """Launch the kernel with these arguments, as many as its signature has."""
+        prepared = self._prepared
+        try:
+            buffer = prepared.idle.pop()
+        except IndexError:  # another thread may have taken the last one, so that a look before would not help
+            buffer = prepared.make_buffer()
+        parameters, call = buffer
+        prepared.pack(parameters, arguments)
+        if _changed_since(self._mark):
+            self._mark = prepared.check(self._stream)
+        if this_thread.device is prepared.device:
+            (status,) = prepared.start(*call)
+        else:
+            (status,) = prepared.start_elsewhere(call)
+        prepared.idle.append(buffer)
+        if status or self._mark is None or _log[-1] is not prepared.record:
+            prepared.finish(status, arguments)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self._prepared.kernel
+
+    @property
+    def shape(self) -> LaunchShape:
+        """The grid, the block and the bytes of dynamic shared memory."""
+        return self._prepared.shape
+
+    @property
+    def stream(self) -> Stream:
+        """The stream."""
+        return self._stream
+
+    def bind(self, *arguments: Any) -> BoundLaunch:
+        """Check and pack the arguments once; the result is called with none and keeps them alive."""
+        return BoundLaunch(self, arguments)
+
+    def __repr__(self) -> str:
+        return f"<Launch {self._prepared.record}>"
+
+
+class BoundLaunch:
+    """A launch whose arguments are packed already; calling it launches the kernel again.
+
+    The arguments stay alive with it. An array that is closed by hand meanwhile is a ValueError.
+    """
+
+    __slots__ = ("_arguments", "_call", "_device", "_launch", "_mark", "_parameters", "_prepared", "_record", "_start")
+
+    def __init__(self, launch: Launch, arguments: tuple[Any, ...]) -> None:
+        self._launch = instance("BoundLaunch", "launch", launch, Launch)
+        instance("BoundLaunch", "arguments", arguments, tuple)
+        self._prepared = prepared = launch._prepared
+        # Its own, since each step on the way to a value counts in a call.
+        self._device, self._record, self._start = prepared.device, prepared.record, prepared.start
+        self._arguments = _with_owners(arguments)
+        self._mark: object = None
+        self._parameters, self._call = prepared.make_buffer()
+        prepared.pack(self._parameters, arguments)
+
+    @property
+    def launch(self) -> Launch:
+        """The launch that the arguments are bound to."""
+        return self._launch
+
+    def __call__(self) -> None:
+        """Launch again."""
+        if _changed_since(self._mark):
+            self._check()
+        if this_thread.device is self._device:
+            (status,) = self._start(*self._call)
+        else:
+            (status,) = self._prepared.start_elsewhere(self._call)
+        if status or self._mark is None or _log[-1] is not self._record:
+            self._prepared.finish(status, self._arguments)
+
+    def _check(self) -> None:
+        """Check that nothing that the launch uses was closed."""
+        mark = changes.mark()
+        Held(self._prepared.kernel.name, self._arguments).check()
+        self._prepared.check(self._launch.stream)
+        self._mark = mark

@@ -1,0 +1,90 @@
+"""Loading: a module from source, from images that are linked, or from one image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import errors
+from ..compilation.compiler import compile_image
+from ..compilation.images import CompiledImage
+from ..compilation.linking import link_images
+from ..context.device import current_device
+from ..driver import seam
+from ..files import read_file
+from .module import Module
+
+__all__ = ["compile", "link", "load"]
+
+
+def compile(
+    source: str | Path,
+    *,
+    names: Sequence[str] = (),
+    arch: Any = None,
+    std: str | None = None,
+    fast_math: bool = False,
+    include: Sequence[str | Path] = (),
+    define: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
+    cache: bool = True,
+) -> Module:
+    """Compile CUDA C++ with NVRTC and load it on the current device.
+
+    A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch`
+    defaults to the device's; `std` is such as "c++20"; `include` lists folders, `define` maps macros to
+    values (None: just defined), `options` go to NVRTC as they are. The result is kept on disk and found
+    again by source, options and included headers; `cache=False` compiles anew, and so does a source in which
+    macros say what is included.
+
+    Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
+    """
+    compiled = compile_image(
+        source,
+        names=names,
+        arch=current_device().compute_capability if arch is None else arch,
+        std=std,
+        fast_math=fast_math,
+        include=include,
+        define=define,
+        options=options,
+        cache=cache,
+    )
+    return _load_compiled(compiled)
+
+
+def _load_compiled(compiled: CompiledImage) -> Module:
+    if seam.image_kind() == "cubin":
+        return Module(compiled.cubin, compiled)
+    if not compiled.ptx:
+        raise errors.NotSupportedError(
+            "this driver runs PTX, and linked machine code has none: link images compiled with options=['-dlto'] only"
+        )
+    return Module(compiled.ptx, compiled)
+
+
+def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
+    """Link images that were compiled apart and load the result on the current device (nvJitLink).
+
+    An image is what `Program` made with relocatable code (`-rdc=true`, or link-time code with `-dlto`),
+    as bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
+    linker's log, TypeError and ValueError for bad arguments.
+    """
+    return _load_compiled(link_images(images, arch=current_device().compute_capability, options=options))
+
+
+def load(image: bytes | bytearray | memoryview | Path) -> Module:
+    """Load a cubin, PTX or fatbin on the current device (cuModuleLoadData).
+
+    `image` is the image itself or the path of a file. Its kernels' parameter types are unknown:
+    launches take typed scalars (NumPy's, ctypes'), arrays and `Pointer`, and check sizes only.
+    Raises TypeError and ValueError for what is no image, ImageError for one that the driver can't load.
+    """
+    if not isinstance(image, Path):
+        return Module(image)
+    try:
+        data = read_file(image)
+    except ValueError as error:
+        raise ValueError(f"load: argument 'image' cannot be read: {error}") from None
+    return Module(data)

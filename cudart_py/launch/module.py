@@ -1,0 +1,200 @@
+"""Modules: compiled code loaded on a device, with its kernels and variables."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .. import arguments, errors
+from ..compilation.images import CompiledImage
+from ..compilation.signatures import Parameter, Signature
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..context.lifetimes import Handle
+from ..driver import seam
+from ..driver.seam import api
+from ..driver.unwrap import failure
+from ..memory.array import DeviceArray
+from .kernel import Kernel
+
+__all__ = ["Module"]
+
+
+class Module(Handle):
+    """Code loaded on a device (cuModuleLoadData). `module["name"]` is a kernel.
+
+    A kernel is found by its C++ name, by the name expression that `compile(names=...)` was given, or by
+    its name in the image. Unloaded when it is closed or the last of its kernels is gone.
+
+    `image` is a cubin, PTX or a fatbin as bytes; `compiled` is what the toolkit knows of its source.
+    """
+
+    __slots__ = ("_compiled", "_device", "_entries", "_kernels", "_symbols")
+
+    def __init__(self, image: bytes | bytearray | memoryview, compiled: CompiledImage | None = None) -> None:
+        # The finalizer of a module that was refused finds nothing to unload.
+        self._value = None
+        data = _image_bytes(image)
+        if compiled is not None and not isinstance(compiled, CompiledImage):
+            raise TypeError(f"compiled is a CompiledImage or None, not {type(compiled).__name__}")
+        self._owned = True
+        self._device = current_device()
+        self._compiled = compiled
+        self._kernels: dict[str, Kernel] = {}
+        self._symbols: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
+        self._value = int(api.cuModuleLoadData(data))
+        try:
+            self._entries = frozenset(self._entry_names())
+        except BaseException:
+            self.close()
+            raise
+
+    def _entry_names(self) -> Iterator[str]:
+        count = api.cuModuleGetFunctionCount(self._value)
+        for function in api.cuModuleEnumerateFunctions(count, self._value) if count else ():
+            yield api.cuFuncGetName(function).decode()
+
+    @property
+    def _signatures(self) -> Mapping[str, Signature]:
+        return self._compiled.signatures if self._compiled is not None else {}
+
+    @property
+    def device(self) -> Device:
+        """The device that the module is loaded on."""
+        return self._device
+
+    @property
+    def log(self) -> str:
+        """What the compiler said of the source: warnings, empty where there were none."""
+        return self._compiled.log if self._compiled is not None else ""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The C++ names of the module's kernels, sorted."""
+        known = self._signatures
+        return tuple(sorted(known[entry].name if entry in known else entry for entry in self._entries))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kernels)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and bool(self._candidates(name))
+
+    def __getitem__(self, name: str) -> Kernel:
+        self.handle  # noqa: B018  # raises when closed
+        try:
+            kernel = self._kernels.get(name)
+        except TypeError:  # what cannot be hashed is no name either
+            kernel = None
+        if kernel is None:
+            arguments.text("Module", "name", name)
+            candidates = self._candidates(name)
+            if len(candidates) != 1:
+                raise errors.NotFoundError(self._not_found(name, candidates))
+            entry = candidates[0]
+            kernel = self._kernels.get(entry) or self._make_kernel(entry)
+            self._kernels[entry] = self._kernels[name] = kernel
+        return kernel
+
+    def _make_kernel(self, entry: str) -> Kernel:
+        with activated(self._device):
+            # Unlike the enumeration this loads the code, which attributes and launches need.
+            handle = int(api.cuModuleGetFunction(self.handle, entry.encode()))
+        signature = self._signatures.get(entry) or _foreign_signature(entry, handle)
+        return Kernel(self, signature.name, handle, signature)
+
+    def _candidates(self, name: str) -> Sequence[str]:
+        if name in self._entries or self._compiled is None:
+            return (name,) if name in self._entries else ()
+        return self._compiled.entries(name)
+
+    def _not_found(self, name: str, candidates: Sequence[str]) -> str:
+        if candidates:
+            listing = ", ".join(f"{self._signatures[entry]} is {entry!r}" for entry in candidates)
+            return f"the kernel name {name!r} is ambiguous: {listing}"
+        import difflib  # needed for this error alone
+
+        near = difflib.get_close_matches(name, self.kernels, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
+        return f"no kernel is named {name!r}{hint} Kernels of this module: {listing}"
+
+    def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Any = None) -> DeviceArray:
+        """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).
+
+        `dtype` and `shape` default to those of the declaration, and to bytes where those are unknown.
+        Raises NotFoundError for a name that the module has not, ValueError for another size.
+        """
+        handle = self.handle
+        arguments.text("Module.symbol", "name", name)
+        kind = None if dtype is None else arguments.dtype("Module.symbol", "dtype", dtype)
+        given = None if shape is None else arguments.shape("Module.symbol", "shape", shape)
+        symbols = self._compiled.symbols(name) if self._compiled is not None else (name,)
+        if len(symbols) != 1:
+            raise errors.NotFoundError(self._no_symbol(name, symbols))
+        with activated(self._device):
+            result = seam.raw.cuModuleGetGlobal(handle, symbols[0].encode())
+        if result[0]:
+            if result[0].name == "CUDA_ERROR_NOT_FOUND":
+                raise errors.NotFoundError(self._no_symbol(name, ()), status=result[0], call="cuModuleGetGlobal")
+            raise failure(result[0], "cuModuleGetGlobal")
+        pointer, nbytes = int(result[1]), int(result[2])
+        known = self._compiled.variables[symbols[0]] if self._compiled is not None else None
+        if kind is None:
+            kind = np.dtype(np.uint8 if known is None or known.dtype is None else known.dtype)
+            given = known.shape if known is not None and given is None else given
+        sizes = (nbytes // kind.itemsize,) if given is None else given
+        if math.prod(sizes) * kind.itemsize != nbytes:
+            raise ValueError(
+                f"Module.symbol: {name} has {nbytes} bytes, and the arguments 'shape' and 'dtype' say {sizes} of {kind}"
+            )
+        array = DeviceArray.borrow(pointer, sizes, kind, owner=self, device=self._device)
+        self._symbols.add(array)
+        return array
+
+    def _no_symbol(self, name: str, symbols: Sequence[str]) -> str:
+        if symbols:
+            return f"the variable name {name!r} is ambiguous: {', '.join(symbols)}"
+        known = ", ".join(v.name for v in self._compiled.variables.values()) if self._compiled is not None else ""
+        return f"no variable is named {name!r} (one that no kernel uses is left out). Variables: {known or 'none'}"
+
+    def _release(self, value: Any) -> None:
+        with activated(self._device):
+            api.cuModuleUnload(value)
+
+    def close(self) -> None:
+        """Unload the code; its kernels and variables may not be used after. A second call does nothing."""
+        self._kernels.clear()
+        for array in tuple(self._symbols):
+            array.close()
+        super().close()
+
+    def __repr__(self) -> str:
+        return f"<Module {'closed' if self.closed else ', '.join(self.kernels)}>"
+
+
+def _image_bytes(image: Any) -> bytes:
+    """Return an image as bytes that end with a NUL: PTX is text, and the driver reads it up to there."""
+    if not isinstance(image, bytes | bytearray | memoryview):
+        # A str may be meant as PTX or as a path, and an integer would be taken for an address.
+        raise TypeError(f"image is bytes or a Path, not {type(image).__name__}")
+    data = bytes(image)
+    if not data:
+        raise ValueError("image is empty")
+    return data if data.endswith(b"\0") else data + b"\0"
+
+
+def _foreign_signature(entry: str, handle: int) -> Signature:
+    """Ask the driver for the sizes of an image's parameters; it does not know their types."""
+    parameters: list[Parameter] = []
+    while True:
+        result = seam.raw.cuFuncGetParamInfo(handle, len(parameters))
+        if result[0]:
+            return Signature(entry, entry, tuple(parameters))
+        offset, size = int(result[1]), int(result[2])
+        parameters.append(Parameter("", "unknown", size, 1, offset))

@@ -1,0 +1,119 @@
+"""The packing of a launch's arguments into the bytes that a kernel takes.
+
+For each kernel a function is generated from its signature, since a loop over the parameters would take several times as
+long as the driver's call. It packs arguments of the commonest types as they are. If one of them is of another type or
+out of range, all go through `convert_all`, which converts them or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..compilation.signatures import Parameter, Signature
+from ..context.device import Device
+from ..memory.array import DeviceArray
+from .conversion import convert_all, integer_range
+
+__all__ = ["Packer", "make_packer"]
+
+# Takes a buffer of the signature's size and the arguments.
+Packer = Callable[[Any, tuple[Any, ...]], None]
+
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+# Native formats: a native unsigned long is packed in half of a Q's time.
+_FORMATS = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "l",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "L",
+    "float32": "f",
+    "float64": "d",
+    "bool": "?",
+}
+_SOURCE = """
+def pack(buffer, arguments):
+    if len(arguments) == {count}:
+        {names} = arguments
+        if {tests}:
+            pack_into(buffer, 0, {values})
+            return
+    pack_into(buffer, 0, *convert(arguments))
+"""
+
+
+def make_packer(name: str, device: Device, signature: Signature) -> Packer:
+    """Return the function that checks a launch's arguments and packs them; it raises TypeError and ValueError.
+
+    `name` is the kernel's, for the errors, and `device` the one that the kernel runs on.
+    """
+    parameters = signature.parameters
+    source = _SOURCE.format(
+        count=len(parameters),
+        names="".join(f"a{i}, " for i in range(len(parameters))) or "()",
+        tests=" and ".join(_plain(i, parameter) for i, parameter in enumerate(parameters)) or "True",
+        values=", ".join(f"a{i}._value" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)),
+    )
+
+    def convert(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        return convert_all(name, device, signature, arguments)
+
+    space: dict[str, Any] = {
+        "DeviceArray": DeviceArray,
+        "convert": convert,
+        "device": device,
+        "pack_into": _layout(signature).pack_into,
+        **{f"dtype{i}": _dtype(parameter) for i, parameter in enumerate(parameters)},
+    }
+    # Named as a file of this package, in which nobody looks for the caller of a launch.
+    file = os.path.join(os.path.dirname(__file__), f"<packing for {name}>")
+    exec(compile(source, file, "exec"), space)  # the source is ours
+    packer: Packer = space["pack"]
+    return packer
+
+
+def _plain(index: int, parameter: Parameter) -> str:
+    """Return the expression that is true for an argument that can be packed as it is."""
+    name, kind = f"a{index}", parameter.kind
+    if kind == "pointer" and parameter.dtype != "bfloat16":
+        dtype = f" and {name}.dtype is dtype{index}" if parameter.dtype is not None else ""
+        # Written out for arrays that own their memory, which most are: the property takes as long as all other tests.
+        closed = f"({name}._value is None or {name}.base is not None and {name}.base.closed)"
+        return f"type({name}) is DeviceArray{dtype} and {name}.device is device and not {closed}"
+    if kind == "integer":
+        low, high = integer_range(parameter)
+        return f"type({name}) is int and {low} <= {name} <= {high}"
+    if parameter.dtype == "float32":
+        return f"type({name}) is float and -{_FLOAT32_MAX} <= {name} <= {_FLOAT32_MAX}"
+    if parameter.dtype == "float64":
+        return f"type({name}) is float"
+    return f"type({name}) is bool" if kind == "bool" else "False"
+
+
+def _dtype(parameter: Parameter) -> np.dtype[Any] | None:
+    """Return the dtype that an array must have; None for those that NumPy has not."""
+    return None if parameter.dtype in (None, "bfloat16") else np.dtype(parameter.dtype)
+
+
+def _layout(signature: Signature) -> struct.Struct:
+    """Return the layout of the parameters."""
+    form, position = "@", 0
+    for parameter in signature.parameters:
+        form += "x" * (parameter.offset - position) + _format(parameter)
+        position = parameter.offset + parameter.size
+    return struct.Struct(form)
+
+
+def _format(parameter: Parameter) -> str:
+    if parameter.kind == "pointer":
+        return "N"
+    # Everything else is packed as its bytes.
+    return _FORMATS.get(parameter.dtype or "", f"{parameter.size}s")

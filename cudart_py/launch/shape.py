@@ -1,0 +1,58 @@
+"""The shape of a launch: the grid, the block and the dynamic shared memory, within a kernel's limits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..arguments import integer
+from .function import Function
+
+__all__ = ["LaunchShape", "dimensions"]
+
+
+class LaunchShape(NamedTuple):
+    """A checked grid and block, three ints each, and the bytes of dynamic shared memory."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+
+    @classmethod
+    def checked(cls, function: Function, grid: Any, block: Any, shared_bytes: Any) -> LaunchShape:
+        """Check a shape against the limits of the kernel and its device; TypeError or ValueError."""
+        name, properties, attributes = function.name, function.device.properties, function.attributes
+        grid3 = dimensions(name, "grid", grid, properties.max_grid_dim)
+        block3 = dimensions(name, "block", block, properties.max_block_dim)
+        threads = math.prod(block3)
+        if threads > properties.max_threads_per_block:
+            raise ValueError(
+                f"{name}: a block of {block3} has {threads} threads, and "
+                f"{properties.max_threads_per_block} is the device's limit"
+            )
+        if threads > attributes.max_threads_per_block:
+            raise ValueError(
+                f"{name}: a block of {block3} has {threads} threads, and "
+                f"{attributes.max_threads_per_block} is this kernel's limit "
+                f"({attributes.registers} registers a thread, or its __launch_bounds__)"
+            )
+        dynamic = integer(name, "shared_bytes", shared_bytes, 0, 2**64 - 1)
+        limit = properties.shared_memory_per_block_optin - attributes.shared_bytes
+        if dynamic > limit:
+            raise ValueError(
+                f"{name}: shared_bytes = {dynamic} bytes of dynamic shared memory are outside 0 to {limit} "
+                f"({properties.shared_memory_per_block_optin} a block, less {attributes.shared_bytes} static)"
+            )
+        return cls(grid3, block3, dynamic)
+
+
+def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return a grid, block or cluster as three ints within limits; TypeError or ValueError naming the axis."""
+    given = value if isinstance(value, tuple | list) else (value,)
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"{call}: a {name} has one to three dimensions, not {len(given)}: {value!r}")
+    sizes = [
+        integer(call, f"{name}.{axis}", size, 1, limit) for axis, size, limit in zip("xyz", given, limits, strict=False)
+    ]
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,62 @@
+"""CUDA's libraries on DeviceArrays: cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND, through nvmath-python's bindings.
+
+    from cudart_py import libraries
+
+    c = libraries.gemm(a, b, alpha=2.0)
+    libraries.fft(x, x)
+    u = libraries.solve(a, b)
+
+`import cudart_py` does not import this package. What each function takes is in `docs/libraries.md`.
+"""
+
+from __future__ import annotations
+
+from .blas import axpy, dot, gemm, gemm_epilogue, gemv
+from .dtypes import bfloat16, complex32, from_bfloat16, to_bfloat16
+from .failures import NotPositiveDefiniteError, SingularMatrixError
+from .fourier import fft, ifft, irfft, rfft
+from .handles import release
+from .plans import Plan
+from .random import Generator, log_normal, normal, poisson, uniform
+from .solvers import cholesky, eigh, lstsq, qr, solve, solve_triangular, svd
+from .sparse import SparseMatrix, SparseVector, sddmm, sparse_from_dense, spdot, spgemm, spmm, spmv
+
+__all__ = [
+    "Generator",
+    "NotPositiveDefiniteError",
+    "Plan",
+    "SingularMatrixError",
+    "SparseMatrix",
+    "SparseVector",
+    "axpy",
+    "bfloat16",
+    "cholesky",
+    "complex32",
+    "dot",
+    "eigh",
+    "fft",
+    "from_bfloat16",
+    "gemm",
+    "gemm_epilogue",
+    "gemv",
+    "ifft",
+    "irfft",
+    "log_normal",
+    "lstsq",
+    "normal",
+    "poisson",
+    "qr",
+    "release",
+    "rfft",
+    "sddmm",
+    "solve",
+    "solve_triangular",
+    "sparse_from_dense",
+    "spdot",
+    "spgemm",
+    "spmm",
+    "spmv",
+    "svd",
+    "to_bfloat16",
+    "uniform",
+]

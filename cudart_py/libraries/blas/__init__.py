@@ -1,0 +1,9 @@
+"""Dense products and vectors, by cuBLAS and cuBLASLt."""
+
+from __future__ import annotations
+
+from .fused import gemm_epilogue
+from .products import gemm
+from .vectors import axpy, dot, gemv
+
+__all__ = ["axpy", "dot", "gemm", "gemm_epilogue", "gemv"]

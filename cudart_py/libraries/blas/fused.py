@@ -1,0 +1,209 @@
+"""A product of matrices with what follows it, a bias and an activation, in one pass: cuBLASLt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...context.current import activated
+from ...context.lifetimes import Handle  # descriptors are given back at the right time
+from ...errors import NotSupportedError
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..dtypes import Kind
+from ..failures import failure
+from ..handles import LibraryHandle, keep, library_handle, scratch, thread_cache, workspace_size
+from .scalars import compute_type, scalar
+
+__all__ = ["gemm_epilogue"]
+
+TYPES = ("float16", "bfloat16", "float32")
+EPILOGUES = {None: "BIAS", "relu": "RELU_BIAS", "gelu": "GELU_BIAS"}
+MOST_PLANS = 64
+
+
+class _Plan(Handle):
+    """Descriptors of one product and the algorithm chosen for it."""
+
+    __slots__ = (
+        "algorithm",
+        "algorithm_address",
+        "bias",
+        "descriptors",
+        "device",
+        "functions",
+        "held",
+        "workspace_bytes",
+    )
+
+    def __init__(
+        self,
+        handle: LibraryHandle,
+        kind: Kind,
+        shapes: tuple[views.Matrix, views.Matrix, views.Matrix],
+        alignments: tuple[int, int, int],
+        epilogue: str,
+        compute: int,
+    ) -> None:
+        self._value, self._owned = None, True
+        self.bias = 0
+        self.device, self.functions = handle.device, handle.functions
+        functions, attributes = self.functions, handle.functions.MatmulDescAttribute
+        self.held = scalar("alpha", 1.0, kind), scalar("beta", 0.0, kind)
+        # To cuBLAS every matrix is its own transpose: out^T = b^T a^T, whose rows, one a bias, are out's columns.
+        self.descriptors = [functions.matmul_desc_create(compute, kind.scalar_code)]
+        self._value = self.descriptors[0]
+        self._set(attributes.EPILOGUE, int(functions.Epilogue[epilogue]))
+        a, b, out = shapes
+        for matrix in (b, a, out):
+            self.descriptors.append(
+                functions.matrix_layout_create(kind.code, matrix.columns, matrix.rows, matrix.leading)
+            )
+        self.algorithm = self._choose(handle, alignments)
+        self.algorithm_address = self.algorithm.ctypes.data
+        self.workspace_bytes = int(self.algorithm["workspace_size"][0])
+
+    def _set(self, attribute: Any, value: int) -> None:
+        kind = self.functions.get_matmul_desc_attribute_dtype(int(attribute))
+        memory = np.array([value], kind)
+        self.functions.matmul_desc_set_attribute(self.descriptors[0], int(attribute), memory.ctypes.data, memory.nbytes)
+
+    def turn_to(self, bias: int) -> None:
+        """Take the bias from an address (cublasLtMatmulDescSetAttribute)."""
+        if bias != self.bias:
+            self._set(self.functions.MatmulDescAttribute.BIAS_POINTER, bias)
+            self.bias = bias
+
+    def _choose(self, handle: LibraryHandle, alignments: tuple[int, int, int]) -> NDArray[Any]:
+        functions, wish = self.functions, self.functions.MatmulPreferenceAttribute
+        a, b, out = alignments
+        # What is not said counts as aligned to 256 bytes, which a window of a larger matrix is not.
+        wishes = {
+            wish.MAX_WORKSPACE_BYTES: workspace_size(self.device),
+            wish.MIN_ALIGNMENT_A_BYTES: b,
+            wish.MIN_ALIGNMENT_B_BYTES: a,
+            wish.MIN_ALIGNMENT_C_BYTES: out,
+            wish.MIN_ALIGNMENT_D_BYTES: out,
+        }
+        preference = functions.matmul_preference_create()
+        try:
+            for attribute, value in wishes.items():
+                memory = np.array([value], functions.get_matmul_preference_attribute_dtype(int(attribute)))
+                functions.matmul_preference_set_attribute(preference, int(attribute), memory.ctypes.data, memory.nbytes)
+            found = np.zeros(1, functions.matmul_heuristic_result_dtype)
+            count = np.zeros(1, np.int32)
+            product, first, second, out = self.descriptors
+            functions.matmul_algo_get_heuristic(
+                handle.native, product, first, second, out, out, preference, 1, found.ctypes.data, count.ctypes.data
+            )
+        finally:
+            functions.matmul_preference_destroy(preference)
+        if not count[0]:
+            raise NotSupportedError("cublasLtMatmulAlgoGetHeuristic: no algorithm for this product and epilogue")
+        return found
+
+    def _release(self, value: Any) -> None:
+        with activated(self.device):
+            product, *layouts = self.descriptors
+            for layout in layouts:
+                self.functions.matrix_layout_destroy(layout)
+            self.functions.matmul_desc_destroy(product)
+
+
+def gemm_epilogue(
+    a: DeviceArray,
+    b: DeviceArray,
+    bias: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    activation: str | None = None,
+    compute: str | None = None,
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue out = activation(a b + bias) in one pass and return `out`, new unless given (cublasLtMatmul).
+
+    `bias` has one number for each column. `activation` is None, "relu" or "gelu", the latter with the hyperbolic
+    tangent. All are float16, bfloat16 or float32; sums are in single precision. Raises TypeError and ValueError
+    naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a, b=b, bias=bias)
+    kind = views.kind("a", a, TYPES)
+    views.require_dtype("b", b, a.dtype, "a")
+    views.require_dtype("bias", bias, a.dtype, "a")
+    left, right = views.matrix("a", a), views.matrix("b", b)
+    if left.columns != right.rows:
+        raise ValueError(f"b has {right.rows} rows, and a {left.columns} columns: they must agree")
+    views.require_shape("bias", bias, (right.columns,), "a bias for each column of b")
+    views.require_contiguous("bias", bias)
+    if activation is not None and not isinstance(activation, str):
+        raise TypeError(f"activation is a str or None, not {type(activation).__name__}")
+    if activation not in EPILOGUES:
+        raise ValueError(f"activation={activation!r} is not None, 'relu' or 'gelu'")
+    numbers = compute_type(kind, compute)
+    if out is None:
+        with activated(device):
+            out = empty((left.rows, right.columns), a.dtype, stream=where)
+    views.check_place(device, out=out)
+    views.require_dtype("out", out, a.dtype, "a")
+    views.require_shape("out", out, (left.rows, right.columns), "the product of a and b")
+    result = views.matrix("out", out)
+    views.check_apart(
+        "out",
+        out.pointer,
+        result.span,
+        a=(a.pointer, left.span),
+        b=(b.pointer, right.span),
+        bias=(bias.pointer, bias.nbytes),
+    )
+    if not left.columns:
+        raise ValueError("a has no columns: there is no product to add the bias to")
+    if not out.size:
+        return out
+    alignments = _alignment(a), _alignment(b), _alignment(out)
+    key = (device.ordinal, kind.name, left, right, result, alignments, activation, numbers)
+    with activated(device):
+        try:
+            plan = _plan(key, library_handle("cublasLt", where, device), kind, (left, right, result))
+            workspace = scratch(device).get(plan.workspace_bytes, where)
+            _queue(plan, where, (a, b, bias, out), workspace)
+        except Exception as error:
+            raise failure("cublasLtMatmul", error) from error
+    keep(where, "gemm_epilogue", a, b, bias, out, workspace, plan)
+    return out
+
+
+def _plan(
+    key: tuple[Any, ...], handle: LibraryHandle, kind: Kind, shapes: tuple[views.Matrix, views.Matrix, views.Matrix]
+) -> _Plan:
+    plans = thread_cache("cublasLt")
+    plan: _Plan | None = plans.get(key)
+    if plan is None:
+        if len(plans) >= MOST_PLANS:
+            del plans[next(iter(plans))]
+        *_, alignments, activation, compute = key
+        plan = plans[key] = _Plan(handle, kind, shapes, alignments, EPILOGUES[activation], compute)
+    return plan
+
+
+def _alignment(array: DeviceArray) -> int:
+    """Return the power of two, 256 at most, that an array's address is a multiple of."""
+    return min(array.pointer & -array.pointer, 256)
+
+
+def _queue(plan: _Plan, stream: Stream, arrays: tuple[DeviceArray, ...], workspace: DeviceArray) -> None:
+    a, b, bias, out = arrays
+    functions = plan.functions
+    plan.turn_to(bias.pointer)
+    product, layout_b, layout_a, layout = plan.descriptors
+    alpha, beta = plan.held
+    handle = library_handle("cublasLt", stream, plan.device)
+    functions.matmul(
+        handle.native, product, alpha.address, b.pointer, layout_b, a.pointer, layout_a, beta.address,
+        out.pointer, layout, out.pointer, layout, plan.algorithm_address, workspace.pointer, plan.workspace_bytes,
+        stream.handle,
+    )  # fmt: skip  # grouped by meaning

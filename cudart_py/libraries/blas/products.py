@@ -1,0 +1,274 @@
+"""Products of matrices: cuBLAS on DeviceArrays, of every precision that it has."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...context.capture import captures
+from ...context.current import activated
+from ...context.device import Device
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..failures import failure
+from ..handles import LibraryHandle, keep, library_handle
+from ..plans import Plan, plannable
+from .scalars import Factor, Scalar, check_number, check_unread, compute_type, operation, scalar
+
+__all__ = ["DEFAULT_ALGORITHM", "TYPES", "gemm"]
+
+TYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+# cublasGemmAlgo_t's own default, and what still fits into the 32-bit functions.
+DEFAULT_ALGORITHM, INT_MAX = -1, 2**31 - 1
+# A program has some dozens of shapes; one that makes up new ones for ever must not fill memory.
+MOST_PRODUCTS = 1024
+
+
+class _Product(NamedTuple):
+    """A product that has been checked: the arguments of cuBLAS but for the pointers."""
+
+    size: int
+    operations: tuple[int, int]
+    m: int
+    n: int
+    k: int
+    scalars: tuple[int, int]
+    a: tuple[int, int]  # type and leading dimension
+    b: tuple[int, int]
+    out: tuple[int, int]
+    strides: tuple[int, int, int]
+    batch: int
+    compute: int
+    spans: tuple[int, int, int]
+    wide: bool
+    held: tuple[Factor, Factor]  # what `scalars` point to
+
+
+# By all that decides a product but its addresses. A product is never changed, so that threads share them.
+_products: dict[Any, _Product] = {}
+
+
+class _GemmPlan(Plan[DeviceArray]):
+    """A product that is queued again and again, with the same operands in the same stream."""
+
+    def __init__(
+        self, product: _Product, stream: Stream, device: Device, a: DeviceArray, b: DeviceArray, out: DeviceArray
+    ) -> None:
+        super().__init__("gemm", stream, device, out)
+        self._product, self._operands = product, (a, b, out)
+        with activated(device):
+            self._record()
+
+    def _prepare(self) -> None:
+        library_handle("cublas", self._stream, self._device)
+
+    def _queue(self, stream: Stream) -> None:
+        handle = library_handle("cublas", self._stream, self._device)
+        a, b, out = self._operands
+        with handle.lent_to(stream):
+            if self._product.size:
+                _call(self._product, handle, a.pointer, b.pointer, out.pointer)
+        keep(stream, "gemm", a, b, out, handle.workspace)
+
+
+def _plan(
+    a: DeviceArray,
+    b: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    alpha: Scalar = 1.0,
+    beta: Scalar = 0.0,
+    op_a: str = "N",
+    op_b: str = "N",
+    compute: str | None = None,
+    stream: Stream | None = None,
+) -> Plan[DeviceArray]:
+    """Check a product and record it, so that `plan()` costs the host a third of `gemm`; nothing is queued yet."""
+    where, device = views.device_of(stream)
+    if out is None:
+        out = _make_out(a, b, beta, op_a, op_b, where, device)
+    product, _ = _checked(device, a, b, out, alpha, beta, op_a, op_b, compute)
+    return _GemmPlan(product, where, device, a, b, out)
+
+
+@plannable(_plan)
+def gemm(
+    a: DeviceArray,
+    b: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    alpha: Scalar = 1.0,
+    beta: Scalar = 0.0,
+    op_a: str = "N",
+    op_b: str = "N",
+    compute: str | None = None,
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue out = alpha op(a) op(b) + beta out and return `out`, a new array unless given (cublasGemmEx).
+
+    Matrices have rows of adjacent elements, which may begin further apart than they are long (a window of a
+    larger matrix). With three dimensions the first counts a batch; a matrix of two dimensions beside it is used
+    for all (cublasGemmStridedBatchedEx). `op_a` and `op_b` are "N", "T" (transposed) or "C" (conjugate
+    transposed). All have one dtype: float16, bfloat16 (`dtypes.bfloat16`), float32, float64, complex64 or
+    complex128; halves are multiplied and added up in single precision and may go to a float32 `out`.
+    `compute="tf32"` rounds inputs of single precision to TF32, for tensor cores.
+
+    `gemm.plan(...)` takes the same arguments and returns a `Plan` of a product that comes again. Captured products
+    work in a workspace of their stream, where their graph is to be launched: see `docs/libraries.md`.
+
+    Raises TypeError and ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    if out is None:
+        out = _make_out(a, b, beta, op_a, op_b, where, device)
+    product, addresses = _checked(device, a, b, out, alpha, beta, op_a, op_b, compute)
+    if product.size:
+        with activated(device):
+            handle = library_handle("cublas", where, device)
+            _call(product, handle, *addresses)
+        if captures:
+            keep(where, "gemm", a, b, out, handle.workspace)
+    return out
+
+
+def _checked(
+    device: Device,
+    a: DeviceArray,
+    b: DeviceArray,
+    out: DeviceArray,
+    alpha: Scalar,
+    beta: Scalar,
+    op_a: str,
+    op_b: str,
+    compute: str | None,
+) -> tuple[_Product, list[int]]:
+    """Return the product of operands and their addresses; a product is described when it comes for the first time."""
+    addresses = views.check_place(device, a=a, b=b, out=out)
+    if not alpha.__class__ is beta.__class__ is float:  # the others may be anything, also what no dictionary takes
+        check_number("alpha", alpha)
+        check_number("beta", beta)
+    if not (op_a.__class__ is op_b.__class__ is str and (compute is None or compute.__class__ is str)):
+        _check_options(op_a, op_b, compute)
+    key = (
+        a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, out.shape, out.strides, out.dtype,
+        alpha, beta, op_a, op_b, compute, alpha.__class__, beta.__class__,  # 1 equals 1.0, and rounds otherwise
+    )  # fmt: skip  # grouped by meaning
+    product = _products.get(key)
+    if product is None:
+        product = _describe(a, b, out, alpha, beta, op_a, op_b, compute)
+        if len(_products) >= MOST_PRODUCTS:
+            _products.clear()
+        _products[key] = product
+    span_a, span_b, span = product.spans
+    address_a, address_b, address = addresses
+    views.check_apart("out", address, span, a=(address_a, span_a), b=(address_b, span_b))
+    return product, addresses
+
+
+def _check_options(op_a: Any, op_b: Any, compute: Any) -> None:
+    """Raise TypeError or ValueError, naming it, for an argument that is nothing of its kind."""
+    operation("op_a", op_a)
+    operation("op_b", op_b)
+    if compute is not None and not isinstance(compute, str):
+        raise TypeError(f"compute is a str or None, not {type(compute).__name__}")
+
+
+def _call(product: _Product, handle: LibraryHandle, a: int, b: int, out: int) -> None:
+    # To cuBLAS, whose matrices have adjacent columns, every matrix here is its own transpose; it computes
+    # out^T = op(b)^T op(a)^T.
+    functions = handle.functions
+    op_a, op_b = product.operations
+    alpha, beta = product.scalars
+    type_a, leading_a = product.a
+    type_b, leading_b = product.b
+    type_out, leading_out = product.out
+    try:
+        if product.batch == 1:
+            call = functions.gemm_ex_64 if product.wide else functions.gemm_ex
+            call(
+                handle.native, op_b, op_a, product.n, product.m, product.k, alpha, b, type_b, leading_b, a, type_a,
+                leading_a, beta, out, type_out, leading_out, product.compute, DEFAULT_ALGORITHM,
+            )  # fmt: skip  # grouped by meaning
+            return
+        stride_a, stride_b, stride_out = product.strides
+        call = functions.gemm_strided_batched_ex_64 if product.wide else functions.gemm_strided_batched_ex
+        call(
+            handle.native, op_b, op_a, product.n, product.m, product.k, alpha, b, type_b, leading_b, stride_b, a,
+            type_a, leading_a, stride_a, beta, out, type_out, leading_out, stride_out, product.batch, product.compute,
+            DEFAULT_ALGORITHM,
+        )  # fmt: skip  # grouped by meaning
+    except Exception as error:
+        raise failure("cublasGemmEx" if product.batch == 1 else "cublasGemmStridedBatchedEx", error) from error
+
+
+def _turned(matrix: views.Matrix, op: str) -> tuple[int, int]:
+    return (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
+
+
+def _make_out(a: Any, b: Any, beta: Scalar, op_a: str, op_b: str, where: Stream, device: Device) -> DeviceArray:
+    views.check_place(device, a=a, b=b)
+    check_unread(beta)
+    operation("op_a", op_a)
+    operation("op_b", op_b)
+    view_a, view_b = views.matrix("a", a, batched=True), views.matrix("b", b, batched=True)
+    shape: tuple[int, ...] = (_turned(view_a, op_a)[0], _turned(view_b, op_b)[1])
+    if a.ndim == 3 or b.ndim == 3:
+        shape = (a.shape[0] if a.ndim == 3 else b.shape[0], *shape)
+    with activated(device):
+        return empty(shape, a.dtype, stream=where)
+
+
+def _describe(
+    a: DeviceArray,
+    b: DeviceArray,
+    out: DeviceArray,
+    alpha: Scalar,
+    beta: Scalar,
+    op_a: str,
+    op_b: str,
+    compute: str | None,
+) -> _Product:
+    kind = views.kind("a", a, TYPES)
+    views.require_dtype("b", b, a.dtype, "a")
+    mixed = kind.name in ("float16", "bfloat16") and out.dtype == np.float32
+    if not mixed:
+        views.require_dtype("out", out, a.dtype, "a")
+    kind_out = views.kind("out", out, TYPES)
+    operations = operation("op_a", op_a), operation("op_b", op_b)
+    view_a = views.matrix("a", a, batched=True)
+    view_b = views.matrix("b", b, batched=True)
+    view = views.matrix("out", out, batched=True)
+    (m, k), (k_b, n) = _turned(view_a, op_a), _turned(view_b, op_b)
+    if k != k_b:
+        raise ValueError(f"b has {k_b} rows with op_b={op_b!r}, and a {k} columns with op_a={op_a!r}: they must agree")
+    shape: tuple[int, ...] = (m, n)
+    if a.ndim == 3 or b.ndim == 3:
+        batch = a.shape[0] if a.ndim == 3 else b.shape[0]
+        if a.ndim == b.ndim == 3 and b.shape[0] != batch:
+            raise ValueError(f"b has {b.shape[0]} matrices, and a {batch}: they must agree")
+        shape = (batch, m, n)
+    views.require_shape("out", out, shape, "the product of a and b")
+    if view.batch > 1 and view.stride < (m - 1) * view.leading + n:
+        raise ValueError(f"out has matrices that begin {view.stride} elements apart: they overlap")
+    held = scalar("alpha", alpha, kind), scalar("beta", beta, kind)
+    strides = view_a.stride, view_b.stride, view.stride
+    return _Product(
+        size=out.size,
+        operations=operations,
+        m=m,
+        n=n,
+        k=k,
+        scalars=(held[0].address, held[1].address),
+        a=(kind.code, view_a.leading),
+        b=(kind.code, view_b.leading),
+        out=(kind_out.code, view.leading),
+        strides=strides,
+        batch=view.batch,
+        compute=compute_type(kind, compute),
+        spans=(view_a.span, view_b.span, view.span),
+        wide=max(m, n, k, view_a.leading, view_b.leading, view.leading) > INT_MAX,
+        held=held,
+    )

@@ -1,0 +1,156 @@
+"""Vectors: products of a matrix and a vector, sums and inner products, which move about as much as they compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...context.current import activated
+from ...driver.seam import library
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..failures import failure
+from ..handles import keep, library_handle
+from .products import gemm
+from .scalars import Scalar, check_unread, operation, scalar
+
+__all__ = ["axpy", "dot", "gemv"]
+
+BLAS_TYPES = ("float32", "float64", "complex64", "complex128")
+ALL_TYPES = ("float16", "bfloat16", *BLAS_TYPES)
+
+
+def gemv(
+    a: DeviceArray,
+    x: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    alpha: Scalar = 1.0,
+    beta: Scalar = 0.0,
+    op: str = "N",
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue out = alpha op(a) x + beta out and return `out`, a new vector unless given (cublasSgemv and its kin).
+
+    `a` has rows of adjacent elements, `x` and `out` may have gaps of equal length. `op` is "N", "T" or "C"; "C"
+    of complex numbers is done by `gemm`, for which the vectors must have no gaps. Raises TypeError and
+    ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a, x=x)
+    kind = views.kind("a", a, BLAS_TYPES)
+    views.require_dtype("x", x, a.dtype, "a")
+    matrix, vector = views.matrix("a", a), views.vector("x", x)
+    operation("op", op)
+    rows, columns = (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
+    views.require_shape("x", x, (columns,), f"a of shape {a.shape} with op={op!r}")
+    if out is None:
+        check_unread(beta)
+        with activated(device):
+            out = empty(rows, a.dtype, stream=where)
+    views.check_place(device, out=out)
+    views.require_dtype("out", out, a.dtype, "a")
+    views.require_shape("out", out, (rows,), f"a of shape {a.shape} with op={op!r}")
+    if op == "C" and kind.is_complex:
+        views.require_contiguous("x", x)
+        views.require_contiguous("out", out)
+        gemm(a, x.reshape(x.size, 1), out.reshape(rows, 1), alpha=alpha, beta=beta, op_a="C", stream=stream)
+        return out
+    result = views.vector("out", out)
+    views.check_apart("out", out.pointer, result.span, a=(a.pointer, matrix.span), x=(x.pointer, vector.span))
+    factors = scalar("alpha", alpha, kind), scalar("beta", beta, kind)
+    if not rows:
+        return out
+    operations = library("cublas").Operation
+    # cuBLAS sees the transpose of the matrix: adjacent columns.
+    turn = int(operations.T if op == "N" else operations.N)
+    with activated(device):
+        handle = library_handle("cublas", where, device)
+        try:
+            getattr(handle.functions, f"{kind.letter}gemv")(
+                handle.native, turn, matrix.columns, matrix.rows, factors[0].address, a.pointer, matrix.leading,
+                x.pointer, vector.step, factors[1].address, out.pointer, result.step,
+            )  # fmt: skip  # grouped by meaning
+        except Exception as error:
+            raise failure(f"cublas{kind.letter.upper()}gemv", error) from error
+    keep(where, "gemv", a, x, out, handle.workspace)
+    return out
+
+
+def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
+    """Queue y = alpha x + y, in place, and return `y` (cublasAxpyEx); vectors of any of the dtypes of `gemm`.
+
+    Raises TypeError and ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, x=x, y=y)
+    kind = views.kind("x", x, ALL_TYPES)
+    views.require_dtype("y", y, x.dtype, "x")
+    source, target = views.vector("x", x), views.vector("y", y)
+    views.require_shape("y", y, x.shape, "x")
+    views.check_apart("y", y.pointer, target.span, x=(x.pointer, source.span))
+    factor = scalar("alpha", alpha, kind)
+    if not source.size:
+        return y
+    with activated(device):
+        handle = library_handle("cublas", where, device)
+        try:
+            handle.functions.axpy_ex(
+                handle.native, source.size, factor.address, kind.scalar_code, x.pointer, kind.code, source.step,
+                y.pointer, kind.code, target.step, kind.scalar_code,
+            )  # fmt: skip  # grouped by meaning
+        except Exception as error:
+            raise failure("cublasAxpyEx", error) from error
+    keep(where, "axpy", x, y, handle.workspace)
+    return y
+
+
+def dot(
+    x: DeviceArray,
+    y: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue the sum of x[i] y[i], which conjugates nothing, into `out`, an array of one element (cublasDotEx).
+
+    The result stays on the device, where later work can use it and a graph can capture the call. Raises
+    TypeError and ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, x=x, y=y)
+    kind = views.kind("x", x, BLAS_TYPES)
+    views.require_dtype("y", y, x.dtype, "x")
+    first, second = views.vector("x", x), views.vector("y", y)
+    views.require_shape("y", y, x.shape, "x")
+    if out is None:
+        with activated(device):
+            out = empty(1, x.dtype, stream=where)
+    views.check_place(device, out=out)
+    views.require_dtype("out", out, x.dtype, "x")
+    views.require_shape("out", out, (1,), "an inner product")
+    views.check_apart("out", out.pointer, out.itemsize, x=(x.pointer, first.span), y=(y.pointer, second.span))
+    with activated(device):
+        handle = library_handle("cublas", where, device)
+        _dot_on_device(handle, kind.code, first, second, (x.pointer, y.pointer, out.pointer))
+    keep(where, "dot", x, y, out, handle.workspace)
+    return out
+
+
+def _dot_on_device(
+    handle: Any, code: int, first: views.Vector, second: views.Vector, pointers: tuple[int, int, int]
+) -> None:
+    functions, modes = handle.functions, library("cublas").PointerMode
+    x, y, out = pointers
+    try:
+        functions.set_pointer_mode(handle.native, int(modes.DEVICE))
+        try:
+            functions.dot_ex(
+                handle.native, first.size, x, code, first.step, y, code, second.step, out, code, code
+            )  # fmt: skip  # grouped by meaning
+        finally:
+            # The other calls read alpha and beta from the host.
+            functions.set_pointer_mode(handle.native, int(modes.HOST))
+    except Exception as error:
+        raise failure("cublasDotEx", error) from error

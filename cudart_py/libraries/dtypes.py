@@ -1,0 +1,105 @@
+"""What CUDA's libraries call NumPy's dtypes, how they round, and what NumPy does not have: bfloat16, complex32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import arguments
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "bfloat16",
+    "complex32",
+    "from_bfloat16",
+    "kind_of",
+    "name_of",
+    "to_bfloat16",
+]
+
+# A structure of one field, since two bytes of an integer would be mistaken for numbers.
+bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
+# NumPy has no complex number of two halves.
+complex32: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A dtype as the libraries know it.
+
+    `code` is its cudaDataType, `letter` the one in BLAS names (empty where there is none), `real` the
+    dtype of norms and singular values, `scalar` that of alpha and beta and of the arithmetic.
+    """
+
+    name: str
+    code: int
+    letter: str
+    real: np.dtype[Any]
+    scalar: np.dtype[Any]
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether numbers have two parts."""
+        return self.scalar.kind == "c"
+
+    @property
+    def scalar_code(self) -> int:
+        """The cudaDataType of `scalar`."""
+        return KINDS[self.scalar].code
+
+
+def _kind(name: str, code: int, letter: str, scalar: str) -> Kind:
+    kind = np.dtype(scalar)
+    return Kind(name, code, letter, np.empty(0, kind).real.dtype, kind)
+
+
+# The codes are cudaDataType's of library_types.h.
+KINDS: dict[np.dtype[Any], Kind] = {
+    np.dtype(np.float16): _kind("float16", 2, "", "float32"),
+    bfloat16: _kind("bfloat16", 14, "", "float32"),
+    np.dtype(np.float32): _kind("float32", 0, "s", "float32"),
+    np.dtype(np.float64): _kind("float64", 1, "d", "float64"),
+    np.dtype(np.complex64): _kind("complex64", 4, "c", "complex64"),
+    np.dtype(np.complex128): _kind("complex128", 5, "z", "complex128"),
+}
+
+
+def kind_of(dtype: np.dtype[Any]) -> Kind | None:
+    """Return what the libraries know of a dtype, None for one that they have no arithmetic for.
+
+    The bfloat16 of another package is known by its name.
+    """
+    found = KINDS.get(dtype)
+    return KINDS[bfloat16] if found is None and dtype.name == "bfloat16" else found
+
+
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return what to call a dtype in a message."""
+    return {bfloat16: "bfloat16", complex32: "complex32"}.get(dtype, str(dtype))
+
+
+def to_bfloat16(x: ArrayLike) -> NDArray[Any]:
+    """Round numbers to bfloat16, the nearest and on a tie the even one; NaNs stay NaNs."""
+    given = arguments.host_array("to_bfloat16", "x", x)
+    if given.dtype.kind not in "biuf":
+        raise arguments.wrong_type("to_bfloat16", "x", "numbers", x)
+    singles = np.asarray(given, np.float32)
+    bits = np.ascontiguousarray(singles).view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    with np.errstate(over="ignore"):  # a NaN's bits may wrap round, and are replaced
+        halves = ((bits + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)
+    halves = np.where(np.isnan(singles), np.uint16(0x7FC0), halves)
+    return np.ascontiguousarray(halves).view(bfloat16).reshape(singles.shape)
+
+
+def from_bfloat16(x: NDArray[Any]) -> NDArray[np.float32]:
+    """Return bfloat16 numbers as single precision, which holds all of them."""
+    arguments.instance("from_bfloat16", "x", x, np.ndarray, "a NumPy array of bfloat16")
+    if kind_of(x.dtype) is not KINDS[bfloat16] and x.dtype != np.uint16:
+        raise arguments.wrong_type("from_bfloat16", "x", "a NumPy array of bfloat16", x)
+    halves = np.ascontiguousarray(x).view(np.uint16).astype(np.uint32) << np.uint32(16)
+    return halves.view(np.float32).reshape(x.shape)

@@ -1,0 +1,78 @@
+"""Failures: the errors of the libraries as those of cudart_py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import (
+    CudaError,
+    InvalidHandleError,
+    InvalidValueError,
+    LaunchError,
+    NoDeviceError,
+    NotSupportedError,
+    OutOfMemoryError,
+)
+
+__all__ = ["NotPositiveDefiniteError", "SingularMatrixError", "failure"]
+
+
+class SingularMatrixError(CudaError, np.linalg.LinAlgError):
+    """A matrix that cannot be inverted; `pivot` is the row, counted from 0, where elimination found a zero."""
+
+    def __init__(self, message: str, *, pivot: int, call: str = "") -> None:
+        super().__init__(message, call=call)
+        self.pivot = pivot
+
+
+class NotPositiveDefiniteError(CudaError, np.linalg.LinAlgError):
+    """A matrix without a Cholesky factor; `minor` is the order of the first leading minor that is not positive."""
+
+    def __init__(self, message: str, *, minor: int, call: str = "") -> None:
+        super().__init__(message, call=call)
+        self.minor = minor
+
+
+# By the libraries' own names of their statuses; a name that is not here is a plain CudaError.
+_BY_STATUS: dict[str, type[CudaError]] = {
+    "NOT_INITIALIZED": NoDeviceError,
+    "INITIALIZATION_FAILED": NoDeviceError,
+    "ALLOC_FAILED": OutOfMemoryError,
+    "ALLOCATION_FAILED": OutOfMemoryError,
+    "INVALID_VALUE": InvalidValueError,
+    "INVALID_SIZE": InvalidValueError,
+    "INVALID_TYPE": InvalidValueError,
+    "INVALID_PLAN": InvalidHandleError,
+    "OUT_OF_RANGE": InvalidValueError,
+    "LENGTH_NOT_MULTIPLE": InvalidValueError,
+    "TYPE_ERROR": InvalidValueError,
+    "NOT_SUPPORTED": NotSupportedError,
+    "NOT_IMPLEMENTED": NotSupportedError,
+    "ARCH_MISMATCH": NotSupportedError,
+    "MATRIX_TYPE_NOT_SUPPORTED": NotSupportedError,
+    "EXECUTION_FAILED": LaunchError,
+    "EXEC_FAILED": LaunchError,
+    "LAUNCH_FAILURE": LaunchError,
+}
+
+
+def failure(call: str, error: Exception) -> Exception:
+    """Make the exception to raise for what a call of the bindings raised.
+
+    What the library answered with a status is a CudaError of the class that the status stands for. A library
+    or driver that is not there is a NotSupportedError that names the extra which brings it. Errors of our own
+    come back as they are.
+    """
+    status = getattr(error, "status", None)
+    if isinstance(error, CudaError) or (status is None and not isinstance(error, RuntimeError)):
+        return error
+    if status is None:
+        return NotSupportedError(
+            f"{call}: {error}. A GPU's driver is needed, and CUDA's libraries: pip install 'cudart-py[cu13]'", call=call
+        )
+    text = str(error)
+    # "INVALID_VALUE (7): ..." or "CUSOLVER_STATUS_INVALID_VALUE (3)", as the bindings word it.
+    name = text.split(maxsplit=1)[0].rstrip(":") if text else ""
+    kinds = [kind for ending, kind in _BY_STATUS.items() if name == ending or name.endswith(f"_STATUS_{ending}")]
+    kind = kinds[0] if kinds else CudaError
+    return kind(f"{call}: {text}", status=status, call=call)

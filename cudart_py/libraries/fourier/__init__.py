@@ -1,0 +1,7 @@
+"""Fourier transforms, by cuFFT."""
+
+from __future__ import annotations
+
+from .transforms import fft, ifft, irfft, rfft
+
+__all__ = ["fft", "ifft", "irfft", "rfft"]

@@ -1,0 +1,200 @@
+"""cuFFT's plans: which transform goes with which dtypes, and the plan of one layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...context.capture import captures
+from ...context.current import activated
+from ...context.device import Device
+from ...context.lifetimes import Handle  # plans are given back at the right time
+from ...driver.seam import library
+from ...memory.array import DeviceArray
+from ...streams.stream import Stream
+from .. import views
+from ..dtypes import complex32, name_of
+from ..failures import failure
+from ..handles import keep
+from . import layout
+
+__all__ = ["CufftPlan", "Transform", "check_lengths", "find_transform", "halved", "make_plan"]
+
+INT_MAX = 2**31 - 1
+
+
+class Transform(NamedTuple):
+    """What cuFFT calls a transform: of which dtypes, its plan type, its function, and cudaDataTypes for the halves."""
+
+    source: np.dtype[Any]
+    target: np.dtype[Any]
+    type: str
+    function: str
+    codes: tuple[int, int, int] | None = None
+
+
+_C2C = (
+    Transform(np.dtype(np.complex64), np.dtype(np.complex64), "C2C", "exec_c2c"),
+    Transform(np.dtype(np.complex128), np.dtype(np.complex128), "Z2Z", "exec_z2z"),
+    Transform(complex32, complex32, "", "xt_exec", (6, 6, 6)),
+)
+
+
+_R2C = (
+    Transform(np.dtype(np.float32), np.dtype(np.complex64), "R2C", "exec_r2c"),
+    Transform(np.dtype(np.float64), np.dtype(np.complex128), "D2Z", "exec_d2z"),
+    Transform(np.dtype(np.float16), complex32, "", "xt_exec", (2, 6, 6)),
+)
+
+
+_C2R = (
+    Transform(np.dtype(np.complex64), np.dtype(np.float32), "C2R", "exec_c2r"),
+    Transform(np.dtype(np.complex128), np.dtype(np.float64), "Z2D", "exec_z2d"),
+    Transform(complex32, np.dtype(np.float16), "", "xt_exec", (6, 2, 6)),
+)
+
+
+_FAMILIES = {"fft": _C2C, "ifft": _C2C, "rfft": _R2C, "irfft": _C2R}
+
+
+class CufftPlan(Handle):
+    """A plan of cuFFT for one layout."""
+
+    __slots__ = (
+        "area",
+        "bound",
+        "device",
+        "directed",
+        "function",
+        "functions",
+        "in_place",
+        "native",
+        "rank",
+        "spans",
+        "work_bytes",
+    )
+
+    def __init__(
+        self,
+        device: Device,
+        transform: Transform,
+        lengths: tuple[int, ...],
+        source: layout.Layout,
+        target: layout.Layout,
+    ) -> None:
+        self._value, self._owned = None, True
+        self.device, self.functions = device, library("cufft")
+        self.bound = self.area = 0
+        self.rank = len(lengths)
+        functions = self.functions
+        self.function = getattr(functions, transform.function)
+        # Only transforms of complex numbers go both ways.
+        self.directed = transform.function in ("exec_c2c", "exec_z2z", "xt_exec")
+        self.spans = 0, 0
+        if transform.source == transform.target:
+            self.in_place = source == target
+        else:
+            real, halved = (source, target) if transform.source.kind == "f" else (target, source)
+            self.in_place = layout.fits_in_place(real, halved)
+        # Without embedding cuFFT takes elements one behind the other, and knows it.
+        plain = source.plain and target.plain
+        embed_in, embed_out = (0, 0) if plain else (source.embed, target.embed)
+        ways = (embed_in, source.stride, source.distance), (embed_out, target.stride, target.distance)
+        with activated(device):
+            self.native = functions.create()
+            self._value = self.native
+            functions.set_auto_allocation(self.native, 0)
+            if transform.codes:
+                code, code_out, inside = transform.codes
+                self.work_bytes = functions.xt_make_plan_many(
+                    self.native, self.rank, lengths, *ways[0], code, *ways[1], code_out, source.batch, inside
+                )
+            else:
+                extent = max(*source.embed, *target.embed, source.distance, target.distance)
+                wide = extent * max(source.batch, source.stride, target.stride) > INT_MAX
+                make = functions.make_plan_many64 if wide else functions.make_plan_many
+                kind = int(functions.Type[transform.type])
+                self.work_bytes = make(self.native, self.rank, lengths, *ways[0], *ways[1], kind, source.batch)
+
+    def queue(self, stream: Stream, source: int, target: int, direction: int, work: DeviceArray | None) -> None:
+        """Queue the transform in a stream, with memory to work in (cufftExecC2C and its kin)."""
+        functions = self.functions
+        if self.bound != stream.handle:
+            functions.set_stream(self.native, stream.handle)
+            self.bound = stream.handle
+        if work is not None and self.work_bytes:
+            if work.pointer != self.area:
+                functions.set_work_area(self.native, work.pointer)
+                self.area = work.pointer
+            if captures:
+                keep(stream, "cuFFT", work)
+        if self.directed:
+            self.function(self.native, source, target, direction)
+        else:
+            self.function(self.native, source, target)
+        if captures:
+            keep(stream, "cuFFT", self)
+
+    def _release(self, value: Any) -> None:
+        with activated(self.device):
+            self.functions.destroy(value)
+
+
+def _span(array: DeviceArray) -> int:
+    return sum((size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)) + array.itemsize
+
+
+def halved(length: int) -> int:
+    """Return how many complex numbers stand for the transform of so many real ones."""
+    return length // 2 + 1
+
+
+def find_transform(name: str, dtype: np.dtype[Any]) -> Transform:
+    """Return the transform of a function for numbers of a dtype; TypeError for a dtype that it does not take."""
+    for transform in _FAMILIES[name]:
+        if transform.source == dtype:
+            return transform
+    known = ", ".join(name_of(transform.source) for transform in _FAMILIES[name])
+    raise TypeError(f"x has dtype {name_of(dtype)}; {name} takes {known}")
+
+
+def check_lengths(x: DeviceArray, lengths: Sequence[int]) -> None:
+    """Raise ValueError for a transform of no elements."""
+    if min(lengths) < 1:
+        raise ValueError(f"x has shape {x.shape}: there is no transform of length {min(lengths)}")
+
+
+def make_plan(name: str, device: Device, x: DeviceArray, out: DeviceArray, axes: layout.Axes) -> CufftPlan:
+    """Return a new plan for two arrays; TypeError or ValueError, naming the operand, where they do not go together."""
+    transform = find_transform(name, x.dtype)
+    if out.dtype != transform.target:
+        raise TypeError(
+            f"out has dtype {name_of(out.dtype)}; {name} of {name_of(x.dtype)} makes it {name_of(transform.target)}"
+        )
+    along = layout.as_axes(axes, x.ndim)
+    if out.ndim != x.ndim:
+        raise ValueError(f"out has shape {out.shape}, and x {x.shape}: they have the same number of dimensions")
+    expected, last = list(x.shape), along[-1]
+    real = x.shape if name == "rfft" else out.shape
+    if name == "rfft":
+        expected[last] = halved(x.shape[last])
+    elif name == "irfft":
+        expected[last] = out.shape[last]
+        if x.shape[last] != halved(out.shape[last]):
+            expected[last] = halved(out.shape[last])
+            raise ValueError(f"x has shape {x.shape}; out of shape {out.shape} makes it {tuple(expected)}")
+    views.require_shape("out", out, tuple(expected), f"{name} of x {x.shape}")
+    check_lengths(x, (*x.shape, *real))
+    source = layout.describe("x", x.shape, x.strides, x.itemsize, along)
+    target = layout.describe("out", out.shape, out.strides, out.itemsize, along)
+    lengths = tuple(real[axis] for axis in along)
+    if transform.codes and any(length & (length - 1) for length in lengths):
+        raise ValueError(f"x has shape {x.shape}: transforms of halves have lengths that are powers of two")
+    try:
+        plan = CufftPlan(device, transform, lengths, source, target)
+    except Exception as error:
+        raise failure(f"cufftMakePlanMany for {name}", error) from error
+    plan.spans = _span(x), _span(out)
+    return plan

@@ -1,0 +1,129 @@
+"""Where the elements of a batch of transforms lie, in the words of cuFFT's "plan many"."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import arguments
+
+__all__ = ["Axes", "Layout", "as_axes", "describe", "fits_in_place", "whole", "whole_axes"]
+
+Axes = int | Sequence[int] | None
+
+
+class Layout(NamedTuple):
+    """One side of a transform.
+
+    Element (i, j, k) of transform number b lies at b distance + ((i embed[1] + j) embed[2] + k) stride, counted
+    in elements; `embed[0]` means nothing. `plain`: all lie one behind the other.
+    """
+
+    embed: tuple[int, ...]
+    stride: int
+    distance: int
+    batch: int
+    plain: bool
+
+
+def whole(name: str, value: Any) -> int:
+    """Return an int for anything that is a whole number; TypeError, with its name, for bools and the rest."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is an int, not {type(value).__name__}") from None
+
+
+def whole_axes(axes: Any) -> int | tuple[int, ...]:
+    """Return an axis, or several, as ints; TypeError for what are none."""
+    several = axes.ndim > 0 if isinstance(axes, np.ndarray) else isinstance(axes, Sequence)
+    if several and not isinstance(axes, str | bytes):
+        return tuple(whole("each of axes", axis) for axis in axes)
+    return whole("axes", axes)
+
+
+def as_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """Return the axes to transform, all for None, as ascending numbers from 0; 1 to 3 that follow one another.
+
+    Raises ValueError for others, TypeError for what are no whole numbers.
+    """
+    found = None if axes is None else whole_axes(axes)
+    given = range(ndim) if found is None else (found,) if isinstance(found, int) else found
+    outside = [axis for axis in given if not -ndim <= axis < ndim]
+    if outside:
+        raise ValueError(f"axes has {arguments.describe(outside[0])}, and x {ndim} dimensions")
+    result = tuple(sorted(axis % ndim for axis in given))
+    if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
+        raise ValueError(f"axes={axes} of {ndim} dimensions: a transform has 1, 2 or 3 axes that follow one another")
+    return result
+
+
+def describe(name: str, shape: Sequence[int], strides: Sequence[int], itemsize: int, axes: tuple[int, ...]) -> Layout:
+    """Describe an array, strides in bytes, whose other axes count the transforms of a batch.
+
+    These must all come before the axes or all behind them, and count through with one distance. Raises
+    ValueError, naming the operand, for arrays that cuFFT has no words for.
+    """
+    if any(step % itemsize for step in strides):
+        raise ValueError(f"{name} has strides of {tuple(strides)} bytes, no multiples of its {itemsize}-byte elements")
+    steps = [step // itemsize for step in strides]
+    last = axes[-1]
+    stride = steps[last] if shape[last] > 1 else 1
+    embed = [shape[axes[0]]]
+    outer_steps = [0] * len(axes)
+    outer_steps[-1] = stride
+    for place in range(len(axes) - 1, 0, -1):
+        axis, inner = axes[place - 1], outer_steps[place]
+        # An axis of length 1 has a stride that means nothing.
+        step = steps[axis] if shape[axis] > 1 else inner * shape[axes[place]]
+        if step % inner or step < inner * shape[axes[place]]:
+            raise ValueError(
+                f"{name} has {steps[axis]} elements from one index of axis {axis} to the next, and the axis within has "
+                f"{shape[axes[place]]} of them {inner} apart: cuFFT takes a whole number of rows"
+            )
+        embed.insert(1, step // inner)
+        outer_steps[place - 1] = step
+    batch, distance = _batch(name, shape, steps, axes)
+    length = math.prod(shape[axis] for axis in axes)
+    plain = stride == 1 and embed[1:] == [shape[axis] for axis in axes[1:]] and (batch == 1 or distance == length)
+    return Layout(tuple(embed), stride, distance if batch > 1 else length, batch, plain)
+
+
+def _batch(name: str, shape: Sequence[int], steps: Sequence[int], axes: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many transforms there are, and the elements from one to the next."""
+    others = [axis for axis in range(len(shape)) if axis not in axes and shape[axis] > 1]
+    if not others:
+        return 1, 0
+    if others[0] < axes[0] and others[-1] > axes[-1]:
+        raise ValueError(
+            f"{name} of shape {tuple(shape)} has axes before and behind the axes {axes}; cuFFT counts a batch's "
+            "transforms with one distance: put the axes first or last"
+        )
+    for outer, inner in itertools.pairwise(others):
+        if steps[outer] != steps[inner] * shape[inner]:
+            raise ValueError(
+                f"{name} has {steps[outer]} elements from one index of axis {outer} to the next, not the "
+                f"{steps[inner] * shape[inner]} that axis {inner} fills: cuFFT counts a batch with one distance"
+            )
+    return math.prod(shape[axis] for axis in others), steps[others[-1]]
+
+
+def fits_in_place(real: Layout, halved: Layout) -> bool:
+    """Tell whether a transform between real numbers and the first half of their spectrum can work in place.
+
+    Each row of real numbers then has room for its complex ones: two places more, or one, than it needs.
+    """
+    rows = real.embed[-1] == 2 * halved.embed[-1] if len(real.embed) > 1 else True
+    middle = real.embed[1:-1] == halved.embed[1:-1]
+    return (
+        real.stride == halved.stride == 1 and rows and middle and (
+            real.batch == 1 or real.distance == 2 * halved.distance
+        )
+    )  # fmt: skip  # grouped by meaning

@@ -1,0 +1,145 @@
+"""Plans: calls of the libraries that are checked once and queued again and again, as nvmath's plan and execute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
+
+from ..context.capture import captures, find
+from ..context.current import activated
+from ..context.device import Device
+from ..streams.access_policy import AccessPolicy, policy_of
+from ..streams.graph import ExecutableGraph
+from ..streams.stream import Stream
+
+__all__ = ["Plan", "Plannable", "plannable"]
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+# A plan has one graph for each access policy that it is called in; a program has one or two.
+MOST_GRAPHS = 4
+
+
+class Plan(Generic[Result]):
+    """A call of a library that is ready to be queued: `plan()` does so, and returns what the function would return.
+
+    The operands were checked when the plan was made, and the library's work recorded as a graph, whose launch costs the
+    host a fraction of the library's call. The plan keeps its arrays and its stream alive; their content counts at each
+    call. A call works with the access policy that its stream has by then, and becomes part of the graph that its stream
+    is being captured to. Calls may come from any thread.
+
+    Raises ValueError where an operand was closed meanwhile, or the plan itself. `close()` gives back the graph, and so
+    does the end of a `with` block.
+    """
+
+    def __init__(self, name: str, stream: Stream, device: Device, result: Result) -> None:
+        self._name = name
+        self._stream, self._device = stream, device
+        self._result = result
+        self._closed = False
+        # By the window of the access policy, None for no policy.
+        self._graphs: dict[Any, ExecutableGraph] = {}
+
+    def __call__(self) -> Result:
+        """Queue the work in the plan's stream and return its result."""
+        stream = self._stream
+        if captures and find(stream.handle) is not None:
+            self._require_open()
+            with activated(self._device):
+                self._queue(stream)
+            return self._result
+        policy = policy_of(stream)
+        graph = self._graphs.get(None if policy is None else policy.window)
+        if graph is None:
+            graph = self._record(policy)
+        graph.launch(stream)
+        return self._result
+
+    @property
+    def result(self) -> Result:
+        """What a call returns: the output array."""
+        return self._result
+
+    @property
+    def closed(self) -> bool:
+        """Whether the plan was closed."""
+        return self._closed
+
+    def close(self) -> None:
+        """Give back the graph and let the operands go; a second call does nothing."""
+        self._closed = True
+        graphs, self._graphs = self._graphs, {}
+        for graph in graphs.values():
+            graph.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Plan of {self._name}{', closed' if self._closed else ''}>"
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"this plan of {self._name} is closed")
+
+    def _record(self, policy: AccessPolicy | None = None) -> ExecutableGraph:
+        """Return a new graph of the call, kept for later calls in the same access policy."""
+        self._require_open()
+        with activated(self._device):
+            self._prepare()
+            # A stream of its own, because the default streams cannot be captured.
+            with Stream(non_blocking=True) as recorder:
+                if policy is None:
+                    graph = self._recorded(recorder)
+                else:
+                    with policy.of(recorder):
+                        graph = self._recorded(recorder)
+        if len(self._graphs) >= MOST_GRAPHS:
+            del self._graphs[next(iter(self._graphs))]
+        self._graphs[None if policy is None else policy.window] = graph
+        return graph
+
+    def _recorded(self, recorder: Stream) -> ExecutableGraph:
+        with recorder.capture() as graph:
+            self._queue(recorder)
+        with graph:
+            return graph.instantiate()
+
+    def _prepare(self) -> None:
+        """Make what cannot be made during a capture: handles, and memory to work in."""
+        raise NotImplementedError
+
+    def _queue(self, stream: Stream) -> None:
+        """Queue the call in a stream that is being captured, and hold what it uses."""
+        raise NotImplementedError
+
+
+class Plannable(Protocol[Arguments, Result_co]):
+    """A function of the libraries that can also be planned."""
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result_co:
+        """Queue the work at once."""
+
+    def plan(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Plan[Any]:
+        """Return a plan of the work, which queues nothing yet."""
+
+
+def plannable(
+    plan: Callable[Arguments, Plan[Result]],
+) -> Callable[[Callable[Arguments, Result]], Plannable[Arguments, Result]]:
+    """Give a function the attribute `plan`, a function of the same arguments that returns a `Plan`."""
+
+    def decorate(function: Callable[Arguments, Result]) -> Plannable[Arguments, Result]:
+        planned = cast(Any, function)  # because no type says that a function gets an attribute
+        planned.plan = plan
+        return cast(Plannable[Arguments, Result], planned)
+
+    return decorate

@@ -1,0 +1,7 @@
+"""Random and quasi-random numbers, by cuRAND."""
+
+from __future__ import annotations
+
+from .generators import KINDS, Generator, log_normal, normal, poisson, uniform
+
+__all__ = ["KINDS", "Generator", "log_normal", "normal", "poisson", "uniform"]

@@ -1,0 +1,25 @@
+// Copies a triangle of a matrix from column by column to row by row, and writes zeros beside it, where a factorization
+// leaves other numbers.
+
+// A word is as long as an element: 4, 8 or 16 bytes. Blocks of 32 x 8 threads turn tiles of 32 x 32.
+template <class Word>
+__global__ void take_triangle(const Word* columns, long long leading, Word* rows, long long height, long long width,
+                              bool lower)
+{
+    __shared__ Word tile[32][33]; // a column more, so that a tile's columns begin in different banks
+    long long top = blockIdx.y * 32ll;
+    long long left = blockIdx.x * 32ll;
+    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+        long long row = top + threadIdx.x;
+        long long column = left + i;
+        if (row < height && column < width && (lower ? column <= row : column >= row))
+            tile[i][threadIdx.x] = columns[column * leading + row];
+    }
+    __syncthreads();
+    for (int i = threadIdx.y; i < 32; i += blockDim.y) {
+        long long row = top + i;
+        long long column = left + threadIdx.x;
+        if (row < height && column < width)
+            rows[row * width + column] = (lower ? column <= row : column >= row) ? tile[threadIdx.x][i] : Word();
+    }
+}

@@ -1,0 +1,192 @@
+"""Orthogonal factorizations of dense matrices, and what follows from them: cuSOLVER on DeviceArrays.
+
+What is given is never changed, and what is returned is complete: the host waits for the library's verdict.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import arguments
+from ...context.current import activated
+from ...context.device import Device
+from ...driver.seam import library
+from ...errors import CudaError
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..blas.scalars import scalar
+from ..dtypes import KINDS, Kind
+from ..failures import SingularMatrixError, failure
+from ..handles import library_handle
+from .layout import copied, diagonal, transposed, triangle
+from .linear import TYPES, Work, check_right_hand_side, check_square, columns_of
+
+__all__ = ["eigh", "lstsq", "qr", "svd"]
+
+
+def qr(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
+    """Return Q, of orthonormal columns, and the upper triangular R with Q R = a (cusolverDnXgeqrf, Xorgqr).
+
+    `a` has at least as many rows as columns. Raises TypeError and ValueError naming the operand.
+    """
+    where, device = views.device_of(stream)
+    kind = _check_tall(a, device)
+    m, n = a.shape
+    with activated(device):
+        work = Work(where, device)
+        factors, tau = _factor(work, a, kind)
+        upper = triangle(factors, n, where, lower=False)  # taken out before Q takes its place
+        work.run_typed(_name(kind, "gqr"), m, n, n, factors.pointer, m, tau.pointer)
+        work.verdict("cusolverDn orgqr")
+        return transposed(factors, kind, where), upper
+
+
+def lstsq(a: DeviceArray, b: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
+    """Return the x that makes the norm of a x - b least, for one or several right-hand sides, by QR.
+
+    `a` has at least as many rows as columns, and full rank: a diagonal element of R that is lost in rounding
+    (below n eps times the largest) raises SingularMatrixError with its column. Raises TypeError and ValueError
+    naming the operand.
+    """
+    where, device = views.device_of(stream)
+    kind = _check_tall(a, device)
+    views.check_place(device, b=b)
+    check_right_hand_side(b, a)
+    m, n = a.shape
+    if not b.size:
+        raise ValueError(f"b has shape {b.shape}: there is no right-hand side")
+    with activated(device):
+        work = Work(where, device)
+        factors, tau = _factor(work, a, kind)
+        _check_rank(factors, kind, where)
+        x, count = columns_of(b, kind, where)
+        enums = library("cublas")
+        turn = int(enums.Operation.C if kind.is_complex else enums.Operation.T)
+        sizes = int(enums.SideMode.LEFT), turn, m, count, n
+        work.run_typed(_name(kind, "mqr"), *sizes, factors.pointer, m, tau.pointer, x.pointer, m)
+        one = scalar("alpha", 1.0, kind)
+        handle = library_handle("cublas", where, device)
+        try:
+            getattr(handle.functions, f"{kind.letter}trsm")(
+                handle.native, int(enums.SideMode.LEFT), int(enums.FillMode.UPPER), int(enums.Operation.N),
+                int(enums.DiagType.NON_UNIT), n, count, one.address, factors.pointer, m, x.pointer, m,
+            )  # fmt: skip  # grouped by meaning
+        except Exception as error:
+            raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
+        work.verdict("cusolverDn ormqr")
+        if b.ndim == 1:
+            return copied(x[:n], where)
+        return transposed(x[:, :n], kind, where)
+
+
+def svd(
+    a: DeviceArray, *, method: str = "qr", stream: Stream | None = None
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """Return U, the singular values in falling order, and V^H, with U diag(s) V^H = a and no more columns than needed.
+
+    `method` is "qr" (cusolverDnXgesvd) or "polar" (cusolverDnXgesvdp), which is faster and finds singular values
+    below eps times the largest less well. Raises CudaError where the iteration does not converge; TypeError and
+    ValueError naming the operand.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a)
+    kind = views.kind("a", a, TYPES)
+    views.matrix("a", a)
+    arguments.choice("svd", "method", method, ("qr", "polar"))
+    if not a.size:
+        raise ValueError(f"a has shape {a.shape}: there are no singular values")
+    m, n = a.shape
+    with activated(device):
+        # cuSOLVER takes tall matrices, column by column. Our rows are the columns of the transpose: a wide
+        # matrix, or a square one, is tall as it lies, and the two sides change places.
+        turned = m <= n
+        matrix = copied(a, where) if turned else transposed(a, kind, where)
+        sides = _svd_of_columns(matrix, kind, method, where, device)
+        first, values, second = sides
+        if turned:
+            return second, values, first
+        return transposed(first, kind, where), values, transposed(second, kind, where)
+
+
+def _svd_of_columns(
+    matrix: DeviceArray, kind: Kind, method: str, stream: Stream, device: Device
+) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    """Decompose a tall matrix that lies column by column; return U and V^H in the same order."""
+    n, m = matrix.shape
+    left = empty((n, m), matrix.dtype, stream=stream)
+    right = empty((n, n), matrix.dtype, stream=stream)
+    values = empty(n, kind.real, stream=stream)
+    work = Work(stream, device)
+    code, real = kind.code, KINDS[kind.real].code
+    ends = code, matrix.pointer, m, real, values.pointer, code, left.pointer, m, code, right.pointer, n, code
+    if method == "qr":
+        work.run("xgesvd", ord("S"), ord("S"), m, n, *ends)
+    else:
+        vectors = 1  # CUSOLVER_EIG_MODE_VECTOR
+        work.run("xgesvdp", vectors, 1, m, n, *ends)
+    failed = work.verdict(f"cusolverDn {method}")
+    if failed:
+        raise CudaError(f"the singular value decomposition of a did not converge: {failed} values are missing",
+                             call="svd")  # fmt: skip  # grouped by meaning
+    if method == "polar":
+        right = transposed(right, kind, stream, conjugate=kind.is_complex)
+    return left, values, right
+
+
+def eigh(a: DeviceArray, *, stream: Stream | None = None) -> tuple[DeviceArray, DeviceArray]:
+    """Return the eigenvalues in rising order and the eigenvectors, column by column, of a Hermitian matrix.
+
+    Only the lower triangle of `a` is read (cusolverDnXsyevd). Raises CudaError where the iteration does not
+    converge; TypeError and ValueError naming the operand.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a)
+    kind = views.kind("a", a, TYPES)
+    n = check_square("a", a)
+    with activated(device):
+        vectors = copied(a, where)
+        values = empty(n, kind.real, stream=where)
+        work = Work(where, device)
+        real = KINDS[kind.real].code
+        fill = int(library("cublas").FillMode.UPPER)  # LAPACK's upper triangle is our lower one
+        with_vectors = 1  # CUSOLVER_EIG_MODE_VECTOR
+        work.run("xsyevd", with_vectors, fill, n, kind.code, vectors.pointer, n, real, values.pointer, kind.code)
+        failed = work.verdict("cusolverDnXsyevd")
+        if failed:
+            raise CudaError(f"the eigenvalues of a did not converge: {failed} are missing", call="eigh")
+        # LAPACK saw the transpose, which is the conjugate: so are its vectors.
+        return values, transposed(vectors, kind, where, conjugate=kind.is_complex)
+
+
+def _check_tall(a: DeviceArray, device: Device) -> Kind:
+    views.check_place(device, a=a)
+    kind = views.kind("a", a, TYPES)
+    view = views.matrix("a", a)
+    if not 0 < view.columns <= view.rows:
+        raise ValueError(f"a has shape {a.shape}; it must have a column at least, and no fewer rows than columns")
+    return kind
+
+
+def _name(kind: Kind, what: str) -> str:
+    return f"{kind.letter}{'un' if kind.is_complex else 'or'}{what}"
+
+
+def _factor(work: Work, a: DeviceArray, kind: Kind) -> tuple[DeviceArray, DeviceArray]:
+    """Factor a tall matrix; return R and the reflectors, column by column, and the reflectors' factors."""
+    m, n = a.shape
+    factors = transposed(a, kind, work.stream)
+    tau = empty(n, a.dtype, stream=work.stream)
+    work.run("xgeqrf", m, n, kind.code, factors.pointer, m, kind.code, tau.pointer, kind.code)
+    return factors, tau
+
+
+def _check_rank(factors: DeviceArray, kind: Kind, stream: Stream) -> None:
+    sizes = np.abs(diagonal(factors, stream))
+    lost = np.flatnonzero(~(sizes > len(sizes) * np.finfo(kind.real).eps * sizes.max()))
+    if lost.size:
+        raise SingularMatrixError(
+            f"a has not full rank: column {lost[0]} depends on those before it, up to rounding", pivot=int(lost[0]),
+            call="lstsq",
+        )  # fmt: skip  # grouped by meaning

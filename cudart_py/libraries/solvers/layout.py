@@ -1,0 +1,95 @@
+"""Matrices between our rows and LAPACK's columns: copies, transposes, triangles and diagonals on the device."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...context.device import Device, current_device
+from ...driver.seam import library
+from ...launch.kernel import Kernel
+from ...launch.loading import compile
+from ...memory.array import DeviceArray
+from ...memory.copies import memcpy, memcpy2d
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..blas.scalars import scalar
+from ..dtypes import Kind
+from ..failures import failure
+from ..handles import library_handle
+
+__all__ = ["copied", "diagonal", "transposed", "triangle"]
+
+WORDS = {4: ("unsigned", np.uint32), 8: ("unsigned long long", np.uint64), 16: ("ulonglong2", np.complex128)}
+TILE, BLOCK = 32, (32, 8)
+SOURCE = Path(__file__).parent / "device_code" / "triangle.cu"
+
+
+def copied(array: DeviceArray, stream: Stream) -> DeviceArray:
+    """Return a contiguous copy of a vector or a matrix of adjacent elements."""
+    copy = empty(array.shape, array.dtype, stream=stream)
+    if array.is_contiguous:
+        memcpy(copy, array, stream=stream)
+    else:
+        memcpy2d(copy, array, stream=stream)
+    return copy
+
+
+def transposed(array: DeviceArray, kind: Kind, stream: Stream, *, conjugate: bool = False) -> DeviceArray:
+    """Return the transpose of a matrix of adjacent rows, or the conjugate one (cublasSgeam and its kin).
+
+    The transpose in our order is the matrix itself in LAPACK's, column by column.
+    """
+    matrix = views.matrix("a", array)
+    result = empty((matrix.columns, matrix.rows), array.dtype, stream=stream)
+    if not result.size:
+        return result
+    operations = library("cublas").Operation
+    one, zero = scalar("alpha", 1.0, kind), scalar("beta", 0.0, kind)
+    handle = library_handle("cublas", stream, current_device())
+    turn = int(operations.C if conjugate else operations.T)
+    try:
+        getattr(handle.functions, f"{kind.letter}geam")(
+            handle.native, turn, int(operations.N), matrix.rows, matrix.columns, one.address, array.pointer,
+            matrix.leading, zero.address, result.pointer, matrix.rows, result.pointer, matrix.rows,
+        )  # fmt: skip  # grouped by meaning
+    except Exception as error:
+        raise failure(f"cublas{kind.letter.upper()}geam", error) from error
+    return result
+
+
+def triangle(columns: DeviceArray, rows: int, stream: Stream, *, lower: bool) -> DeviceArray:
+    """Return a triangle of the first rows of a contiguous matrix that lies column by column, with zeros beside it."""
+    width, leading = columns.shape
+    result = empty((rows, width), columns.dtype, stream=stream)
+    word, dtype = WORDS[columns.itemsize]
+    grid = -(-width // TILE), -(-rows // TILE)
+    kernel = _triangle_kernel(current_device(), word)
+    kernel[grid, BLOCK, 0, stream](columns.view(dtype), leading, result.view(dtype), rows, width, lower)
+    return result
+
+
+@functools.cache
+def _triangle_kernel(device: Device, word: str) -> Kernel:
+    # Kept, since compiling looks at the source each time, and loads what the cache has of it. The device is current.
+    name = f"take_triangle<{word}>"
+    return compile(SOURCE, names=[name])[name]
+
+
+def diagonal(matrix: DeviceArray, stream: Stream) -> NDArray[Any]:
+    """Return the diagonal of a matrix on the host, and wait for it."""
+    count, size = min(matrix.shape), matrix.itemsize
+    step = matrix.strides[0] + size
+    view = DeviceArray.borrow(
+        matrix.pointer, (count, 1), matrix.dtype, strides=(step, size), owner=matrix, device=matrix.device
+    )
+    host = np.empty((count, 1), matrix.dtype)
+    if count:
+        memcpy2d(host, view, stream=stream)
+        stream.synchronize()
+    return host[:, 0]

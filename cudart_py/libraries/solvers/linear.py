@@ -1,0 +1,252 @@
+"""Systems of equations with dense matrices: cuSOLVER and cuBLAS on DeviceArrays.
+
+What is given is never changed, and what is returned is complete: the host waits for the library's verdict.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...context.current import activated
+from ...context.device import Device
+from ...context.lifetimes import Handle  # options are given back at the right time
+from ...driver.seam import library
+from ...errors import InvalidValueError
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..blas.scalars import operation, scalar
+from ..dtypes import Kind
+from ..failures import NotPositiveDefiniteError, SingularMatrixError, failure
+from ..handles import library_handle, thread_cache
+from .layout import copied, diagonal, transposed, triangle
+
+__all__ = ["Work", "cholesky", "solve", "solve_triangular"]
+
+TYPES = ("float32", "float64", "complex64", "complex128")
+
+
+class _Parameters(Handle):
+    """The record of options that the 64-bit functions want, and that nobody changes here."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._owned = True
+        self._value = library("cusolverDn").create_params()
+
+    def _release(self, value: Any) -> None:
+        library("cusolverDn").destroy_params(value)
+
+
+class Work:
+    """One call of cuSOLVER: its handle, its stream, and its verdict (`info`) on the device."""
+
+    def __init__(self, stream: Stream, device: Device) -> None:
+        self.stream = stream
+        handle = library_handle("cusolverDn", stream, device)
+        self.handle, self.functions = handle.native, handle.functions
+        cache = thread_cache("cusolverDn")
+        if "parameters" not in cache:
+            cache["parameters"] = _Parameters()
+        self.parameters = cache["parameters"].handle
+        self.info = empty(1, np.int32, stream=stream)
+        self._held: list[Any] = []
+
+    def run(self, name: str, *arguments: Any, sizing: tuple[Any, ...] | None = None) -> None:
+        """Call a function of the 64-bit interface, "xgetrf" for cusolverDnXgetrf, with the workspaces it asks for.
+
+        `sizing` are the arguments of the function that tells their sizes, where they are others.
+        """
+        functions = self.functions
+        try:
+            ask = getattr(functions, f"{name}_buffer_size")
+            sizes = ask(self.handle, self.parameters, *(arguments if sizing is None else sizing))
+            device_bytes, host_bytes = int(sizes[0]), int(sizes[1])
+            memory = empty(max(device_bytes, 1), np.uint8, stream=self.stream)
+            host = np.empty(max(host_bytes, 1), np.uint8)
+            self._held.append(host)  # until the verdict is here
+            getattr(functions, name)(
+                self.handle, self.parameters, *arguments, memory.pointer, device_bytes, host.ctypes.data, host_bytes,
+                self.info.pointer,
+            )  # fmt: skip  # grouped by meaning
+        except Exception as error:
+            raise failure(f"cusolverDn {name}", error) from error
+
+    def run_typed(self, name: str, *arguments: Any) -> None:
+        """Call a function of the older interface, "dormqr" for cusolverDnDormqr, with the workspace it asks for."""
+        functions = self.functions
+        try:
+            count = int(getattr(functions, f"{name}_buffer_size")(self.handle, *arguments))
+            # Counted in elements, of 16 bytes at most.
+            memory = empty(max(count, 1), np.complex128, stream=self.stream)
+            getattr(functions, name)(self.handle, *arguments, memory.pointer, count, self.info.pointer)
+        except Exception as error:
+            raise failure(f"cusolverDn {name}", error) from error
+
+    def run_plain(self, name: str, *arguments: Any) -> None:
+        """Call a function of the 64-bit interface that works in no memory of its own."""
+        try:
+            getattr(self.functions, name)(self.handle, self.parameters, *arguments, self.info.pointer)
+        except Exception as error:
+            raise failure(f"cusolverDn {name}", error) from error
+
+    def verdict(self, name: str) -> int:
+        """Wait, and return the library's verdict: 0 for success, else which pivot, minor or iteration failed."""
+        info = int(self.info.to_host(stream=self.stream)[0])
+        self._held.clear()
+        if info < 0:
+            raise InvalidValueError(f"{name}: argument {-info} of the library's function is wrong", call=name)
+        return info
+
+
+def check_square(name: str, a: DeviceArray) -> int:
+    """Return the order of a square matrix; ValueError for another shape, and for a matrix of no rows."""
+    view = views.matrix(name, a)
+    if view.rows != view.columns or not view.rows:
+        raise ValueError(f"{name} has shape {a.shape}; it must be square, with a row at least")
+    return view.rows
+
+
+def check_right_hand_side(b: DeviceArray, a: DeviceArray) -> None:
+    """Check a vector, or a matrix of one column a system, that goes with a matrix."""
+    views.require_dtype("b", b, a.dtype, "a")
+    if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+        raise ValueError(f"b has shape {b.shape}; a of shape {a.shape} makes it ({a.shape[0]},) or ({a.shape[0]}, n)")
+    if b.ndim == 2:
+        views.matrix("b", b)
+    else:
+        views.require_contiguous("b", b)
+
+
+def columns_of(b: DeviceArray, kind: Kind, stream: Stream) -> tuple[DeviceArray, int]:
+    """Return a copy of right-hand sides column by column, and how many there are."""
+    return (copied(b, stream), 1) if b.ndim == 1 else (transposed(b, kind, stream), b.shape[1])
+
+
+def rows_of(x: DeviceArray, like: DeviceArray, kind: Kind, stream: Stream) -> DeviceArray:
+    """Return solutions that lie column by column in the order of the right-hand sides."""
+    return x if like.ndim == 1 else transposed(x, kind, stream)
+
+
+def solve(a: DeviceArray, b: DeviceArray, *, positive: bool = False, stream: Stream | None = None) -> DeviceArray:
+    """Return x with a x = b, for a vector or a matrix of right-hand sides (cusolverDnXgetrf and Xgetrs).
+
+    By LU with row exchanges, or by Cholesky (Xpotrf) for a Hermitian matrix that is called `positive`, of which then
+    only the lower triangle is read. Raises SingularMatrixError with the pivot that is zero,
+    NotPositiveDefiniteError with the minor that is not positive; TypeError and ValueError naming the operand. Nobody
+    looks for NaNs: the solution has them then, unless elimination stops at one and raises as above.
+    """
+    views.check_flags(positive=positive)
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a, b=b)
+    kind = views.kind("a", a, TYPES)
+    n = check_square("a", a)
+    check_right_hand_side(b, a)
+    if not b.size:
+        return empty(b.shape, b.dtype, stream=where)
+    with activated(device):
+        work = Work(where, device)
+        x, count = columns_of(b, kind, where)
+        ends = kind.code, x.pointer, n
+        if positive:
+            factors = _factor_positive(work, a, kind)
+            matrix = int(library("cublas").FillMode.LOWER), n, count, kind.code, factors.pointer, n
+            work.run_plain("xpotrs", *matrix, *ends)
+        else:
+            # Our rows are LAPACK's columns: what is factored is the transpose of a.
+            factors = copied(a, where)
+            pivots = empty(n, np.int64, stream=where)
+            shape = n, n, kind.code, factors.pointer, n
+            work.run("xgetrf", *shape, pivots.pointer, kind.code, sizing=(*shape, kind.code))
+            pivot = work.verdict("cusolverDnXgetrf")
+            if pivot:
+                raise SingularMatrixError(
+                    f"a is singular: pivot {pivot - 1} of its elimination is zero", pivot=pivot - 1, call="solve"
+                )
+            matrix = operation("op", "T"), n, count, kind.code, factors.pointer, n
+            work.run_plain("xgetrs", *matrix, pivots.pointer, *ends)
+        work.verdict("cusolverDnXgetrs")
+        return rows_of(x, b, kind, where)
+
+
+def _factor_positive(work: Work, a: DeviceArray, kind: Kind) -> DeviceArray:
+    """Factor a positive definite matrix; return L column by column, with other things above its diagonal.
+
+    cuSOLVER is twice as fast with the lower triangle as with the upper one, as which it would see ours where it lies.
+    """
+    factors, n = transposed(a, kind, work.stream), a.shape[0]
+    work.run("xpotrf", int(library("cublas").FillMode.LOWER), n, kind.code, factors.pointer, n, kind.code)
+    minor = work.verdict("cusolverDnXpotrf")
+    if minor:
+        raise NotPositiveDefiniteError(
+            f"a is not positive definite: its leading minor of order {minor} is not positive", minor=minor,
+            call="cholesky",
+        )  # fmt: skip  # grouped by meaning
+    return factors
+
+
+def cholesky(a: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
+    """Return the lower triangular L with L L^H = a, of a Hermitian positive definite matrix (cusolverDnXpotrf).
+
+    Only the lower triangle of `a` is read. Raises NotPositiveDefiniteError with the minor that is not positive;
+    TypeError and ValueError naming the operand. Nobody looks for NaNs: the factor has them then, unless elimination
+    stops at one and raises as above.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a)
+    kind = views.kind("a", a, TYPES)
+    n = check_square("a", a)
+    with activated(device):
+        return triangle(_factor_positive(Work(where, device), a, kind), n, where, lower=True)
+
+
+def solve_triangular(
+    a: DeviceArray,
+    b: DeviceArray,
+    *,
+    lower: bool = True,
+    op: str = "N",
+    unit: bool = False,
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Return x with op(a) x = b, of a triangular matrix whose other triangle is not read (cublasStrsm and its kin).
+
+    `unit`: the diagonal counts as ones and is not read. Raises SingularMatrixError with the row whose diagonal
+    element is zero; TypeError and ValueError naming the operand.
+    """
+    views.check_flags(lower=lower, unit=unit)
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a, b=b)
+    kind = views.kind("a", a, TYPES)
+    n = check_square("a", a)
+    check_right_hand_side(b, a)
+    turn = operation("op", op)
+    with activated(device):
+        if not unit:
+            zeros = np.flatnonzero(diagonal(a, where) == 0)
+            if zeros.size:
+                raise SingularMatrixError(
+                    f"a is singular: its diagonal is zero in row {zeros[0]}", pivot=int(zeros[0]), call="trsm"
+                )
+        x = copied(b, where)
+        count = 1 if b.ndim == 1 else b.shape[1]
+        if not count:
+            return x
+        enums = library("cublas")
+        fill = enums.FillMode.UPPER if lower else enums.FillMode.LOWER
+        diag = enums.DiagType.UNIT if unit else enums.DiagType.NON_UNIT
+        one = scalar("alpha", 1.0, kind)
+        handle = library_handle("cublas", where, device)
+        # Transposed, as cuBLAS sees our matrices: x^T op(a)^T = b^T.
+        try:
+            getattr(handle.functions, f"{kind.letter}trsm")(
+                handle.native, int(enums.SideMode.RIGHT), int(fill), turn, int(diag), count, n, one.address,
+                a.pointer, views.matrix("a", a).leading, x.pointer, count,
+            )  # fmt: skip  # grouped by meaning
+        except Exception as error:
+            raise failure(f"cublas{kind.letter.upper()}trsm", error) from error
+        return x

@@ -1,0 +1,224 @@
+"""Sparse matrices on the device: their arrays, and the description that cuSPARSE goes by."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import arguments
+from ...context.current import activated
+from ...context.device import Device, current_device
+from ...context.lifetimes import Handle  # descriptions are given back at the right time
+from ...driver.seam import library
+from ...memory.array import DeviceArray
+from ...memory.creation import to_device
+from ...streams.stream import Stream
+from .. import views
+from ..dtypes import Kind
+from ..failures import failure
+
+__all__ = ["DenseMatrix", "DenseVector", "Description", "SparseMatrix", "SparseVector"]
+
+TYPES = ("float32", "float64", "complex64", "complex128")
+FORMATS = ("csr", "coo", "sell")
+INDEX_DTYPE = np.dtype(np.int32)
+_MOST = int(np.iinfo(INDEX_DTYPE).max)
+
+
+class Description(Handle):
+    """A descriptor of cuSPARSE, which lives in the host's memory."""
+
+    __slots__ = ("_destroy",)
+
+    def __init__(self, make: str, destroy: str, *parameters: int) -> None:
+        self._value, self._owned = None, True
+        functions = library("cusparse")
+        self._destroy = getattr(functions, destroy)
+        try:
+            self._value = getattr(functions, make)(*parameters)
+        except Exception as error:
+            raise failure(f"cusparse {make}", error) from error
+
+    def _release(self, value: Any) -> None:
+        self._destroy(value)
+
+
+class DenseVector(Description):
+    """A dense vector as cuSPARSE takes it (cusparseCreateDnVec)."""
+
+    __slots__ = ()
+
+    def __init__(self, array: DeviceArray, kind: Kind) -> None:
+        super().__init__("create_dn_vec", "destroy_dn_vec", array.shape[0], array.pointer, kind.code)
+
+
+class DenseMatrix(Description):
+    """A dense matrix of adjacent rows, or of adjacent columns where `turned` says so (cusparseCreateDnMat)."""
+
+    __slots__ = ()
+
+    def __init__(self, array: DeviceArray, matrix: views.Matrix, kind: Kind, *, turned: bool = False) -> None:
+        order = library("cusparse").Order
+        rows, columns = (matrix.columns, matrix.rows) if turned else (matrix.rows, matrix.columns)
+        super().__init__(
+            "create_dn_mat", "destroy_dn_mat", rows, columns, matrix.leading, array.pointer, kind.code,
+            int(order.COL if turned else order.ROW),
+        )  # fmt: skip  # grouped by meaning
+
+
+class SparseVector:
+    """A vector of `size` elements of which those at `indices`, ascending and of int32, are `values`."""
+
+    def __init__(self, size: int, indices: DeviceArray, values: DeviceArray) -> None:
+        views.check_place(current_device(), indices=indices, values=values)
+        self.kind = views.kind("values", values, TYPES)
+        views.require_dtype("indices", indices, INDEX_DTYPE, "cuSPARSE's index")
+        views.vector("values", values)
+        views.require_shape("indices", indices, values.shape, "values")
+        for name, array in (("indices", indices), ("values", values)):
+            views.require_contiguous(name, array)
+        size = arguments.integer("SparseVector", "size", size, 0, _MOST)
+        if values.shape[0] > size:
+            raise ValueError(f"values has {values.shape[0]} elements, and size is {size}")
+        self.size, self.indices, self.values = size, indices, values
+        enums = library("cusparse")
+        self.description = Description(
+            "create_sp_vec", "destroy_sp_vec", size, values.shape[0], indices.pointer, values.pointer,
+            int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), self.kind.code,
+        )  # fmt: skip  # grouped by meaning
+
+
+class SparseMatrix:
+    """A matrix that stores its nonzero elements, in one of three formats; all indices are int32.
+
+    "csr": `values` and their columns (`indices`) row by row; `offsets`, of rows + 1, say where each row begins.
+    "coo": the same, with the row of every value in `offsets`.
+    "sell" (sliced ELLPACK): slices of `slice_size` rows, each stored column by column with as many columns as
+    its longest row has; `offsets` say where each slice begins, unused places have the index -1.
+
+    `from_host` makes one of a SciPy sparse array. The arrays are kept; their values may change between calls,
+    the pattern may not.
+    """
+
+    def __init__(
+        self,
+        format: str,
+        shape: tuple[int, int],
+        values: DeviceArray,
+        indices: DeviceArray,
+        offsets: DeviceArray,
+        *,
+        slice_size: int = 0,
+        count: int | None = None,
+    ) -> None:
+        call = "SparseMatrix"
+        arguments.choice(call, "format", format, FORMATS)
+        rows, columns = arguments.integers(call, "shape", shape, 2, least=0)
+        shape = rows, columns
+        slice_size = arguments.integer(call, "slice_size", slice_size, 0, _MOST)
+        self.device = current_device()
+        views.check_place(self.device, values=values, indices=indices, offsets=offsets)
+        self.kind = views.kind("values", values, TYPES)
+        self.format, self.shape = format, shape
+        self.values, self.indices, self.offsets = values, indices, offsets
+        self.slice_size = slice_size
+        # What is stored and nonzero; in slices less than there is room for.
+        self.count = values.size if count is None else arguments.integer(call, "count", count, 0, values.size)
+        lengths = {"csr": shape[0] + 1, "coo": values.size, "sell": -(-shape[0] // max(slice_size, 1)) + 1}
+        if format == "sell" and slice_size < 1:
+            raise arguments.wrong_value(call, "slice_size", "positive", slice_size)
+        views.require_shape("indices", indices, (values.size,), "values")
+        views.require_shape("offsets", offsets, (lengths[format],), f"the format {format} of shape {shape}")
+        for name, array in (("indices", indices), ("offsets", offsets)):
+            views.require_dtype(name, array, INDEX_DTYPE, "cuSPARSE's index")
+            views.require_contiguous(name, array)
+        views.require_contiguous("values", values)
+        # What other calls prepared for this matrix: buffers of products, by operation.
+        self.prepared: dict[Any, Any] = {}
+
+    @classmethod
+    def from_host(cls, matrix: Any, format: str = "csr", *, slice_size: int = 32, stream: Stream | None = None) -> Self:
+        """Copy a SciPy sparse array or matrix to the device, in a format of this class.
+
+        Raises TypeError for what is none, ValueError for more than 2^31 - 1 elements.
+        """
+        if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
+            raise TypeError(f"matrix is a SciPy sparse array, not {type(matrix).__name__}")
+        call = "SparseMatrix.from_host"
+        arguments.choice(call, "format", format, FORMATS)
+        slice_size = arguments.integer(call, "slice_size", slice_size, 1, _MOST)
+        views.device_of(stream)
+        rows = matrix.tocsr()
+        rows.sum_duplicates()
+        if rows.nnz > np.iinfo(INDEX_DTYPE).max:
+            raise ValueError(f"matrix has {rows.nnz} elements, more than an int32 counts")
+        values, indices, offsets = rows.data, rows.indices.astype(INDEX_DTYPE), rows.indptr.astype(INDEX_DTYPE)
+        if format == "coo":
+            offsets = np.repeat(np.arange(rows.shape[0], dtype=INDEX_DTYPE), np.diff(offsets))
+        elif format == "sell":
+            values, indices, offsets = _slices(values, indices, offsets, slice_size)
+        parts = [to_device(part, stream=stream) for part in (values, indices, offsets)]
+        slices = slice_size if format == "sell" else 0
+        return cls(format, rows.shape, *parts, slice_size=slices, count=rows.nnz)
+
+    def to_host(self) -> Any:
+        """Copy the matrix to the host, as SciPy's array of the format "csr" or "coo"; ValueError for slices."""
+        from scipy import sparse  # an optional package
+
+        values, indices, offsets = (part.to_host() for part in (self.values, self.indices, self.offsets))
+        if self.format == "csr":
+            return sparse.csr_array((values, indices, offsets), shape=self.shape)
+        if self.format == "coo":
+            return sparse.coo_array((values, (offsets, indices)), shape=self.shape)
+        raise ValueError("SciPy has no format for slices; keep the matrix that they were made of")
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all three arrays, which a product reads once."""
+        return self.values.nbytes + self.indices.nbytes + self.offsets.nbytes
+
+    def check_open(self, name: str, device: Device) -> None:
+        """Raise ValueError, naming the operand, if one of its arrays is closed or elsewhere."""
+        parts = {"values": self.values, "indices": self.indices, "offsets": self.offsets}
+        views.check_place(device, **{f"{name}.{part}": array for part, array in parts.items()})
+
+    def describe_once(self) -> Description:
+        """Return a descriptor for what leaves nothing in it, the same one each time."""
+        found: Description | None = self.prepared.get("description")
+        if found is None:
+            found = self.prepared["description"] = self.describe()
+        return found
+
+    def describe(self) -> Description:
+        """Make a descriptor (cusparseCreateCsr, cusparseCreateCoo, cusparseCreateSlicedEll)."""
+        enums = library("cusparse")
+        index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
+        arrays = self.offsets.pointer, self.indices.pointer, self.values.pointer
+        sizes, types, make = [self.count], [index, index], "create_csr"
+        if self.format == "coo":
+            types, make = [index], "create_coo"
+        elif self.format == "sell":
+            sizes, make = [self.count, self.values.size, self.slice_size], "create_sliced_ell"
+        with activated(self.device):
+            return Description(make, "destroy_sp_mat", *self.shape, *sizes, *arrays, *types, base, self.kind.code)
+
+
+def _slices(
+    values: NDArray[Any], indices: NDArray[Any], offsets: NDArray[Any], slice_size: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Store rows as slices: within each, the first elements of all its rows, then the second ones, and so on."""
+    lengths = np.diff(offsets)
+    rows = len(lengths)
+    count = -(-rows // slice_size)
+    widths = np.zeros(count, np.int64)
+    np.maximum.at(widths, np.arange(rows) // slice_size, lengths)
+    starts = np.concatenate([[0], np.cumsum(widths * slice_size)])
+    sliced = np.zeros(starts[-1], values.dtype)
+    columns = np.full(starts[-1], -1, INDEX_DTYPE)
+    row = np.repeat(np.arange(rows), lengths)
+    place = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
+    target = starts[row // slice_size] + place * slice_size + row % slice_size
+    sliced[target], columns[target] = values, indices
+    return sliced, columns, starts.astype(INDEX_DTYPE)

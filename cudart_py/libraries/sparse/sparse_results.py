@@ -1,0 +1,177 @@
+"""Products and conversions whose result is sparse: cuSPARSE on DeviceArrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...context.current import activated
+from ...context.device import Device
+from ...driver.seam import library
+from ...errors import NotSupportedError
+from ...memory.array import DeviceArray
+from ...memory.creation import empty
+from ...memory.fills import memset
+from ...streams.stream import Stream
+from .. import views
+from ..blas.scalars import Scalar, scalar
+from ..dtypes import Kind
+from ..failures import failure
+from ..handles import library_handle
+from .matrix import INDEX_DTYPE, TYPES, DenseMatrix, Description, SparseMatrix
+
+__all__ = ["sddmm", "sparse_from_dense", "spgemm"]
+
+
+def spgemm(a: SparseMatrix, b: SparseMatrix, *, alpha: Scalar = 1.0, stream: Stream | None = None) -> SparseMatrix:
+    """Return alpha a b, of three sparse matrices in the format "csr" (cusparseSpGEMM).
+
+    How many elements the result has is found on the way, so the host waits. Raises TypeError and ValueError
+    naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    for name, matrix in (("a", a), ("b", b)):
+        _check_rows(name, matrix, device)
+    views.require_dtype("b", b.values, a.values.dtype, "a")
+    if a.shape[1] != b.shape[0]:
+        raise ValueError(f"b has {b.shape[0]} rows, and a {a.shape[1]} columns: they must agree")
+    factors = scalar("alpha", alpha, a.kind), scalar("beta", 0.0, a.kind)
+    enums = library("cusparse")
+    with activated(device):
+        handle = library_handle("cusparse", where, device)
+        functions = handle.functions
+        offsets = empty(a.shape[0] + 1, INDEX_DTYPE, stream=where)
+        product = _unfilled((a.shape[0], b.shape[1]), offsets, a.kind)
+        plain = int(enums.Operation.NON_TRANSPOSE)
+        work = Description("sp_gemm_create_descr", "sp_gemm_destroy_descr")
+        arguments = (
+            handle.native, plain, plain, factors[0].address, a.describe_once().handle, b.describe_once().handle,
+            factors[1].address, product.handle, a.kind.scalar_code, int(enums.SpGEMMAlg.DEFAULT), work.handle,
+        )  # fmt: skip  # grouped by meaning
+        try:
+            size = functions.sp_gemm_work_estimation(*arguments, 0)
+            first = empty(max(size, 1), np.uint8, stream=where)
+            functions.sp_gemm_work_estimation(*arguments, first.pointer)
+            sizes = np.zeros(1, np.uint64)
+            functions.sp_gemm_compute(*arguments, sizes.ctypes.data, 0)
+            second = empty(max(int(sizes[0]), 1), np.uint8, stream=where)
+            functions.sp_gemm_compute(*arguments, sizes.ctypes.data, second.pointer)
+            return _filled(product, offsets, a.values.dtype, where, lambda: functions.sp_gemm_copy(*arguments))
+        except Exception as error:
+            raise failure("cusparseSpGEMM", error) from error
+
+
+def sddmm(
+    a: DeviceArray,
+    b: DeviceArray,
+    out: SparseMatrix,
+    *,
+    alpha: Scalar = 1.0,
+    beta: Scalar = 0.0,
+    stream: Stream | None = None,
+) -> SparseMatrix:
+    """Queue out = alpha (a b) + beta out at the places that `out` stores, and return it (cusparseSDDMM).
+
+    `a` and `b` are dense, `out` has the format "csr". Raises TypeError and ValueError naming the operand; nothing
+    is queued then.
+    """
+    where, device = views.device_of(stream)
+    _check_rows("out", out, device)
+    views.check_place(device, a=a, b=b)
+    for name, array in (("a", a), ("b", b)):
+        views.require_dtype(name, array, out.values.dtype, "out")
+    left, right = views.matrix("a", a), views.matrix("b", b)
+    if left.columns != right.rows:
+        raise ValueError(f"b has {right.rows} rows, and a {left.columns} columns: they must agree")
+    if out.shape != (left.rows, right.columns):
+        raise ValueError(f"out has shape {out.shape}; the product of a and b makes it {(left.rows, right.columns)}")
+    factors = scalar("alpha", alpha, out.kind), scalar("beta", beta, out.kind)
+    enums = library("cusparse")
+    plain = int(enums.Operation.NON_TRANSPOSE)
+    with activated(device):
+        handle = library_handle("cusparse", where, device)
+        functions = handle.functions
+        dense = DenseMatrix(a, left, out.kind), DenseMatrix(b, right, out.kind)
+        arguments = (
+            handle.native, plain, plain, factors[0].address, dense[0].handle, dense[1].handle,
+            factors[1].address, out.describe_once().handle, out.kind.scalar_code, int(enums.SDDMMAlg.DEFAULT),
+        )  # fmt: skip  # grouped by meaning
+        try:
+            size = np.zeros(1, np.uint64)
+            functions.sddmm_buffer_size(*arguments, size.ctypes.data)
+            # What the preparation finds stays in this buffer, so it is not the shared one.
+            memory = empty(max(int(size[0]), 1), np.uint8, stream=where)
+            functions.sddmm_preprocess(*arguments, memory.pointer)
+            functions.sddmm(*arguments, memory.pointer)
+        except Exception as error:
+            raise failure("cusparseSDDMM", error) from error
+    return out
+
+
+def sparse_from_dense(a: DeviceArray, *, stream: Stream | None = None) -> SparseMatrix:
+    """Return the elements of a dense matrix that are not zero, in the format "csr" (cusparseDenseToSparse).
+
+    The host waits for their number. Raises TypeError and ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, a=a)
+    kind = views.kind("a", a, TYPES)
+    view = views.matrix("a", a)
+    enums = library("cusparse")
+    with activated(device):
+        handle = library_handle("cusparse", where, device)
+        functions = handle.functions
+        offsets = empty(view.rows + 1, INDEX_DTYPE, stream=where)
+        product = _unfilled((view.rows, view.columns), offsets, kind)
+        dense = DenseMatrix(a, view, kind)
+        arguments = (
+            handle.native, dense.handle, product.handle, int(enums.DenseToSparseAlg.DEFAULT)
+        )  # fmt: skip  # grouped by meaning
+        try:
+            size = functions.dense_to_sparse_buffer_size(*arguments)
+            memory = empty(max(size, 1), np.uint8, stream=where)
+            functions.dense_to_sparse_analysis(*arguments, memory.pointer)
+            convert = functions.dense_to_sparse_convert
+            return _filled(product, offsets, a.dtype, where, lambda: convert(*arguments, memory.pointer))
+        except Exception as error:
+            raise failure("cusparseDenseToSparse", error) from error
+
+
+def _unfilled(shape: tuple[int, int], offsets: DeviceArray, kind: Kind) -> Description:
+    """Describe a matrix of which only the place for the rows' beginnings is there."""
+    enums = library("cusparse")
+    index, base = int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO)
+    arguments = *shape, 0, offsets.pointer, 0, 0, index, index, base, kind.code
+    return Description("create_csr", "destroy_sp_mat", *arguments)
+
+
+def _filled(
+    description: Description,
+    offsets: DeviceArray,
+    dtype: np.dtype[Any],
+    stream: Stream,
+    fill: Callable[[], object],
+) -> SparseMatrix:
+    """Make room for as many elements as cuSPARSE has counted, and let it fill them in."""
+    functions = library("cusparse")
+    rows, columns, count = functions.sp_mat_get_size(description.handle)
+    if count > np.iinfo(INDEX_DTYPE).max:
+        raise NotSupportedError(f"the result has {count} elements, more than an int32 counts")
+    indices = empty(count, INDEX_DTYPE, stream=stream)
+    values = empty(count, dtype, stream=stream)
+    if not count:
+        memset(offsets, 0, stream=stream)
+        return SparseMatrix("csr", (rows, columns), values, indices, offsets)
+    functions.csr_set_pointers(description.handle, offsets.pointer, indices.pointer, values.pointer)
+    fill()
+    return SparseMatrix("csr", (rows, columns), values, indices, offsets)
+
+
+def _check_rows(name: str, matrix: Any, device: Device) -> None:
+    if not isinstance(matrix, SparseMatrix):
+        raise TypeError(f"{name} is a SparseMatrix, not {type(matrix).__name__}")
+    if matrix.format != "csr":
+        raise ValueError(f"{name} has the format {matrix.format!r}; this takes 'csr'")
+    matrix.check_open(name, device)

@@ -1,0 +1,1 @@
+"""Arrays and all other memory: allocation, copies, fills, host and managed memory, textures, interoperation."""

@@ -1,0 +1,84 @@
+"""Addresses: what the driver knows of the memory behind one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..driver import enums
+from ..driver.seam import api
+
+__all__ = ["MemoryKind", "PointerAttributes", "attributes_of", "memory_kind"]
+
+MemoryKind = Literal["device", "host", "managed", "pageable"]
+
+_NAMES = (
+    "MEMORY_TYPE",
+    "IS_MANAGED",
+    "DEVICE_ORDINAL",
+    "DEVICE_POINTER",
+    "HOST_POINTER",
+    "RANGE_START_ADDR",
+    "RANGE_SIZE",
+    "MEMPOOL_HANDLE",
+)
+
+
+@dataclass(frozen=True)
+class PointerAttributes:
+    """What the driver knows of an address. Sizes are in bytes.
+
+    `kind` is "device", "host" (page-locked), "managed", or "pageable": host memory that the driver doesn't know.
+    `device` is where the memory lies or was allocated, None for pageable memory. `device_pointer` and `host_pointer`
+    are the address as kernels and the host use it, None where they cannot. `start` and `nbytes` are the whole
+    allocation's, None for pageable memory. `pool` is the handle of the pool it came from, None without one.
+    """
+
+    address: int
+    kind: MemoryKind
+    device: Device | None
+    device_pointer: int | None
+    host_pointer: int | None
+    start: int | None
+    nbytes: int | None
+    pool: int | None
+
+
+def attributes_of(address: int) -> PointerAttributes:
+    """Ask the driver about the memory behind an address (cuPointerGetAttributes)."""
+    kind, answers = _ask(address)
+    if kind == "pageable":
+        return PointerAttributes(address, kind, None, None, address, None, None, None)
+    ordinal, device_pointer, host_pointer, start, nbytes, pool = answers
+    return PointerAttributes(
+        address,
+        kind,
+        Device(ordinal),
+        device_pointer or None,
+        host_pointer or None,
+        start,
+        nbytes,
+        pool or None,
+    )
+
+
+def memory_kind(address: int) -> MemoryKind:
+    """Tell what memory lies behind an address."""
+    return _ask(address)[0]
+
+
+def _ask(address: int) -> tuple[MemoryKind, list[int]]:
+    """Return the kind of memory and the answers that `PointerAttributes` is made of."""
+    wanted = [getattr(enums.CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}") for name in _NAMES]
+    with activated(current_device()):
+        memory_type, managed, *answers = map(int, api.cuPointerGetAttributes(len(wanted), wanted, address))
+    kind: MemoryKind = "device"
+    if managed:
+        kind = "managed"
+    elif memory_type == enums.CUmemorytype.CU_MEMORYTYPE_HOST:
+        kind = "host"
+    elif not memory_type:
+        kind = "pageable"
+    return kind, answers

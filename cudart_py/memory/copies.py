@@ -1,0 +1,206 @@
+"""Copies between host and device, of whole arrays and of windows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import arguments
+from ..context.capture import captures
+from ..context.current import activated, this_thread
+from ..driver.seam import api, raw
+from ..driver.unwrap import failure
+from ..streams.event import Event
+from ..streams.stream import Stream, legacy_default, stream_of
+from . import staging
+from .array import DeviceArray, side_of
+from .host_memory import HostMemory
+from .transfers import Side, check_same, hold_copy, transfer
+
+__all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
+
+
+def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> None:
+    """Copy between device and host arrays in any direction, found from the arguments (cuMemcpy*Async).
+
+    Both have the same number of elements and the same dtype; the same shape too unless both are
+    contiguous. With `stream` the copy is queued there, and pinned host memory must stay as it is until
+    the stream is synchronised; pageable memory may be reused at once. Without it the copy is done on
+    return, except between two device arrays, as in cudaMemcpy.
+
+    Raises TypeError for other types and for different dtypes, ValueError for different sizes, a
+    read-only destination, and host arrays with negative or zero strides.
+    """
+    queue = legacy_default if stream is None else stream
+    if not _copy_whole(dst, src, queue):
+        stream_of("memcpy", stream)
+        to, source = side_of("memcpy", "dst", dst, writes=True), side_of("memcpy", "src", src)
+        check_same("memcpy", to, source)
+        transfer(to, source, queue)
+    if stream is None and not (isinstance(dst, DeviceArray) and isinstance(src, DeviceArray)):
+        queue.synchronize()
+
+
+def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
+    """Copy between whole arrays by one call of the driver; return False, with nothing done, for all other arguments.
+
+    This is the quick way of the commonest copies: to or from a device array, both arrays in one piece and of one dtype,
+    in an open stream of the current device, outside of captures.
+    """
+    here, native = this_thread.device, stream._queue if isinstance(stream, Stream) else None
+    if native is None or here is None or stream._device not in (None, here) or captures:
+        return False
+    to, source = _whole_address(dst, True), _whole_address(src, False)
+    if not to or not source or dst.dtype is not src.dtype or dst.nbytes != src.nbytes:
+        return False
+    copy: Callable[..., tuple[Any, ...]]
+    if isinstance(dst, DeviceArray):
+        copy = raw.cuMemcpyDtoDAsync if isinstance(src, DeviceArray) else raw.cuMemcpyHtoDAsync
+    elif isinstance(src, DeviceArray):
+        copy = raw.cuMemcpyDtoHAsync
+    else:
+        return False
+    if dst.nbytes >= staging.THRESHOLD and copy is not raw.cuMemcpyDtoDAsync:
+        return False
+    (status,) = copy(to, source, dst.nbytes, native)
+    if status:
+        raise failure(status, copy.__name__)
+    return True
+
+
+def _whole_address(array: Any, writes: bool) -> int:
+    """Return the address of an array whose elements lie in one piece, 0 for others and for what is no array."""
+    if isinstance(array, DeviceArray):
+        return array._value if array.is_contiguous and not array.closed else 0
+    if not isinstance(array, np.ndarray):
+        return 0
+    flags = array.flags
+    if not flags.c_contiguous or (writes and not flags.writeable):
+        return 0
+    memory = array.base
+    if isinstance(memory, HostMemory) and memory.nbytes == array.nbytes:
+        return memory._value or 0  # NumPy takes several times as long to say the same
+    return int(array.ctypes.data)
+
+
+def memcpy2d(
+    dst: DeviceArray | NDArray[Any],
+    src: DeviceArray | NDArray[Any],
+    shape: Sequence[int] | None = None,
+    *,
+    dst_start: Sequence[int] = (0, 0),
+    src_start: Sequence[int] = (0, 0),
+    stream: Stream | None = None,
+) -> None:
+    """Copy a window of a 2-D array into a window of another (cuMemcpy2DAsync); pitches come from the strides.
+
+    `shape` is the window's (rows, columns) in elements, by default all that lies behind the starts of
+    `src`; `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a
+    row are contiguous in both. Otherwise as `memcpy`. Raises ValueError, naming the array, for a window
+    that reaches outside it.
+    """
+    _copy_window("memcpy2d", 2, (dst, src), shape, (dst_start, src_start), stream)
+
+
+def memcpy3d(
+    dst: DeviceArray | NDArray[Any],
+    src: DeviceArray | NDArray[Any],
+    shape: Sequence[int] | None = None,
+    *,
+    dst_start: Sequence[int] = (0, 0, 0),
+    src_start: Sequence[int] = (0, 0, 0),
+    stream: Stream | None = None,
+) -> None:
+    """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync); pitches come from the strides.
+
+    `shape` is the box's (planes, rows, columns) in elements, by default all that lies behind the starts of `src`;
+    `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise as `memcpy2d`.
+    """
+    _copy_window("memcpy3d", 3, (dst, src), shape, (dst_start, src_start), stream)
+
+
+def _copy_window(
+    call: str,
+    ndim: int,
+    arrays: tuple[Any, Any],
+    shape: Sequence[int] | None,
+    starts: tuple[Sequence[int], Sequence[int]],
+    stream: Stream | None,
+) -> None:
+    queue = stream_of(call, stream)
+    sides = side_of(call, "dst", arrays[0], writes=True), side_of(call, "src", arrays[1])
+    for name, side in zip(("dst", "src"), sides, strict=True):
+        if len(side.shape) != ndim:
+            raise ValueError(f"{call}: argument {name!r} must have {ndim} dimensions, not {len(side.shape)}")
+    places = [
+        arguments.integers(call, f"{name}_start", start, ndim, least=0)
+        for name, start in zip(("dst", "src"), starts, strict=True)
+    ]
+    if shape is None:
+        sizes = tuple(size - start for size, start in zip(sides[1].shape, places[1], strict=True))
+    else:
+        sizes = arguments.integers(call, "shape", shape, ndim)
+    to = _window(call, "dst", sides[0], places[0], sizes)
+    source = _window(call, "src", sides[1], places[1], sizes)
+    check_same(call, to, source)
+    transfer(to, source, queue)
+    if stream is None and not (to.on_device and source.on_device):
+        queue.synchronize()
+
+
+def _window(call: str, name: str, side: Side, start: tuple[int, ...], sizes: tuple[int, ...]) -> Side:
+    """Return the part of a side that a window covers, after checking that it is inside and its rows in one piece."""
+    if any(size < 0 or first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
+        raise ValueError(
+            f"{call}: the window of {' x '.join(map(str, sizes))} elements at {start} reaches outside {name} "
+            f"of shape {side.shape}"
+        )
+    itemsize = side.dtype.itemsize
+    if 0 not in sizes and sizes[-1] > 1 and side.strides[-1] != itemsize:
+        raise ValueError(
+            f"{call}: the elements of a row of {name} are {side.strides[-1]} bytes apart, not {itemsize}; use memcpy"
+        )
+    offset = 0 if 0 in sizes else sum(first * step for first, step in zip(start, side.strides, strict=True))
+    return side.at(offset)._replace(shape=sizes)
+
+
+def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = None) -> None:
+    """Copy an array of one device to an array of another, with or without peer access (cuMemcpyPeerAsync).
+
+    Both are contiguous and have the same size and dtype. With `stream` the copy is queued there; without it, it has
+    its place in the default streams of both devices, as cudaMemcpyPeer. The host does not wait.
+
+    Raises TypeError for what is no DeviceArray and for different dtypes, ValueError for different sizes and for
+    arrays that are not contiguous.
+    """
+    call = "memcpy_peer"
+    for name, array in (("dst", dst), ("src", src)):
+        arguments.opened(call, name, array, DeviceArray)
+        if not array.is_contiguous:
+            raise ValueError(
+                f"{call}: argument {name!r} is not contiguous: copy it in one piece, or enable peer access and use "
+                "memcpy"
+            )
+    check_same(call, dst.side, src.side)
+    handle = stream_of(call, stream).handle
+    if captures:
+        hold_copy(handle, dst, src)
+    if not src.nbytes:
+        return
+    places = (dst.pointer, dst.device.context, src.pointer, src.device.context, src.nbytes)
+    if stream is not None:
+        with activated(stream.device):
+            api.cuMemcpyPeerAsync(*places, handle)
+        return
+    # The driver's own cuMemcpyPeer does not promise to wait for the destination's device.
+    with activated(dst.device), Event(timing=False) as before:
+        before.record()
+        with activated(src.device), Event(timing=False) as after:
+            legacy_default.wait(before)
+            api.cuMemcpyPeerAsync(*places, handle)
+            after.record()
+            with activated(dst.device):
+                legacy_default.wait(after)

@@ -1,0 +1,102 @@
+"""Creation of arrays: uninitialised, filled, copied from the host, with padded rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .. import arguments
+from ..streams.stream import Stream, legacy_default, stream_of
+from .allocation import PitchedAllocation
+from .array import DeviceArray, allocate_array
+from .fills import as_element, fill, fill_bytes
+from .pools import MemoryPool
+
+__all__ = ["empty", "empty_like", "empty_pitched", "full", "to_device", "zeros"]
+
+
+def empty(
+    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+) -> DeviceArray:
+    """Allocate an array of the current device without initialising it (cuMemAllocAsync).
+
+    `shape` is an int or a tuple; `stream` orders the allocation and later the free, by default the
+    legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
+    OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
+    """
+    sizes, kind = arguments.shape("empty", "shape", shape), arguments.dtype("empty", "dtype", dtype)
+    queue = stream_of("empty", stream)
+    if pool is not None:
+        arguments.opened("empty", "pool", pool, MemoryPool, "a MemoryPool or None")
+        if pool.device is not queue.device:
+            raise ValueError(
+                f"empty: argument 'pool' is of device {pool.device.ordinal}, and the stream of device "
+                f"{queue.device.ordinal}"
+            )
+    return allocate_array(sizes, kind, queue, pool)
+
+
+def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate an array and set all its bytes to zero (cuMemsetD8Async)."""
+    array = _allocate("zeros", shape, dtype, stream)
+    fill_bytes(array, 0)
+    return array
+
+
+def full(shape: Any, value: Any, dtype: DTypeLike | None = None, *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate an array and set every element to `value`, of any dtype (by default the value's own).
+
+    Raises ValueError if the value does not fit the dtype.
+    """
+    if dtype is None:
+        dtype = arguments.host_array("full", "value", value).dtype
+    kind = arguments.dtype("full", "dtype", dtype)
+    element = as_element("full", value, kind)
+    array = _allocate("full", shape, kind, stream)
+    fill(array, element)
+    return array
+
+
+def empty_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate a contiguous array of another one's shape and dtype."""
+    arguments.instance("empty_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
+    kind = arguments.dtype("empty_like", "other", other.dtype)
+    return _allocate("empty_like", other.shape, kind, stream)
+
+
+def to_device(host: ArrayLike, *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate an array of the current device and copy a host array into it.
+
+    The copy has C order whatever the source's. Returns when the source may be changed again, except
+    when given both a `stream` and a pinned source.
+    """
+    if isinstance(host, DeviceArray):
+        raise arguments.wrong_type("to_device", "host", "an array of the host; use memcpy", host)
+    source = arguments.host_array("to_device", "host", host)
+    array = _allocate("to_device", source.shape, source.dtype, stream)
+    return array.copy_from(source, stream=stream)
+
+
+def empty_pitched(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
+    """Allocate a 2-D array (rows, columns) whose rows start at the pitch the device prefers (cuMemAllocPitch).
+
+    The pitch in bytes is `array.pitch`. Raises ValueError unless the shape has two dimensions.
+    """
+    sizes = arguments.shape("empty_pitched", "shape", shape)
+    kind = arguments.dtype("empty_pitched", "dtype", dtype)
+    if len(sizes) != 2:
+        raise arguments.wrong_value("empty_pitched", "shape", "one of two dimensions", sizes)
+    if 0 in sizes:
+        return empty(sizes, kind)
+    allocation = PitchedAllocation(sizes[1] * kind.itemsize, sizes[0], kind.itemsize)
+    nbytes, strides = math.prod(sizes) * kind.itemsize, (allocation.pitch, kind.itemsize)
+    return DeviceArray(allocation.handle, sizes, kind, nbytes, allocation.device, legacy_default, strides, allocation)
+
+
+def _allocate(call: str, shape: Any, dtype: Any, stream: Stream | None) -> DeviceArray:
+    """Allocate a contiguous array after checking the arguments in the name of a call."""
+    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    return allocate_array(sizes, kind, stream_of(call, stream))

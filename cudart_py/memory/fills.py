@@ -1,0 +1,136 @@
+"""Fills: setting every element of a device array to one value."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+
+from .. import arguments
+from ..context.capture import captures, hold
+from ..context.current import activated, this_thread
+from ..driver.seam import api
+from ..streams.stream import Stream, stream_of
+from .array import DeviceArray
+from .copies import memcpy
+
+__all__ = ["as_element", "fill", "fill_bytes", "memset"]
+
+# The driver's fills of one row and of evenly spaced ones, by the bytes of a word.
+_ROW = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
+_ROWS = {1: "cuMemsetD2D8Async", 2: "cuMemsetD2D16Async", 4: "cuMemsetD2D32Async"}
+
+
+def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
+    """Set every element to `value`, by 8, 16 or 32 bits as the dtype has (cuMemsetD8Async and its kin).
+
+    2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and its
+    kin). Wider dtypes take only values whose 32-bit words are all equal, such as 0; for others use
+    `full`. Without `stream` the fill goes to the legacy default stream, and like cudaMemset returns
+    before it is done. Raises ValueError if the value does not fit the dtype, TypeError for other types.
+    """
+    arguments.opened("memset", "dst", dst, DeviceArray)
+    queue = stream_of("memset", stream)
+    if type(value) is int:
+        word, width = _pattern_of_int(value, dst.dtype)
+    else:
+        word, width = _pattern(as_element("memset", value, dst.dtype))
+    if word is None:
+        raise ValueError(
+            f"memset: argument 'value' is written by 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does not "
+            "repeat after 32; use cudart_py.full or copy_from"
+        )
+    _set(dst, word, width, queue)
+
+
+def fill_bytes(dst: DeviceArray, value: int) -> None:
+    """Set every byte of the array, in its own stream."""
+    _set(dst, value, 1, dst.stream)
+
+
+def fill(dst: DeviceArray, element: np.ndarray[Any, Any]) -> None:
+    """Set every element of a contiguous array to one of its dtype, in the array's own stream."""
+    word, width = _pattern(element)
+    if word is not None:
+        _set(dst, word, width, dst.stream)
+        return
+    # No fill is that wide: start from one element and double it by copies within the device.
+    flat = dst.reshape(dst.size)
+    flat[:1].copy_from(element.reshape(1))
+    done = 1
+    while done < flat.size:
+        more = min(done, flat.size - done)
+        memcpy(flat[done : done + more], flat[:more], stream=dst.stream)
+        done += more
+
+
+def as_element(call: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the argument `value` of a call as a 0-d array of a dtype; ValueError if it does not fit."""
+    try:
+        given = np.asarray(value)
+    except (TypeError, ValueError):
+        raise arguments.wrong_type(call, "value", "a single value", value) from None
+    if given.ndim:
+        raise arguments.wrong_type(call, "value", "a single value", value)
+    # NumPy has integers above 64 bits as objects. It would put a number into every field of a structure, spell it for a
+    # text and count days with it.
+    is_number = given.dtype.kind in "biufc" or isinstance(value, int)
+    takes_numbers = dtype.type is not np.void and dtype.kind not in "SUmM"
+    if given.dtype != dtype and not (is_number and takes_numbers):
+        raise arguments.wrong_type(call, "value", f"a value of {dtype}", value)
+    unfit = arguments.wrong_value(call, "value", f"a value that fits {dtype}", value)
+    if given.dtype.kind == "c" and dtype.kind in "biuf":
+        raise unfit
+    try:
+        with np.errstate(over="raise", invalid="ignore"):
+            element = given.astype(dtype)
+    except (OverflowError, FloatingPointError):
+        raise unfit from None
+    if dtype.kind in "iub" and element != given:
+        raise unfit
+    return element
+
+
+def _pattern(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
+    """Return the word (None: there is none) whose repetition is the element, and its width in bytes."""
+    raw, itemsize = element.tobytes(), element.itemsize
+    width = min(itemsize, 4)
+    if itemsize == 3 or (itemsize > 4 and raw != raw[:4] * (len(raw) // 4)):
+        same = raw == raw[:1] * len(raw)
+        return (raw[0], 1) if same else (None, width)
+    return int.from_bytes(raw[:width], "little"), width
+
+
+@functools.lru_cache(maxsize=128)
+def _pattern_of_int(value: int, dtype: np.dtype[Any]) -> tuple[int | None, int]:
+    """Return the pattern of an int as a dtype. Ints come again, and two that are equal are the same, unlike floats."""
+    return _pattern(as_element("memset", value, dtype))
+
+
+def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
+    pointer, nbytes, native = dst.pointer, dst.nbytes, stream._queue
+    # The quick way of the commonest fill: of a whole array, the stream open, the device current, outside of captures.
+    if dst.is_contiguous and nbytes and native is not None and this_thread.device is dst.device and not captures:
+        getattr(api, _ROW[width])(pointer, word, nbytes // width, native)
+        return
+    if not nbytes:
+        return
+    if captures:
+        hold(stream.handle, "a fill", (dst,))
+    # One element may be several words.
+    columns, gap = dst.itemsize // width, dst.itemsize
+    shape, strides = list(dst.shape), list(dst.strides)
+    while shape and (shape[-1] == 1 or strides[-1] == gap):
+        columns *= shape[-1]
+        gap *= shape.pop()
+        strides.pop()
+    with activated(dst.device):
+        if not shape:
+            getattr(api, _ROW[width])(pointer, word, columns, stream.native)
+            return
+        height, pitch = shape.pop(), strides.pop()
+        for position in itertools.product(*map(range, shape)):
+            offset = sum(place * step for place, step in zip(position, strides, strict=True))
+            getattr(api, _ROWS[width])(pointer + offset, pitch, word, columns, height, stream.native)

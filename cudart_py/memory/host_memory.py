@@ -1,0 +1,232 @@
+"""Host memory that the device can reach: page-locked, and mapped into its address space."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..context.lifetimes import Handle
+from ..driver import enums, seam
+from ..driver.seam import api
+from ..pointer import Pointer
+from .allocation import MOST_BYTES, allocation_error, too_many_bytes
+
+__all__ = [
+    "HostMemory",
+    "PinnedMemory",
+    "RegisteredMemory",
+    "array_over",
+    "device_pointer",
+    "is_pinned",
+    "pinned_empty",
+    "pinned_owner",
+    "register_host",
+]
+
+
+# Integers, floats, complex numbers, booleans, dates. The type string of other dtypes does not say all of them, nor that
+# of dtypes from other packages, such as an eight-bit float.
+_NAMED_KINDS = "biufcmM"
+
+
+class HostMemory(Handle):
+    """Bytes that the host and the device can both reach; the base object of the NumPy arrays over them.
+
+    `mapped`: whether kernels may touch them.
+    """
+
+    __slots__ = ("_device", "layout", "mapped", "nbytes")
+
+    _device: Device
+    mapped: bool
+    nbytes: int
+    # The shape and the type of the array that NumPy makes of it, in the form of the array interface; without it, bytes.
+    layout: tuple[tuple[int, ...], str]
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        shape, typestr = getattr(self, "layout", ((self.nbytes,), "|u1"))
+        return {"version": 3, "shape": shape, "typestr": typestr, "data": (self.handle, False)}
+
+    def device_address(self, address: int) -> int:
+        """Return where kernels find a host address of this memory (cuMemHostGetDevicePointer)."""
+        return int(api.cuMemHostGetDevicePointer(self.handle, 0)) + address - self.handle
+
+
+class PinnedMemory(HostMemory):
+    """Page-locked host memory (cuMemHostAlloc).
+
+    Several arrays may share it; it is freed when the last one is gone, or by `close()`, after which
+    none of them may be touched.
+    """
+
+    __slots__ = ("write_combined",)
+
+    def __init__(self, nbytes: int, *, mapped: bool = False, write_combined: bool = False) -> None:
+        self._value = None
+        self._owned = True
+        self._device = current_device()
+        self.nbytes = nbytes
+        self.mapped = mapped
+        self.write_combined = write_combined
+        flags = enums.CU_MEMHOSTALLOC_PORTABLE
+        flags |= enums.CU_MEMHOSTALLOC_DEVICEMAP if mapped else 0
+        flags |= enums.CU_MEMHOSTALLOC_WRITECOMBINED if write_combined else 0
+        if nbytes > MOST_BYTES:
+            raise too_many_bytes("cuMemHostAlloc", nbytes, "page-locked host memory")
+        status, value = seam.raw.cuMemHostAlloc(nbytes, flags)
+        if status:
+            raise allocation_error(status, "cuMemHostAlloc", nbytes, "page-locked host memory")
+        self._value = int(value)
+
+    def _release(self, value: Any) -> None:
+        with activated(self._device):
+            api.cuMemFreeHost(value)
+
+
+class RegisteredMemory(HostMemory):
+    """The memory of an existing NumPy array, page-locked until this is closed (cuMemHostRegister)."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._value = None
+        self._owned = True
+        call, name = "register_host", "array"
+        arguments.instance(call, name, array, np.ndarray, "a NumPy array")
+        if array.dtype.hasobject:
+            raise TypeError(f"{call}: argument {name!r} holds Python objects, which a device can't use ({array.dtype})")
+        if not array.size:
+            raise ValueError(f"{call}: argument {name!r} has no elements, and so no memory to lock")
+        if not (array.flags.c_contiguous or array.flags.f_contiguous):
+            raise ValueError(f"{call}: argument {name!r} has the strides {array.strides} and is not in one piece")
+        if not array.flags.writeable:
+            raise ValueError(f"{call}: argument {name!r} is read-only, and the device could write it")
+        self._device = current_device()
+        self.array = array
+        self.nbytes = array.nbytes
+        self.mapped = True
+        flags = enums.CU_MEMHOSTREGISTER_PORTABLE | enums.CU_MEMHOSTREGISTER_DEVICEMAP
+        # As an object, so that a driver which finishes with the memory later than it is told to can keep it there.
+        whole = np.asarray(array).reshape(-1, order="A").view(np.uint8)
+        api.cuMemHostRegister(whole, self.nbytes, flags)
+        self._value = array.ctypes.data
+        _registered.add(self)
+
+    def _release(self, value: Any) -> None:
+        _registered.remove(value)
+        with activated(self._device):
+            api.cuMemHostUnregister(value)
+
+
+class _Registered:
+    """The registered ranges by their addresses, since an array does not know that it is registered."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._starts: list[int] = []
+        self._memory: dict[int, weakref.ref[RegisteredMemory]] = {}
+
+    def add(self, memory: RegisteredMemory) -> None:
+        with self._lock:
+            bisect.insort(self._starts, memory.handle)
+            self._memory[memory.handle] = weakref.ref(memory)
+
+    def remove(self, start: int) -> None:
+        with self._lock:
+            self._starts.remove(start)
+            del self._memory[start]
+
+    def find(self, array: NDArray[Any]) -> RegisteredMemory | None:
+        """Return the range that an array begins and ends in, or None."""
+        if not self._starts:
+            return None
+        low, high = np.lib.array_utils.byte_bounds(array)
+        with self._lock:
+            place = bisect.bisect_right(self._starts, low) - 1
+            memory = self._memory[self._starts[place]]() if place >= 0 else None
+        if memory is None or memory.closed or high > memory.handle + memory.nbytes:
+            return None
+        return memory
+
+
+_registered = _Registered()
+
+
+def register_host(array: NDArray[Any]) -> RegisteredMemory:
+    """Page-lock the memory of an existing NumPy array until the result is closed (cuMemHostRegister).
+
+    Use it as `with register_host(array):` or keep it and `close()` it when no copy or kernel uses the array any
+    more. Meanwhile copies of the array run at full speed and beside the host's work, and kernels take it as an
+    argument. Locking takes long, so it pays for memory that is used again and again.
+
+    Raises TypeError for what is no array, ValueError for an array that is empty, read-only or not in one piece, and
+    for one that is page-locked already (InvalidValueError).
+    """
+    return RegisteredMemory(array)
+
+
+def pinned_empty(
+    shape: Any, dtype: DTypeLike = np.float64, *, mapped: bool = False, write_combined: bool = False
+) -> NDArray[Any]:
+    """Allocate page-locked host memory as a NumPy array, uninitialised (cuMemHostAlloc).
+
+    Copies from and to it run at full speed and beside the host's work. `mapped`: kernels may read and
+    write it, as an argument or by `device_pointer`. `write_combined`: faster for the device to read,
+    very slow for the host to read. The memory is freed with the last array over it.
+    """
+    call = "pinned_empty"
+    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    mapped = arguments.flag(call, "mapped", mapped)
+    write_combined = arguments.flag(call, "write_combined", write_combined)
+    if 0 in sizes:
+        return np.empty(sizes, kind)
+    memory = PinnedMemory(math.prod(sizes) * kind.itemsize, mapped=mapped, write_combined=write_combined)
+    return array_over(memory, sizes, kind)
+
+
+def array_over(memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return a NumPy array over all of a memory, which lives as long as the array.
+
+    Where the array interface has a name for the dtype, the array's base is the memory itself, by which a copy tells
+    quickly where the array lies.
+    """
+    if dtype.kind in _NAMED_KINDS and dtype.isbuiltin == 1 and dtype.metadata is None:
+        memory.layout = shape, dtype.str
+        return np.asarray(memory)
+    return np.asarray(memory).view(dtype).reshape(shape)
+
+
+def pinned_owner(array: NDArray[Any]) -> HostMemory | None:
+    """Return the page-locked or managed memory that an array or a view of one lies in, or None."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, HostMemory) else _registered.find(array)
+
+
+def is_pinned(array: NDArray[Any]) -> bool:
+    """Tell whether copies of an array run beside the host: it is page-locked, registered or managed."""
+    return pinned_owner(array) is not None
+
+
+def device_pointer(array: NDArray[Any]) -> Pointer:
+    """Return the address at which kernels find a mapped, registered or managed array (cuMemHostGetDevicePointer).
+
+    Raises TypeError for what is no NumPy array and ValueError for one that kernels cannot reach.
+    """
+    arguments.instance("device_pointer", "array", array, np.ndarray, "a NumPy array")
+    owner = pinned_owner(array)
+    if owner is None or not owner.mapped:
+        what = "pageable" if owner is None else "pinned but not mapped"
+        raise ValueError(f"device_pointer: argument 'array' is {what}: make it with pinned_empty(..., mapped=True)")
+    return Pointer(owner.device_address(array.ctypes.data), owner)

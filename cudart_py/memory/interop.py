@@ -1,0 +1,101 @@
+"""Arrays of other GPU libraries as ours, without copies: CUDA's array interface, version 3, and DLPack.
+
+DLPack itself is left to cuda.core. What other libraries see of our arrays is part of `DeviceArray`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device, current_device, devices
+from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
+from .addresses import attributes_of
+from .array import DeviceArray
+from .dlpack import DLPACK_CPU
+from .foreign_array import read_interface
+
+__all__ = ["as_device_array", "from_dlpack"]
+
+
+def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
+    """Wrap another library's array, one with `__cuda_array_interface__`, without a copy; it is kept alive.
+
+    Work queued in `stream`, by default the legacy default stream, waits for the stream that the other library names.
+    A DeviceArray is returned as it is. Raises TypeError for objects without the interface, ValueError for masked
+    arrays, backward strides, memory that is not a device's, and arrays that must not be written unless `read_only`
+    promises that nothing will.
+    """
+    call = "as_device_array"
+    consumer = stream_of(call, stream)
+    read_only = arguments.flag(call, "read_only", read_only)
+    if isinstance(x, DeviceArray):
+        return arguments.opened(call, "x", x, DeviceArray)
+    interface = getattr(x, "__cuda_array_interface__", None)
+    if isinstance(x, type) or interface is None:
+        hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
+        raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __cuda_array_interface__{hint}")
+    found = read_interface(call, "x", interface)
+    _check_writable(call, found.read_only, read_only)
+    device = _device_of(call, found.pointer) if found.pointer else current_device()
+    array = DeviceArray.borrow(found.pointer, found.shape, found.dtype, strides=found.strides, owner=x, device=device)
+    if found.stream is not None:
+        _wait_for(found.stream, device, consumer)
+    return array
+
+
+def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
+    """Wrap another library's array, one with `__dlpack__`, without a copy; it is kept alive.
+
+    Work queued in `stream`, by default the legacy default stream, waits for what the other library has queued.
+    Raises TypeError for objects without the protocol, ValueError for memory that devices cannot reach and for arrays
+    that must not be written unless `read_only` promises that nothing will.
+    """
+    from cuda.core.utils import StridedMemoryView  # it takes long to import, and few programs need it
+
+    call = "from_dlpack"
+    handle = stream_of(call, stream).handle
+    read_only = arguments.flag(call, "read_only", read_only)
+    if isinstance(x, type) or not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __dlpack__")
+    told = x.__dlpack_device__()
+    if not isinstance(told, tuple) or len(told) != 2:
+        raise arguments.wrong_type(call, "x.__dlpack_device__()", "a pair of the device's type and its number", told)
+    kind, ordinal = told
+    if kind == DLPACK_CPU:
+        raise ValueError(f"{call}: argument 'x' is in pageable host memory; use to_device")
+    count = len(devices())
+    device = Device(arguments.integer(call, "x.__dlpack_device__()", ordinal, 0, count - 1))
+    with activated(device):
+        view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
+        if not view.is_device_accessible:
+            raise ValueError(f"{call}: kernels cannot reach the memory of 'x', of DLPack's device type {int(kind)}")
+        _check_writable(call, view.readonly, read_only)
+        dtype = view.dtype
+        strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
+        pointer = int(view.ptr) if 0 not in view.shape else 0
+        return DeviceArray.borrow(pointer, view.shape, dtype, strides=strides, owner=view, device=device)
+
+
+def _check_writable(call: str, locked: bool, read_only: bool) -> None:
+    if locked and not read_only:
+        raise ValueError(
+            f"{call}: argument 'x' must not be written; pass read_only=True if nothing will write through the result"
+        )
+
+
+def _device_of(call: str, address: int) -> Device:
+    found = attributes_of(address)
+    if found.device is None:
+        raise ValueError(f"{call}: argument 'x' is at {address:#x}, which this driver doesn't know as device memory")
+    return found.device
+
+
+def _wait_for(handle: int, device: Device, consumer: Stream) -> None:
+    """Let a stream wait for another library's, given by the handle in an array interface."""
+    with activated(device):
+        if handle == consumer.handle and consumer.device is device:
+            return
+        default = {legacy_default.handle: legacy_default, per_thread_default.handle: per_thread_default}
+        consumer.wait(default.get(handle) or Stream.borrow(handle, device))

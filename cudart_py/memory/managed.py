@@ -1,0 +1,124 @@
+"""Managed memory: one address for the host and all devices; the driver moves the pages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..driver import enums, seam
+from ..driver.seam import api
+from ..streams.stream import Stream, stream_of
+from .allocation import MOST_BYTES, allocation_error, too_many_bytes
+from .host_memory import HostMemory, array_over, pinned_owner
+
+__all__ = ["ManagedMemory", "advise", "managed_empty", "prefetch"]
+
+_ADVICE = (
+    "set_read_mostly",
+    "unset_read_mostly",
+    "set_preferred_location",
+    "unset_preferred_location",
+    "set_accessed_by",
+    "unset_accessed_by",
+)
+
+
+class ManagedMemory(HostMemory):
+    """Managed memory (cuMemAllocManaged). Freed with the last array over it, or by `close()`."""
+
+    __slots__ = ()
+
+    def __init__(self, nbytes: int) -> None:
+        self._value = None
+        self._owned = True
+        self._device = current_device()
+        self.nbytes = nbytes
+        self.mapped = True
+        if nbytes > MOST_BYTES:
+            raise too_many_bytes("cuMemAllocManaged", nbytes, "managed memory")
+        status, value = seam.raw.cuMemAllocManaged(nbytes, int(enums.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL))
+        if status:
+            raise allocation_error(status, "cuMemAllocManaged", nbytes, "managed memory")
+        self._value = int(value)
+
+    def device_address(self, address: int) -> int:
+        """Return the address itself: managed memory has one for host and devices."""
+        self.handle  # noqa: B018  # raises when closed
+        return address
+
+    def _release(self, value: Any) -> None:
+        with activated(self._device):
+            api.cuMemFree(value)
+
+
+def managed_empty(shape: Any, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+    """Allocate managed memory as a NumPy array, uninitialised (cuMemAllocManaged).
+
+    The host uses it as any array and kernels take it as an argument; synchronise before the host touches what a
+    kernel wrote. The memory is freed with the last array over it. Raises OutOfMemoryError with the size.
+    """
+    sizes, kind = arguments.shape("managed_empty", "shape", shape), arguments.dtype("managed_empty", "dtype", dtype)
+    if 0 in sizes:
+        return np.empty(sizes, kind)
+    return array_over(ManagedMemory(math.prod(sizes) * kind.itemsize), sizes, kind)
+
+
+def advise(array: NDArray[Any], advice: str, location: Device | Literal["host"] | None = None) -> None:
+    """Tell the driver how a managed array will be used (cuMemAdvise).
+
+    `advice` is "set_read_mostly", "set_preferred_location", "set_accessed_by", or one of these with "unset_" in
+    front. The last two take a `location`: a Device, by default the current one, or "host". The driver works in whole
+    pages. Raises ValueError for an array that is not managed and for other advice.
+    """
+    arguments.choice("advise", "advice", advice, _ADVICE)
+    kind = getattr(enums.CUmem_advise, f"CU_MEM_ADVISE_{advice.upper()}")
+    address, nbytes = _managed_range("advise", array)
+    where = _location("advise", location)
+    with activated(current_device()):
+        api.cuMemAdvise(address, nbytes, kind, where)
+
+
+def prefetch(
+    array: NDArray[Any], location: Device | Literal["host"] | None = None, *, stream: Stream | None = None
+) -> None:
+    """Move a managed array's pages in the order of a stream to where they are needed next (cuMemPrefetchAsync).
+
+    `location` is a Device, by default the stream's, or "host". Returns at once. Raises ValueError for an array that
+    is not managed.
+    """
+    queue = stream_of("prefetch", stream)
+    address, nbytes = _managed_range("prefetch", array)
+    where = _location("prefetch", queue.device if location is None else location)
+    with activated(queue.device):
+        api.cuMemPrefetchAsync(address, nbytes, where, 0, queue.handle)
+
+
+def _managed_range(call: str, array: Any) -> tuple[int, int]:
+    """Return the address and the bytes that an array spans; TypeError or ValueError if it is not managed."""
+    arguments.instance(call, "array", array, np.ndarray, "a NumPy array of managed_empty")
+    owner = pinned_owner(array)
+    if not isinstance(owner, ManagedMemory):
+        raise ValueError(f"{call}: argument 'array' is not managed memory: make it with managed_empty")
+    if not array.size:
+        raise ValueError(f"{call}: argument 'array' has no elements, and so no pages")
+    owner.handle  # noqa: B018  # raises when closed
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return int(low), int(high - low)
+
+
+def _location(call: str, location: Any) -> Any:
+    result = enums.CUmemLocation()
+    if isinstance(location, str) and location == "host":
+        result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
+        return result
+    device = current_device() if location is None else location
+    arguments.instance(call, "location", device, Device, "a Device or 'host'")
+    result.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    result.id = device.ordinal
+    return result

@@ -1,0 +1,40 @@
+"""Pointers: what the driver knows of the memory behind an array or an address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import arguments
+from ..pointer import Pointer
+from .addresses import PointerAttributes, attributes_of
+from .array import DeviceArray
+
+__all__ = ["pointer_attributes"]
+
+
+def pointer_attributes(x: Any) -> PointerAttributes:
+    """Ask the driver about the memory behind something (cuPointerGetAttributes).
+
+    `x` is a DeviceArray, a NumPy array, a Pointer or an address. An address that belongs to nothing counts as
+    pageable. Raises TypeError for other objects, ValueError for an array that is closed or has no elements.
+    """
+    return attributes_of(_address(x))
+
+
+def _address(x: Any) -> int:
+    call, name = "pointer_attributes", "x"
+    if isinstance(x, DeviceArray):
+        address = arguments.opened(call, name, x, DeviceArray).pointer
+    elif isinstance(x, np.ndarray):
+        address = x.ctypes.data if x.size else 0
+    elif isinstance(x, Pointer):
+        return x.value
+    elif isinstance(x, int | np.integer) and not isinstance(x, bool):
+        return arguments.integer(call, name, x, 0, 2**64 - 1)
+    else:
+        raise arguments.wrong_type(call, name, "a DeviceArray, a NumPy array, a Pointer or an address", x)
+    if not address:
+        raise ValueError(f"{call}: argument {name!r} is an array of no elements, which has no memory")
+    return address

@@ -1,0 +1,160 @@
+"""Memory pools: where stream-ordered allocations come from, what they hold and how much they may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device, current_device, use_pools
+from ..context.lifetimes import Handle
+from ..driver import enums
+from ..driver.seam import api
+
+__all__ = ["KEEP_EVERYTHING", "MemoryPool", "PoolMemory"]
+
+# By default a pool returns its memory to the system at every synchronisation, and the next allocation pays for
+# mapping it again.
+KEEP_EVERYTHING = 2**64 - 1
+
+
+class PoolMemory(Handle):
+    """The driver's pool itself, which the arrays from it share: to use memory of a destroyed pool is a crash."""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, value: int, device: Device) -> None:
+        self._value = value
+        self._owned = True
+        self._device = device
+
+    def _release(self, value: Any) -> None:
+        with activated(self._device):
+            api.cuMemPoolDestroy(value)
+
+
+class MemoryPool(Handle):
+    """A pool of a device's memory (cuMemPoolCreate). `empty(..., pool=pool)` allocates from it.
+
+    `device` is by default the current one. `max_size` is the most bytes it may hold, rounded up by the driver; 0 for
+    no limit of its own. `release_threshold` is how many bytes it keeps when a synchronisation finds them unused.
+    Devices with peer access to `device` may use its memory.
+
+    Closing it leaves the arrays from it as they are; the last of them destroys it (cuMemPoolDestroy).
+    """
+
+    __slots__ = ("_device", "_max_size", "memory")
+
+    memory: PoolMemory | None
+
+    def __init__(
+        self, device: Device | None = None, *, max_size: int = 0, release_threshold: int = KEEP_EVERYTHING
+    ) -> None:
+        self._value = None
+        self._owned = True
+        if device is not None:
+            arguments.instance("MemoryPool", "device", device, Device, "a Device or None")
+        self._device = current_device() if device is None else device
+        self._max_size = arguments.integer("MemoryPool", "max_size", max_size, 0, KEEP_EVERYTHING)
+        threshold = arguments.integer("MemoryPool", "release_threshold", release_threshold, 0, KEEP_EVERYTHING)
+        properties = enums.CUmemPoolProps()
+        properties.allocType = enums.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.handleTypes = enums.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
+        properties.location.type = enums.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        properties.location.id = self._device.ordinal
+        properties.maxSize = self._max_size
+        with activated(self._device):
+            self._value = int(api.cuMemPoolCreate(properties))
+        self.memory = PoolMemory(self._value, self._device)
+        try:
+            self.release_threshold = threshold
+            self._device._adopt_pool(self)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def borrow(cls, handle: int, device: Device) -> MemoryPool:
+        """Wrap a pool of somebody else's (a CUmemoryPool as an int), such as the device's own; never destroyed."""
+        value = arguments.integer("MemoryPool.borrow", "handle", handle, 1, 2**64 - 1)
+        arguments.instance("MemoryPool.borrow", "device", device, Device)
+        pool = cls.__new__(cls)
+        pool._value = value
+        pool._owned = False
+        pool._device = device
+        pool._max_size = 0
+        pool.memory = None
+        return pool
+
+    @property
+    def device(self) -> Device:
+        """The device whose memory it is."""
+        return self._device
+
+    @property
+    def max_size(self) -> int:
+        """The most bytes it may hold as it was asked for; 0 for no limit of its own."""
+        return self._max_size
+
+    @property
+    def used(self) -> int:
+        """Bytes in use by arrays (cuMemPoolGetAttribute)."""
+        return self._get("USED_MEM_CURRENT")
+
+    @property
+    def used_high(self) -> int:
+        """The most bytes ever in use, since `reset_high()`."""
+        return self._get("USED_MEM_HIGH")
+
+    @property
+    def reserved(self) -> int:
+        """Bytes taken from the device, in use or kept for the next array."""
+        return self._get("RESERVED_MEM_CURRENT")
+
+    @property
+    def reserved_high(self) -> int:
+        """The most bytes ever taken from the device, since `reset_high()`."""
+        return self._get("RESERVED_MEM_HIGH")
+
+    def reset_high(self) -> None:
+        """Let `used_high` and `reserved_high` begin again at what is there now."""
+        self._set("USED_MEM_HIGH", 0)
+        self._set("RESERVED_MEM_HIGH", 0)
+
+    @property
+    def release_threshold(self) -> int:
+        """Bytes kept, rather than given back to the device, when a synchronisation finds them unused."""
+        return self._get("RELEASE_THRESHOLD")
+
+    @release_threshold.setter
+    def release_threshold(self, nbytes: int) -> None:
+        most = KEEP_EVERYTHING
+        self._set("RELEASE_THRESHOLD", arguments.integer("MemoryPool", "release_threshold", nbytes, 0, most))
+
+    def trim(self, keep: int = 0) -> None:
+        """Give unused memory back to the device until `keep` bytes are left at least (cuMemPoolTrimTo)."""
+        size = arguments.integer("MemoryPool.trim", "keep", keep, 0, KEEP_EVERYTHING)
+        with activated(self._device):
+            api.cuMemPoolTrimTo(self.handle, size)
+
+    def _attribute(self, name: str) -> Any:
+        return getattr(enums.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
+
+    def _get(self, name: str) -> int:
+        with activated(self._device):
+            return int(api.cuMemPoolGetAttribute(self.handle, self._attribute(name)))
+
+    def _set(self, name: str, value: int) -> None:
+        with activated(self._device):
+            api.cuMemPoolSetAttribute(self.handle, self._attribute(name), enums.cuuint64_t(value))
+
+    def _release(self, value: Any) -> None:
+        self._device._leave_pool(value)
+        self.memory = None
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.used:,} of {self.reserved:,} bytes in use"
+        return f"<MemoryPool of device {self._device.ordinal}, {state}>"
+
+
+use_pools(MemoryPool)

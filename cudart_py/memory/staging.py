@@ -1,0 +1,240 @@
+"""Large pageable copies, staged: a few threads move the bytes to and from page-locked memory in turn.
+
+The driver stages a pageable copy as well, in one thread. Here several threads share the host's part, the slow one. The
+caller alone queues work in the stream, so the order there is the caller's. A copy that finds the page-locked memory
+busy or not to be had goes to the driver instead; two copies never wait for each other here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import errors
+from ..context.capture import captures
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..driver import enums
+from ..driver.seam import api
+from ..streams.event import Event
+from .addresses import memory_kind
+from .host_memory import PinnedMemory
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+__all__ = ["THRESHOLD", "download", "release_staging", "upload"]
+
+# Below this many bytes starting the threads costs more than they save.
+THRESHOLD = 8 << 20
+
+# Found on an H200's host of 16 processors. Larger pieces suit copies of a GiB as well, but not those of 64 MiB, and to
+# hand smaller ones to the threads takes longer than the copies.
+_SLOT_BYTES = 4 << 20
+_THREADS = 12
+# So many pieces are with the threads at a time, some waiting: of an upload, whose slots they fill, and of a download,
+# whose slots they empty. The other slots are the device's. A slot is used again when its piece has been with both,
+# which is so only if there are more slots than that.
+_FILLING = 20
+_EMPTYING = 16
+_SLOTS = 24
+# With fewer the threads would only take the host's time from each other.
+_LEAST_PROCESSORS = 4
+
+
+class _Slot:
+    """A piece of the ring, and the mark behind the last copy that used it."""
+
+    __slots__ = ("address", "event")
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.event = Event(timing=False)
+
+
+class _Moves(list["Future[Any]"]):
+    """What the threads do for one copy."""
+
+    def wait(self) -> None:
+        """Wait until all is done, whether well or not."""
+        for move in self:
+            move.exception()
+
+
+class _Ring:
+    """The page-locked memory of one device's copies and the threads that fill and empty it."""
+
+    def __init__(self, device: Device) -> None:
+        self.busy = threading.Lock()
+        self.closed = False
+        self._device = device
+        self._memory = PinnedMemory(_SLOTS * _SLOT_BYTES)
+        start = self._memory.handle
+        self.slots = [_Slot(start + i * _SLOT_BYTES) for i in range(_SLOTS)]
+        from concurrent.futures import ThreadPoolExecutor  # it brings logging along, so that it is left until here
+
+        self._threads = ThreadPoolExecutor(
+            min(_THREADS, _processors()), f"cudart_py staging for device {device.ordinal}"
+        )
+
+    def fill(self, slot: _Slot, source: int, nbytes: int) -> Future[Any]:
+        """Let a thread copy into a slot, as soon as the device has read what is in it."""
+        return self._threads.submit(self._fill, slot, source, nbytes)
+
+    def _fill(self, slot: _Slot, source: int, nbytes: int) -> None:
+        with activated(self._device):
+            slot.event.synchronize()
+        ctypes.memmove(slot.address, source, nbytes)
+
+    def empty(self, slot: _Slot, destination: int, nbytes: int) -> Future[Any]:
+        """Let a thread copy out of a slot that the device has written."""
+        return self._threads.submit(ctypes.memmove, destination, slot.address, nbytes)
+
+    def close(self) -> None:
+        """End the threads and give the memory back, after the copies that use it."""
+        self.closed = True
+        self._threads.shutdown()
+        for slot in self.slots:
+            slot.event.synchronize()
+            slot.event.close()
+        self._memory.close()
+
+
+_rings: dict[Device, _Ring] = {}
+_making = threading.Lock()
+
+
+def upload(destination: int, source: int, nbytes: int, stream: int) -> bool:
+    """Queue a copy from pageable host memory to the current device; False if the driver should do it.
+
+    On return the source may be changed.
+    """
+    return _staged(_upload, destination, source, nbytes, stream, source)
+
+
+def download(destination: int, source: int, nbytes: int, stream: int) -> bool:
+    """Copy from the current device to pageable host memory; False if the driver should do it.
+
+    On return the copy is done.
+    """
+    return _staged(_download, destination, source, nbytes, stream, destination)
+
+
+def release_staging() -> None:
+    """Give back the page-locked memory and the threads of staged copies, on every device.
+
+    Waits for the copies in work. The next large pageable copy makes new ones.
+    """
+    with _making:
+        rings, devices = list(_rings.values()), list(_rings)
+        _rings.clear()
+    for ring, device in zip(rings, devices, strict=True):
+        with ring.busy, activated(device):
+            ring.close()
+
+
+def _staged(
+    copy: Callable[[_Ring, int, int, int, int], None],
+    destination: int,
+    source: int,
+    nbytes: int,
+    stream: int,
+    host: int,
+) -> bool:
+    # A capture anywhere in the process forbids making the page-locked memory, and is spoiled by the attempt.
+    if captures or _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
+        return False
+    ring = _ring_of(current_device())
+    if ring is None or not ring.busy.acquire(blocking=False):
+        return False
+    try:
+        if ring.closed:
+            return False
+        copy(ring, destination, source, nbytes, stream)
+    finally:
+        ring.busy.release()
+    return True
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _capturing(stream: int) -> bool:
+    try:
+        return bool(api.cuStreamIsCapturing(stream) != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
+    except errors.CaptureError:
+        # The legacy stream beside a capture: the copy itself will say what is wrong.
+        return True
+
+
+def _ring_of(device: Device) -> _Ring | None:
+    with _making:
+        ring = _rings.get(device)
+        if ring is None:
+            try:
+                ring = _rings[device] = _Ring(device)
+            except errors.CudaError:
+                # No page-locked memory is left, or another thread's capture forbids allocating it.
+                return None
+        return ring
+
+
+def _chunks(nbytes: int) -> list[tuple[int, int]]:
+    """Return the offsets and sizes of the pieces of a copy."""
+    return [(offset, min(_SLOT_BYTES, nbytes - offset)) for offset in range(0, nbytes, _SLOT_BYTES)]
+
+
+def _upload(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
+    chunks, moves = _chunks(nbytes), _Moves()
+
+    def queue(number: int) -> None:
+        offset, size = chunks[number]
+        slot = ring.slots[number % _SLOTS]
+        moves[number].result()
+        api.cuMemcpyHtoDAsync(destination + offset, slot.address, size, stream)
+        api.cuEventRecord(slot.event.handle, stream)
+
+    try:
+        for number, (offset, size) in enumerate(chunks):
+            # While the threads fill some slots the device reads the others.
+            if number >= _FILLING:
+                queue(number - _FILLING)
+            moves.append(ring.fill(ring.slots[number % _SLOTS], source + offset, size))
+        for number in range(max(0, len(chunks) - _FILLING), len(chunks)):
+            queue(number)
+    finally:
+        # After an error too no thread may go on reading the caller's memory.
+        moves.wait()
+
+
+def _download(ring: _Ring, destination: int, source: int, nbytes: int, stream: int) -> None:
+    chunks, moves = _chunks(nbytes), _Moves()
+
+    def queue(number: int) -> None:
+        offset, size = chunks[number]
+        slot = ring.slots[number % _SLOTS]
+        api.cuMemcpyDtoHAsync(slot.address, source + offset, size, stream)
+        api.cuEventRecord(slot.event.handle, stream)
+
+    try:
+        for number in range(min(_SLOTS, len(chunks))):
+            ring.slots[number].event.synchronize()  # an earlier upload may still be reading the slot
+            queue(number)
+        for number, (offset, size) in enumerate(chunks):
+            slot = ring.slots[number % _SLOTS]
+            # Here and not in the threads, since those that wait would take the processors from those that copy.
+            slot.event.synchronize()
+            moves.append(ring.empty(slot, destination + offset, size))
+            emptied = number - _EMPTYING
+            if emptied >= 0:
+                moves[emptied].result()
+                if emptied + _SLOTS < len(chunks):
+                    queue(emptied + _SLOTS)
+        for move in moves:
+            move.result()
+    finally:
+        moves.wait()

@@ -1,0 +1,216 @@
+"""Textures: two-dimensional arrays that kernels read by coordinates, through the texture units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .. import arguments, shapes
+from ..context.current import activated
+from ..context.device import Device
+from ..context.lifetimes import Handle
+from ..driver import enums
+from ..driver.seam import api
+from .array import DeviceArray
+
+__all__ = ["Texture", "TextureOptions"]
+
+AddressMode = Literal["wrap", "clamp", "mirror", "border"]
+
+_ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
+_FILTERS = ("point", "linear")
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_READS = ("element", "normalized_float")
+_FORMATS = {
+    "uint8": "UNSIGNED_INT8",
+    "uint16": "UNSIGNED_INT16",
+    "uint32": "UNSIGNED_INT32",
+    "int8": "SIGNED_INT8",
+    "int16": "SIGNED_INT16",
+    "int32": "SIGNED_INT32",
+    "float16": "HALF",
+    "float32": "FLOAT",
+}
+
+
+@dataclass(frozen=True)
+class TextureOptions:
+    """How a texture's coordinates and elements are read.
+
+    `address`: what lies outside, for both axes or for (x, y): "clamp" repeats the edge, "border" is `border`;
+    "wrap" and "mirror" repeat the texture and need `normalized` coordinates, from 0 to 1 instead of to the width
+    and height. `filter`: "point" takes the nearest element, "linear" interpolates among four, of floats only.
+    `read`: "element" gives elements as they are, "normalized_float" gives integers of 8 and 16 bits as floats
+    from 0 or -1 to 1.
+    """
+
+    address: AddressMode | tuple[AddressMode, AddressMode]
+    filter: Literal["point", "linear"]
+    normalized: bool
+    read: Literal["element", "normalized_float"]
+    border: tuple[float, float, float, float]
+
+    @property
+    def addresses(self) -> tuple[str, str]:
+        """The address modes of x and of y."""
+        return (self.address, self.address) if isinstance(self.address, str) else self.address
+
+    def check(self, dtype: np.dtype[Any]) -> None:
+        """Raise TypeError or ValueError for what is no option, or not for elements of this dtype."""
+        call = "Texture"
+        if not isinstance(self.address, str | tuple | list):
+            raise arguments.wrong_type(call, "address", "one mode, or one for x and one for y", self.address)
+        if len(self.addresses) != 2:
+            raise arguments.wrong_value(call, "address", "one mode, or one for x and one for y", self.address)
+        for mode in self.addresses:
+            arguments.choice(call, "address", mode, _ADDRESS_MODES)
+        arguments.choice(call, "filter", self.filter, _FILTERS)
+        arguments.choice(call, "read", self.read, _READS)
+        arguments.flag(call, "normalized", self.normalized)
+        for mode in self.addresses:
+            if mode in ("wrap", "mirror") and not self.normalized:
+                # The driver would silently clamp.
+                raise ValueError(f"address={mode!r} needs normalized=True")
+        floats = self.read == "normalized_float" or dtype.kind == "f"
+        if self.read == "normalized_float" and (dtype.kind == "f" or dtype.itemsize > 2):
+            raise ValueError(f"read='normalized_float' is for integers of 8 and 16 bits, not for {dtype}")
+        if self.filter == "linear" and not floats:
+            raise ValueError(f"filter='linear' interpolates floats, and the texture gives {dtype}")
+        if not isinstance(self.border, tuple | list):
+            raise arguments.wrong_type(call, "border", "four numbers, one for each channel", self.border)
+        if len(self.border) != 4:
+            raise arguments.wrong_value(call, "border", "four numbers, one for each channel", self.border)
+        for channel, part in enumerate(self.border):
+            arguments.number(call, f"border[{channel}]", part, -_FLOAT32_MAX, _FLOAT32_MAX)
+
+
+class Texture(Handle):
+    """A texture object over the memory of a 2-D array (cuTexObjectCreate).
+
+    Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` has the shape
+    (height, width), or (height, width, channels) with 1, 2 or 4 channels, and is best made by `empty_pitched`,
+    whose rows begin where the texture units want them; it is kept alive. The other arguments are those of
+    `TextureOptions`. A kernel reads the memory as it was when the kernel began.
+
+    Raises TypeError for what is no DeviceArray and for dtypes that no texture has, ValueError for shapes and
+    strides that it cannot have.
+    """
+
+    __slots__ = ("_array", "_options")
+
+    def __init__(
+        self,
+        array: DeviceArray,
+        *,
+        address: AddressMode | tuple[AddressMode, AddressMode] = "clamp",
+        filter: Literal["point", "linear"] = "point",
+        normalized: bool = False,
+        read: Literal["element", "normalized_float"] = "element",
+        border: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+    ) -> None:
+        self._value = None
+        self._owned = True
+        arguments.opened("Texture", "array", array, DeviceArray)
+        self._options = TextureOptions(address, filter, normalized, read, border)
+        self._array = array
+        if array.dtype.name not in _FORMATS:
+            raise TypeError(
+                f"Texture: argument 'array' has elements of {array.dtype}, and textures have {', '.join(_FORMATS)}"
+            )
+        self._options.check(array.dtype)
+        with activated(array.device):
+            resource = _resource(array)
+            self._value = int(api.cuTexObjectCreate(resource, _description(self._options, array.dtype), None))
+
+    @property
+    def array(self) -> DeviceArray:
+        """The array whose memory it reads."""
+        return self._array
+
+    @property
+    def options(self) -> TextureOptions:
+        """How coordinates and elements are read."""
+        return self._options
+
+    @property
+    def device(self) -> Device:
+        """The device that it can be used on."""
+        return self._array.device
+
+    @property
+    def closed(self) -> bool:
+        """Whether it or its array was closed."""
+        return self._value is None or self._array.closed
+
+    def _release(self, value: Any) -> None:
+        with activated(self.device):
+            api.cuTexObjectDestroy(value)
+
+    def __repr__(self) -> str:
+        return f"<Texture {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"
+
+
+def _resource(array: DeviceArray) -> Any:
+    """Describe the array's memory, after checking that a texture can have it."""
+    what = "Texture: argument 'array' is wrong"
+    if array.ndim not in (2, 3):
+        raise ValueError(
+            f"{what}: a texture has the shape (height, width) or (height, width, channels), and the array {array.shape}"
+        )
+    channels = array.shape[2] if array.ndim == 3 else 1
+    if channels not in (1, 2, 4):
+        raise ValueError(f"{what}: a texture has 1, 2 or 4 channels, not {channels}")
+    height, width = array.shape[:2]
+    attributes = enums.CUdevice_attribute
+
+    def limit(name: str) -> int:
+        attribute = getattr(attributes, f"CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_{name}")
+        return int(api.cuDeviceGetAttribute(attribute, array.device.handle))
+
+    for name, size in (("WIDTH", width), ("HEIGHT", height)):
+        if not 1 <= size <= limit(name):
+            raise ValueError(f"{what}: the {name.lower()} {size} of a texture is outside 1 to {limit(name)}")
+    inner = shapes.contiguous_strides(array.shape[1:], array.itemsize)
+    if any(
+        size > 1 and step != want for size, step, want in zip(array.shape[1:], array.strides[1:], inner, strict=True)
+    ):
+        raise ValueError(f"{what}: the elements of a row must be contiguous, and the strides are {array.strides}")
+    alignment = array.device.properties.texture_pitch_alignment
+    # One row has no pitch; what the driver is told must suit it all the same.
+    row = width * channels * array.itemsize
+    pitch = array.strides[0] if height > 1 else -(-row // alignment) * alignment
+    if pitch % alignment or pitch > limit("PITCH"):
+        raise ValueError(
+            f"{what}: rows begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}, not {pitch}: "
+            "make the array with empty_pitched"
+        )
+    start = array.device.properties.texture_alignment
+    if array.pointer % start:
+        raise ValueError(
+            f"{what}: a texture begins at a multiple of {start} bytes, and the array at {array.pointer:#x}: "
+            "use a whole array of empty_pitched, not a slice"
+        )
+    resource = enums.CUDA_RESOURCE_DESC()
+    resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
+    plane = resource.res.pitch2D
+    plane.devPtr = enums.CUdeviceptr(array.pointer)
+    plane.format = getattr(enums.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[array.dtype.name]}")
+    plane.numChannels = channels
+    plane.width, plane.height, plane.pitchInBytes = width, height, pitch
+    return resource
+
+
+def _description(options: TextureOptions, dtype: np.dtype[Any]) -> Any:
+    description = enums.CUDA_TEXTURE_DESC()
+    x, y = (getattr(enums.CUaddress_mode, f"CU_TR_ADDRESS_MODE_{mode.upper()}") for mode in options.addresses)
+    description.addressMode = [x, y, y]
+    description.filterMode = getattr(enums.CUfilter_mode, f"CU_TR_FILTER_MODE_{options.filter.upper()}")
+    description.borderColor = [float(number) for number in options.border]
+    flags = enums.CU_TRSF_NORMALIZED_COORDINATES if options.normalized else 0
+    if options.read == "element" and dtype.kind != "f":
+        # Without it the driver makes floats of all integers.
+        flags |= enums.CU_TRSF_READ_AS_INTEGER
+    description.flags = flags
+    return description

@@ -1,0 +1,202 @@
+"""Transfers: the driver's copies that make one strided piece of memory equal to another.
+
+Each end is described by a `Side`, so that nothing here knows device arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import arguments, errors, shapes
+from ..context.capture import captures, find, hold
+from ..context.current import activated
+from ..driver import enums
+from ..driver.seam import api
+from ..streams.stream import Stream
+from . import staging
+from .host_memory import pinned_owner
+
+__all__ = ["Side", "check_same", "hold_copy", "host_side", "transfer"]
+
+# cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
+_MAX_PITCH = 2**31 - 1
+
+
+class Side(NamedTuple):
+    """One side of a copy: where it starts, how it steps in bytes, and in which memory it lies.
+
+    `array` is the object that a graph keeps alive with a captured copy.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    on_device: bool
+    array: Any
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie one behind the other in C order."""
+        return shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
+
+    def at(self, offset: int) -> Side:
+        """Return the side that begins some bytes further on."""
+        return self._replace(address=self.address + offset)
+
+
+class _Axis(NamedTuple):
+    """An axis of both sides, with the bytes from one element to the next on each."""
+
+    size: int
+    dst_step: int
+    src_step: int
+
+
+def host_side(call: str, name: str, array: Any, *, writes: bool = False) -> Side:
+    """Describe a call's argument, a NumPy array, as a side; TypeError or ValueError if no copy can work on it."""
+    arguments.instance(call, name, array, np.ndarray, "a DeviceArray or a NumPy array")
+    if array.dtype.hasobject:
+        raise TypeError(
+            f"{call}: argument {name!r} has dtype {array.dtype}: Python objects cannot live in device memory"
+        )
+    if writes and not array.flags.writeable:
+        raise ValueError(f"{call}: argument {name!r} is read-only")
+    if array.size and any(step <= 0 and size > 1 for size, step in zip(array.shape, array.strides, strict=True)):
+        raise ValueError(
+            f"{call}: argument {name!r} has the strides {array.strides}, which a copy cannot follow; "
+            "use numpy.ascontiguousarray"
+        )
+    return Side(array.ctypes.data, array.shape, array.strides, array.dtype, False, array)
+
+
+def check_same(call: str, dst: Side, src: Side) -> None:
+    """Raise TypeError for sides of different dtypes, ValueError for those of which one cannot be the other's copy."""
+    if dst.dtype != src.dtype:
+        raise TypeError(
+            f"{call}: dst is {dst.dtype} and src {src.dtype}: a copy converts nothing; use .view(dtype) to copy bytes"
+        )
+    if dst.shape == src.shape:
+        return
+    if math.prod(dst.shape) != math.prod(src.shape) or not (dst.is_contiguous and src.is_contiguous):
+        raise ValueError(f"{call}: dst has shape {dst.shape} and src {src.shape}")
+
+
+def transfer(dst: Side, src: Side, stream: Stream) -> None:
+    """Queue the copies that make `dst` equal to `src`: as few and as wide as the strides allow.
+
+    Both have the same dtype and shape, or the same size and are contiguous. A graph that the stream records into keeps
+    them alive; CaptureError for pageable host memory there.
+    """
+    if captures:
+        hold_copy(stream.handle, dst.array, src.array)
+    width, axes = _bytes_and_axes(dst, src)
+    if not width:
+        return
+    rows = axes.pop() if axes and max(axes[-1].dst_step, axes[-1].src_step) <= _MAX_PITCH else None
+    planes = axes.pop() if rows is not None and axes and _are_planes(width, rows, axes[-1]) else None
+    with activated(stream.device):
+        for position in itertools.product(*(range(axis.size) for axis in axes)):
+            to = dst.at(sum(place * axis.dst_step for place, axis in zip(position, axes, strict=True)))
+            source = src.at(sum(place * axis.src_step for place, axis in zip(position, axes, strict=True)))
+            if rows is None:
+                _copy(to, source, width, stream)
+            elif planes is None:
+                _copy_rows(to, source, width, rows, stream)
+            else:
+                _copy_planes(to, source, width, rows, planes, stream)
+
+
+def hold_copy(handle: int, dst: Any, src: Any) -> None:
+    """Keep the arrays of a copy alive with the graph that the stream records into, if there is one.
+
+    Raises CaptureError for pageable host memory, which nothing is ordered with when the graph is launched.
+    """
+    if find(handle) is None:
+        return
+    owners = []
+    for array in (dst, src):
+        if isinstance(array, np.ndarray) and array.size:
+            owner = pinned_owner(array)
+            if owner is None:
+                raise errors.CaptureError(
+                    "a copy of pageable host memory cannot be captured, since it would run when the memory may have "
+                    "changed; copy from and to arrays of pinned_empty"
+                )
+            owners.append(owner)
+    hold(handle, "a copy", (dst, src, *owners))
+
+
+def _bytes_and_axes(dst: Side, src: Side) -> tuple[int, list[_Axis]]:
+    """Return the bytes that lie in one piece on both sides, and the axes along which such pieces follow each other."""
+    width = dst.dtype.itemsize
+    if dst.is_contiguous and src.is_contiguous:
+        return width * math.prod(dst.shape), []
+    axes = [_Axis(*axis) for axis in zip(dst.shape, dst.strides, src.strides, strict=True) if axis[0] > 1]
+    while axes and axes[-1].dst_step == axes[-1].src_step == width:
+        width *= axes.pop().size
+    merged: list[_Axis] = []
+    for axis in axes:
+        if merged and merged[-1][1:] == (axis.size * axis.dst_step, axis.size * axis.src_step):
+            axis = axis._replace(size=merged.pop().size * axis.size)
+        merged.append(axis)
+    return width, merged
+
+
+def _copy(dst: Side, src: Side, nbytes: int, stream: Stream) -> None:
+    handle, native = stream.handle, stream.native
+    if dst.on_device and src.on_device:
+        api.cuMemcpyDtoDAsync(dst.address, src.address, nbytes, native)
+    elif dst.on_device:
+        if nbytes < staging.THRESHOLD or not staging.upload(dst.address, src.address, nbytes, handle):
+            api.cuMemcpyHtoDAsync(dst.address, src.address, nbytes, native)
+    elif src.on_device:
+        if nbytes < staging.THRESHOLD or not staging.download(dst.address, src.address, nbytes, handle):
+            api.cuMemcpyDtoHAsync(dst.address, src.address, nbytes, native)
+    else:
+        api.cuMemcpyAsync(dst.address, src.address, nbytes, native)
+
+
+def _copy_rows(dst: Side, src: Side, width: int, rows: _Axis, stream: Stream) -> None:
+    for pitch, side in ((rows.dst_step, "dst"), (rows.src_step, "src")):
+        if pitch < width:
+            raise errors.InvalidValueError(
+                f"the rows of {side} overlap: they begin {pitch} bytes apart, and each has {width}"
+            )
+    copy = enums.CUDA_MEMCPY2D()
+    _set_sides(copy, dst, src, enums.CUmemorytype)
+    copy.dstPitch, copy.srcPitch = rows.dst_step, rows.src_step
+    copy.WidthInBytes, copy.Height = width, rows.size
+    api.cuMemcpy2DAsync(copy, stream.native)
+
+
+def _are_planes(width: int, rows: _Axis, axis: _Axis) -> bool:
+    """Return whether cuMemcpy3D can express an axis: on both sides, planes begin a whole number of rows apart."""
+    return all(
+        pitch >= width and step % pitch == 0 and step // pitch >= rows.size
+        for pitch, step in zip(rows[1:], axis[1:], strict=True)
+    )
+
+
+def _copy_planes(dst: Side, src: Side, width: int, rows: _Axis, planes: _Axis, stream: Stream) -> None:
+    copy = enums.CUDA_MEMCPY3D()
+    _set_sides(copy, dst, src, enums.CUmemorytype)
+    copy.dstPitch, copy.srcPitch = rows.dst_step, rows.src_step
+    copy.dstHeight, copy.srcHeight = planes.dst_step // rows.dst_step, planes.src_step // rows.src_step
+    copy.WidthInBytes, copy.Height, copy.Depth = width, rows.size, planes.size
+    api.cuMemcpy3DAsync(copy, stream.native)
+
+
+def _set_sides(copy: Any, dst: Side, src: Side, kinds: Any) -> None:
+    if src.on_device:
+        copy.srcMemoryType, copy.srcDevice = kinds.CU_MEMORYTYPE_DEVICE, src.address
+    else:
+        copy.srcMemoryType, copy.srcHost = kinds.CU_MEMORYTYPE_HOST, src.address
+    if dst.on_device:
+        copy.dstMemoryType, copy.dstDevice = kinds.CU_MEMORYTYPE_DEVICE, dst.address
+    else:
+        copy.dstMemoryType, copy.dstHost = kinds.CU_MEMORYTYPE_HOST, dst.address

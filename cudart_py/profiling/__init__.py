@@ -1,0 +1,1 @@
+"""The profile of launches, and the source annotated with its metrics."""

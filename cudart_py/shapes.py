@@ -1,0 +1,87 @@
+"""Shapes, strides and slices of arrays, with no memory behind them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from .arguments import describe
+
+__all__ = ["contiguous_strides", "index", "is_contiguous", "span"]
+
+
+def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return the byte strides of a C-contiguous array."""
+    strides = []
+    step = itemsize
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Return whether the elements lie one behind the other in C order."""
+    if 0 in shape:
+        return True
+    step = itemsize
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def span(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:
+    """Return the bytes from the first element's start to the last one's end (strides not negative)."""
+    if 0 in shape:
+        return 0
+    return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True)) + itemsize
+
+
+def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Apply a basic index: return the byte offset, the shape and the strides of the view.
+
+    Takes ints, slices with positive steps and one Ellipsis, with NumPy's meaning. Raises IndexError
+    for an int outside the axis and for too many indices, ValueError for a step that is not positive,
+    TypeError for anything else.
+    """
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if sum(k is Ellipsis for k in keys) > 1:
+        raise IndexError("an index takes one Ellipsis at most")
+    if Ellipsis not in [k for k in keys if k is Ellipsis]:
+        keys.append(Ellipsis)
+    given = len(keys) - 1
+    if given > len(shape):
+        raise IndexError(f"{given} indices for an array of {len(shape)} dimensions")
+    place = next(i for i, k in enumerate(keys) if k is Ellipsis)
+    keys[place : place + 1] = [slice(None)] * (len(shape) - given)
+
+    offset = 0
+    new_shape: list[int] = []
+    new_strides: list[int] = []
+    for axis, (k, size, stride) in enumerate(zip(keys, shape, strides, strict=True)):
+        if isinstance(k, slice):
+            start, stop, step = k.indices(size)
+            if step < 1:
+                raise ValueError(f"the step {step} on axis {axis} is not positive; device views go forward only")
+            length = max(0, math.ceil((stop - start) / step))
+            offset += start * stride if length else 0
+            new_shape.append(length)
+            new_strides.append(stride * step)
+            continue
+        if isinstance(k, bool | np.bool_):
+            raise TypeError(f"a bool is no index (axis {axis}); device arrays take ints and slices")
+        try:
+            position = operator.index(k)
+        except TypeError:
+            raise TypeError(
+                f"{type(k).__name__} is no index (axis {axis}); device arrays take ints and slices"
+            ) from None
+        if not -size <= position < size:
+            raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")
+        offset += position % size * stride
+    return offset, tuple(new_shape), tuple(new_strides)

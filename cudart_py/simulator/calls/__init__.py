@@ -1,0 +1,1 @@
+"""Calls: the functions of the driver, under the names and with the parameters of `cuda.bindings.driver`."""

@@ -1,0 +1,207 @@
+"""Contexts: the primary context of each device, and which one each thread has current.
+
+A fault in a context's work is sticky: every later call in that context answers its status, until the primary
+context is reset.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUcontext, CUctx_flags, CUdevice, CUresult
+
+from ..state import memory, streams
+from ..state.arguments import number
+from ..state.contexts import Context, current, current_for_unsafe, find_context, of_thread, primary
+from ..state.devices import find_device, require_initialised
+from ..state.errors import StatusError
+from ..state.memory import pools
+from ..state.queue.captures import end_captures
+from ..state.queue.scheduling import abandon, complete_context
+from . import events, leaks, modules
+from .entry import entry
+
+__all__ = [
+    "cuCtxDisablePeerAccess",
+    "cuCtxEnablePeerAccess",
+    "cuCtxGetCurrent",
+    "cuCtxGetDevice",
+    "cuCtxGetFlags",
+    "cuCtxGetStreamPriorityRange",
+    "cuCtxPopCurrent",
+    "cuCtxPushCurrent",
+    "cuCtxResetPersistingL2Cache",
+    "cuCtxSetCurrent",
+    "cuCtxSynchronize",
+    "cuDevicePrimaryCtxGetState",
+    "cuDevicePrimaryCtxRelease",
+    "cuDevicePrimaryCtxReset",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxSetFlags",
+]
+
+
+def _end(context: Context) -> None:
+    """Drop everything that a context has, its work undone."""
+    context.sticky = CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED
+    abandon(context)
+    end_captures(context)
+    for allocation in list(memory.live.by_start.values()):
+        if allocation.context is context and allocation.pool is None:
+            if allocation.kind == memory.REGISTERED:
+                memory.forget(allocation)
+            else:
+                memory.free(allocation, counted=allocation.kind == memory.DEVICE)
+    pools.end_context(context)
+    streams.end_context(context)
+    events.end_context(context)
+    modules.end_context(context)
+    context.references = 0
+    context.begin()
+
+
+@entry(values=1)
+def cuDevicePrimaryCtxRetain(dev: Any) -> Any:
+    """Return the device's primary context with one reference more, as cuDevicePrimaryCtxRetain."""
+    context = primary(find_device(dev))
+    if not context.references:
+        context.sticky = None
+        leaks.watch()
+    context.references += 1
+    return CUcontext(context.handle)
+
+
+@entry()
+def cuDevicePrimaryCtxRelease(dev: Any) -> None:
+    """Release a reference; the last one ends the context, as cuDevicePrimaryCtxRelease."""
+    context = primary(find_device(dev))
+    if not context.references:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    context.references -= 1
+    if not context.references:
+        _end(context)
+
+
+@entry()
+def cuDevicePrimaryCtxReset(dev: Any) -> None:
+    """End the primary context, whoever has retained it, as cuDevicePrimaryCtxReset."""
+    _end(primary(find_device(dev)))
+
+
+@entry(values=2)
+def cuDevicePrimaryCtxGetState(dev: Any) -> tuple[int, int]:
+    """Return the primary context's flags and whether it is active, as cuDevicePrimaryCtxGetState."""
+    context = primary(find_device(dev))
+    return context.flags, int(context.active)
+
+
+@entry()
+def cuDevicePrimaryCtxSetFlags(dev: Any, flags: Any) -> None:
+    """Set the primary context's flags, as cuDevicePrimaryCtxSetFlags."""
+    device = find_device(dev)
+    value = number(flags)
+    if value & ~CUctx_flags.CU_CTX_FLAGS_MASK.value or value & CUctx_flags.CU_CTX_SCHED_MASK.value not in (0, 1, 2, 4):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    primary(device).flags = value
+
+
+@entry()
+def cuCtxSetCurrent(ctx: Any) -> None:
+    """Make a context the thread's current one, null for none, as cuCtxSetCurrent."""
+    require_initialised()
+    stack = of_thread.stack
+    if not number(ctx):
+        if stack:
+            stack.pop()
+        return
+    context = find_context(ctx)
+    if stack:
+        stack[-1] = context
+    else:
+        stack.append(context)
+
+
+@entry(values=1)
+def cuCtxGetCurrent() -> Any:
+    """Return the thread's current context, null when there is none, as cuCtxGetCurrent."""
+    require_initialised()
+    stack = of_thread.stack
+    return CUcontext(stack[-1].handle if stack else 0)
+
+
+@entry()
+def cuCtxPushCurrent(ctx: Any) -> None:
+    """Make a context current on top of the one before, as cuCtxPushCurrent."""
+    of_thread.stack.append(find_context(ctx))
+
+
+@entry(values=1)
+def cuCtxPopCurrent() -> Any:
+    """Make the context before current again and return the other, as cuCtxPopCurrent."""
+    require_initialised()
+    if not of_thread.stack:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    return CUcontext(of_thread.stack.pop().handle)
+
+
+@entry(values=1)
+def cuCtxGetDevice() -> Any:
+    """Return the device of the current context, as cuCtxGetDevice."""
+    require_initialised()
+    if not of_thread.stack:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    return CUdevice(of_thread.stack[-1].device.ordinal)
+
+
+@entry(values=1)
+def cuCtxGetFlags() -> int:
+    """Return the current context's flags, as cuCtxGetFlags."""
+    return current().flags
+
+
+@entry()
+def cuCtxSynchronize() -> None:
+    """Run all work of the current context, as cuCtxSynchronize."""
+    context = current_for_unsafe()
+    complete_context(context)
+
+
+@entry(values=2)
+def cuCtxGetStreamPriorityRange() -> tuple[int, int]:
+    """Return the least and the greatest stream priority, as cuCtxGetStreamPriorityRange."""
+    current()
+    return streams.LEAST_PRIORITY, streams.GREATEST_PRIORITY
+
+
+@entry()
+def cuCtxResetPersistingL2Cache() -> None:
+    """Make all lines of the L2 cache ordinary; there is no cache here, as cuCtxResetPersistingL2Cache."""
+    current()
+
+
+@entry()
+def cuCtxEnablePeerAccess(peerContext: Any, Flags: Any) -> None:
+    """Let the current context's kernels touch another device's memory, as cuCtxEnablePeerAccess."""
+    context = current()
+    peer = find_context(peerContext)
+    if number(Flags):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if peer is context or not peer.active:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    if peer.device in context.peers:
+        raise StatusError(CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+    context.peers.add(peer.device)
+    memory.note_change()
+
+
+@entry()
+def cuCtxDisablePeerAccess(peerContext: Any) -> None:
+    """Take back what cuCtxEnablePeerAccess gave, as cuCtxDisablePeerAccess."""
+    context = current()
+    peer = find_context(peerContext)
+    if peer.device not in context.peers:
+        raise StatusError(CUresult.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED)
+    # Work that was enqueued with the access runs with it.
+    complete_context(context)
+    context.peers.discard(peer.device)
+    memory.note_change()

@@ -1,0 +1,166 @@
+"""Devices: how many there are, and what they answer.
+
+`CUDART_PY_SIMULATOR_DEVICES` is how many there are (default 1), `CUDART_PY_SIMULATOR_MEMORY` the bytes of memory
+of each (default 16 GiB).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from cuda.bindings.driver import CUdevice, CUdevice_P2PAttribute, CUresult, CUuuid
+
+from ..state.arguments import number
+from ..state.devices import Device, find_device, require_initialised, state
+from ..state.environment import whole_number
+from ..state.errors import StatusError
+from .entry import entry
+
+__all__ = [
+    "cuDeviceCanAccessPeer",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetByPCIBusId",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDeviceGetP2PAttribute",
+    "cuDeviceGetPCIBusId",
+    "cuDeviceGetUuid",
+    "cuDeviceTotalMem",
+    "cuDriverGetVersion",
+    "cuInit",
+]
+
+DRIVER_VERSION = 13000
+NAME = b"cudart-py simulator (sm_90)"
+DEVICES_VARIABLE = "CUDART_PY_SIMULATOR_DEVICES"
+MEMORY_VARIABLE = "CUDART_PY_SIMULATOR_MEMORY"
+_MOST_DEVICES = 64
+
+
+def _after_fork() -> None:
+    # A child of a process with a driver has none, as with the real one.
+    state.initialised = False
+    state.forked = True
+
+
+@entry()
+def cuInit(Flags: Any) -> None:
+    """Make the devices that the environment names, once, as cuInit."""
+    if number(Flags):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if state.forked:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_INITIALIZED)
+    if state.initialised:
+        return
+    count = whole_number(DEVICES_VARIABLE, 1, 0, _MOST_DEVICES)
+    total = whole_number(MEMORY_VARIABLE, 16 << 30, 1 << 20, 1 << 40)
+    if not count:
+        raise StatusError(CUresult.CUDA_ERROR_NO_DEVICE)
+    state.devices = [Device(ordinal, total) for ordinal in range(count)]
+    state.initialised = True
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@entry(values=1)
+def cuDriverGetVersion() -> int:
+    """Return the CUDA version that the driver stands for, as cuDriverGetVersion."""
+    return DRIVER_VERSION
+
+
+@entry(values=1)
+def cuDeviceGetCount() -> int:
+    """Return the number of devices, as cuDeviceGetCount."""
+    require_initialised()
+    return len(state.devices)
+
+
+@entry(values=1)
+def cuDeviceGet(ordinal: Any) -> Any:
+    """Return the device with an ordinal, as cuDeviceGet."""
+    return CUdevice(find_device(ordinal).ordinal)
+
+
+@entry(values=1)
+def cuDeviceGetName(length: Any, dev: Any) -> bytes:
+    """Return the device's name, cut to `length` with the final zero, as cuDeviceGetName."""
+    find_device(dev)
+    return _cut(NAME, number(length))
+
+
+def _cut(text: bytes, length: int) -> bytes:
+    # The bindings hand the whole buffer back, zeros after the text.
+    if length <= 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return text[: length - 1].ljust(length, b"\0")
+
+
+@entry(values=1)
+def cuDeviceGetUuid(dev: Any) -> Any:
+    """Return the device's 16 identifying bytes, as cuDeviceGetUuid."""
+    device = find_device(dev)
+    result = CUuuid()
+    # The bindings' own attribute cannot be written in every version.
+    ctypes.memmove(result.getPtr(), bytes(device.uuid), 16)
+    return result
+
+
+@entry(values=1)
+def cuDeviceGetAttribute(attrib: Any, dev: Any) -> int:
+    """Return an attribute of a device, as cuDeviceGetAttribute."""
+    return find_device(dev).answer(number(attrib))
+
+
+@entry(values=1)
+def cuDeviceTotalMem(dev: Any) -> int:
+    """Return the bytes of memory of a device, as cuDeviceTotalMem."""
+    return find_device(dev).total
+
+
+@entry(values=1)
+def cuDeviceGetPCIBusId(length: Any, dev: Any) -> bytes:
+    """Return the device's place on the bus, as cuDeviceGetPCIBusId."""
+    device = find_device(dev)
+    if number(length) <= len(device.bus_id):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return _cut(device.bus_id.encode(), number(length))
+
+
+@entry(values=1)
+def cuDeviceGetByPCIBusId(pciBusId: Any) -> Any:
+    """Return the device at a place on the bus, as cuDeviceGetByPCIBusId."""
+    require_initialised()
+    text = pciBusId.split(b"\0")[0].decode("ascii", "replace").upper()
+    parts = text.split(":")
+    wanted = text if len(parts) == 3 else f"0000:{text}"
+    for device in state.devices:
+        if wanted in (device.bus_id, device.bus_id.removesuffix(".0")):
+            return CUdevice(device.ordinal)
+    raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)
+
+
+@entry(values=1)
+def cuDeviceCanAccessPeer(dev: Any, peerDev: Any) -> int:
+    """Return 1 for two different devices, as cuDeviceCanAccessPeer."""
+    return int(find_device(dev) is not find_device(peerDev))
+
+
+@entry(values=1)
+def cuDeviceGetP2PAttribute(attrib: Any, srcDevice: Any, dstDevice: Any) -> int:
+    """Return an attribute of the link between two devices, as cuDeviceGetP2PAttribute."""
+    source, destination = find_device(srcDevice), find_device(dstDevice)
+    if source is destination:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)
+    names = CUdevice_P2PAttribute
+    answers = {
+        names.CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK.value: 0,
+        names.CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED.value: 1,
+        names.CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED.value: 1,
+        names.CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED.value: 0,
+    }
+    try:
+        return answers[number(attrib)]
+    except KeyError:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None

@@ -1,0 +1,35 @@
+"""Statuses: their names and texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUresult
+
+from ..state.errors import StatusError
+from .entry import entry
+
+__all__ = ["cuGetErrorName", "cuGetErrorString"]
+
+
+def _known(error: Any) -> CUresult:
+    try:
+        return CUresult(int(error))
+    except (TypeError, ValueError):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
+
+
+@entry(values=1)
+def cuGetErrorName(error: Any) -> bytes:
+    """Return the status's name, as cuGetErrorName."""
+    name: str = _known(error).name
+    return name.encode()
+
+
+@entry(values=1)
+def cuGetErrorString(error: Any) -> bytes:
+    """Return a text for the status, made of its name, as cuGetErrorString."""
+    name: str = _known(error).name
+    if name == "CUDA_SUCCESS":
+        return b"no error"
+    return name.removeprefix("CUDA_ERROR_").replace("_", " ").lower().encode()

@@ -1,0 +1,220 @@
+"""Events: marks in streams. Their times are wall-clock times of the simulation, not a device's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import (
+    CUevent,
+    CUevent_flags,
+    CUevent_record_flags,
+    CUevent_wait_flags,
+    CUgraphNodeType,
+    CUresult,
+)
+
+from ..state.arguments import number
+from ..state.contexts import current, current_for_unsafe
+from ..state.errors import StatusError
+from ..state.handles import Handles
+from ..state.queue import captures
+from ..state.queue.operations import Operation
+from ..state.queue.scheduling import complete, enqueue, refuse_broken, step
+from ..state.queue.stream import Stream
+from ..state.queue.work import Work
+from ..state.streams import find_stream
+from .entry import entry
+
+if TYPE_CHECKING:
+    from ..state.contexts import Context
+    from ..state.queue.captures import Capture
+    from ..state.queue.graphs import Node
+
+__all__ = [
+    "cuEventCreate",
+    "cuEventDestroy",
+    "cuEventElapsedTime",
+    "cuEventQuery",
+    "cuEventRecord",
+    "cuEventRecordWithFlags",
+    "cuEventSynchronize",
+    "cuStreamWaitEvent",
+    "end_context",
+    "events",
+]
+
+_FLAGS = (
+    CUevent_flags.CU_EVENT_BLOCKING_SYNC.value
+    | CUevent_flags.CU_EVENT_DISABLE_TIMING.value
+    | CUevent_flags.CU_EVENT_INTERPROCESS.value
+)
+_DISABLE_TIMING = CUevent_flags.CU_EVENT_DISABLE_TIMING.value
+_INTERPROCESS = CUevent_flags.CU_EVENT_INTERPROCESS.value
+
+
+class Event:
+    """An event and the piece of work that its last record left in a stream."""
+
+    __slots__ = ("captured", "context", "flags", "mark")
+
+    def __init__(self, context: Context, flags: int) -> None:
+        self.context = context
+        self.flags = flags
+        self.mark: Work | None = None
+        # The capture that recorded it, and the nodes that a wait for it comes after.
+        self.captured: tuple[Capture, tuple[Node, ...]] | None = None
+
+
+class RecordEvent(Operation):
+    """The record of an event inside a graph."""
+
+    __slots__ = ("event",)
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_EVENT_RECORD
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+
+    def run(self, context: Context) -> None:
+        """Make the event's mark now."""
+        mark = Work(context, None, (), 0)
+        context.pending += 1
+        mark.run()
+        self.event.mark = mark
+
+
+events: Handles[Event] = Handles()
+
+
+def find_event(handle: Any) -> Event:
+    """Return the event of a handle, or raise what the driver answers for a wrong one."""
+    event = events.find(handle)
+    if event.context.sticky is not None:
+        raise StatusError(event.context.sticky)
+    return event
+
+
+@entry(values=1)
+def cuEventCreate(Flags: Any) -> Any:
+    """Make an event, as cuEventCreate."""
+    context = current()
+    flags = number(Flags)
+    if flags & ~_FLAGS or (flags & _INTERPROCESS and not flags & _DISABLE_TIMING):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if flags & _INTERPROCESS:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    return CUevent(events.add(Event(context, flags)))
+
+
+@entry()
+def cuEventDestroy(hEvent: Any) -> None:
+    """End an event; what waits for its mark goes on waiting, as cuEventDestroy."""
+    event = events.find(hEvent)
+    events.remove(int(hEvent))
+    if event.context.sticky is not None:
+        raise StatusError(event.context.sticky)
+
+
+@entry()
+def cuEventRecord(hEvent: Any, hStream: Any) -> None:
+    """Mark the stream's place with the event, as cuEventRecord."""
+    _record(find_event(hEvent), find_stream(hStream))
+
+
+@entry()
+def cuEventRecordWithFlags(hEvent: Any, hStream: Any, flags: Any) -> None:
+    """Mark the stream's place with the event; external records become graph nodes, as cuEventRecordWithFlags."""
+    value = number(flags)
+    if value & ~CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL.value:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    event, stream = find_event(hEvent), find_stream(hStream)
+    if value:
+        if stream.capture is None:
+            raise StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
+        stream.capture.add(stream, RecordEvent(event))
+        return
+    _record(event, stream)
+
+
+def _record(event: Event, stream: Stream) -> None:
+    if event.context is not stream.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    if captures.active:
+        if stream.capture is not None:
+            event.captured = stream.capture.record(stream)
+            return
+        captures.refuse_implicit(stream)
+    event.captured = None
+    event.mark = enqueue(stream, None)
+
+
+@entry()
+def cuStreamWaitEvent(hStream: Any, hEvent: Any, Flags: Any) -> None:
+    """Let the stream's later work wait for the event's last record, as cuStreamWaitEvent."""
+    stream, event = find_stream(hStream), find_event(hEvent)
+    if number(Flags) & ~CUevent_wait_flags.CU_EVENT_WAIT_EXTERNAL.value:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    captured = event.captured
+    if captured is not None:
+        if not captured[0].active:
+            raise StatusError(CUresult.CUDA_ERROR_CAPTURED_EVENT)
+        captured[0].join(stream, captured[1])
+        return
+    if captures.active:
+        if stream.capture is not None:
+            # A wait for an event outside of the graph can't become a part of the graph.
+            stream.capture.invalidate()
+            raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_ISOLATION)
+        captures.refuse_implicit(stream)
+    mark = event.mark
+    if mark is not None and not mark.done:
+        enqueue(stream, None, mark)
+
+
+def _refuse_captured(event: Event) -> None:
+    # Its mark is a place in a graph, which may be reached any number of times.
+    if event.captured is not None:
+        event.captured[0].invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_CAPTURED_EVENT)
+
+
+@entry()
+def cuEventSynchronize(hEvent: Any) -> None:
+    """Run all that the event's last record comes after, as cuEventSynchronize."""
+    event = find_event(hEvent)
+    _refuse_captured(event)
+    current_for_unsafe()
+    complete(event.mark)
+    event.context.raise_failure()
+
+
+@entry()
+def cuEventQuery(hEvent: Any) -> None:
+    """Run one piece of work; CUDA_ERROR_NOT_READY until the event's mark is reached, as cuEventQuery."""
+    event = find_event(hEvent)
+    _refuse_captured(event)
+    if not step(event.mark):
+        raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
+    event.context.raise_failure()
+
+
+@entry(values=1)
+def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
+    """Return the wall clock's milliseconds between two events' marks, as cuEventElapsedTime."""
+    start, end = find_event(hStart), find_event(hEnd)
+    _refuse_captured(start)
+    _refuse_captured(end)
+    if start.context is not end.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    if (start.flags | end.flags) & _DISABLE_TIMING or start.mark is None or end.mark is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    refuse_broken(start.mark)
+    refuse_broken(end.mark)
+    if not (start.mark.done and end.mark.done):
+        raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
+    return (end.mark.time - start.mark.time) / 1e6
+
+
+def end_context(context: Context) -> None:
+    """Forget the events of a context."""
+    events.remove_all(lambda event: event.context is context)

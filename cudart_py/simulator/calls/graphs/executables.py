@@ -1,0 +1,217 @@
+"""Executable graphs: graphs as they were when they were instantiated or updated, to be launched any number of times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import (
+    CUgraphExec,
+    CUgraphExecUpdateResult,
+    CUgraphExecUpdateResultInfo,
+    CUgraphInstantiate_flags,
+    CUgraphInstantiateResult,
+    CUresult,
+)
+
+from ...checks.findings import mode
+from ...state.arguments import number
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.fault_reports import put_report
+from ...state.handles import Handles
+from ...state.queue.graphs import Graph, Node, find_graph, find_node
+from ...state.queue.operations import Operation
+from ...state.queue.work import Work, runner
+from ...state.streams import find_stream, submit
+from ..entry import entry
+from ..functions import find_function
+from ..launches.launches import KernelLaunch
+from ..launches.parameters import packed_parameters
+from ..launches.shapes import checked_launch
+from .graph_memory import AllocateInGraph, FreeInGraph
+from .node_order import NodeOrder, RunningNode
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+
+__all__ = [
+    "cuGraphExecDestroy",
+    "cuGraphExecGetFlags",
+    "cuGraphExecKernelNodeSetParams",
+    "cuGraphExecUpdate",
+    "cuGraphInstantiate",
+    "cuGraphInstantiateWithParams",
+    "cuGraphLaunch",
+    "cuGraphUpload",
+    "executables",
+]
+
+_FLAGS = CUgraphInstantiate_flags
+_WITHOUT_EFFECT = (
+    _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.value
+    | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.value
+    | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.value
+)
+_DEVICE_LAUNCH = _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.value
+
+
+class Executable:
+    """The operations of a graph, and for each of them the places of those before it."""
+
+    def __init__(self, graph: Graph, flags: int) -> None:
+        self.flags = flags
+        self.last: Work | None = None
+        # The places of the nodes of the graph that it was made of, by which calls name an operation to change.
+        self.places = {node.handle: place for place, node in enumerate(graph.nodes)}
+        self.order = NodeOrder(_places_before(graph))
+        self.operations = [node.operation for node in graph.nodes]
+
+
+def _places_before(graph: Graph) -> list[frozenset[int]]:
+    places = {node: place for place, node in enumerate(graph.nodes)}
+    return [frozenset(places[before] for before in node.dependencies) for node in graph.nodes]
+
+
+class RunGraph(Operation):
+    """A launch of an executable graph, with its operations at the time of the launch."""
+
+    __slots__ = ("operations", "order")
+
+    def __init__(self, executable: Executable) -> None:
+        self.operations: list[Operation] = list(executable.operations)
+        self.order = executable.order
+
+    def run(self, context: Context) -> None:
+        """Run the operations; of those that may run, the one that was captured last comes first.
+
+        Any order that keeps the dependencies is right, and this one shows a dependency that was forgotten.
+        """
+        waiting = list(range(len(self.operations)))
+        done: set[int] = set()
+        before, running = self.order.before, runner.piece
+        ancestors = None if mode() == "off" or running is None else self.order.ancestors
+        while waiting:
+            place = next(place for place in reversed(waiting) if before[place] <= done)
+            waiting.remove(place)
+            if ancestors is not None and running is not None:
+                # Nodes that no edges put in order may meet.
+                runner.piece = RunningNode(running.work, place, ancestors[place])
+            self.operations[place].run(context)
+            done.add(place)
+
+
+executables: Handles[Executable] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _instantiate(graph: Graph, flags: int) -> Any:
+    current()
+    if flags & _DEVICE_LAUNCH:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    if flags & ~_WITHOUT_EFFECT:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return CUgraphExec(executables.add(Executable(graph, flags)))
+
+
+@entry(values=1)
+def cuGraphInstantiate(hGraph: Any, flags: Any) -> Any:
+    """Make an executable graph of a graph as it is now, as cuGraphInstantiate."""
+    return _instantiate(find_graph(hGraph), number(flags))
+
+
+@entry(values=1)
+def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
+    """Make an executable graph and note the outcome in the parameters, as cuGraphInstantiateWithParams."""
+    graph = find_graph(hGraph)
+    if instantiateParams is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    executable = _instantiate(graph, int(instantiateParams.flags))
+    instantiateParams.result_out = CUgraphInstantiateResult.CUDA_GRAPH_INSTANTIATE_SUCCESS
+    return executable
+
+
+@entry()
+def cuGraphExecDestroy(hGraphExec: Any) -> None:
+    """End an executable graph; launches of it go on, as cuGraphExecDestroy."""
+    executables.find(hGraphExec)
+    executables.remove(int(hGraphExec))
+
+
+@entry(values=1)
+def cuGraphExecGetFlags(hGraphExec: Any) -> int:
+    """Return the flags that an executable graph was made with, as cuGraphExecGetFlags."""
+    return executables.find(hGraphExec).flags
+
+
+@entry()
+def cuGraphUpload(hGraphExec: Any, hStream: Any) -> None:
+    """Prepare an executable graph's launch, which needs nothing here, as cuGraphUpload."""
+    executables.find(hGraphExec)
+    find_stream(hStream)
+
+
+@entry()
+def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
+    """Run an executable graph in a stream, after its launches before, as cuGraphLaunch."""
+    executable, stream = executables.find(hGraphExec), find_stream(hStream)
+    if stream.capture is not None:
+        stream.capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    earlier = () if executable.last is None else (executable.last,)
+    executable.last = submit(stream, RunGraph(executable), *earlier)
+
+
+@entry(values=1)
+def cuGraphExecUpdate(hGraphExec: Any, hGraph: Any) -> Any:
+    """Replace an executable graph's operations by those of a graph of the same shape, as cuGraphExecUpdate."""
+    executable, graph = executables.find(hGraphExec), find_graph(hGraph)
+    outcome, reason = _difference(executable, graph)
+    if reason:
+        put_report(f"{outcome.name}: {reason}")
+        raise StatusError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
+    executable.operations = [node.operation for node in graph.nodes]
+    information = CUgraphExecUpdateResultInfo()
+    information.result = outcome
+    return information
+
+
+def _difference(executable: Executable, graph: Graph) -> tuple[CUgraphExecUpdateResult, str]:
+    """Return the outcome of an update and the reason why the graph can't be one, "" when it can."""
+    outcomes = CUgraphExecUpdateResult
+    if len(graph.nodes) != len(executable.operations):
+        counts = f"{len(graph.nodes)} nodes instead of {len(executable.operations)}"
+        return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, f"the graph has {counts}"
+    if tuple(_places_before(graph)) != executable.order.before:
+        return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "nodes depend on other nodes"
+    if any(isinstance(operation, AllocateInGraph | FreeInGraph) for operation in executable.operations):
+        return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, "graphs with allocations can't be updated"
+    for place, (node, operation) in enumerate(zip(graph.nodes, executable.operations, strict=True)):
+        if type(node.operation) is not type(operation):
+            return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, f"node {place} is now {node.type.name}"
+        if isinstance(operation, KernelLaunch) and _context(node) is not operation.function.context:
+            return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, f"node {place}'s kernel has another context"
+    return outcomes.CU_GRAPH_EXEC_UPDATE_SUCCESS, ""
+
+
+def _context(node: Node) -> Context | None:
+    return node.operation.function.context if isinstance(node.operation, KernelLaunch) else None
+
+
+@entry()
+def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
+    """Change the parameters and the shape of a kernel in an executable graph, as cuGraphExecKernelNodeSetParams."""
+    executable = executables.find(hGraphExec)
+    place = executable.places.get(find_node(hNode).handle)
+    if place is None or nodeParams is None or not isinstance(executable.operations[place], KernelLaunch):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    function = find_function(nodeParams.func)
+    parameters = packed_parameters(function, nodeParams.kernelParams, nodeParams.extra)
+    extents = (
+        nodeParams.gridDimX,
+        nodeParams.gridDimY,
+        nodeParams.gridDimZ,
+        nodeParams.blockDimX,
+        nodeParams.blockDimY,
+        nodeParams.blockDimZ,
+    )
+    launch = checked_launch(function, extents, nodeParams.sharedMemBytes, parameters)
+    executable.operations[place] = KernelLaunch(function, launch)

@@ -1,0 +1,119 @@
+"""Graphs: making, copying, asking, drawing and ending them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUgraph, CUgraphEdgeData, CUgraphNode, CUresult
+
+from ...state.arguments import host_address, number
+from ...state.errors import StatusError
+from ...state.queue.graphs import Graph, Node, find_graph, find_node
+from ..entry import entry
+from ..launches.host_functions import HostCall
+
+__all__ = [
+    "cuGraphAddHostNode",
+    "cuGraphClone",
+    "cuGraphCreate",
+    "cuGraphDebugDotPrint",
+    "cuGraphDestroy",
+    "cuGraphGetEdges",
+    "cuGraphGetNodes",
+    "cuGraphGetRootNodes",
+    "cuGraphNodeGetDependencies",
+    "cuGraphNodeGetType",
+]
+
+
+@entry(values=1)
+def cuGraphCreate(flags: Any) -> Any:
+    """Make an empty graph, as cuGraphCreate."""
+    if number(flags):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return CUgraph(Graph().handle)
+
+
+@entry()
+def cuGraphDestroy(hGraph: Any) -> None:
+    """End a graph and its nodes, as cuGraphDestroy."""
+    find_graph(hGraph).destroy()
+
+
+@entry(values=1)
+def cuGraphClone(originalGraph: Any) -> Any:
+    """Return a graph with the same nodes, as cuGraphClone."""
+    original = find_graph(originalGraph)
+    clone = Graph()
+    copies: dict[Node, Node] = {}
+    for node in original.nodes:
+        copies[node] = clone.add(node.operation, [copies[before] for before in node.dependencies])
+    return CUgraph(clone.handle)
+
+
+@entry(values=1)
+def cuGraphAddHostNode(hGraph: Any, dependencies: Any, numDependencies: Any, nodeParams: Any) -> Any:
+    """Add a call of a host function after the given nodes, as cuGraphAddHostNode."""
+    graph = find_graph(hGraph)
+    before = [find_node(node) for node in (dependencies or [])[: number(numDependencies)]]
+    if nodeParams is None or not int(nodeParams.fn) or any(node not in graph.nodes for node in before):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return CUgraphNode(graph.add(HostCall(int(nodeParams.fn), host_address(nodeParams.userData)), before).handle)
+
+
+def _listed(found: list[Node], wanted: int) -> tuple[list[Any], int]:
+    """Return up to so many handles, and their number; with none wanted, how many there are."""
+    if not wanted:
+        return [], len(found)
+    given = [CUgraphNode(node.handle) for node in found[:wanted]]
+    return given + [CUgraphNode() for _ in range(wanted - len(given))], min(wanted, len(found))
+
+
+@entry(values=2)
+def cuGraphGetNodes(hGraph: Any, numNodes: Any = 0) -> tuple[list[Any], int]:
+    """Return a graph's nodes, or with 0 how many there are, as cuGraphGetNodes."""
+    return _listed(find_graph(hGraph).nodes, number(numNodes))
+
+
+@entry(values=2)
+def cuGraphGetRootNodes(hGraph: Any, numRootNodes: Any = 0) -> tuple[list[Any], int]:
+    """Return the nodes that come after no other, or with 0 how many there are, as cuGraphGetRootNodes."""
+    roots = [node for node in find_graph(hGraph).nodes if not node.dependencies]
+    return _listed(roots, number(numRootNodes))
+
+
+@entry(values=4)
+def cuGraphGetEdges(hGraph: Any, numEdges: Any = 0) -> tuple[list[Any], list[Any], list[Any], int]:
+    """Return a graph's edges, or with 0 how many there are, as cuGraphGetEdges."""
+    edges = find_graph(hGraph).edges()
+    wanted = number(numEdges)
+    before, count = _listed([edge[0] for edge in edges], wanted)
+    after, _ = _listed([edge[1] for edge in edges], wanted)
+    return before, after, [CUgraphEdgeData() for _ in range(wanted)], count
+
+
+@entry(values=3)
+def cuGraphNodeGetDependencies(hNode: Any, numDependencies: Any = 0) -> tuple[list[Any], list[Any], int]:
+    """Return the nodes before a node, or with 0 how many there are, as cuGraphNodeGetDependencies."""
+    wanted = number(numDependencies)
+    before, count = _listed(list(find_node(hNode).dependencies), wanted)
+    return before, [CUgraphEdgeData() for _ in range(wanted)], count
+
+
+@entry(values=1)
+def cuGraphNodeGetType(hNode: Any) -> Any:
+    """Return a node's type, as cuGraphNodeGetType."""
+    return find_node(hNode).type
+
+
+@entry()
+def cuGraphDebugDotPrint(hGraph: Any, path: Any, flags: Any) -> None:
+    """Write the graph to a file in the language of Graphviz, as cuGraphDebugDotPrint."""
+    graph = find_graph(hGraph)
+    if not path or number(flags) < 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(graph.dot())
+    except OSError:
+        raise StatusError(CUresult.CUDA_ERROR_OPERATING_SYSTEM) from None

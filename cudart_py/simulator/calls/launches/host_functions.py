@@ -1,0 +1,96 @@
+"""Host functions: calls of the host that wait in a stream for their turn."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUgraphNodeType, CUresult
+
+from ...state.arguments import host_address, number
+from ...state.errors import StatusError
+from ...state.queue.operations import Operation
+from ...state.queue.work import runner
+from ...state.streams import find_stream, submit
+from ..entry import entry
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+
+__all__ = ["HostCall", "cuLaunchHostFunc"]
+
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class HostCall(Operation):
+    """A call of the C function at an address with one pointer."""
+
+    __slots__ = ("data", "function")
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST
+
+    def __init__(self, function: int, data: int) -> None:
+        self.function = function
+        self.data = data
+
+    def __str__(self) -> str:
+        return "a host function"
+
+    def run(self, context: Context) -> None:
+        """Call it; calls of the driver that would have to wait are refused meanwhile."""
+        runner.in_callback = True
+        try:
+            with _handlers_raising() as raised:
+                _PROTOTYPE(self.function)(self.data)
+        finally:
+            runner.in_callback = False
+        if raised:
+            raise raised[0]
+
+
+@contextlib.contextmanager
+def _handlers_raising() -> Iterator[list[BaseException]]:
+    """Collect what signal handlers raise while a host function runs.
+
+    Python drops what is raised in a function that C has called. A GPU's driver calls it on a thread of its own, and
+    signals are handled on the main one, whose program they reach.
+    """
+    raised: list[BaseException] = []
+    handlers: dict[int, Any] = {}
+
+    def handle(which: int, frame: FrameType | None) -> None:
+        try:
+            handlers[which](which, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    if threading.current_thread() is not threading.main_thread():
+        yield raised
+        return
+    handlers.update((which, signal.getsignal(which)) for which in signal.valid_signals())
+    watched = [which for which, handler in handlers.items() if callable(handler)]
+    for which in watched:
+        signal.signal(which, handle)
+    try:
+        yield raised
+    finally:
+        for which in watched:
+            # Unless the function has set another one.
+            if signal.getsignal(which) is handle:
+                signal.signal(which, handlers[which])
+
+
+@entry()
+def cuLaunchHostFunc(hStream: Any, fn: Any, userData: Any) -> None:
+    """Call a host function when the stream gets there, as cuLaunchHostFunc."""
+    stream = find_stream(hStream)
+    function = number(fn)
+    if not function:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    submit(stream, HostCall(function, host_address(userData)))

@@ -1,0 +1,206 @@
+"""Launches: kernels with their parameters, checked and copied at the call, and run by the PTX machine later."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUgraphNodeType, CUlaunchAttributeID, CUlimit, CUresult
+
+from ... import ptx
+from ...state.attributes import attribute
+from ...state.environment import whole_number
+from ...state.errors import StatusError
+from ...state.queue.operations import FaultError, Operation
+from ...state.streams import find_stream, submit
+from ..entry import entry
+from ..functions import LoadedFunction, find_function
+from . import observers
+from .parameters import packed_parameters
+from .shapes import Extents, checked_launch
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+
+__all__ = ["KernelLaunch", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchKernelEx"]
+
+STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
+# A kernel that waits for the host spins for ever. This many steps, each of up to some thousand lanes, take minutes.
+_USUAL_STEPS = 1 << 26
+_WARP = 32
+_ID = CUlaunchAttributeID
+# Attributes that change nothing in a simulation.
+_WITHOUT_EFFECT = {
+    _ID.CU_LAUNCH_ATTRIBUTE_IGNORE,
+    _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
+    _ID.CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+    _ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+    _ID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+    _ID.CU_LAUNCH_ATTRIBUTE_PRIORITY,
+    _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+    _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+    _ID.CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION,
+    _ID.CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+}
+
+
+class KernelLaunch(Operation):
+    """A launch of a kernel with the bytes of its parameters."""
+
+    __slots__ = ("function", "launch")
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+
+    def __init__(self, function: LoadedFunction, launch: ptx.Launch) -> None:
+        self.function = function
+        self.launch = launch
+
+    def __str__(self) -> str:
+        launch = self.launch
+        return f"the launch of kernel {launch.entry.name}, grid {launch.grid}, block {launch.block},"
+
+    def describe(self) -> str:
+        """Return the kernel's name, the grid, the block and the bytes of shared memory."""
+        launch = self.launch
+        return f"{launch.entry.name}\n<<<{launch.grid}, {launch.block}, {launch.shared_bytes}>>>"
+
+    def run(self, context: Context) -> None:
+        """Let the PTX machine run it."""
+        function = self.function
+        module = function.module
+        try:
+            ptx.run(
+                module.code,
+                self.launch,
+                context.memory,
+                symbols=module.symbols,
+                print_=_print,
+                steps=_steps(),
+                properties=_properties(context),
+                observer=observers.observer(),
+                clock=context.clock,
+            )
+        except ptx.Fault as fault:
+            raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None
+        except ptx.UnsupportedError as error:
+            raise FaultError(CUresult.CUDA_ERROR_NOT_SUPPORTED, error.report, sticky=False) from None
+        except ptx.PtxError as error:
+            raise FaultError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), sticky=False) from None
+
+
+def _print(text: str) -> None:
+    """Write to standard output what it can take; printing never ends a launch."""
+    # Looked up at each call, because a program may put another stream in its place, or none.
+    stream = sys.stdout
+    if stream is None:
+        return
+    try:
+        stream.write(text)
+    except UnicodeEncodeError as error:
+        _print(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+    except (ValueError, OSError):  # it is closed, or nobody reads the pipe behind it
+        return
+
+
+def _steps() -> int | None:
+    """Return the most steps a launch may take, from the environment; 0 there is no limit."""
+    steps = whole_number(STEPS_VARIABLE, _USUAL_STEPS, 0, 1 << 62)
+    return steps or None
+
+
+def _properties(context: Context) -> dict[str, int]:
+    limits = context.limits
+    return {
+        "sm_count": attribute("MULTIPROCESSOR_COUNT"),
+        "warp_size": _WARP,
+        "warps": attribute("MAX_THREADS_PER_MULTIPROCESSOR") // _WARP,
+        "stack_limit": limits[CUlimit.CU_LIMIT_STACK_SIZE.value],
+        "printf_fifo": limits[CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value],
+        "malloc_heap": limits[CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value],
+    }
+
+
+@entry()
+def cuLaunchKernel(
+    f: Any,
+    gridDimX: Any,
+    gridDimY: Any,
+    gridDimZ: Any,
+    blockDimX: Any,
+    blockDimY: Any,
+    blockDimZ: Any,
+    sharedMemBytes: Any,
+    hStream: Any,
+    kernelParams: Any,
+    extra: Any,
+) -> None:
+    """Launch a kernel in a stream, as cuLaunchKernel."""
+    function, stream = find_function(f), find_stream(hStream)
+    if function.context is not stream.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    parameters = packed_parameters(function, kernelParams, extra)
+    extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
+    submit(stream, KernelLaunch(function, checked_launch(function, extents, sharedMemBytes, parameters)))
+
+
+@entry()
+def cuLaunchCooperativeKernel(
+    f: Any,
+    gridDimX: Any,
+    gridDimY: Any,
+    gridDimZ: Any,
+    blockDimX: Any,
+    blockDimY: Any,
+    blockDimZ: Any,
+    sharedMemBytes: Any,
+    hStream: Any,
+    kernelParams: Any,
+) -> None:
+    """Launch a kernel whose blocks are all resident at once, as cuLaunchCooperativeKernel."""
+    function, stream = find_function(f), find_stream(hStream)
+    if function.context is not stream.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    parameters = packed_parameters(function, kernelParams, 0)
+    extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
+    launch = checked_launch(function, extents, sharedMemBytes, parameters, cooperative=True)
+    submit(stream, KernelLaunch(function, launch))
+
+
+@entry()
+def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None:
+    """Launch a kernel with attributes, as cuLaunchKernelEx."""
+    function = find_function(f)
+    if config is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    stream = find_stream(config.hStream)
+    if function.context is not stream.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    cooperative, cluster = _attributes(config.attrs[: config.numAttrs])
+    parameters = packed_parameters(function, kernelParams, extra)
+    extents = (
+        config.gridDimX,
+        config.gridDimY,
+        config.gridDimZ,
+        config.blockDimX,
+        config.blockDimY,
+        config.blockDimZ,
+    )
+    launch = checked_launch(
+        function, extents, config.sharedMemBytes, parameters, cooperative=cooperative, cluster=cluster
+    )
+    submit(stream, KernelLaunch(function, launch))
+
+
+def _attributes(given: Sequence[Any]) -> tuple[bool, Extents | None]:
+    """Return what of a launch's attributes changes it: whether it is cooperative, and its cluster."""
+    cooperative, cluster = False, None
+    for item in given:
+        if item.id == _ID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+            cooperative = bool(item.value.cooperative)
+        elif item.id == _ID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            extents = item.value.clusterDim
+            cluster = extents.x, extents.y, extents.z
+        elif item.id not in _WITHOUT_EFFECT:
+            raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    return cooperative, cluster

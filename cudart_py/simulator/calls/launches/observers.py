@@ -1,0 +1,93 @@
+"""Observers of launches: the counters of open profiles, the checks, both or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...checks import findings
+from ...checks.launch_checks import LaunchChecks
+from ...ptx.running.observer import Observer
+from . import profiles
+
+if TYPE_CHECKING:
+    from ...ptx.compiling.control_flow import Block
+    from ...ptx.running.groups import Group
+    from ...ptx.running.launch import LaunchState
+    from ...ptx.running.scheduler import Chunk
+    from ...ptx.syntax.instructions import Instruction
+
+__all__ = ["observer"]
+
+
+class Observers(Observer):
+    """Several observers of one launch, called one after the other for each event."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def start(self, state: LaunchState) -> None:
+        for one in self._observers:
+            one.start(state)
+
+    def block(self, group: Group, block: Block) -> None:
+        for one in self._observers:
+            one.block(group, block)
+
+    def executed(self, group: Group, block: Block) -> None:
+        for one in self._observers:
+            one.executed(group, block)
+
+    def unwritten(self, group: Group, slot: int) -> None:
+        for one in self._observers:
+            one.unwritten(group, slot)
+
+    def deserted(self, group: Group, block: Block, position: int) -> None:
+        for one in self._observers:
+            one.deserted(group, block, position)
+
+    def access(
+        self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
+    ) -> None:
+        for one in self._observers:
+            one.access(group, kind, address, offset, size, site, values)
+
+    def fence(self, group: Group, site: Instruction) -> None:
+        for one in self._observers:
+            one.fence(group, site)
+
+    def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
+        for one in self._observers:
+            one.copies(group, site, event, allowed)
+
+    def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
+        for one in self._observers:
+            one.shuffle(group, site, mode, lane, control)
+
+    def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
+        for one in self._observers:
+            one.branch(group, site, taken)
+
+    def barrier(self, group: Group, site: Instruction, event: str) -> None:
+        for one in self._observers:
+            one.barrier(group, site, event)
+
+    def exit(self, group: Group) -> None:
+        for one in self._observers:
+            one.exit(group)
+
+    def ended(self, chunk: Chunk) -> None:
+        for one in self._observers:
+            one.ended(chunk)
+
+    def finish(self, state: LaunchState) -> None:
+        for one in self._observers:
+            one.finish(state)
+
+
+def observer() -> Observer | None:
+    """Return the observer of a launch that begins now, None for none."""
+    counters = profiles.counters()
+    if findings.mode() == "off":
+        return counters
+    checks = LaunchChecks()
+    return checks if counters is None else Observers(counters, checks)

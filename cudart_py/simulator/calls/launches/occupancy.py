@@ -1,0 +1,149 @@
+"""Occupancy: how many blocks a multiprocessor holds, by the toolkit's own calculator."""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import Any
+
+from cuda.bindings.driver import CUlaunchAttributeID, CUoccupancy_flags, CUresult
+
+from ....context.occupancy import MULTIPROCESSORS, compute
+from ...state.arguments import number
+from ...state.attributes import attribute
+from ...state.errors import StatusError
+from ..entry import entry
+from ..functions import LoadedFunction, find_function
+
+__all__ = [
+    "cuOccupancyAvailableDynamicSMemPerBlock",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cuOccupancyMaxActiveClusters",
+    "cuOccupancyMaxPotentialBlockSize",
+    "cuOccupancyMaxPotentialClusterSize",
+    "largest_cluster",
+    "resident_blocks",
+]
+
+_WARP = 32
+_MULTIPROCESSOR = MULTIPROCESSORS[9, 0]
+# A cluster stays within a group of multiprocessors. An H200's 132 are in groups of 16 and 18, which differ from card
+# to card; these are usual ones.
+_GROUPS = (18, 18, 16, 16, 16, 16, 16, 16)
+_LARGEST_CLUSTER = 16
+_LARGEST_PORTABLE_CLUSTER = 8
+
+
+def blocks_per_multiprocessor(function: LoadedFunction, threads: int, dynamic_shared: int) -> int:
+    """Return how many blocks of so many threads and bytes of dynamic shared memory fit a multiprocessor."""
+    if threads > function.max_threads or dynamic_shared > function.dynamic_shared:
+        return 0
+    shared = function.shared_bytes + dynamic_shared
+    return compute(_MULTIPROCESSOR, threads, function.registers, shared).blocks
+
+
+def _blocks(func: Any, blockSize: Any, dynamicSMemSize: Any) -> int:
+    function = find_function(func)
+    threads, dynamic = number(blockSize), number(dynamicSMemSize)
+    if threads <= 0 or dynamic < 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return blocks_per_multiprocessor(function, threads, dynamic)
+
+
+@entry(values=1)
+def cuOccupancyMaxActiveBlocksPerMultiprocessor(func: Any, blockSize: Any, dynamicSMemSize: Any) -> int:
+    """Return the blocks that a multiprocessor holds, as cuOccupancyMaxActiveBlocksPerMultiprocessor."""
+    return _blocks(func, blockSize, dynamicSMemSize)
+
+
+@entry(values=1)
+def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    func: Any, blockSize: Any, dynamicSMemSize: Any, flags: Any
+) -> int:
+    """Return the same, as cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags."""
+    if number(flags) & ~CUoccupancy_flags.CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE.value:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return _blocks(func, blockSize, dynamicSMemSize)
+
+
+@entry(values=2)
+def cuOccupancyMaxPotentialBlockSize(
+    func: Any, blockSizeToDynamicSMemSize: Any, dynamicSMemSize: Any, blockSizeLimit: Any
+) -> tuple[int, int]:
+    """Return the blocks that fill the device and the block size for it, as cuOccupancyMaxPotentialBlockSize."""
+    function = find_function(func)
+    limit = number(blockSizeLimit) or function.max_threads
+    by_block = number(blockSizeToDynamicSMemSize)
+    shared_of = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)(by_block) if by_block else None
+    best = best_threads = best_blocks = 0
+    largest = min(limit, function.max_threads)
+    for threads in sorted({largest, *range(largest // _WARP * _WARP, 0, -_WARP)}, reverse=True):
+        dynamic = int(shared_of(threads)) if shared_of else number(dynamicSMemSize)
+        blocks = blocks_per_multiprocessor(function, threads, dynamic)
+        # Of those that hold as many threads the largest block is the driver's choice.
+        if blocks * threads > best:
+            best, best_threads, best_blocks = blocks * threads, threads, blocks
+    if not best:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return best_blocks * attribute("MULTIPROCESSOR_COUNT"), best_threads
+
+
+@entry(values=1)
+def cuOccupancyAvailableDynamicSMemPerBlock(func: Any, numBlocks: Any, blockSize: Any) -> int:
+    """Return the dynamic shared memory that leaves room for the blocks, as cuOccupancyAvailableDynamicSMemPerBlock."""
+    function = find_function(func)
+    blocks, threads = number(numBlocks), number(blockSize)
+    if blocks <= 0 or threads <= 0 or blocks > blocks_per_multiprocessor(function, threads, 0):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    unit = _MULTIPROCESSOR.shared_unit
+    share = _MULTIPROCESSOR.shared_bytes // blocks // unit * unit - _MULTIPROCESSOR.reserved_shared_bytes
+    return min(share, _MULTIPROCESSOR.shared_bytes_per_block) - function.shared_bytes
+
+
+@entry(values=1)
+def cuOccupancyMaxActiveClusters(func: Any, config: Any) -> int:
+    """Return the clusters that the device holds at once, as cuOccupancyMaxActiveClusters."""
+    function = find_function(func)
+    blocks = _blocks_of(function, config)
+    size = prod(_cluster_of(function, config))
+    if not 0 < size <= largest_cluster(function):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE)
+    return _clusters(blocks, size)
+
+
+@entry(values=1)
+def cuOccupancyMaxPotentialClusterSize(func: Any, config: Any) -> int:
+    """Return the most blocks that a cluster can have, as cuOccupancyMaxPotentialClusterSize."""
+    function = find_function(func)
+    return largest_cluster(function) if _blocks_of(function, config) else 0
+
+
+def resident_blocks(function: LoadedFunction, threads: int, dynamic_shared: int, cluster: int) -> int:
+    """Return how many blocks the device holds at once, in clusters of so many."""
+    blocks = blocks_per_multiprocessor(function, threads, dynamic_shared)
+    return blocks * attribute("MULTIPROCESSOR_COUNT") if cluster == 1 else _clusters(blocks, cluster) * cluster
+
+
+def _clusters(blocks: int, size: int) -> int:
+    return sum(group * blocks // size for group in _GROUPS)
+
+
+def largest_cluster(function: LoadedFunction) -> int:
+    """Return the most blocks that a kernel's cluster may have."""
+    return _LARGEST_CLUSTER if function.non_portable_cluster else _LARGEST_PORTABLE_CLUSTER
+
+
+def _blocks_of(function: LoadedFunction, config: Any) -> int:
+    threads = 0 if config is None else config.blockDimX * config.blockDimY * config.blockDimZ
+    if not threads:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return blocks_per_multiprocessor(function, threads, config.sharedMemBytes)
+
+
+def _cluster_of(function: LoadedFunction, config: Any) -> tuple[int, int, int]:
+    for item in config.attrs[: config.numAttrs]:
+        if item.id == CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+            extents = item.value.clusterDim
+            return extents.x, extents.y, extents.z
+    return function.entry.cluster or (1, 1, 1)

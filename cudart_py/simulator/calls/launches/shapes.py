@@ -1,0 +1,95 @@
+"""Shapes of launches: the grids, blocks, clusters and bytes of shared memory that the driver takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from cuda.bindings.driver import CUresult
+
+from ... import ptx
+from ...state.attributes import attribute
+from ...state.errors import StatusError
+from ..functions import LoadedFunction
+from . import occupancy
+
+__all__ = ["Extents", "checked_launch"]
+
+_LARGEST_PARAMETERS = 32764
+_MOST_SHAPES = 64
+_BLOCK_LIMITS = (attribute("MAX_BLOCK_DIM_X"), attribute("MAX_BLOCK_DIM_Y"), attribute("MAX_BLOCK_DIM_Z"))
+_GRID_LIMITS = (attribute("MAX_GRID_DIM_X"), attribute("MAX_GRID_DIM_Y"), attribute("MAX_GRID_DIM_Z"))
+_MOST_THREADS = attribute("MAX_THREADS_PER_BLOCK")
+
+Extents = tuple[int, int, int]
+
+
+def checked_launch(
+    function: LoadedFunction,
+    extents: Sequence[int],
+    shared: int,
+    parameters: bytes,
+    *,
+    cooperative: bool = False,
+    cluster: Extents | None = None,
+) -> ptx.Launch:
+    """Return the PTX machine's description of a launch; raise the status that the driver answers for a wrong one."""
+    key = *extents, shared, cluster
+    chosen = function.shapes.get(key)
+    if chosen is None:
+        chosen = _checked_shape(function, extents, shared, cluster)
+        if len(function.shapes) >= _MOST_SHAPES:
+            function.shapes.clear()
+        function.shapes[key] = chosen
+    gx, gy, gz, bx, by, bz = extents
+    if cooperative and gx * gy * gz > occupancy.resident_blocks(function, bx * by * bz, shared, prod(chosen)):
+        raise StatusError(CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+    return ptx.Launch(function.entry, (gx, gy, gz), (bx, by, bz), shared, parameters, cooperative, chosen)
+
+
+def _checked_shape(function: LoadedFunction, extents: Sequence[int], shared: int, cluster: Extents | None) -> Extents:
+    """Return the cluster of a launch; raise the status that the driver answers for a wrong shape."""
+    gx, gy, gz, bx, by, bz = extents
+    if not (
+        0 < gx <= _GRID_LIMITS[0]
+        and 0 < gy <= _GRID_LIMITS[1]
+        and 0 < gz <= _GRID_LIMITS[2]
+        and 0 < bx <= _BLOCK_LIMITS[0]
+        and 0 < by <= _BLOCK_LIMITS[1]
+        and 0 < bz <= _BLOCK_LIMITS[2]
+        and 0 <= shared <= function.dynamic_shared
+    ):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    threads = bx * by * bz
+    kernel = function.entry
+    if threads > function.max_threads:
+        _refuse_threads(function, threads)
+    if kernel.required_block is not None and (bx, by, bz) != tuple(kernel.required_block):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if kernel.parameter_bytes > _LARGEST_PARAMETERS:
+        raise StatusError(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    return _checked_cluster(function, (gx, gy, gz), cluster or kernel.cluster or (1, 1, 1))
+
+
+def _refuse_threads(function: LoadedFunction, threads: int) -> None:
+    stated = [prod(limit) for limit in (function.entry.max_threads, function.entry.required_block) if limit]
+    # More threads than the card or the kernel's own statement allows are a wrong value; more than its registers allow
+    # are a lack of resources.
+    if threads > min([_MOST_THREADS, *stated]):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    raise StatusError(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+
+
+def _checked_cluster(function: LoadedFunction, grid: Extents, cluster: Extents) -> Extents:
+    if cluster == (1, 1, 1):
+        return cluster
+    fixed = function.entry.cluster
+    if (
+        min(cluster) <= 0
+        or prod(cluster) > occupancy.largest_cluster(function)
+        or (fixed is not None and tuple(fixed) != cluster)
+    ):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CLUSTER_SIZE)
+    if any(count % part for count, part in zip(grid, cluster, strict=True)):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return cluster

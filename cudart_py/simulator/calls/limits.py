@@ -1,0 +1,58 @@
+"""Limits of the current context."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUlimit, CUresult
+
+from ..state.arguments import number
+from ..state.attributes import attribute
+from ..state.contexts import current
+from ..state.errors import StatusError
+from .entry import entry
+
+__all__ = ["cuCtxGetLimit", "cuCtxSetLimit"]
+
+_LARGEST_STACK = 512 << 10
+# The smallest size that an H200 sets.
+_SMALLEST_PRINTF_FIFO = 512 << 10
+
+
+@entry(values=1)
+def cuCtxGetLimit(limit: Any) -> int:
+    """Return one of the current context's limits, as cuCtxGetLimit."""
+    limits = current().limits
+    value = number(limit)
+    if not 0 <= value < CUlimit.CU_LIMIT_MAX.value:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    try:
+        return limits[value]
+    except KeyError:
+        raise StatusError(CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT) from None
+
+
+@entry()
+def cuCtxSetLimit(limit: Any, value: Any) -> None:
+    """Set one of the current context's limits, rounded as the driver does, as cuCtxSetLimit."""
+    limits = current().limits
+    key, wanted = number(limit), number(value)
+    if not 0 <= key < CUlimit.CU_LIMIT_MAX.value or wanted < 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if key not in limits:
+        raise StatusError(CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT)
+    if key == CUlimit.CU_LIMIT_STACK_SIZE.value:
+        if wanted > _LARGEST_STACK:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        wanted = -(-wanted // 16) * 16
+    elif key == CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY.value:
+        if wanted > 128:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        wanted = next(size for size in (32, 64, 128) if wanted <= size)
+    elif key == CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE.value:
+        wanted = min(wanted, attribute("MAX_PERSISTING_L2_CACHE_SIZE"))
+    elif key == CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value:
+        wanted = max(wanted, _SMALLEST_PRINTF_FIFO)
+    elif key == CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value:
+        wanted = max(wanted, 4 << 20)
+    limits[key] = wanted

@@ -1,0 +1,1 @@
+"""Calls that allocate, free, copy, fill and describe memory."""

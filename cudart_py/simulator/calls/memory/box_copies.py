@@ -1,0 +1,194 @@
+"""Copies of two and three dimensions: boxes of bytes inside rows with a pitch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from cuda.bindings.driver import CUgraphNodeType, CUmemorytype, CUresult
+
+from ...checks.races import concurrency
+from ...state import memory
+from ...state.arguments import number
+from ...state.attributes import attribute
+from ...state.contexts import current_for_unsafe
+from ...state.errors import StatusError
+from ...state.memory import DEVICE, Allocation
+from ...state.queue.operations import Operation
+from ...state.queue.stream import Stream
+from ...state.streams import find_stream, run_now, submit
+from ..entry import entry
+from .copies import returns_when_done
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ...state.contexts import Context
+
+__all__ = [
+    "cuMemcpy2D",
+    "cuMemcpy2DAsync",
+    "cuMemcpy2DUnaligned",
+    "cuMemcpy3D",
+    "cuMemcpy3DAsync",
+]
+
+
+@dataclass(slots=True)
+class Box:
+    """One end of a copy: the address of its first byte, and the bytes from row to row and from slice to slice."""
+
+    address: int
+    pitch: int
+    slice_pitch: int
+    allocation: Allocation | None = None
+
+    def extent(self, shape: tuple[int, int, int]) -> int:
+        """Return the bytes from the first to the last; shape is depth, height and width."""
+        depth, height, width = shape
+        return (depth - 1) * self.slice_pitch + (height - 1) * self.pitch + width
+
+    def rows(self, shape: tuple[int, int, int]) -> Iterator[tuple[int, int]]:
+        """Yield each row's address and bytes."""
+        depth, height, width = shape
+        for z in range(depth):
+            for y in range(height):
+                yield self.address + z * self.slice_pitch + y * self.pitch, width
+
+    def view(self, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+        """Return a view of the bytes, which have been checked."""
+        return memory.space.window(self.address, shape, (self.slice_pitch, self.pitch, 1))
+
+
+class BoxCopy(Operation):
+    """A copy of a box of bytes; `held` are the bytes themselves when the source was read at the call."""
+
+    __slots__ = ("destination", "held", "shape", "source")
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY
+
+    def __init__(self, destination: Box, source: Box, shape: tuple[int, int, int]) -> None:
+        self.destination = destination
+        self.source = source
+        self.shape = shape
+        self.held: NDArray[np.uint8] | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the bytes that are copied."""
+        return self.shape[0] * self.shape[1] * self.shape[2]
+
+    def describe(self) -> str:
+        """Return how many bytes are copied."""
+        return f"{self.size} bytes"
+
+    def run(self, context: Context) -> None:
+        """Move the bytes."""
+        shape = self.shape
+        if self.source.allocation is not None and self.held is None:
+            memory.require_live(self.source.address, self.source.extent(shape), "the source of a copy")
+            concurrency.touch(self.source.rows(shape), "a copy", writes=False)
+        if self.destination.allocation is not None:
+            memory.require_live(self.destination.address, self.destination.extent(shape), "the destination of a copy")
+            concurrency.touch(self.destination.rows(shape), "a copy", writes=True)
+        self.destination.view(shape)[...] = self.source.view(shape) if self.held is None else self.held
+        if self.destination.allocation is not None:
+            # The padding between rows counts as written too.
+            memory.note_written(self.destination.address, self.destination.extent(shape))
+
+
+def _refuse() -> StatusError:
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
+    """Return the base address of an end ("src" or "dst") and the memory type that the caller states."""
+    try:
+        kind = getattr(parameters, f"{end}MemoryType")
+    except ValueError:
+        # The bindings raise for a memory type that was never set.
+        raise _refuse() from None
+    if kind == CUmemorytype.CU_MEMORYTYPE_HOST:
+        return number(getattr(parameters, f"{end}Host")), kind
+    if kind in (CUmemorytype.CU_MEMORYTYPE_DEVICE, CUmemorytype.CU_MEMORYTYPE_UNIFIED):
+        return number(getattr(parameters, f"{end}Device")), kind
+    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)  # CUDA arrays
+
+
+def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
+    """Return a checked end of a copy."""
+    base, kind = _base(parameters, end)
+    x, y = getattr(parameters, f"{end}XInBytes"), getattr(parameters, f"{end}Y")
+    z = getattr(parameters, f"{end}Z") if three else 0
+    pitch = getattr(parameters, f"{end}Pitch")
+    rows = getattr(parameters, f"{end}Height") if three else 0
+    depth, height, width = shape
+    single_row = depth == height == 1 and not y and not z
+    if (pitch < x + width and not (single_row and not pitch)) or pitch > attribute("MAX_PITCH"):
+        raise _refuse()
+    if (depth > 1 or z) and rows < y + height:
+        raise _refuse()
+    slice_pitch = rows * pitch
+    box = Box(base + z * slice_pitch + y * pitch + x, pitch, slice_pitch)
+    if not base:
+        raise _refuse()
+    allocation = memory.find(box.address, box.extent(shape))
+    wrong_side = kind == CUmemorytype.CU_MEMORYTYPE_HOST and allocation is not None and allocation.kind == DEVICE
+    if wrong_side or (kind == CUmemorytype.CU_MEMORYTYPE_DEVICE and allocation is None):
+        raise _refuse()
+    box.allocation = allocation
+    return box
+
+
+def _copy_box(parameters: Any, stream: Stream, *, three: bool, waits: bool) -> None:
+    if parameters is None:
+        raise _refuse()
+    shape = (parameters.Depth if three else 1), parameters.Height, parameters.WidthInBytes
+    if three and (parameters.srcLOD or parameters.dstLOD):
+        raise _refuse()
+    if not all(shape):
+        return
+    source = _end(parameters, "src", shape, three=three)
+    destination = _end(parameters, "dst", shape, three=three)
+    operation = BoxCopy(destination, source, shape)
+    if stream.capture is not None:
+        submit(stream, operation)
+        return
+    if returns_when_done(source.allocation, destination.allocation, waits=waits):
+        run_now(stream, operation)
+        return
+    if source.allocation is None:
+        operation.held = source.view(shape).copy()
+    submit(stream, operation)
+
+
+@entry()
+def cuMemcpy2D(pCopy: Any) -> None:
+    """Copy rows of bytes, as cuMemcpy2D."""
+    _copy_box(pCopy, current_for_unsafe().legacy, three=False, waits=True)
+
+
+@entry()
+def cuMemcpy2DUnaligned(pCopy: Any) -> None:
+    """Copy rows of bytes with any pitch, as cuMemcpy2DUnaligned."""
+    _copy_box(pCopy, current_for_unsafe().legacy, three=False, waits=True)
+
+
+@entry()
+def cuMemcpy2DAsync(pCopy: Any, hStream: Any) -> None:
+    """Copy rows of bytes in a stream, as cuMemcpy2DAsync."""
+    _copy_box(pCopy, find_stream(hStream), three=False, waits=False)
+
+
+@entry()
+def cuMemcpy3D(pCopy: Any) -> None:
+    """Copy a box of bytes, as cuMemcpy3D."""
+    _copy_box(pCopy, current_for_unsafe().legacy, three=True, waits=True)
+
+
+@entry()
+def cuMemcpy3DAsync(pCopy: Any, hStream: Any) -> None:
+    """Copy a box of bytes in a stream, as cuMemcpy3DAsync."""
+    _copy_box(pCopy, find_stream(hStream), three=True, waits=False)

@@ -1,0 +1,256 @@
+"""Copies of one dimension, and which copies the host waits for.
+
+A copy that the host waits for runs at once, after the work of its stream. Others wait in the queue; a pageable source
+is read when the copy is enqueued, a pinned one when it runs. Every address is checked against the allocations at the
+call, and again when the copy runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUgraphNodeType, CUresult
+
+from ...checks.races import concurrency
+from ...state import memory
+from ...state.arguments import host_address, number
+from ...state.contexts import current_for_unsafe, find_context
+from ...state.errors import StatusError
+from ...state.memory import DEVICE
+from ...state.queue.operations import Operation
+from ...state.queue.scheduling import fork_all, join_all
+from ...state.queue.stream import Stream
+from ...state.streams import find_stream, run_now, submit
+from ..entry import entry
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+    from ...state.memory import Allocation
+
+__all__ = [
+    "cuMemcpy",
+    "cuMemcpyAsync",
+    "cuMemcpyDtoD",
+    "cuMemcpyDtoDAsync",
+    "cuMemcpyDtoH",
+    "cuMemcpyDtoHAsync",
+    "cuMemcpyHtoD",
+    "cuMemcpyHtoDAsync",
+    "cuMemcpyPeer",
+    "cuMemcpyPeerAsync",
+    "returns_when_done",
+]
+
+
+class Copy(Operation):
+    """A copy of `size` bytes; `held` are the bytes themselves when the source was read at the call.
+
+    `checked` says which ends (source, destination) lie in allocations; other ends are ordinary host memory.
+    """
+
+    __slots__ = ("checked", "destination", "held", "size", "source")
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY
+
+    def __init__(
+        self, destination: int, source: int, size: int, checked: tuple[bool, bool], held: bytes | None = None
+    ) -> None:
+        self.destination = destination
+        self.source = source
+        self.size = size
+        self.checked = checked
+        self.held = held
+
+    def describe(self) -> str:
+        """Return how many bytes are copied."""
+        return f"{self.size} bytes"
+
+    def run(self, context: Context) -> None:
+        """Move the bytes."""
+        source_checked, destination_checked = self.checked
+        if source_checked and self.held is None:
+            memory.require_live(self.source, self.size, "the source of a copy")
+            concurrency.touch([(self.source, self.size)], "a copy", writes=False)
+        if destination_checked:
+            memory.require_live(self.destination, self.size, "the destination of a copy")
+            concurrency.touch([(self.destination, self.size)], "a copy", writes=True)
+        ctypes.memmove(self.destination, self.source if self.held is None else self.held, self.size)
+        if destination_checked:
+            memory.note_written(self.destination, self.size)
+
+
+def _on_device(address: int, size: int) -> Allocation:
+    # Pinned, registered and managed memory have device addresses too.
+    allocation = memory.find(address, size)
+    if allocation is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return allocation
+
+
+def _on_host(address: int, size: int) -> Allocation | None:
+    allocation = memory.find(address, size)
+    if allocation is not None and allocation.kind == DEVICE:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return allocation
+
+
+def copy(
+    destination: int,
+    source: int,
+    size: int,
+    ends: tuple[Allocation | None, Allocation | None],
+    stream: Stream,
+    *,
+    waits: bool,
+) -> None:
+    """Copy in a stream; `ends` are the source's and destination's allocations, None for pageable memory.
+
+    With `waits` the copy is done when the call returns, except between device addresses.
+    """
+    source_end, destination_end = ends
+    checked = source_end is not None, destination_end is not None
+    operation = Copy(destination, source, size, checked)
+    if stream.capture is not None:
+        submit(stream, operation)
+        return
+    if returns_when_done(source_end, destination_end, waits=waits):
+        run_now(stream, operation)
+        return
+    if source_end is None:
+        operation.held = ctypes.string_at(source, size)
+    submit(stream, operation)
+
+
+def returns_when_done(source: Allocation | None, destination: Allocation | None, *, waits: bool) -> bool:
+    """Return whether the call of a copy returns only when the copy is done; None is pageable memory.
+
+    It does for copies to pageable memory and from host to host, for asynchronous functions too; between device
+    addresses it never does.
+    """
+    if destination is None or (_is_hosts(source) and _is_hosts(destination)):
+        return True
+    between_devices = source is not None and source.kind == destination.kind == DEVICE
+    return waits and not between_devices
+
+
+def _is_hosts(allocation: Allocation | None) -> bool:
+    return allocation is None or allocation.kind in (memory.PINNED, memory.REGISTERED)
+
+
+def _legacy() -> Stream:
+    return current_for_unsafe().legacy
+
+
+@entry()
+def cuMemcpyHtoD(dstDevice: Any, srcHost: Any, ByteCount: Any) -> None:
+    """Copy from the host to a device, as cuMemcpyHtoD."""
+    _host_to_device(dstDevice, srcHost, ByteCount, _legacy(), waits=True)
+
+
+@entry()
+def cuMemcpyHtoDAsync(dstDevice: Any, srcHost: Any, ByteCount: Any, hStream: Any) -> None:
+    """Copy from the host to a device in a stream, as cuMemcpyHtoDAsync."""
+    _host_to_device(dstDevice, srcHost, ByteCount, find_stream(hStream), waits=False)
+
+
+def _host_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
+    destination, source, size = number(dst), host_address(src), number(count)
+    if size:
+        ends = _on_host(source, _positive(size)), _on_device(destination, size)
+        copy(destination, source, size, ends, stream, waits=waits)
+
+
+def _positive(size: int) -> int:
+    if size < 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return size
+
+
+@entry()
+def cuMemcpyDtoH(dstHost: Any, srcDevice: Any, ByteCount: Any) -> None:
+    """Copy from a device to the host, as cuMemcpyDtoH."""
+    _device_to_host(dstHost, srcDevice, ByteCount, _legacy(), waits=True)
+
+
+@entry()
+def cuMemcpyDtoHAsync(dstHost: Any, srcDevice: Any, ByteCount: Any, hStream: Any) -> None:
+    """Copy from a device to the host in a stream, as cuMemcpyDtoHAsync."""
+    _device_to_host(dstHost, srcDevice, ByteCount, find_stream(hStream), waits=False)
+
+
+def _device_to_host(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
+    destination, source, size = host_address(dst), number(src), number(count)
+    if size:
+        ends = _on_device(source, _positive(size)), _on_host(destination, size)
+        copy(destination, source, size, ends, stream, waits=waits)
+
+
+@entry()
+def cuMemcpyDtoD(dstDevice: Any, srcDevice: Any, ByteCount: Any) -> None:
+    """Copy between device addresses; the host doesn't wait, as cuMemcpyDtoD."""
+    _device_to_device(dstDevice, srcDevice, ByteCount, _legacy(), waits=True)
+
+
+@entry()
+def cuMemcpyDtoDAsync(dstDevice: Any, srcDevice: Any, ByteCount: Any, hStream: Any) -> None:
+    """Copy between device addresses in a stream, as cuMemcpyDtoDAsync."""
+    _device_to_device(dstDevice, srcDevice, ByteCount, find_stream(hStream), waits=False)
+
+
+def _device_to_device(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
+    destination, source, size = number(dst), number(src), number(count)
+    if size:
+        ends = _on_device(source, _positive(size)), _on_device(destination, size)
+        copy(destination, source, size, ends, stream, waits=waits)
+
+
+@entry()
+def cuMemcpy(dst: Any, src: Any, ByteCount: Any) -> None:
+    """Copy between any two addresses, as cuMemcpy."""
+    _unified(dst, src, ByteCount, _legacy(), waits=True)
+
+
+@entry()
+def cuMemcpyAsync(dst: Any, src: Any, ByteCount: Any, hStream: Any) -> None:
+    """Copy between any two addresses in a stream, as cuMemcpyAsync."""
+    _unified(dst, src, ByteCount, find_stream(hStream), waits=False)
+
+
+def _unified(dst: Any, src: Any, count: Any, stream: Stream, *, waits: bool) -> None:
+    destination, source, size = number(dst), number(src), number(count)
+    if size:
+        ends = memory.find(source, _positive(size)), memory.find(destination, size)
+        copy(destination, source, size, ends, stream, waits=waits)
+
+
+@entry()
+def cuMemcpyPeer(dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: Any) -> None:
+    """Copy from one context's device memory to another's, between all work of both, as cuMemcpyPeer."""
+    stream = _legacy()
+    contexts = dict.fromkeys((stream.context, find_context(dstContext), find_context(srcContext)))
+    join_all(stream, contexts)
+    _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, stream)
+    fork_all(stream, contexts)
+
+
+@entry()
+def cuMemcpyPeerAsync(
+    dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: Any, hStream: Any
+) -> None:
+    """Copy from one context's device memory to another's in a stream, as cuMemcpyPeerAsync."""
+    _peer((dstDevice, dstContext), (srcDevice, srcContext), ByteCount, find_stream(hStream))
+
+
+def _peer(dst: tuple[Any, Any], src: tuple[Any, Any], count: Any, stream: Stream) -> None:
+    destination, source, size = number(dst[0]), number(src[0]), number(count)
+    ends = []
+    for address, context in ((source, src[1]), (destination, dst[1])):
+        owner = find_context(context)
+        if size:
+            allocation = _on_device(address, _positive(size))
+            if allocation.kind == DEVICE and allocation.device is not owner.device:
+                raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+            ends.append(allocation)
+    if size:
+        copy(destination, source, size, (ends[0], ends[1]), stream, waits=False)

@@ -1,0 +1,71 @@
+"""Device memory: allocations that belong to no pool, and how much there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUdeviceptr, CUresult
+
+from ...state import memory
+from ...state.arguments import number
+from ...state.contexts import current, current_for_unsafe
+from ...state.errors import StatusError
+from ...state.memory import Allocation, pools
+from ...state.queue.scheduling import complete_context
+from ...state.queue.work import runner
+from ..entry import entry
+
+__all__ = ["cuMemAlloc", "cuMemAllocPitch", "cuMemFree", "cuMemGetInfo"]
+
+_PITCH = 512
+
+
+@entry(values=1)
+def cuMemAlloc(bytesize: Any) -> Any:
+    """Allocate device memory, as cuMemAlloc."""
+    context = current_for_unsafe()
+    return CUdeviceptr(memory.allocate(number(bytesize), memory.DEVICE, context, counted=True).address)
+
+
+@entry(values=2)
+def cuMemAllocPitch(WidthInBytes: Any, Height: Any, ElementSizeBytes: Any) -> tuple[Any, int]:
+    """Allocate rows that each begin at a multiple of 512 bytes, as cuMemAllocPitch."""
+    context = current_for_unsafe()
+    width, height = number(WidthInBytes), number(Height)
+    if number(ElementSizeBytes) not in (4, 8, 16) or width <= 0 or height <= 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    pitch = -(-width // _PITCH) * _PITCH
+    return CUdeviceptr(memory.allocate(pitch * height, memory.DEVICE, context, counted=True).address), pitch
+
+
+@entry()
+def cuMemFree(dptr: Any) -> None:
+    """Complete the context's work and free device or managed memory, as cuMemFree."""
+    context = current_for_unsafe()
+    address = number(dptr)
+    if not address:
+        return
+    allocation = memory.known.by_start.get(address)
+    if allocation is None or allocation.kind not in (memory.DEVICE, memory.MANAGED):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if runner.running:
+        # A finalizer in the middle of other work: the host forgets the memory now, and it is freed after that work.
+        memory.known.remove(allocation)
+        runner.postponed.append(lambda: _free(allocation))
+        return
+    complete_context(context, freeing=True)
+    _free(allocation)
+
+
+def _free(allocation: Allocation) -> None:
+    if allocation.pool is not None:
+        pools.free_now(allocation)
+    else:
+        memory.free(allocation, counted=allocation.kind == memory.DEVICE)
+
+
+@entry(values=2)
+def cuMemGetInfo() -> tuple[int, int]:
+    """Return the free and total bytes of the current context's device, as cuMemGetInfo."""
+    device = current().device
+    return device.total - device.used, device.total

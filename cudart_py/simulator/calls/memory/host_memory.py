@@ -1,0 +1,131 @@
+"""Host memory: pinned allocations and registered ranges. A kernel reaches them at the host's own address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import (
+    CU_MEMHOSTALLOC_DEVICEMAP,
+    CU_MEMHOSTALLOC_PORTABLE,
+    CU_MEMHOSTALLOC_WRITECOMBINED,
+    CU_MEMHOSTREGISTER_DEVICEMAP,
+    CU_MEMHOSTREGISTER_PORTABLE,
+    CU_MEMHOSTREGISTER_READ_ONLY,
+    CUdeviceptr,
+    CUresult,
+)
+
+from ...state import memory
+from ...state.arguments import host_address, number
+from ...state.contexts import current, current_for_unsafe
+from ...state.errors import StatusError
+from ...state.memory import Allocation
+from ...state.queue.scheduling import complete_context
+from ...state.queue.work import runner
+from ..entry import entry
+
+__all__ = [
+    "cuMemFreeHost",
+    "cuMemHostAlloc",
+    "cuMemHostGetDevicePointer",
+    "cuMemHostGetFlags",
+    "cuMemHostRegister",
+    "cuMemHostUnregister",
+]
+
+_ALLOCATION_FLAGS = CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_WRITECOMBINED
+_REGISTRATION_FLAGS = CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE
+
+
+@entry(values=1)
+def cuMemHostAlloc(bytesize: Any, Flags: Any) -> int:
+    """Allocate pinned memory, which every context may touch, as cuMemHostAlloc."""
+    context = current_for_unsafe()
+    flags = number(Flags)
+    if flags & ~_ALLOCATION_FLAGS:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return memory.allocate(number(bytesize), memory.PINNED, context, flags=flags).address
+
+
+@entry()
+def cuMemFreeHost(p: Any) -> None:
+    """Complete the context's work and free pinned memory, as cuMemFreeHost."""
+    context = current_for_unsafe()
+    address = host_address(p)
+    if not address:
+        return
+    allocation = memory.known.by_start.get(address)
+    if allocation is None or allocation.kind != memory.PINNED:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if runner.running:
+        memory.known.remove(allocation)
+        runner.postponed.append(lambda: memory.free(allocation))
+        return
+    complete_context(context, freeing=True)
+    memory.free(allocation)
+
+
+def _pinned(address: int, kinds: tuple[str, ...] = (memory.PINNED, memory.REGISTERED)) -> Allocation:
+    allocation = memory.known.find(address)
+    if allocation is None or allocation.kind not in kinds:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return allocation
+
+
+@entry(values=1)
+def cuMemHostGetDevicePointer(p: Any, Flags: Any) -> Any:
+    """Return the device's address of pinned or registered memory: the same, as cuMemHostGetDevicePointer."""
+    current()
+    address = host_address(p)
+    if number(Flags):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    _pinned(address)
+    return CUdeviceptr(address)
+
+
+@entry(values=1)
+def cuMemHostGetFlags(p: Any) -> int:
+    """Return the flags that pinned memory was made with, as cuMemHostGetFlags."""
+    current()
+    return _pinned(host_address(p), (memory.PINNED,)).flags
+
+
+@entry()
+def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
+    """Make a range of ordinary host memory pinned, as cuMemHostRegister."""
+    context = current_for_unsafe()
+    address, size, flags = host_address(p), number(bytesize), number(Flags)
+    if flags & CU_MEMHOSTREGISTER_READ_ONLY:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    if flags & ~_REGISTRATION_FLAGS or not address or size <= 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    before = memory.known.before(address + size - 1)
+    if before is not None and before.end > address:
+        taken = before.kind in (memory.REGISTERED, memory.PINNED)
+        raise StatusError(
+            CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED if taken else CUresult.CUDA_ERROR_INVALID_VALUE
+        )
+    if memory.space.region.contains(address):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    allocation = Allocation(address, size, memory.REGISTERED, context, flags=flags)
+    allocation.held = p
+    memory.enter(allocation)
+
+
+@entry()
+def cuMemHostUnregister(p: Any) -> None:
+    """Complete the context's work and make a registered range ordinary again, as cuMemHostUnregister."""
+    context = current_for_unsafe()
+    address = host_address(p)
+    allocation = memory.known.by_start.get(address)
+    if not address:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if allocation is None or allocation.kind != memory.REGISTERED:
+        raise StatusError(CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)
+    if runner.running:
+        # A finalizer in the middle of a kernel, which may use the memory: the bytes stay until the kernel has ended.
+        memory.known.remove(allocation)
+        runner.postponed.append(lambda: memory.forget(allocation))
+        return
+    complete_context(context, freeing=True)
+    memory.forget(allocation)

@@ -1,0 +1,165 @@
+"""Managed memory, with one address for the host and the devices. Advice and prefetches are kept and move nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import (
+    CUdeviceptr,
+    CUmem_advise,
+    CUmem_range_attribute,
+    CUmemAttach_flags,
+    CUmemLocationType,
+    CUresult,
+)
+
+from ...state import memory
+from ...state.arguments import number
+from ...state.contexts import current, current_for_unsafe
+from ...state.devices import find_device
+from ...state.errors import StatusError
+from ...state.memory import Allocation
+from ...state.queue.operations import Operation
+from ...state.streams import find_stream, submit
+from ..entry import entry
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+
+__all__ = ["cuMemAdvise", "cuMemAllocManaged", "cuMemPrefetchAsync", "cuMemRangeGetAttribute"]
+
+_CPU = -1
+_NOWHERE = -2
+_ATTACH = CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value, CUmemAttach_flags.CU_MEM_ATTACH_HOST.value
+_LOCATION = CUmemLocationType
+
+
+class Advice:
+    """The advice on a managed allocation, locations as ordinals: -1 is the host, -2 no location."""
+
+    def __init__(self) -> None:
+        self.read_mostly = False
+        self.preferred = _NOWHERE
+        self.accessed_by: list[int] = []
+        self.prefetched = _NOWHERE
+
+
+_advice: dict[int, Advice] = {}
+
+
+class Prefetch(Operation):
+    """A prefetch, of which only the location is kept."""
+
+    __slots__ = ("allocation", "location")
+
+    def __init__(self, allocation: Allocation, location: int) -> None:
+        self.allocation = allocation
+        self.location = location
+
+    def run(self, context: Context) -> None:
+        """Keep the location."""
+        _advice_of(self.allocation).prefetched = self.location
+
+
+def _advice_of(allocation: Allocation) -> Advice:
+    found = _advice.get(allocation.identity)
+    if found is None:
+        # Advice on allocations that have been freed is dropped with the next new one.
+        alive = {other.identity for other in memory.known.by_start.values()}
+        for identity in [identity for identity in _advice if identity not in alive]:
+            del _advice[identity]
+        found = _advice[allocation.identity] = Advice()
+    return found
+
+
+@entry(values=1)
+def cuMemAllocManaged(bytesize: Any, flags: Any) -> Any:
+    """Allocate managed memory, as cuMemAllocManaged."""
+    context = current_for_unsafe()
+    attach = number(flags)
+    if attach not in _ATTACH:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return CUdeviceptr(memory.allocate(number(bytesize), memory.MANAGED, context, flags=attach).address)
+
+
+def _managed(pointer: Any, count: Any) -> Allocation:
+    address, size = number(pointer), number(count)
+    allocation = memory.known.find(address)
+    if allocation is None or allocation.kind != memory.MANAGED or size <= 0 or address + size > allocation.end:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return allocation
+
+
+def _ordinal(location: Any) -> int:
+    """Return a location as an ordinal, -1 for the host."""
+    if location is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if location.type == _LOCATION.CU_MEM_LOCATION_TYPE_DEVICE:
+        return find_device(location.id).ordinal
+    if location.type in (
+        _LOCATION.CU_MEM_LOCATION_TYPE_HOST,
+        _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA,
+        _LOCATION.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT,
+    ):
+        return _CPU
+    raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+@entry()
+def cuMemAdvise(devPtr: Any, count: Any, advice: Any, location: Any) -> None:
+    """Keep advice on a range of managed memory, as cuMemAdvise."""
+    current()
+    allocation = _managed(devPtr, count)
+    found = _advice_of(allocation)
+    names = CUmem_advise
+    kind = number(advice)
+    if kind == names.CU_MEM_ADVISE_SET_READ_MOSTLY.value:
+        found.read_mostly = True
+    elif kind == names.CU_MEM_ADVISE_UNSET_READ_MOSTLY.value:
+        found.read_mostly = False
+    elif kind == names.CU_MEM_ADVISE_SET_PREFERRED_LOCATION.value:
+        found.preferred = _ordinal(location)
+    elif kind == names.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION.value:
+        found.preferred = _NOWHERE
+    elif kind == names.CU_MEM_ADVISE_SET_ACCESSED_BY.value:
+        ordinal = _ordinal(location)
+        if ordinal not in found.accessed_by:
+            found.accessed_by.append(ordinal)
+    elif kind == names.CU_MEM_ADVISE_UNSET_ACCESSED_BY.value:
+        ordinal = _ordinal(location)
+        if ordinal in found.accessed_by:
+            found.accessed_by.remove(ordinal)
+    else:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+@entry()
+def cuMemPrefetchAsync(devPtr: Any, count: Any, location: Any, flags: Any, hStream: Any) -> None:
+    """Note in a stream where a range of managed memory is wanted, as cuMemPrefetchAsync."""
+    stream = find_stream(hStream)
+    allocation = _managed(devPtr, count)
+    if number(flags):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    submit(stream, Prefetch(allocation, _ordinal(location)))
+
+
+@entry(values=1)
+def cuMemRangeGetAttribute(dataSize: Any, attribute: Any, devPtr: Any, count: Any) -> Any:
+    """Return what was advised on a range of managed memory, as cuMemRangeGetAttribute."""
+    current()
+    found = _advice_of(_managed(devPtr, count))
+    names, size = CUmem_range_attribute, number(dataSize)
+    kind = number(attribute)
+    if kind == names.CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY.value:
+        if size <= 0 or size % 4:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        ordinals = found.accessed_by[: size // 4]
+        return ordinals + [_NOWHERE] * (size // 4 - len(ordinals))
+    answers = {
+        names.CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY.value: int(found.read_mostly),
+        names.CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION.value: found.preferred,
+        names.CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION.value: found.prefetched,
+    }
+    if kind not in answers or size != 4:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return answers[kind]

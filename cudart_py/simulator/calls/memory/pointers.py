@@ -1,0 +1,125 @@
+"""Pointer attributes: what the driver knows of an address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUcontext, CUdeviceptr, CUmemoryPool, CUmemorytype, CUpointer_attribute, CUresult
+
+from ...state import memory
+from ...state.arguments import number
+from ...state.contexts import current
+from ...state.errors import StatusError
+from ...state.memory import Allocation
+from ..entry import entry
+
+__all__ = ["cuMemGetAddressRange", "cuPointerGetAttribute", "cuPointerGetAttributes"]
+
+_DEVICE_TYPE = CUmemorytype.CU_MEMORYTYPE_DEVICE.value
+_HOST_TYPE = CUmemorytype.CU_MEMORYTYPE_HOST.value
+_READ_WRITE = 3
+_NO_DEVICE = -2
+
+_A = CUpointer_attribute
+
+
+def _of_allocation(attribute: int, address: int, allocation: Allocation) -> Any:
+    pool = allocation.pool
+    on_device = allocation.kind in (memory.DEVICE, memory.MANAGED)
+    if attribute == _A.CU_POINTER_ATTRIBUTE_CONTEXT.value:
+        # Memory of a pool belongs to no context.
+        return CUcontext(allocation.context.handle if pool is None else 0)
+    if attribute == _A.CU_POINTER_ATTRIBUTE_HOST_POINTER.value:
+        if not allocation.on_host:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        return address
+    answers = {
+        _A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE.value: _DEVICE_TYPE if on_device else _HOST_TYPE,
+        _A.CU_POINTER_ATTRIBUTE_DEVICE_POINTER.value: CUdeviceptr(address),
+        _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value: False,
+        _A.CU_POINTER_ATTRIBUTE_BUFFER_ID.value: allocation.identity,
+        _A.CU_POINTER_ATTRIBUTE_IS_MANAGED.value: allocation.kind == memory.MANAGED,
+        _A.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL.value: allocation.device.ordinal,
+        _A.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE.value: False,
+        _A.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR.value: CUdeviceptr(allocation.address),
+        _A.CU_POINTER_ATTRIBUTE_RANGE_SIZE.value: allocation.size,
+        _A.CU_POINTER_ATTRIBUTE_MAPPED.value: True,
+        _A.CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES.value: 0,
+        _A.CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE.value: 0,
+        _A.CU_POINTER_ATTRIBUTE_ACCESS_FLAGS.value: _READ_WRITE,
+        _A.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE.value: CUmemoryPool(0 if pool is None else pool.handle),
+        _A.CU_POINTER_ATTRIBUTE_MAPPING_SIZE.value: allocation.size,
+        _A.CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR.value: CUdeviceptr(allocation.address),
+        _A.CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID.value: allocation.identity,
+        _A.CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE.value: False,
+    }
+    try:
+        return answers[attribute]
+    except KeyError:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
+
+
+# The answers of cuPointerGetAttributes for an address that the driver doesn't know.
+_UNKNOWN: dict[int, Any] = {
+    _A.CU_POINTER_ATTRIBUTE_CONTEXT.value: CUcontext(0),
+    _A.CU_POINTER_ATTRIBUTE_MEMORY_TYPE.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_DEVICE_POINTER.value: CUdeviceptr(0),
+    _A.CU_POINTER_ATTRIBUTE_HOST_POINTER.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.value: False,
+    _A.CU_POINTER_ATTRIBUTE_BUFFER_ID.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_IS_MANAGED.value: False,
+    _A.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL.value: _NO_DEVICE,
+    _A.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE.value: False,
+    _A.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR.value: CUdeviceptr(0),
+    _A.CU_POINTER_ATTRIBUTE_RANGE_SIZE.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_MAPPED.value: False,
+    _A.CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_ACCESS_FLAGS.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE.value: CUmemoryPool(0),
+    _A.CU_POINTER_ATTRIBUTE_MAPPING_SIZE.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR.value: CUdeviceptr(0),
+    _A.CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID.value: 0,
+    _A.CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE.value: False,
+}
+
+
+@entry(values=1)
+def cuPointerGetAttribute(attribute: Any, ptr: Any) -> Any:
+    """Return what is known of an address, as cuPointerGetAttribute."""
+    current()
+    address = number(ptr)
+    allocation = memory.known.find(address)
+    if allocation is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return _of_allocation(number(attribute), address, allocation)
+
+
+@entry(values=1)
+def cuPointerGetAttributes(numAttributes: Any, attributes: Any, ptr: Any) -> list[Any]:
+    """Return several things known of an address, empty ones for an unknown, as cuPointerGetAttributes."""
+    current()
+    wanted = [number(attribute) for attribute in attributes or ()]
+    if number(numAttributes) > len(wanted) or any(attribute not in _UNKNOWN for attribute in wanted):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    address = number(ptr)
+    allocation = memory.known.find(address)
+    if allocation is None:
+        return [_UNKNOWN[attribute] for attribute in wanted]
+    answers = []
+    for attribute in wanted:
+        try:
+            answers.append(_of_allocation(attribute, address, allocation))
+        except StatusError:
+            answers.append(_UNKNOWN[attribute])
+    return answers
+
+
+@entry(values=2)
+def cuMemGetAddressRange(dptr: Any) -> tuple[Any, int]:
+    """Return the start and size of the allocation that a pointer points into, as cuMemGetAddressRange."""
+    current()
+    allocation = memory.known.find(number(dptr))
+    if allocation is None:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
+    return CUdeviceptr(allocation.address), allocation.size

@@ -1,0 +1,168 @@
+"""Pools of memory: making, choosing, asking, trimming and ending them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import (
+    CUmemAccess_flags,
+    CUmemAllocationHandleType,
+    CUmemAllocationType,
+    CUmemLocationType,
+    CUmemoryPool,
+    CUmemPool_attribute,
+    CUresult,
+    cuuint64_t,
+)
+
+from ...state import memory
+from ...state.arguments import number
+from ...state.contexts import current
+from ...state.devices import Device, find_device
+from ...state.errors import StatusError
+from ...state.memory.pools import Pool, current_pool, default_pool, enter_pool, pools
+from ..entry import entry
+
+__all__ = [
+    "cuDeviceGetDefaultMemPool",
+    "cuDeviceGetMemPool",
+    "cuDeviceSetMemPool",
+    "cuMemPoolCreate",
+    "cuMemPoolDestroy",
+    "cuMemPoolGetAccess",
+    "cuMemPoolGetAttribute",
+    "cuMemPoolSetAccess",
+    "cuMemPoolSetAttribute",
+    "cuMemPoolTrimTo",
+]
+
+_THRESHOLD = CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD.value
+_RESERVED = CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT.value
+_RESERVED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH.value
+_USED = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT.value
+_USED_HIGH = CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH.value
+
+
+@entry(values=1)
+def cuDeviceGetDefaultMemPool(dev: Any) -> Any:
+    """Return the pool that a device has from the start, as cuDeviceGetDefaultMemPool."""
+    return CUmemoryPool(default_pool(find_device(dev)).handle)
+
+
+@entry(values=1)
+def cuDeviceGetMemPool(dev: Any) -> Any:
+    """Return the pool that cuMemAllocAsync takes from, as cuDeviceGetMemPool."""
+    return CUmemoryPool(current_pool(find_device(dev)).handle)
+
+
+@entry()
+def cuDeviceSetMemPool(dev: Any, pool: Any) -> None:
+    """Choose the pool that cuMemAllocAsync takes from, as cuDeviceSetMemPool."""
+    device, chosen = find_device(dev), pools.find(pool)
+    if chosen.device is not device:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    device.current_pool = chosen
+
+
+@entry(values=1)
+def cuMemPoolGetAttribute(pool: Any, attr: Any) -> Any:
+    """Return a pool's attribute, byte counts as cuuint64_t, as cuMemPoolGetAttribute."""
+    found, key = pools.find(pool), number(attr)
+    if key in found.reuse:
+        return found.reuse[key]
+    counts = {
+        _THRESHOLD: found.threshold,
+        _RESERVED: found.reserved,
+        _RESERVED_HIGH: found.reserved_high,
+        _USED: found.used,
+        _USED_HIGH: found.used_high,
+    }
+    if key not in counts:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return cuuint64_t(counts[key])
+
+
+@entry()
+def cuMemPoolSetAttribute(pool: Any, attr: Any, value: Any) -> None:
+    """Set a pool's attribute; the high-water marks can only be put back to 0, as cuMemPoolSetAttribute."""
+    found, key, wanted = pools.find(pool), number(attr), number(value)
+    if key in found.reuse:
+        found.reuse[key] = int(bool(wanted))
+    elif key == _THRESHOLD and wanted >= 0:
+        found.threshold = wanted
+    elif key == _RESERVED_HIGH and not wanted:
+        found.reserved_high = found.reserved
+    elif key == _USED_HIGH and not wanted:
+        found.used_high = found.used
+    else:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+@entry()
+def cuMemPoolTrimTo(pool: Any, minBytesToKeep: Any) -> None:
+    """Release unused memory until so many bytes stay, as cuMemPoolTrimTo."""
+    pools.find(pool).trim(number(minBytesToKeep))
+
+
+@entry()
+def cuMemPoolSetAccess(pool: Any, map: Any, count: Any) -> None:
+    """Set which other devices may access a pool's memory, as cuMemPoolSetAccess."""
+    found, descriptions = pools.find(pool), list(map or ())
+    if number(count) > len(descriptions):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    given, taken = [], []
+    for description in descriptions[: number(count)]:
+        device = _device_at(description.location)
+        if description.flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
+            given.append(device)
+        elif description.flags == CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE and device is not found.device:
+            taken.append(device)
+        else:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    found.access.update(given)
+    found.access.difference_update(taken)
+    memory.note_change()
+
+
+@entry(values=1)
+def cuMemPoolGetAccess(memPool: Any, location: Any) -> Any:
+    """Return what access a device has to a pool's memory, as cuMemPoolGetAccess."""
+    found, device = pools.find(memPool), _device_at(location)
+    flags = CUmemAccess_flags
+    if device is found.device or device in found.access:
+        return flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    return flags.CU_MEM_ACCESS_FLAGS_PROT_NONE
+
+
+def _device_at(location: Any) -> Device:
+    if location is None or location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return find_device(location.id)
+
+
+@entry(values=1)
+def cuMemPoolCreate(poolProps: Any) -> Any:
+    """Make a pool of a device's pinned memory, as cuMemPoolCreate."""
+    current()
+    if poolProps is None or poolProps.allocType != CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if poolProps.location.type != CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    if poolProps.handleTypes != CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    return CUmemoryPool(enter_pool(Pool(find_device(poolProps.location.id), poolProps.maxSize)).handle)
+
+
+@entry()
+def cuMemPoolDestroy(pool: Any) -> None:
+    """End a pool; its allocations stay until they are freed, as cuMemPoolDestroy."""
+    found = pools.find(pool)
+    device = found.device
+    if found is device.default_pool:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if device.current_pool is found:
+        device.current_pool = None
+    pools.remove(found.handle)
+    found.destroyed = True
+    found.threshold = 0
+    found.release_excess()

@@ -1,0 +1,109 @@
+"""Stream-ordered memory: allocations that a stream begins and ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUdeviceptr, CUresult
+
+from ...state import memory
+from ...state.arguments import number
+from ...state.errors import StatusError
+from ...state.memory import Allocation
+from ...state.memory.pools import Pool, current_pool, pools
+from ...state.queue.operations import AccountingOperation
+from ...state.queue.stream import Stream
+from ...state.streams import find_stream, submit
+from ..entry import entry
+from ..graphs.graph_memory import allocate_in_capture, free_in_capture
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+
+__all__ = ["cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemFreeAsync"]
+
+
+class BeginOperation(AccountingOperation):
+    """The start of a stream-ordered allocation for the device."""
+
+    __slots__ = ("allocation",)
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+
+    def run(self, context: Context) -> None:
+        """Make the allocation live for the work that comes after."""
+        memory.begin_life(self.allocation)
+
+
+class FreeOperation(AccountingOperation):
+    """The end of a stream-ordered allocation for the device."""
+
+    __slots__ = ("allocation",)
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+
+    def run(self, context: Context) -> None:
+        """End the allocation's life for the work that comes after."""
+        memory.end_life(self.allocation)
+
+
+class DirectFree(AccountingOperation):
+    """The end, in a stream, of an allocation that no pool made."""
+
+    __slots__ = ("allocation",)
+
+    def __init__(self, allocation: Allocation) -> None:
+        self.allocation = allocation
+
+    def run(self, context: Context) -> None:
+        """Drop the allocation's bytes."""
+        memory.free(self.allocation, counted=True)
+
+
+def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
+    """Allocate in a stream, or in the graph that it is captured to."""
+    if size <= 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if stream.capture is not None:
+        return CUdeviceptr(allocate_in_capture(stream, size))
+    allocation, at_once = pool.allocate(size, stream)
+    if at_once:
+        memory.begin_life(allocation)
+    else:
+        submit(stream, BeginOperation(allocation))
+    return CUdeviceptr(allocation.address)
+
+
+@entry(values=1)
+def cuMemAllocAsync(bytesize: Any, hStream: Any) -> Any:
+    """Allocate from the current pool of the stream's device, as cuMemAllocAsync."""
+    stream = find_stream(hStream)
+    return _allocate(current_pool(stream.context.device), number(bytesize), stream)
+
+
+@entry(values=1)
+def cuMemAllocFromPoolAsync(bytesize: Any, pool: Any, hStream: Any) -> Any:
+    """Allocate from a pool, as cuMemAllocFromPoolAsync."""
+    return _allocate(pools.find(pool), number(bytesize), find_stream(hStream))
+
+
+@entry()
+def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
+    """Free an allocation in a stream, as cuMemFreeAsync."""
+    stream = find_stream(hStream)
+    allocation = memory.known.by_start.get(number(dptr))
+    if allocation is None or allocation.kind != memory.DEVICE:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if stream.capture is not None:
+        free_in_capture(stream, allocation)
+        return
+    pool = allocation.pool
+    if pool is None:
+        memory.known.remove(allocation)
+        submit(stream, DirectFree(allocation))
+        return
+    freed = submit(stream, FreeOperation(allocation))
+    memory.known.remove(allocation)
+    pool.give_back(allocation, stream, freed)

@@ -1,0 +1,239 @@
+"""Modules: PTX text with its kernels and variables, loaded into a context."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
+
+from .. import ptx
+from ..state import memory
+from ..state.arguments import host_address, number
+from ..state.contexts import current, current_for_unsafe
+from ..state.errors import StatusError
+from ..state.fault_reports import put_report, take_report
+from ..state.handles import Handles
+from ..state.queue.scheduling import complete_context
+from ..state.queue.work import runner
+from .entry import entry
+from .functions import LoadedFunction, functions
+
+if TYPE_CHECKING:
+    from ..state.contexts import Context
+    from ..state.memory import Allocation
+
+__all__ = [
+    "LoadedModule",
+    "cuModuleEnumerateFunctions",
+    "cuModuleGetFunction",
+    "cuModuleGetFunctionCount",
+    "cuModuleGetGlobal",
+    "cuModuleLoadData",
+    "cuModuleLoadDataEx",
+    "cuModuleUnload",
+    "end_context",
+    "modules",
+]
+
+_LARGEST_TEXT = 1 << 30
+# The first page is never mapped, so that null pointers with an offset are noticed.
+_LEAST_ADDRESS = 4096
+# PTX has no register counts. The compiler of the image may add them for each entry in such a comment.
+_COUNTS = re.compile(r"^// cudart-py: registers (\S+)=(\d+) spills=(\d+) stack=(\d+)\s*$", re.MULTILINE)
+_MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
+
+
+class LoadedModule:
+    """A loaded module: its kernels and the addresses of its variables."""
+
+    def __init__(self, context: Context, code: ptx.Module, text: str) -> None:
+        self.context = context
+        self.code = code
+        self.handle = 0
+        counts = {match[1]: (int(match[2]), int(match[4])) for match in _COUNTS.finditer(text)}
+        self.functions: dict[str, LoadedFunction] = {}
+        for name, kernel in code.entries.items():
+            self.functions[name] = LoadedFunction(self, kernel, counts.get(name))
+        self.variables: dict[str, Allocation] = {}
+        self.symbols: dict[str, int] = {}
+
+    def place_variables(self) -> None:
+        """Allocate the variables and write their initial values."""
+        for name, variable in self.code.variables.items():
+            if variable.external:
+                put_report(f"variable {name} is external, and no module has it")
+                raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
+            # An array without a size has none here; its one byte gives it an address.
+            allocation = memory.allocate(max(variable.size, 1), memory.DEVICE, self.context, counted=True)
+            # Variables without an initial value are zero.
+            allocation.shadow.initialised = True
+            self.variables[name] = allocation
+            self.symbols[name] = allocation.address
+        for name, variable in self.code.variables.items():
+            address = self.symbols[name]
+            if variable.initial:
+                ctypes.memmove(address, variable.initial, len(variable.initial))
+            for offset, symbol, addend in variable.relocations:
+                target = self.symbols.get(symbol, self.code.function_addresses.get(symbol))
+                if target is None:
+                    put_report(f"variable {name} is initialised with the address of {symbol}, which is nowhere")
+                    raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
+                ctypes.memmove(address + offset, (target + addend).to_bytes(8, "little"), 8)
+
+    def unload(self) -> None:
+        """Free the variables and forget the kernels."""
+        for allocation in self.variables.values():
+            memory.free(allocation, counted=True)
+        self.variables.clear()
+        for function in self.functions.values():
+            functions.remove(function.handle)
+
+
+modules: Handles[LoadedModule] = Handles()
+
+
+def _text(image: Any) -> str:
+    """Return the PTX of an image: a buffer, or the address of text that ends with a zero.
+
+    An address is read as the driver reads it, wherever it points, except for addresses that no process has.
+    """
+    if image is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if isinstance(image, int):
+        if not _LEAST_ADDRESS <= image < 1 << 64:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        start = ctypes.string_at(image, 4)
+        data = start if start in _MACHINE_CODE else ctypes.string_at(image)
+    else:
+        data = bytes(memoryview(image)[:_LARGEST_TEXT])
+    kind = _MACHINE_CODE.get(data[:4])
+    if kind is not None:
+        put_report(f"the image is {kind}, machine code for a GPU; the simulator runs PTX only")
+        raise StatusError(CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU)
+    return data.split(b"\0")[0].decode("utf-8", "replace")
+
+
+def _load(image: Any) -> LoadedModule:
+    context = current_for_unsafe()
+    text = _text(image)
+    try:
+        if ".version" not in text:
+            raise ptx.PtxError("the image is not PTX: it has no .version")
+        code = ptx.load_module(text)
+    except ptx.PtxError as error:
+        put_report(str(error))
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX) from None
+    except ptx.UnsupportedError as error:
+        put_report(str(error))
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED) from None
+    module = LoadedModule(context, code, text)
+    try:
+        module.place_variables()
+    except StatusError:
+        module.unload()
+        raise
+    module.handle = modules.add(module)
+    for function in module.functions.values():
+        function.handle = functions.add(function)
+    return module
+
+
+@entry(values=1)
+def cuModuleLoadData(image: Any) -> Any:
+    """Load PTX into the current context, as cuModuleLoadData."""
+    return CUmodule(_load(image).handle)
+
+
+@entry(values=1)
+def cuModuleLoadDataEx(image: Any, numOptions: Any, options: Any, optionValues: Any) -> Any:
+    """Load PTX; the option of an error log is served and the others are ignored, as cuModuleLoadDataEx."""
+    given = dict(zip(options or (), optionValues or (), strict=False))
+    if number(numOptions) != len(given):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    try:
+        return CUmodule(_load(image).handle)
+    except StatusError:
+        _fill_log(given)
+        raise
+
+
+def _fill_log(options: dict[Any, Any]) -> None:
+    buffer = options.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER)
+    room = number(options.get(CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES))
+    report = take_report()
+    if report is None:
+        return
+    put_report(report)
+    if isinstance(buffer, (bytes, bytearray)) and 0 < room <= len(buffer):
+        text = report.encode()[: room - 1] + b"\0"
+        # The bindings write into the bytes object too.
+        address = host_address(buffer)
+        ctypes.memmove(address, text, len(text))
+
+
+@entry()
+def cuModuleUnload(hmod: Any) -> None:
+    """Complete the context's work and unload a module, as cuModuleUnload."""
+    module = modules.find(hmod)
+    context = module.context
+    if not runner.running and context.sticky is None:
+        complete_context(context, freeing=True)
+    modules.remove(module.handle)
+    if runner.running:
+        runner.postponed.append(module.unload)
+    else:
+        module.unload()
+
+
+def _name(name: Any) -> str:
+    text = bytes(name) if not isinstance(name, str) else name.encode()
+    return text.split(b"\0")[0].decode("utf-8", "replace")
+
+
+@entry(values=1)
+def cuModuleGetFunction(hmod: Any, name: Any) -> Any:
+    """Return a module's kernel by name, as cuModuleGetFunction."""
+    module = modules.find(hmod)
+    current()
+    if name is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    function = module.functions.get(_name(name))
+    if function is None:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
+    return CUfunction(function.handle)
+
+
+@entry(values=2)
+def cuModuleGetGlobal(hmod: Any, name: Any) -> tuple[Any, int]:
+    """Return the address and size of a module's variable, as cuModuleGetGlobal."""
+    module = modules.find(hmod)
+    current()
+    if name is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    key = _name(name)
+    if key not in module.variables:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_FOUND)
+    return CUdeviceptr(module.symbols[key]), module.code.variables[key].size
+
+
+@entry(values=1)
+def cuModuleGetFunctionCount(mod: Any) -> int:
+    """Return the number of a module's kernels, as cuModuleGetFunctionCount."""
+    return len(modules.find(mod).functions)
+
+
+@entry(values=1)
+def cuModuleEnumerateFunctions(numFunctions: Any, mod: Any) -> list[Any]:
+    """Return up to so many of a module's kernels, as cuModuleEnumerateFunctions."""
+    wanted = number(numFunctions)
+    found = [CUfunction(function.handle) for function in modules.find(mod).functions.values()][:wanted]
+    return found + [CUfunction() for _ in range(wanted - len(found))]
+
+
+def end_context(context: Context) -> None:
+    """Forget the modules of a context, whose memory is gone already."""
+    for module in modules.remove_all(lambda module: module.context is context):
+        module.variables.clear()
+        module.unload()

@@ -1,0 +1,78 @@
+"""Stream attributes: kept and returned. The access policy concerns a cache that isn't simulated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUaccessProperty, CUlaunchAttributeID, CUresult, CUstreamAttrValue
+
+from ..state.attributes import attribute
+from ..state.errors import StatusError
+from ..state.streams import find_stream
+from .entry import entry
+
+__all__ = ["cuStreamCopyAttributes", "cuStreamGetAttribute", "cuStreamSetAttribute"]
+
+_ID = CUlaunchAttributeID
+_WINDOW = _ID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+_PRIORITY = _ID.CU_LAUNCH_ATTRIBUTE_PRIORITY
+_KEPT = {
+    _WINDOW: "accessPolicyWindow",
+    _ID.CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: "syncPolicy",
+    _ID.CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: "memSyncDomain",
+}
+
+
+def _known(attr: Any) -> Any:
+    try:
+        found = CUlaunchAttributeID(int(attr))
+    except ValueError:
+        found = None
+    if found != _PRIORITY and found not in _KEPT:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return found
+
+
+@entry()
+def cuStreamSetAttribute(hStream: Any, attr: Any, value: Any) -> None:
+    """Keep an attribute of a stream, as cuStreamSetAttribute."""
+    stream, key = find_stream(hStream), _known(attr)
+    if value is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if key == _PRIORITY:
+        stream.priority = int(value.priority)
+        return
+    kept = CUstreamAttrValue()
+    if key == _WINDOW:
+        window = value.accessPolicyWindow
+        if (
+            not 0 <= window.hitRatio <= 1
+            or window.num_bytes > attribute("MAX_ACCESS_POLICY_WINDOW_SIZE")
+            or window.missProp == CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING
+        ):
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+        for field in ("base_ptr", "num_bytes", "hitRatio", "hitProp", "missProp"):
+            setattr(kept.accessPolicyWindow, field, getattr(window, field))
+    else:
+        setattr(kept, _KEPT[key], getattr(value, _KEPT[key]))
+    stream.attributes[key.value] = kept
+
+
+@entry(values=1)
+def cuStreamGetAttribute(hStream: Any, attr: Any) -> Any:
+    """Return an attribute of a stream, as cuStreamGetAttribute."""
+    stream, key = find_stream(hStream), _known(attr)
+    if key == _PRIORITY:
+        value = CUstreamAttrValue()
+        value.priority = stream.priority
+        return value
+    return stream.attributes.get(key.value, CUstreamAttrValue())
+
+
+@entry()
+def cuStreamCopyAttributes(dst: Any, src: Any) -> None:
+    """Copy the attributes of one stream to another, as cuStreamCopyAttributes."""
+    destination, source = find_stream(dst), find_stream(src)
+    if destination.context is not source.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    destination.attributes = dict(source.attributes)

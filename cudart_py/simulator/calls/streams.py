@@ -1,0 +1,120 @@
+"""Streams: making, asking and ending them, and waiting for their work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CU_STREAM_PER_THREAD, CUcontext, CUdevice, CUresult, CUstream, CUstream_flags
+
+from ..state.arguments import number
+from ..state.contexts import current
+from ..state.errors import StatusError
+from ..state.queue import captures
+from ..state.queue.scheduling import step
+from ..state.queue.stream import Stream
+from ..state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, streams
+from .entry import entry
+
+__all__ = [
+    "cuStreamCreate",
+    "cuStreamCreateWithPriority",
+    "cuStreamDestroy",
+    "cuStreamGetCtx",
+    "cuStreamGetDevice",
+    "cuStreamGetFlags",
+    "cuStreamGetId",
+    "cuStreamGetPriority",
+    "cuStreamQuery",
+    "cuStreamSynchronize",
+]
+
+
+@entry(values=1)
+def cuStreamCreate(Flags: Any) -> Any:
+    """Make a stream, as cuStreamCreate."""
+    return _create(number(Flags), LEAST_PRIORITY)
+
+
+@entry(values=1)
+def cuStreamCreateWithPriority(flags: Any, priority: Any) -> Any:
+    """Make a stream with a priority, clamped to the range there is, as cuStreamCreateWithPriority."""
+    return _create(number(flags), min(max(number(priority), GREATEST_PRIORITY), LEAST_PRIORITY))
+
+
+def _create(flags: int, priority: int) -> Any:
+    context = current()
+    if flags & ~CUstream_flags.CU_STREAM_NON_BLOCKING.value:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    stream = Stream(context, flags=flags, priority=priority)
+    stream.handle = streams.add(stream)
+    return CUstream(stream.handle)
+
+
+@entry()
+def cuStreamDestroy(hStream: Any) -> None:
+    """End a stream; its work goes on, and a capture that began on it is discarded, as cuStreamDestroy."""
+    value = number(hStream)
+    if value <= CU_STREAM_PER_THREAD:
+        current()
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    stream = streams.find(value)
+    streams.remove(value)
+    if stream.capture is not None:
+        stream.capture.leave(stream)
+    if stream.context.sticky is not None:
+        raise StatusError(stream.context.sticky)
+
+
+@entry()
+def cuStreamSynchronize(hStream: Any) -> None:
+    """Run all of a stream's work and what that waits for, as cuStreamSynchronize."""
+    complete_stream(find_stream(hStream))
+
+
+@entry()
+def cuStreamQuery(hStream: Any) -> None:
+    """Run one piece of a stream's work; CUDA_ERROR_NOT_READY while there was one to run, as cuStreamQuery."""
+    stream = find_stream(hStream)
+    if captures.active:
+        if stream.capture is not None:
+            stream.capture.invalidate()
+            raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        captures.refuse_implicit(stream)
+    tail = stream.tail
+    if stream.is_legacy:
+        waiting = [other.tail for other in list(stream.context.busy) if other.blocking and other.tail is not None]
+        undone = [piece for piece in waiting if not piece.done]
+        tail = min(undone, key=lambda piece: piece.sequence) if undone else None
+    if not step(tail):
+        raise StatusError(CUresult.CUDA_ERROR_NOT_READY)
+    stream.context.raise_failure()
+
+
+@entry(values=1)
+def cuStreamGetPriority(hStream: Any) -> int:
+    """Return a stream's priority, as cuStreamGetPriority."""
+    return find_stream(hStream).priority
+
+
+@entry(values=1)
+def cuStreamGetFlags(hStream: Any) -> int:
+    """Return the flags that a stream was made with, as cuStreamGetFlags."""
+    return find_stream(hStream).flags
+
+
+@entry(values=1)
+def cuStreamGetCtx(hStream: Any) -> Any:
+    """Return a stream's context, as cuStreamGetCtx."""
+    return CUcontext(find_stream(hStream).context.handle)
+
+
+@entry(values=1)
+def cuStreamGetDevice(hStream: Any) -> Any:
+    """Return a stream's device, as cuStreamGetDevice."""
+    return CUdevice(find_stream(hStream).context.device.ordinal)
+
+
+@entry(values=1)
+def cuStreamGetId(hStream: Any) -> int:
+    """Return a number that only this stream has had, as cuStreamGetId."""
+    return find_stream(hStream).identity

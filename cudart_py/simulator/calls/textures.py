@@ -1,0 +1,129 @@
+"""Textures: texture objects over rows of device memory, without CUDA arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import (
+    CU_TRSF_NORMALIZED_COORDINATES,
+    CU_TRSF_READ_AS_INTEGER,
+    CU_TRSF_SRGB,
+    CUaddress_mode,
+    CUarray_format,
+    CUfilter_mode,
+    CUresourcetype,
+    CUresult,
+    CUtexObject,
+)
+
+from ..ptx.operations.textures import Texture
+from ..state import memory
+from ..state.arguments import number
+from ..state.attributes import attribute
+from ..state.contexts import current
+from ..state.errors import StatusError
+from ..state.handles import next_handle
+from .entry import entry
+
+__all__ = ["cuTexObjectCreate", "cuTexObjectDestroy"]
+
+_FORMATS = {
+    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8: "u1",
+    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT16: "u2",
+    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32: "u4",
+    CUarray_format.CU_AD_FORMAT_SIGNED_INT8: "i1",
+    CUarray_format.CU_AD_FORMAT_SIGNED_INT16: "i2",
+    CUarray_format.CU_AD_FORMAT_SIGNED_INT32: "i4",
+    CUarray_format.CU_AD_FORMAT_HALF: "f2",
+    CUarray_format.CU_AD_FORMAT_FLOAT: "f4",
+}
+_BYTES = {"u1": 1, "u2": 2, "u4": 4, "i1": 1, "i2": 2, "i4": 4, "f2": 2, "f4": 4}
+_MODES = {
+    CUaddress_mode.CU_TR_ADDRESS_MODE_WRAP: "wrap",
+    CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP: "clamp",
+    CUaddress_mode.CU_TR_ADDRESS_MODE_MIRROR: "mirror",
+    CUaddress_mode.CU_TR_ADDRESS_MODE_BORDER: "border",
+}
+
+
+def _refuse() -> StatusError:
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _layout(resource: Any) -> dict[str, Any]:
+    """Return where a resource's texels lie, checked as the driver does."""
+    if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_PITCH2D:
+        found = resource.res.pitch2D
+        width, height, pitch = found.width, found.height, found.pitchInBytes
+        limits = attribute("MAXIMUM_TEXTURE2D_LINEAR_WIDTH"), attribute("MAXIMUM_TEXTURE2D_LINEAR_HEIGHT")
+        if not (0 < width <= limits[0] and 0 < height <= limits[1]):
+            raise _refuse()
+        if pitch % attribute("TEXTURE_PITCH_ALIGNMENT") or pitch > attribute("MAXIMUM_TEXTURE2D_LINEAR_PITCH"):
+            raise _refuse()
+    elif resource.resType == CUresourcetype.CU_RESOURCE_TYPE_LINEAR:
+        found = resource.res.linear
+        width, height, pitch = 0, 0, found.sizeInBytes
+    else:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    dtype = _FORMATS.get(found.format)
+    if dtype is None or found.numChannels not in (1, 2, 4):
+        raise _refuse()
+    texel = _BYTES[dtype] * found.numChannels
+    if not height:
+        width = pitch // texel
+        if not 0 < width <= attribute("MAXIMUM_TEXTURE1D_LINEAR_WIDTH"):
+            raise _refuse()
+    address = number(found.devPtr)
+    if address % attribute("TEXTURE_ALIGNMENT") or pitch < width * texel:
+        raise _refuse()
+    return {
+        "address": address,
+        "width": width,
+        "height": height,
+        "pitch": pitch,
+        "channels": found.numChannels,
+        "dtype": dtype,
+    }
+
+
+@entry(values=1)
+def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
+    """Make a texture object over linear or pitched device memory, as cuTexObjectCreate."""
+    context = current()
+    if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
+        raise _refuse()
+    layout = _layout(pResDesc)
+    flags = number(pTexDesc.flags)
+    if flags & CU_TRSF_SRGB:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    linear = pTexDesc.filterMode == CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
+    integer = layout["dtype"][0] in "ui"
+    # The hardware converts integers of 8 and 16 bits to [0, 1] or [-1, 1], and filters only floating-point values.
+    promoted = integer and _BYTES[layout["dtype"]] < 4 and not flags & CU_TRSF_READ_AS_INTEGER
+    if linear and integer and not promoted:
+        raise _refuse()
+    first, second = (_MODES[mode] for mode in list(pTexDesc.addressMode)[:2])
+    red, green, blue, alpha = pTexDesc.borderColor
+    texture = Texture(
+        **layout,
+        address_modes=(first, second),
+        linear=linear,
+        normalized_coordinates=bool(flags & CU_TRSF_NORMALIZED_COORDINATES),
+        normalized_read=promoted,
+        border=(red, green, blue, alpha),
+    )
+    if memory.find(texture.address, texture.size) is None:
+        raise _refuse()
+    handle = next_handle()
+    context.textures[handle] = texture
+    return CUtexObject(handle)
+
+
+@entry()
+def cuTexObjectDestroy(texObject: Any) -> None:
+    """End a texture object, as cuTexObjectDestroy."""
+    textures = current().textures
+    handle = number(texObject)
+    if handle not in textures:
+        raise _refuse()
+    del textures[handle]

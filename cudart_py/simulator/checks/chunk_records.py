@@ -1,0 +1,73 @@
+"""Records of the checks that live as long as one chunk of thread blocks runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..state.memory.shadow import History
+from .divergence import Divergence
+from .races.asynchronous import AsynchronousCopies
+from .uninitialised.marks import Marks
+
+if TYPE_CHECKING:
+    from ..ptx.running.scheduler import Chunk
+
+__all__ = ["ChunkRecords", "records_of"]
+
+
+@dataclass(slots=True)
+class ChunkRecords:
+    """What the checks record of one chunk, each record made when it is first needed.
+
+    It doesn't refer to the chunk, which refers to it, so that both end when the chunk has run. `local_written` says of
+    each word of local memory whether its thread has written it.
+    """
+
+    divergence: Divergence | None = None
+    marks: Marks | None = None
+    copies: AsynchronousCopies | None = None
+    shared: History | None = None
+    local_written: NDArray[np.bool_] | None = None
+
+    def divergence_of(self, chunk: Chunk) -> Divergence:
+        """Return who waits at the chunk's barriers."""
+        if self.divergence is None:
+            self.divergence = Divergence(chunk.blocks)
+        return self.divergence
+
+    def marks_of(self, chunk: Chunk) -> Marks:
+        """Return the marks of uninitialised values in the chunk's registers."""
+        if self.marks is None:
+            self.marks = Marks(chunk.lanes)
+        return self.marks
+
+    def copies_of(self, chunk: Chunk) -> AsynchronousCopies:
+        """Return the groups of the chunk's asynchronous copies."""
+        if self.copies is None:
+            self.copies = AsynchronousCopies(chunk)
+        return self.copies
+
+    def shared_of(self, chunk: Chunk) -> History:
+        """Return the history of the chunk's shared memory."""
+        if self.shared is None:
+            self.shared = History(len(chunk.shared.bytes))
+        return self.shared
+
+    def local_written_of(self, chunk: Chunk) -> NDArray[np.bool_]:
+        """Return which words of the chunk's local memory have been written."""
+        if self.local_written is None:
+            self.local_written = np.zeros(len(chunk.local.bytes) // 4, np.bool_)
+        return self.local_written
+
+
+def records_of(chunk: Chunk) -> ChunkRecords:
+    """Return the records of a chunk, made at the first call."""
+    if chunk.notes is None:
+        chunk.notes = ChunkRecords()
+    records: Any = chunk.notes
+    assert isinstance(records, ChunkRecords)
+    return records

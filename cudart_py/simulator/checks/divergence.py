@@ -1,0 +1,117 @@
+"""Divergence: barriers that not all threads of a block reach, and member masks that leave out who executes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ptx.syntax.instructions import Immediate, Register
+
+if TYPE_CHECKING:
+    from ..ptx.compiling.control_flow import Block, Code
+    from ..ptx.running.groups import Group
+    from ..ptx.syntax.instructions import Instruction
+
+__all__ = ["Divergence", "outside_mask"]
+
+
+class _Place:
+    """The place of a barrier: the block of instructions that it ends, in its function.
+
+    An inlined function has a barrier of its own at each place where it is inlined, all of one source line.
+    """
+
+    __slots__ = ("at", "code", "site")
+
+    def __init__(self, group: Group, site: Instruction) -> None:
+        self.code: Code = group.code
+        self.at = group.pc
+        self.site = site
+
+
+class Divergence:
+    """The threads of one chunk that wait at barriers.
+
+    A thread that has returned needn't come to a barrier any more. A thread that has gone past the barrier, to a block
+    from which the barrier can't be reached again, should have come.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        # Where the lanes of each block wait: a number in `_places`, or -1.
+        self._waiting = np.full(blocks, -1)
+        self._places: list[_Place] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._reach: dict[int, dict[int, frozenset[int]]] = {}
+        self.some = False
+
+    def arrive(self, group: Group, site: Instruction) -> tuple[Instruction, int] | None:
+        """Note lanes that wait; return another barrier at which lanes of the same thread block wait, and a position."""
+        number = self._numbers.setdefault(group.path, len(self._places))
+        if number == len(self._places):
+            self._places.append(_Place(group, site))
+        blocks = group.chunk.block_of_lane[group.lane_numbers]
+        waiting = self._waiting[blocks]
+        other = np.flatnonzero((waiting >= 0) & (waiting != number))
+        self._waiting[blocks] = number
+        self.some = True
+        return (self._places[int(waiting[other[0]])].site, int(other[0])) if len(other) else None
+
+    def leave(self, group: Group) -> None:
+        """Note lanes that go on from a barrier."""
+        if group.n == group.chunk.lanes:
+            self._waiting[:] = -1
+        else:
+            self._waiting[group.chunk.block_of_lane[group.lane_numbers]] = -1
+        self.some = bool((self._waiting >= 0).any())
+
+    def passing(self, group: Group, block: Block) -> tuple[Instruction, int] | None:
+        """Return the barrier that lanes about to run a block have gone past, and a position, else None."""
+        if group.frames or not block.instructions:
+            return None
+        waiting = self._waiting[group.chunk.block_of_lane[group.lane_numbers]]
+        for number in np.unique(waiting[waiting >= 0]):
+            place = self._places[number]
+            if place.code is not group.code:
+                continue
+            reach = self._reachable(place.code)
+            at = place.at
+            if block.index in reach[at] and at not in reach[block.index] and block.index != at:
+                return place.site, int(np.flatnonzero(waiting == number)[0])
+        return None
+
+    def _reachable(self, code: Code) -> dict[int, frozenset[int]]:
+        """Return, for each block of a function, the blocks that can come after it."""
+        known = self._reach.get(code.base)
+        if known is None:
+            known = {}
+            for block in code.blocks:
+                found: set[int] = set()
+                waiting = list(block.terminator.targets)
+                while waiting:
+                    index = waiting.pop()
+                    if index not in found:
+                        found.add(index)
+                        waiting.extend(code.blocks[index].terminator.targets)
+                known[block.index] = frozenset(found)
+            self._reach[code.base] = known
+        return known
+
+
+def outside_mask(group: Group, block: Block) -> int:
+    """Return the position of a lane that executes an instruction whose member mask doesn't name it, else -1."""
+    operand = block.mask
+    if isinstance(operand, Immediate):
+        if operand.value & 0xFFFFFFFF == 0xFFFFFFFF:
+            return -1
+        mask: Any = np.uint32(operand.value & 0xFFFFFFFF)
+    elif isinstance(operand, Register):
+        value = group.registers[group.code.slot(operand.name)]
+        if value is None:
+            return -1
+        mask = value.view(np.uint32)
+    else:
+        return -1
+    lane = (group.lane_numbers % group.chunk.threads % 32).astype(np.uint32)
+    outside = np.flatnonzero((mask >> lane) & np.uint32(1) == 0)
+    return int(outside[0]) if len(outside) else -1

@@ -1,0 +1,180 @@
+"""The checks of a launch: an observer of the PTX machine that looks for mistakes that hardware hides.
+
+They are races in shared and global memory, uninitialised values, barriers that not all threads reach, and wrong member
+masks. A finding changes nothing about the launch; each place in the code is reported once a launch for each kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..ptx.compiling.opcodes import form_of
+from ..ptx.running.memory.addresses import Address, Mixed
+from ..ptx.running.observer import Observer
+from ..ptx.syntax.instructions import Instruction
+from ..state.memory.shadow import MOST_THREADS
+from .accesses import MemoryAccess
+from .chunk_records import ChunkRecords, records_of
+from .divergence import outside_mask
+from .launch_findings import LaunchFindings
+from .memory_checks import MemoryChecks
+from .races import concurrency
+from .races.races import Races
+
+if TYPE_CHECKING:
+    from ..ptx.compiling.control_flow import Block
+    from ..ptx.running.groups import Group
+    from ..ptx.running.launch import LaunchState
+    from ..ptx.running.scheduler import Chunk
+
+__all__ = ["LaunchChecks"]
+
+
+class LaunchChecks(Observer):
+    """Check one launch."""
+
+    def start(self, state: LaunchState) -> None:
+        """Begin with what the launch is, and what ran before it that it may meet."""
+        self._findings = LaunchFindings(state)
+        # Records have no room for the numbers of more threads.
+        self._racing = state.blocks * state.threads < MOST_THREADS
+        spans = concurrency.unordered()
+        self._races = Races(spans, state.launch)
+        self._memory_checks = MemoryChecks(
+            state,
+            self._races,
+            self._findings,
+            racing=self._racing,
+            concurrent=bool(spans) or concurrency.others_wait(),
+        )
+
+    def ended(self, chunk: Chunk) -> None:
+        """Keep of a chunk's happens-before relation only what later chunks may ask for."""
+        self._races.ended(chunk)
+
+    def finish(self, state: LaunchState) -> None:
+        """End the checks, and remember the launch for work of other streams that may meet it."""
+        self._memory_checks.finish()
+        if self._racing:
+            past = self._races.past
+            concurrency.keep(past.began, past.name_from_outside)
+
+    def block(self, group: Group, block: Block) -> None:
+        """Check member masks, and lanes that go past a barrier at which others of their thread block wait."""
+        if block.converges:
+            position = outside_mask(group, block)
+            site = block.instructions[0] if block.instructions else block.terminator.instruction
+            if site is not None:
+                if position >= 0:
+                    self._findings.put(
+                        "mask", site, group, position, "a thread that its member mask doesn't name executes it"
+                    )
+                if self._racing:
+                    self._races.order(group.chunk).warp_together(group, self._races.tick(site))
+        records: ChunkRecords | None = group.chunk.notes
+        divergence = records.divergence if records is not None else None
+        if divergence is not None and divergence.some:
+            past = divergence.passing(group, block)
+            if past is not None:
+                barrier, position = past
+                what = "divergent barrier: threads of the block wait here, and this one has gone past it"
+                self._findings.put("divergence", barrier, group, position, what)
+
+    def executed(self, group: Group, block: Block) -> None:
+        """Pass the marks of uninitialised values from operands to results."""
+        records: ChunkRecords | None = group.chunk.notes
+        marks = records.marks if records is not None else None
+        if marks is None:
+            return
+        reached = marks.executed(group, block)
+        if reached is not None:
+            sink, site, position = reached
+            what = f"uninitialised value reaches {sink}: {marks.origin()}"
+            self._findings.put("uninitialised", site, group, position, what)
+
+    def unwritten(self, group: Group, slot: int) -> None:
+        """Mark the value of a register that no lane has written."""
+        records_of(group.chunk).marks_of(group.chunk).unwritten(group, slot)
+
+    def deserted(self, group: Group, block: Block, position: int) -> None:
+        """Report a member mask that names lanes that never come."""
+        site = block.instructions[0] if block.instructions else block.terminator.instruction
+        if site is not None:
+            self._findings.put("mask", site, group, position, "its member mask names threads that never come to it")
+
+    def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
+        """Mark the values that are read from lanes that take no part, which are undefined."""
+        absent = group.chunk.warps.absent(group, mode, lane, control)
+        if absent is None or self._findings.known("mask", site):
+            return
+        positions, sources = absent
+        marks, where = records_of(group.chunk).marks_of(group.chunk), self._findings.where(site)
+        marks.origin = lambda: f"a shuffle at {where} read it from lane {sources[0]} of the warp, which takes no part"
+        marks.read(site, group.lane_numbers[positions])
+
+    def fence(self, group: Group, site: Instruction) -> None:
+        """Note a fence."""
+        if self._racing:
+            self._races.order(group.chunk).fence(group, self._races.tick(site), form_of(site).scope)
+
+    def barrier(self, group: Group, site: Instruction, event: str) -> None:
+        """Note which threads wait, and what a barrier puts in order; report divergent barriers."""
+        words = form_of(site).words
+        whole = len(site.operands) == (3 if "red" in words else 1) or "cluster" in words
+        now = self._races.tick(site)
+        if whole:
+            divergence = records_of(group.chunk).divergence_of(group.chunk)
+            if event == "arrive" and "arrive" not in words:
+                other = divergence.arrive(group, site)
+                if other is not None:
+                    where = f"at the one at {self._findings.where(other[0])}"
+                    if other[0] is site:
+                        where = "at the same one, called from elsewhere"
+                    what = f"divergent barrier: other threads of the block wait {where}"
+                    self._findings.put("divergence", site, group, other[1], what)
+            elif event == "release":
+                divergence.leave(group)
+        if not self._racing:
+            return
+        order = self._races.order(group.chunk)
+        if "cluster" in words:
+            # It orders all of the cluster's blocks.
+            if event == "release":
+                order.acquire(group, now)
+            else:
+                order.release(group, now, "gpu")
+        if event == "release":
+            if whole:
+                order.barrier_done(group, now)
+            else:
+                order.acquire(group, now)
+        elif not whole:
+            order.release(group, now, "cta")
+
+    def access(
+        self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
+    ) -> None:
+        """Check an access, in parts where its lanes differ in their space, then note what it puts in order."""
+        access = MemoryAccess(group, kind, address, offset, size, site, values)
+        if isinstance(address, Address):
+            self._memory_checks.check(access)
+        else:
+            assert isinstance(address, Mixed)
+            for positions, part in address.parts:
+                self._memory_checks.check(access.part(part, positions))
+        form = form_of(site)
+        if form.strong and self._racing:
+            order, now = self._races.order(group.chunk), self._races.tick(site)
+            if kind != "ld":
+                order.release(group, now, form.scope if form.releases else "")
+            if kind in ("ld", "atom"):
+                order.acquire(group, now)
+
+    def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
+        """Note where groups of `cp.async` end, and which groups are waited for."""
+        if self._racing:
+            copies = records_of(group.chunk).copies_of(group.chunk)
+            if event != "wait":
+                copies.commit(group)
+            if event != "commit":
+                copies.wait(group, allowed, self._races.tick(site))

@@ -1,0 +1,68 @@
+"""The findings of one launch: what an access did and where, reported once for each place in the code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .findings import put_finding
+
+if TYPE_CHECKING:
+    from ..ptx.running.groups import Group
+    from ..ptx.running.launch import LaunchState
+    from ..ptx.syntax.instructions import Instruction
+    from .accesses import Footprint
+
+__all__ = ["LaunchFindings"]
+
+ndarray = np.ndarray
+
+
+class LaunchFindings:
+    """Report the findings of one launch, each kind of mistake once at each instruction.
+
+    It doesn't refer to the machine's state of the launch, which refers to its observer.
+    """
+
+    def __init__(self, state: LaunchState) -> None:
+        self._launch = state.launch
+        self._memory = state.memory
+        self._found: set[tuple[str, int]] = set()
+
+    def known(self, kind: str, site: Instruction) -> bool:
+        """Return whether a kind of mistake has been reported for an instruction."""
+        return (kind, id(site)) in self._found
+
+    def put(self, kind: str, site: Instruction, group: Group, position: int, what: str) -> None:
+        """Report a mistake at an instruction, unless its kind has been reported there."""
+        if not self.known(kind, site):
+            self._found.add((kind, id(site)))
+            put_finding(self._launch.located(what, site, group, position))
+
+    def where(self, site: Instruction) -> str:
+        """Return an instruction's file and line."""
+        return self._launch.entry.module.place(site)
+
+    def access(self, footprint: Footprint, piece: int) -> str:
+        """Return a text that says what the access of a piece's lane does, and where."""
+        access = footprint.access
+        verb = {"ld": "reads", "st": "writes"}.get(access.kind, "updates")
+        amount = "1 byte" if access.size == 1 else f"{access.size} bytes"
+        return f"{verb} {amount} of {self.place(footprint, piece)}"
+
+    def place(self, footprint: Footprint, piece: int) -> str:
+        """Return a text that says where the access of a piece's lane begins."""
+        address, chunk = footprint.access.address, footprint.group.chunk
+        places, lane = address.places, piece // footprint.each
+        place = int(places[lane] if places.__class__ is ndarray else places) + footprint.access.offset
+        space = address.space
+        if space.size is None:
+            memory = self._memory
+            seen = place + memory.base
+            where = f"{seen:#x} ({memory.describe(seen)})"
+        elif space.name == "shared":
+            where = self._launch.shared_place(place % chunk.shared_stride)
+        else:
+            where = f"{place % max(chunk.local_stride, 1):#x}"
+        return f"{space.name} memory at {where}"

@@ -1,0 +1,199 @@
+"""Checks of memory accesses: reads of what nothing has written, and races."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ptx.compiling.opcodes import form_of
+from ..state.memory.shadow import STRONG, History, ShadowMemory
+from .accesses import Footprint, MemoryAccess
+from .chunk_records import records_of
+from .races.guessed_loads import GuessedLoads
+from .races.races import Race, Races
+from .shadow_table import ShadowTable
+
+if TYPE_CHECKING:
+    from ..ptx.running.groups import Group
+    from ..ptx.running.launch import LaunchState
+    from ..ptx.syntax.instructions import Instruction
+    from .launch_findings import LaunchFindings
+
+__all__ = ["MemoryChecks"]
+
+Array = NDArray[Any]
+ndarray = np.ndarray
+_VERBS = {"read": "read", "write": "wrote"}
+
+
+class MemoryChecks:
+    """Check the memory accesses of one launch.
+
+    `racing` tells whether races are looked for, `concurrent` whether work of other streams may meet the launch: then
+    loads of what the launch itself doesn't write matter too.
+    """
+
+    def __init__(
+        self,
+        state: LaunchState,
+        races: Races,
+        findings: LaunchFindings,
+        *,
+        racing: bool,
+        concurrent: bool,
+    ) -> None:
+        self._launch = state.launch
+        self._memory = state.memory
+        self._shadows = ShadowTable(state.memory)
+        self._guessed_loads = GuessedLoads()
+        self._races = races
+        self._findings = findings
+        self._racing = racing
+        self._concurrent = concurrent
+        # The shadow memory of the allocations that the launch writes, by their starts.
+        self._written: dict[int, ShadowMemory] = {}
+
+    def finish(self) -> None:
+        """Find out which allocations have been written completely by now."""
+        for shadow in self._written.values():
+            shadow.look_through()
+
+    def check(self, access: MemoryAccess) -> None:
+        """Check an access whose lanes are all in one space, and record it."""
+        group, site = access.group, access.site
+        space = access.address.space.name
+        if access.kind == "mbarrier":
+            self._memory_barrier(group, site)
+        elif space == "global":
+            self._global(access)
+        elif space in ("shared", "local") and access.outside:
+            return
+        elif space == "shared":
+            records = records_of(group.chunk)
+            history = records.shared_of(group.chunk)
+            history.divide(access.size)
+            self._pieces(Footprint(access, 0, history.shift), history, track=True)
+            if self._racing and (records.copies is not None or form_of(site).row.access == "cp"):
+                self._asynchronous(Footprint(access, 0, 2))
+        elif space == "local":
+            self._local(access)
+
+    def _memory_barrier(self, group: Group, site: Instruction) -> None:
+        """Note an operation on a barrier in memory: an arrival releases, a wait acquires."""
+        if self._racing:
+            copies = records_of(group.chunk).copies
+            if copies is not None and form_of(site).row.access == "cp":
+                # The thread arrives at the barrier when its copies are complete.
+                copies.commit(group)
+                copies.wait(group, 0, self._races.tick(site))
+            order, now = self._races.order(group.chunk), self._races.tick(site)
+            if form_of(site).row.spins:
+                order.acquire(group, now)
+            else:
+                order.release(group, now, "cta")
+
+    def _global(self, access: MemoryAccess) -> None:
+        kind, site = access.kind, access.site
+        form = form_of(site)
+        if form.space == "const":
+            return
+        shadow = self._shadows.find(site, access.low, access.high)
+        if shadow is None:
+            self._scattered(access)
+            return
+        quiet = not self._racing or ("nc" in form.words and not self._concurrent)
+        if kind == "ld" and shadow.initialised and quiet:
+            return
+        history = shadow.history
+        history.divide(access.size)
+        footprint = Footprint(access, shadow.first - self._memory.base, history.shift)
+        if kind != "ld" and not shadow.initialised:
+            self._written[shadow.first] = shadow
+        self._pieces(footprint, history, track=not shadow.initialised)
+
+    def _scattered(self, access: MemoryAccess) -> None:
+        """Check an access whose lanes go to several allocations, one allocation after the other."""
+        address = access.address
+        if address.places.__class__ is not ndarray:
+            return  # All lanes have one address outside of all allocations, a fault that the machine reports.
+        owners = self._shadows.owners(address.places + (self._memory.base + access.offset), access.size)
+        for number in () if owners is None else np.unique(owners):
+            some = np.flatnonzero(owners == number)
+            self._global(access.part(address.select(some), some))
+
+    def _local(self, access: MemoryAccess) -> None:
+        chunk = access.group.chunk
+        written = records_of(chunk).local_written_of(chunk)
+        footprint = Footprint(access, 0, 2)
+        if access.kind == "ld":
+            self._read(footprint, ~written[footprint.index], "where this thread hasn't written")
+        else:
+            written[footprint.index] = True
+
+    def _pieces(self, footprint: Footprint, history: History, *, track: bool) -> None:
+        """Check the footprint of an access for uninitialised bytes and for races, and record it."""
+        kind, site, races = footprint.access.kind, footprint.access.site, self._races
+        if kind == "ld" and track:
+            before = history.writes[footprint.index]
+            if not before.all():
+                self._read(footprint, before == 0, "where nothing has been written")
+        now = races.tick(site)
+        if not self._racing:
+            if kind != "ld":
+                races.mark(footprint, history, now)
+            return
+        strong = form_of(site).strong
+        race: Race | None
+        if kind == "ld":
+            exempt = self._guessed_loads.contain(footprint.group.code, site)
+            race = races.load(footprint, history, now, strong=strong, exempt=exempt)
+        else:
+            race = races.store(footprint, history, now, strong=strong)
+        if race is not None:
+            self._race(race, footprint)
+
+    def _asynchronous(self, words: Footprint) -> None:
+        """Check that copies of `cp.async` to the words of an access are complete, and note the copies that it makes."""
+        site, chunk = words.access.site, words.group.chunk
+        copies = records_of(chunk).copies_of(chunk)
+        found = copies.missing(words, partial(self._races.ordered, chunk))
+        if found is not None:
+            word, owner, how = found
+            thread = self._launch.thread(owner)
+            what = f"race: it {self._findings.access(words, word)}, to which cp.async copies for {thread}, {how}"
+            self._findings.put("race", site, words.group, words.position(word), what)
+        if form_of(site).row.access == "cp":
+            copies.issue(words)
+        elif words.access.kind != "ld":
+            copies.overwrite(words)
+
+    def _read(self, footprint: Footprint, missing: Array, what: str) -> None:
+        """Mark what a load gets where nothing was written; an element counts as written when a part of it is."""
+        lanes = missing.reshape(-1, footprint.each).all(axis=1)
+        places = np.flatnonzero(lanes)
+        if len(places):
+            group, site = footprint.group, footprint.access.site
+            positions = np.array([footprint.position(int(place) * footprint.each) for place in places])
+            marks = records_of(group.chunk).marks_of(group.chunk)
+            findings, first = self._findings, int(places[0]) * footprint.each
+            marks.origin = lambda: (
+                f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}"
+            )
+            marks.read(site, group.lane_numbers[positions])
+
+    def _race(self, race: Race, footprint: Footprint) -> None:
+        before, piece, record = race
+        site = footprint.access.site
+        if self._findings.known("race", site):
+            return
+        strong = " by an atomic or volatile access" if record & STRONG else ""
+        span = self._races.span_of(record)
+        name = self._races.past.name if span is None else span.name
+        what = (
+            f"race: it {self._findings.access(footprint, piece)}, which {name(record, _VERBS[before])}{strong}, "
+            "and nothing puts one before the other"
+        )
+        self._findings.put("race", site, footprint.group, footprint.position(piece), what)

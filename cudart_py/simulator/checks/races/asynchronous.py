@@ -1,0 +1,85 @@
+"""Asynchronous copies (`cp.async`): the group of each word's copy, and when its thread has waited for that group.
+
+A copy is complete for its own thread once that thread has waited for the copy's group, and for other threads once that
+wait happens before their accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ...ptx.running.groups import Group
+    from ...ptx.running.scheduler import Chunk
+    from ..accesses import Footprint
+
+__all__ = ["AsynchronousCopies"]
+
+Array = NDArray[Any]
+
+# So many groups of a thread have the time of the wait for them; older groups count as waited for long ago.
+_KEPT = 8
+
+# Returns which accesses of threads at times happen before what lanes do now.
+Ordered = Callable[[Array, Array, Array], Array]
+
+
+class AsynchronousCopies:
+    """The groups of one chunk's copies; a thread's groups are numbered from 1."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._first = chunk.first * chunk.threads
+        self._committed = np.zeros(chunk.lanes, np.int64)
+        self._waited = np.zeros(chunk.lanes, np.int64)
+        self._times = np.zeros((_KEPT, chunk.lanes), np.int64)
+        # For each word of shared memory the group of the copy that wrote it, 0 for none, and its lane.
+        self._groups = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
+        self._lanes = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
+
+    def issue(self, words: Footprint) -> None:
+        """Note the words to which copies have been issued."""
+        lanes = words.records(-self._first)
+        self._groups[words.index] = self._committed[lanes] + 1
+        self._lanes[words.index] = lanes
+
+    def overwrite(self, words: Footprint) -> None:
+        """Note words that something other than a copy has written."""
+        self._groups[words.index] = 0
+
+    def commit(self, group: Group) -> None:
+        """End the current group of copies of lanes."""
+        self._committed[group.lane_numbers] += 1
+
+    def wait(self, group: Group, allowed: int, now: int) -> None:
+        """Note that lanes have waited for all their groups but the last `allowed` ones."""
+        lanes = group.lane_numbers
+        target = self._committed[lanes] - allowed
+        waited = self._waited[lanes]
+        for age in range(_KEPT):
+            number = target - age
+            fresh = number > waited
+            if not fresh.any():
+                break
+            self._times[number[fresh] % _KEPT, lanes[fresh]] = now
+        self._waited[lanes] = np.maximum(waited, target)
+
+    def missing(self, words: Footprint, ordered: Ordered) -> tuple[int, int, str] | None:
+        """Return the first word whose copy isn't complete for the lane that accesses it, the copy's thread, and why."""
+        groups = self._groups[words.index]
+        places = np.flatnonzero(groups)
+        if not len(places):
+            return None
+        groups, owners = groups[places], self._lanes[words.index][places]
+        lanes = words.records(-self._first)[places]
+        late = np.flatnonzero(self._waited[owners] < groups)
+        what = "which hasn't waited for it"
+        if not len(late):
+            others = np.flatnonzero((owners != lanes) & (groups > self._waited[owners] - _KEPT))
+            when = self._times[groups[others] % _KEPT, owners[others]]
+            late = others[~ordered(owners[others] + self._first, when, lanes[others])]
+            what = "and nothing puts that thread's wait for it before this"
+        return (int(places[late[0]]), int(owners[late[0]]) + self._first, what) if len(late) else None

@@ -1,0 +1,223 @@
+"""The happens-before relation among the accesses of a launch's threads, by barriers, fences and atomics.
+
+Time counts accesses. An access happens before another thread's access when a barrier of their thread block or an
+instruction that synchronises their warp lies between, or when it was released before the other thread acquired.
+
+A fence covers the accesses of its own thread, those that barriers put before it (of its block and its warp), and those
+that others of its block had released to it. The thread's next atomic, volatile access or barrier releases all of them,
+whichever thread of the block then publishes that. A thread acquires by an atomic or a volatile load, and passes on at
+barriers what it has acquired. Threads have no vector clocks: what a thread acquires counts as all that was released
+anywhere before. That errs towards order, so that no correct program is accused.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ...ptx.running.groups import Group
+    from ...ptx.running.scheduler import Chunk
+
+__all__ = ["HappensBefore"]
+
+Array = NDArray[Any]
+
+# How many releases of a thread, a warp or a block are remembered; older ones count as acquired by everybody.
+_KEPT = 4
+_FOREVER = np.int64(1 << 62)
+
+
+class _Reach:
+    """Until when fences cover the accesses of owners, and when that was released.
+
+    An owner is the lane itself, or its warp or block; `owner` has it for each of a chunk's lanes.
+    """
+
+    def __init__(self, owner: Array) -> None:
+        self._owner = owner
+        # The column of each owner's releases, once equal columns share one.
+        self._column: Array | None = None
+        count = int(owner[-1]) + 1
+        # What each lane's last fence covers, when each owner last released, and what those releases covered.
+        self.fenced = np.zeros(len(owner), np.int64)
+        self._times = np.zeros((_KEPT, count), np.int64)
+        self._covers = np.zeros((_KEPT, count), np.int64)
+
+    def release(self, lanes: Array, now: int) -> None:
+        """Note that lanes release what their fences cover, unless their owners' last releases covered as much."""
+        owners, until = self._owner[lanes], self.fenced[lanes]
+        fresh = until > self._covers[0].take(owners)
+        if not fresh.any():
+            return
+        latest = np.zeros(self._times.shape[1], np.int64)
+        np.maximum.at(latest, owners[fresh], until[fresh])
+        who = np.flatnonzero(latest)
+        for kept in (self._times, self._covers):
+            kept[1:, who] = kept[:-1, who]
+        self._times[0, who] = now
+        self._covers[0, who] = latest[who]
+
+    def covered(self, lanes: Array, acquired: Array) -> Array:
+        """Return until when the accesses of the lanes' owners were released before the times in `acquired`."""
+        owners = self._owner.take(lanes)
+        columns = owners if self._column is None else self._column.take(owners)
+        times, covers = self._times[:, columns], self._covers[:, columns]
+        until: Array = np.where((times > 0) & (times <= acquired), covers, 0).max(axis=0)
+        # Where even the oldest release that is known came later, there may have been an earlier one.
+        until[times[-1] > acquired] = _FOREVER
+        return until
+
+    def end(self) -> None:
+        """Keep only the releases, equal ones once: lanes that ran together mostly released together."""
+        self.fenced = np.empty(0, np.int64)
+        kinds, column = np.unique(np.concatenate((self._times, self._covers)), axis=1, return_inverse=True)
+        self._times, self._covers = kinds[:_KEPT], kinds[_KEPT:]
+        self._column = column.reshape(-1).astype(np.min_scalar_type(kinds.shape[1] - 1))
+
+
+class _Scope:
+    """The fences and releases of one scope: within thread blocks, or on the whole device."""
+
+    def __init__(self, lanes: Array, warp_of_lane: Array, block_of_lane: Array) -> None:
+        self.own = _Reach(lanes)
+        self.warp = _Reach(warp_of_lane)
+        self.block = _Reach(block_of_lane)
+        # Here the times are those of releases to the block that the fencing thread had acquired.
+        self.heard = _Reach(block_of_lane)
+
+    def release(self, lanes: Array, now: int) -> None:
+        """Note that lanes release all that their fences cover."""
+        for reach in (self.own, self.warp, self.block, self.heard):
+            reach.release(lanes, now)
+
+    def end(self) -> None:
+        """Keep only what later chunks may ask for."""
+        for reach in (self.own, self.warp, self.block, self.heard):
+            reach.end()
+
+    def released(self, lanes: Array, when: Array, acquired: Array) -> Array:
+        """Return which accesses of `lanes` at `when` the lanes, their warps or their blocks have released."""
+        result: Array = self.own.covered(lanes, acquired) > when
+        result |= self.warp.covered(lanes, acquired) > when
+        result |= self.block.covered(lanes, acquired) > when
+        return result
+
+
+class HappensBefore:
+    """What the threads of one chunk have waited for, released and acquired.
+
+    It lives as long as the launch, and so keeps nothing of the chunk but its shape.
+    """
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.first = chunk.first * chunk.threads
+        self._lanes = chunk.lane_numbers
+        self._block_of_lane = chunk.block_of_lane
+        self._warp_of_lane = _warps(chunk.blocks, chunk.threads)
+        self.barrier = np.zeros(chunk.blocks, np.int64)
+        self.last_barrier = 0
+        self._warp: Array | None = None
+        self._acquired: Array | None = None
+        self._scopes: dict[str, _Scope] = {}
+
+    # --- what happens
+
+    def barrier_done(self, group: Group, now: int) -> None:
+        """Note that a group leaves a barrier of its whole block."""
+        lanes = group.lane_numbers
+        blocks = self._block_of_lane[lanes]
+        if group.n == len(self._lanes):
+            self.barrier[:] = now
+        else:
+            self.barrier[blocks] = now
+        self.last_barrier = int(self.barrier.min())
+        if self._acquired is not None:
+            latest = np.zeros(len(self.barrier), np.int64)
+            np.maximum.at(latest, self._block_of_lane, self._acquired)
+            self._acquired[lanes] = latest[blocks]
+        self.release(group, now)
+
+    def warp_together(self, group: Group, now: int) -> None:
+        """Note that an instruction has synchronised the lanes of a group's warps."""
+        if self._warp is None:
+            self._warp = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
+        lanes = group.lane_numbers
+        warps = self._warp_of_lane[lanes]
+        self._warp[warps] = now
+        if self._acquired is not None:
+            latest = np.zeros(len(self._warp), np.int64)
+            np.maximum.at(latest, warps, self._acquired[lanes])
+            self._acquired[lanes] = latest[warps]
+        self.release(group, now)
+
+    def fence(self, group: Group, now: int, scope: str) -> None:
+        """Note a fence, of the block ("cta") or the whole device ("gpu")."""
+        lanes = group.lane_numbers
+        for name in ("cta", "gpu") if scope == "gpu" else ("cta",):
+            kept = self._scope(name)
+            kept.own.fenced[lanes] = now
+            kept.block.fenced[lanes] = self.barrier[self._block_of_lane[lanes]]
+            if self._warp is not None:
+                kept.warp.fenced[lanes] = self._warp[self._warp_of_lane[lanes]]
+            kept.heard.fenced[lanes] = self.acquired(lanes)
+
+    def release(self, group: Group, now: int, scope: str = "") -> None:
+        """Note an access that releases what the last fence covers; with a scope it is a fence itself."""
+        if scope:
+            self.fence(group, now, scope)
+        for kept in self._scopes.values():
+            kept.release(group.lane_numbers, now)
+
+    def acquire(self, group: Group, now: int) -> None:
+        """Note an access that acquires what others have released."""
+        if self._acquired is None:
+            self._acquired = np.zeros(len(self._lanes), np.int64)
+        self._acquired[group.lane_numbers] = now
+
+    def end(self) -> None:
+        """Keep only the releases, which later chunks may ask for, now that all lanes have ended."""
+        self._warp = self._acquired = None
+        for kept in self._scopes.values():
+            kept.end()
+
+    # --- what it means
+
+    def acquired(self, lanes: Array) -> Array:
+        """Return when lanes have last acquired."""
+        return np.zeros(len(lanes), np.int64) if self._acquired is None else self._acquired.take(lanes)
+
+    def passed(self, lanes: Array, when: Array, other: Array) -> Array:
+        """Return which accesses of `lanes` at `when` barriers put before what the lanes `other` do now."""
+        block = self._block_of_lane.take(lanes)
+        same = block == self._block_of_lane.take(other)
+        result: Array = same & (when < self.barrier.take(block))
+        if self._warp is not None:
+            warp = self._warp_of_lane.take(lanes)
+            result |= (warp == self._warp_of_lane.take(other)) & (when < self._warp.take(warp))
+        return result
+
+    def released(self, lanes: Array, when: Array, acquired: Array, scope: str) -> Array:
+        """Return which accesses of `lanes` at `when` were released before the times in `acquired`."""
+        kept = self._scopes.get(scope)
+        if kept is None:
+            return np.zeros(len(lanes), np.bool_)
+        result = kept.released(lanes, when, acquired)
+        # A thread of the block that has acquired these releases passes them on by its own fence.
+        result |= self._scope("cta").released(lanes, when, kept.heard.covered(lanes, acquired))
+        return result
+
+    def _scope(self, name: str) -> _Scope:
+        if name not in self._scopes:
+            self._scopes[name] = _Scope(self._lanes, self._warp_of_lane, self._block_of_lane)
+        return self._scopes[name]
+
+
+@lru_cache(maxsize=16)
+def _warps(blocks: int, threads: int) -> Array:
+    """Return the warp of each lane of a chunk, numbered through the chunk; chunks of one shape share it."""
+    lanes = np.arange(blocks * threads)
+    return np.asarray(lanes // threads * -(-threads // 32) + lanes % threads // 32)

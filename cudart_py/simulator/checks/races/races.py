@@ -1,0 +1,244 @@
+"""Races: two threads at the same bytes, one of them writing, with no happens-before relation between them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...state.memory.shadow import STRONG, THREAD, TIME, History, clock
+from ..accesses import Footprint
+from .concurrency import Span, find_span
+from .happens_before import HappensBefore
+
+if TYPE_CHECKING:
+    from ...ptx.running.launch import Launch
+    from ...ptx.running.scheduler import Chunk
+    from ...ptx.syntax.instructions import Instruction
+    from ..chunk_records import ChunkRecords
+
+__all__ = ["Race", "Races"]
+
+Array = NDArray[Any]
+ndarray = np.ndarray
+
+# A race: what happened before ("write" or "read"), where in the pieces of an access, and the earlier record.
+Race = tuple[str, int, int]
+
+
+class Past:
+    """The names of who left the records of a launch, and where; it is all that stays of the launch after its end."""
+
+    __slots__ = ("_launch", "_sites", "began")
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._sites: list[Instruction] = []
+        self.began = clock.now
+
+    def tick(self, site: Instruction) -> int:
+        """Return the time of an access by an instruction, and advance the clock."""
+        now = clock.now
+        clock.now += 1
+        self._sites.append(site)
+        return now
+
+    def name(self, record: int, verb: str) -> str:
+        """Return a text that names a record's thread and line."""
+        number = (record >> TIME) - self.began
+        site = self._sites[number] if 0 <= number < len(self._sites) else None
+        at = f" at {self._launch.entry.module.place(site)}" if site is not None else ""
+        return f"{self._launch.thread(record & THREAD)} {verb}{at}"
+
+    def name_from_outside(self, record: int, verb: str) -> str:
+        """Return a text that names a record's kernel, thread and line, for a finding in another stream."""
+        return f"kernel {self._launch.entry.name} in another stream, {self.name(record, verb)}"
+
+
+class Races:
+    """Look for races of one launch, given the history of the memory that each access touches.
+
+    `spans` are the launches and copies before it that it may meet.
+    """
+
+    def __init__(self, spans: list[Span], launch: Launch) -> None:
+        self.past = Past(launch)
+        self.tick = self.past.tick
+        # In a cluster other blocks access a block's shared memory, and the block's own barriers don't order them.
+        self._alone = prod(launch.cluster) == 1
+        self._begin = clock.now << TIME
+        self._spans = spans
+        # From here on records matter: other launches' too, if there are any to meet.
+        self._horizon = spans[0].begin << TIME if spans else self._begin
+        self._orders: dict[int, HappensBefore] = {}
+        self._starts: list[int] = []
+
+    def order(self, chunk: Chunk) -> HappensBefore:
+        """Return the happens-before relation of a chunk, made at the first call."""
+        first = chunk.first * chunk.threads
+        order = self._orders.get(first)
+        if order is None:
+            order = self._orders[first] = HappensBefore(chunk)
+            self._starts = sorted(self._orders)
+        return order
+
+    def ended(self, chunk: Chunk) -> None:
+        """Keep of a chunk that has ended only what other chunks may ask for."""
+        order = self._orders.get(chunk.first * chunk.threads)
+        if order is not None:
+            order.end()
+
+    def span_of(self, record: int) -> Span | None:
+        """Return the other launch or copy that left a record, None if it was this launch."""
+        return find_span(self._spans, record)
+
+    def load(self, footprint: Footprint, history: History, now: int, *, strong: bool, exempt: bool) -> Race | None:
+        """Check a load and record it. A strong load races with nothing, an `exempt` one not with strong writes."""
+        if strong:
+            return None
+        found = None
+        before = history.writes[footprint.index]
+        latest = int(before.max())
+        if latest >= self._horizon and not self._all_passed(footprint.group.chunk, latest, history):
+            found = self._conflict(footprint, before, "write", exempt)
+        if not exempt:
+            history.reads[footprint.index] = footprint.records(now << TIME)
+        return found
+
+    def store(self, footprint: Footprint, history: History, now: int, *, strong: bool) -> Race | None:
+        """Check a store or an atomic, and record it; strong ones don't race with each other.
+
+        Writing the value that is there already is no race with the write of that value.
+        """
+        found = None
+        index, chunk, values = footprint.index, footprint.group.chunk, footprint.access.values
+        before = history.writes[index]
+        latest = int(before.max())
+        unchanged = None
+        if latest >= self._horizon and not self._all_passed(chunk, latest, history):
+            unchanged = _unchanged(footprint) if values else None
+            found = self._conflict(footprint, before, "write", strong, unchanged)
+        earlier = history.reads[index]
+        latest = int(earlier.max())
+        if found is None and latest >= self._horizon and not self._all_passed(chunk, latest, history):
+            if unchanged is None and values:
+                unchanged = _unchanged(footprint)
+            found = self._conflict(footprint, earlier, "read", False, unchanged)
+        records = footprint.records(now << TIME | (STRONG if strong else 0))
+        history.writes[index] = records
+        if found is None and not footprint.alone and not strong and values:
+            found = _collision(footprint, history.writes, records, values)
+        return found
+
+    def mark(self, footprint: Footprint, history: History, now: int) -> None:
+        """Record a store without checking it."""
+        history.writes[footprint.index] = footprint.records(now << TIME)
+
+    def _all_passed(self, chunk: Chunk, latest: int, history: History) -> bool:
+        """Return whether even the latest record of shared memory lies before the last barrier of every block."""
+        order = self._orders.get(chunk.first * chunk.threads)
+        records: ChunkRecords | None = chunk.notes
+        shared = self._alone and records is not None and history is records.shared
+        return shared and order is not None and (latest >> TIME) < order.last_barrier
+
+    def _conflict(
+        self, footprint: Footprint, before: Array, kind: str, strong: bool, unchanged: Array | None = None
+    ) -> Race | None:
+        """Return the first piece whose earlier record doesn't happen before now, without strong ones if `strong`."""
+        mine = footprint.records(0)
+        for span in self._spans:
+            met = (before >= span.begin << TIME) & (before < span.end << TIME)
+            if strong:
+                met &= before & STRONG == 0
+            if unchanged is not None:
+                met &= ~unchanged
+            places = np.flatnonzero(met)
+            if len(places):
+                return kind, int(places[0]), int(before[places[0]])
+        suspect = (before >= self._begin) & ((before & THREAD) != mine)
+        if strong:
+            suspect &= before & STRONG == 0
+        if unchanged is not None:
+            suspect &= ~unchanged
+        places = np.flatnonzero(suspect)
+        if not len(places):
+            return None
+        records, threads = before[places], mine[places]
+        rest = np.flatnonzero(~self.ordered(footprint.group.chunk, records & THREAD, records >> TIME, threads))
+        if not len(rest):
+            return None
+        return kind, int(places[rest[0]]), int(records[rest[0]])
+
+    def ordered(self, chunk: Chunk, others: Array, when: Array, threads: Array) -> Array:
+        """Return which accesses of the threads `others` at `when` happen before what `threads` of a chunk do now."""
+        here = self.order(chunk)
+        lanes = threads - here.first
+        own = (others >= here.first) & (others < here.first + chunk.lanes)
+        fine = np.zeros(len(others), np.bool_)
+        if own.all():
+            fine = here.passed(others - here.first, when, lanes)
+        else:
+            inside = np.flatnonzero(own)
+            fine[inside] = here.passed(others[inside] - here.first, when[inside], lanes[inside])
+        rest = np.flatnonzero(~fine)
+        if len(rest):
+            fine[rest] = self._released(chunk, others[rest], when[rest], lanes[rest])
+        return fine
+
+    def _released(self, chunk: Chunk, others: Array, when: Array, lanes: Array) -> Array:
+        """Return which accesses were released by their threads, warps or blocks before these lanes last acquired."""
+        here = self.order(chunk)
+        acquired = here.acquired(lanes)
+        result = np.zeros(len(others), np.bool_)
+        if not acquired.any():
+            return result
+        owner = np.searchsorted(self._starts, others, "right") - 1
+        for number in np.unique(owner):
+            some = np.flatnonzero(owner == number)
+            order = self._orders[self._starts[number]]
+            local = others[some] - order.first
+            ordered = order.released(local, when[some], acquired[some], "gpu")
+            if order is here:
+                block = chunk.block_of_lane
+                near = block[local] == block[lanes[some]]
+                ordered |= near & order.released(local, when[some], acquired[some], "cta")
+            result[some] = ordered
+        return result
+
+
+def _unchanged(footprint: Footprint) -> Array | None:
+    """Return for each piece whether a store leaves its value as it is."""
+    access = footprint.access
+    places = access.address.places
+    if places.__class__ is not ndarray:
+        places = np.full(footprint.lanes, places)
+    same = np.ones(footprint.lanes, np.bool_)
+    for number, value in enumerate(access.values):
+        size = value.dtype.itemsize
+        name = f"u{size}" if size <= 8 else None
+        if name is None or (value.__class__ is ndarray and len(value) != footprint.lanes):
+            return None
+        index = (places + access.offset + number * size) >> (size.bit_length() - 1)
+        same &= access.address.space.views[name][index] == value.view(name)
+    return np.repeat(same, footprint.each) if footprint.each > 1 else same
+
+
+def _collision(footprint: Footprint, writes: Array, records: Array, values: tuple[Any, ...]) -> Race | None:
+    """Return a piece to which two lanes of the same instruction store different values."""
+    index = footprint.index
+    left = writes[index]
+    lost = np.flatnonzero(left != records)
+    if not len(lost) or len(values) > 1 or values[0].__class__ is not ndarray or len(values[0]) != footprint.lanes:
+        return None
+    bits = values[0].view(f"u{values[0].dtype.itemsize}") if values[0].dtype.itemsize <= 8 else values[0]
+    # The lane whose record stayed is found among those that share the piece.
+    order = np.argsort(index, kind="stable")
+    arranged = index[order]
+    value = np.repeat(bits, footprint.each)[order]
+    differs = (arranged[1:] == arranged[:-1]) & (value[1:] != value[:-1])
+    places = np.flatnonzero(differs)
+    if not len(places):
+        return None
+    return "write", int(order[places[0]]), int(records[order[places[0] + 1]])

@@ -1,0 +1,281 @@
+"""Rules of bytes: which bytes of an instruction's operands each byte of its result is made of.
+
+A byte of a register is undefined where it comes from uninitialised memory, constant where an instruction filled it (a
+zero above a loaded byte, or below a shifted value), and defined otherwise. The marks of a register are an integer for
+each lane: bit k for an undefined byte k, bit 8 + k for a constant one; 0 where all bytes are defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ptx.compiling.forms import Form
+from ...ptx.compiling.opcodes import form_of
+from ...ptx.syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from ...ptx.syntax.types import TYPE_SIZES
+
+if TYPE_CHECKING:
+    from ...ptx.compiling.control_flow import Code
+
+__all__ = ["Rule", "loaded", "rules", "undefined"]
+
+Array = NDArray[Any]
+# The marks of the registers that have some, by slot.
+Known = Mapping[int, Array]
+# A byte of a register: its slot and which byte.
+Byte = tuple[int, int]
+Bytes = tuple[Byte, ...]
+
+_CONSTANT: Byte = (-1, 0)
+_DEFINED: Byte = (-2, 0)
+_MOST = 8
+
+
+class Rule(NamedTuple):
+    """How the bytes of a written register come about: `sources` has the source bytes of each.
+
+    `how` says when a byte is undefined: when "any" of its sources is; when one is, and the "rest" is constant; or
+    when of "every" register among them a byte is.
+    """
+
+    slot: int
+    how: str
+    sources: tuple[Bytes, ...]
+
+    def marks(self, known: Known) -> Array:
+        """Return the marks of the result."""
+        result: Any = np.uint16(0)
+        met: dict[Bytes, tuple[Any, Any]] = {}
+        for number, sources in enumerate(self.sources):
+            if sources not in met:
+                met[sources] = self._meet(known, sources)
+            undefined, constant = met[sources]
+            result = result | undefined * np.uint16(1 << number) | constant * np.uint16(1 << 8 + number)
+        # Constant bytes matter only beside undefined ones.
+        return np.where(result & 0xFF, result, np.uint16(0))
+
+    def _meet(self, known: Known, sources: Bytes) -> tuple[Any, Any]:
+        """Return whether what is made of some bytes is undefined, and whether it is constant."""
+        if self.how == "every":
+            return reduce(and_, (_of(known, slot) & 0xFF != 0 for slot, _ in sources)), np.False_
+        states = [_state(known, byte) for byte in sources]
+        undefined = reduce(or_, (state[0] for state in states))
+        if self.how == "rest":
+            undefined = undefined & reduce(and_, (state[0] | state[1] for state in states))
+        return undefined, reduce(and_, (state[1] for state in states))
+
+
+def _state(known: Known, byte: Byte) -> tuple[Any, Any]:
+    """Return whether a byte is undefined, and whether it is constant."""
+    if byte[0] < 0:
+        return np.False_, np.bool_(byte == _CONSTANT)
+    marks = _of(known, byte[0])
+    return marks >> byte[1] & 1 != 0, marks >> (8 + byte[1]) & 1 != 0
+
+
+def _of(known: Known, slot: int) -> Any:
+    return known.get(slot, np.uint16(0))
+
+
+def width(code: Code, slot: int) -> int:
+    """Return the bytes of a register."""
+    kind = code.types[slot]
+    return 1 if kind == "pred" else int(kind[1:]) // 8
+
+
+def undefined(code: Code, slot: int) -> int:
+    """Return the marks of a register that nothing has been written to."""
+    return (1 << min(width(code, slot), _MOST)) - 1
+
+
+def loaded(code: Code, site: Instruction, slot: int) -> int:
+    """Return the marks of a register into which an instruction has brought uninitialised bytes."""
+    whole = undefined(code, slot)
+    kind = form_of(site).type
+    low = (1 << TYPE_SIZES[kind]) - 1 & whole
+    return whole if kind.startswith("s") else low | (whole & ~low) << 8
+
+
+def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule, ...]:
+    """Return the rules of the registers that an instruction writes, none where no marks pass."""
+    reads, writes = code.touched(instruction)
+    flow = form.row.flow
+    if flow == "fresh" or not reads or any(width(code, slot) > _MOST for slot in (*reads, *writes)):
+        return ()
+    follow = _FOLLOWED.get(flow)
+    found = follow(code, instruction, form) if follow is not None else None
+    if found is not None:
+        return found
+    everything = tuple((slot, k) for slot in reads for k in range(width(code, slot)))
+    how = "any"
+    if flow in ("choice", "select"):
+        how, everything = "every", tuple((slot, 0) for slot in reads)
+    return tuple(Rule(slot, how, (everything,) * width(code, slot)) for slot in writes)
+
+
+# --- operands -----------------------------------------------------------------------------------------------------
+
+
+def _bytes(code: Code, operand: Operand, size: int) -> list[Byte]:
+    """Return the bytes of an operand; zeros stand above a narrower register."""
+    if not isinstance(operand, Register):
+        return [_DEFINED] * size
+    slot = code.slot(operand.name)
+    return [(slot, k) if k < width(code, slot) else _CONSTANT for k in range(size)]
+
+
+def _numbers(operands: Sequence[Operand]) -> list[int] | None:
+    """Return the values of immediates, None where one isn't."""
+    values = [operand.value for operand in operands if isinstance(operand, Immediate)]
+    return values if len(values) == len(operands) else None
+
+
+def _destination(code: Code, instruction: Instruction) -> tuple[int, int] | None:
+    """Return the slot and the bytes of the one register that an instruction writes."""
+    first = instruction.operands[0]
+    if not isinstance(first, Register):
+        return None
+    slot = code.slot(first.name)
+    return slot, width(code, slot)
+
+
+def _field(source: Sequence[Byte], first_bit: int, top: Byte) -> list[Bytes]:
+    """Return the bytes of a value that begins at a bit of `source`; zeros come below it, and `top` above it."""
+    result = []
+    for k in range(len(source)):
+        low = (8 * k + first_bit) // 8
+        places = (low, low + 1) if first_bit % 8 else (low,)
+        result.append(
+            tuple(_CONSTANT if place < 0 else source[place] if place < len(source) else top for place in places)
+        )
+    return result
+
+
+# --- what is followed byte by byte --------------------------------------------------------------------------------
+
+Rules = tuple[Rule, ...] | None
+
+
+def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
+    to, source = instruction.operands[:2]
+    targets = to.items if isinstance(to, Vector) else (to,)
+    pieces = source.items if isinstance(source, Vector) else (source,)
+    size = max(TYPE_SIZES[form.type] // len(pieces), 1)
+    flat = [byte for piece in pieces for byte in _bytes(code, piece, size)]
+    each = len(flat) // len(targets)
+    return tuple(
+        Rule(code.slot(target.name), "rest", tuple((byte,) for byte in flat[number * each : (number + 1) * each]))
+        for number, target in enumerate(targets)
+        if isinstance(target, Register)
+    )
+
+
+def _cvt(code: Code, instruction: Instruction, form: Form) -> Rules:
+    to, came = form.types
+    found = _destination(code, instruction)
+    if found is None:
+        return None
+    slot, size = found
+    source = _bytes(code, instruction.operands[1], TYPE_SIZES[came])
+    value = (source + [source[-1] if came[0] == "s" else _CONSTANT] * _MOST)[: TYPE_SIZES[to]]
+    value = (value + [value[-1] if to[0] == "s" else _CONSTANT] * _MOST)[:size]
+    return (Rule(slot, "rest", tuple((byte,) for byte in value)),)
+
+
+def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
+    found = _destination(code, instruction)
+    if found is None:
+        return None
+    slot, size = found
+    source = _bytes(code, instruction.operands[1], size)
+    amount = _numbers(instruction.operands[2:])
+    if amount is None:
+        # Any byte may come to any place.
+        return (Rule(slot, "rest", (tuple(source),) * size),)
+    top = source[-1] if form.type.startswith("s") else _CONSTANT
+    bits = min(amount[0] & 0xFFFFFFFF, 8 * size)
+    return (Rule(slot, "rest", tuple(_field(source, bits if form.row.flow == "right" else -bits, top))),)
+
+
+def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
+    found = _destination(code, instruction)
+    if found is None:
+        return None
+    slot, size = found
+    operands = [operand for operand in instruction.operands[1:] if not isinstance(operand, Immediate)]
+    bytes_ = [_bytes(code, operand, size) for operand in operands]
+    bits = next((operand.value for operand in instruction.operands[1:] if isinstance(operand, Immediate)), None)
+    sources: list[Bytes] = []
+    for k in range(size):
+        fixed = None if bits is None else bits >> 8 * k & 0xFF
+        if form.row.flow == "and" and fixed == 0:
+            sources.append((_CONSTANT,))
+        elif form.row.flow == "or" and fixed == 0xFF:
+            sources.append((_DEFINED,))
+        else:
+            sources.append(tuple(each[k] for each in bytes_))
+    return (Rule(slot, "any" if form.row.flow == "not" else "rest", tuple(sources)),)
+
+
+def _prmt(code: Code, instruction: Instruction, form: Form) -> Rules:
+    found, selector = _destination(code, instruction), _numbers(instruction.operands[3:])
+    source = [byte for operand in instruction.operands[1:3] for byte in _bytes(code, operand, 4)]
+    if found is None:
+        return None
+    if selector is None or form.modifiers:
+        return (Rule(found[0], "rest", (tuple(source),) * 4),)
+    return (Rule(found[0], "rest", tuple((source[selector[0] >> 4 * k & 7],) for k in range(4))),)
+
+
+def _bfe(code: Code, instruction: Instruction, form: Form) -> Rules:
+    found, numbers = _destination(code, instruction), _numbers(instruction.operands[2:])
+    if found is None:
+        return None
+    slot, size = found
+    source = _bytes(code, instruction.operands[1], size)
+    if numbers is None:
+        return (Rule(slot, "rest", (tuple(source),) * size),)
+    first, count = (number & 0xFF for number in numbers)
+    taken = _field(source, first, _CONSTANT)
+    last = taken[min(max(count - 1, 0) // 8, size - 1)]
+    fill = last if form.type.startswith("s") else (_CONSTANT,)
+    return (Rule(slot, "rest", tuple(taken[k] if 8 * k < count else fill for k in range(size))),)
+
+
+def _bfi(code: Code, instruction: Instruction, form: Form) -> Rules:
+    found, numbers = _destination(code, instruction), _numbers(instruction.operands[3:])
+    if found is None:
+        return None
+    slot, size = found
+    inserted, base = (_bytes(code, operand, size) for operand in instruction.operands[1:3])
+    if numbers is None:
+        return (Rule(slot, "rest", ((*inserted, *base),) * size),)
+    first, count = (number & 0xFF for number in numbers)
+    moved = _field(inserted, -first, _CONSTANT)
+    sources: list[Bytes] = []
+    for k in range(size):
+        inside = max(0, min(8 * k + 8, first + count) - max(8 * k, first))
+        sources.append(moved[k] if inside == 8 else (*moved[k], base[k]) if inside else (base[k],))
+    return (Rule(slot, "rest", tuple(sources)),)
+
+
+def _sum(code: Code, instruction: Instruction, form: Form) -> Rules:
+    found = _destination(code, instruction)
+    if found is None:
+        return None
+    slot, size = found
+    operands = [_bytes(code, operand, size) for operand in instruction.operands[1:]]
+    # Carries only go to higher bytes.
+    return (Rule(slot, "any", tuple(tuple(b for each in operands for b in each[: k + 1]) for k in range(size))),)
+
+
+_FOLLOWED: dict[str, Callable[[Code, Instruction, Form], Rules]] = {
+    "copy": _mov, "convert": _cvt, "left": _shift, "right": _shift, "and": _logic, "or": _logic, "not": _logic,
+    "permute": _prmt, "extract": _bfe, "insert": _bfi, "sum": _sum,
+}  # fmt: skip  # rows of a table

@@ -1,0 +1,1 @@
+"""Counters: what the hardware would count of a launch."""

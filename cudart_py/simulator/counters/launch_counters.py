@@ -1,0 +1,200 @@
+"""The counters of a launch: an observer of the PTX machine that counts as the hardware's counters would.
+
+Counts are kept for each instruction and each block of instructions, and summed by source line at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ptx.compiling.opcodes import form_of
+from ..ptx.running.memory.addresses import Address, Mixed
+from ..ptx.running.observer import Observer
+from .banks import count_wavefronts
+from .metrics import Tally, metrics, total
+from .sectors import count_atomic_sectors, count_sectors, run_sectors
+from .warp_rows import WarpRows, rows_of, warps_of
+
+if TYPE_CHECKING:
+    from ..ptx.compiling.control_flow import Block, Code
+    from ..ptx.running.groups import Group
+    from ..ptx.running.launch import LaunchState
+    from ..ptx.syntax.instructions import Instruction
+
+__all__ = ["LaunchCounters"]
+
+ndarray = np.ndarray
+Line = tuple[str, int]
+
+
+class LaunchCounters(Observer):
+    """Count one launch; `lines` and `metrics` have the results when it has ended."""
+
+    def __init__(self) -> None:
+        self.kernel = ""
+        self.grid = self.block_shape = (0, 0, 0)
+        self.lines: dict[Line, dict[str, float]] = {}
+        self.metrics: dict[str, float] = {}
+        self._blocks: dict[int, list[Any]] = {}
+        self._sites: dict[int, tuple[Instruction, Tally]] = {}
+        self._kinds: dict[int, str] = {}
+
+    def start(self, state: LaunchState) -> None:
+        """Note the launch's shape."""
+        launch = state.launch
+        self.kernel, self.grid, self.block_shape = launch.entry.name, launch.grid, launch.block
+
+    def block(self, group: Group, block: Block) -> None:
+        """Count the instructions of a block, each once for a warp and once for each of its lanes."""
+        counts = self._blocks.get(id(block))
+        if counts is None:
+            counts = self._blocks[id(block)] = [block, 0, 0]
+        counts[1] += warps_of(group)
+        counts[2] += group.n
+
+    def access(
+        self, group: Group, kind: str, address: Address | Mixed, offset: int, size: int, site: Instruction, *_: Any
+    ) -> None:
+        """Count an access's requests, sectors or wavefronts."""
+        known = self._sites.get(id(site))
+        if known is None:
+            known = self._sites[id(site)] = site, {}
+            self._kinds[id(site)] = _kind(group.code, kind, site)
+        if kind == "mbarrier" or form_of(site).space == "const":
+            # Constants have a cache of their own, and how barriers in memory count isn't known.
+            return
+        kind = self._kinds[id(site)] if kind == "atom" else kind
+        tally = known[1]
+        if isinstance(address, Address):
+            self._count(tally, group, kind, address, offset, size, None)
+            return
+        for positions, part in address.parts:
+            self._count(tally, group, kind, part, offset, size, positions)
+
+    def finish(self, state: LaunchState) -> None:
+        """Sum the counts by source line."""
+        files = state.launch.entry.module.files
+        by_line: dict[Line, Tally] = {}
+
+        def line(site: Instruction) -> Tally:
+            return by_line.setdefault((files.get(site.file, ""), site.line), {})
+
+        for block, warps, lanes in self._blocks.values():
+            for instruction in _counted(block):
+                tally = line(instruction)
+                tally["warps", "", ""] = tally.get(("warps", "", ""), 0) + warps
+                tally["lanes", "", ""] = tally.get(("lanes", "", ""), 0) + lanes
+        for site, counts in self._sites.values():
+            tally = line(site)
+            for key, count in counts.items():
+                tally[key] = tally.get(key, 0) + count
+        self.lines = {key: metrics(by_line[key]) for key in sorted(by_line)}
+        self.metrics = metrics(total(by_line.values()))
+        self._blocks, self._sites, self._kinds = {}, {}, {}
+
+    def _count(
+        self, tally: Tally, group: Group, kind: str, address: Address, offset: int, size: int, positions: Any
+    ) -> None:
+        space = address.space.name
+        if space == "shared":
+            kind = "atom" if kind == "red" else kind
+        elif space == "local":
+            kind = "st" if kind in ("atom", "red") else kind
+        elif space != "global":
+            return
+        warps = warps_of(group) if positions is None else WarpRows(group, positions).count
+        _add(tally, ("instructions", space, kind), warps)
+        if space == "shared":
+            wavefronts, conflicts = _wavefronts(group, address, offset, size, positions, kind == "atom")
+            _add(tally, ("wavefronts", space, kind), wavefronts)
+            _add(tally, ("conflicts", space, kind), conflicts)
+            return
+        _add(tally, ("requests", space, kind), warps)
+        if space == "local":
+            sectors = _local_sectors(group, address, offset, size, positions)
+        elif kind in ("atom", "red"):
+            sectors = _atomic_sectors(group, address, offset, positions, warps)
+        else:
+            sectors = _sectors(group, address, offset, size, positions, warps)
+        _add(tally, ("sectors", space, kind), sectors)
+
+
+def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:
+    tally[key] = tally.get(key, 0) + count
+
+
+def _counted(block: Block) -> list[Instruction]:
+    """Return the instructions that count for a block.
+
+    The branch around a guarded instruction stands for that instruction, which all lanes of the warp execute.
+    """
+    terminator = block.terminator
+    found = [instruction for instruction in block.instructions if instruction.guard is None]
+    last = terminator.instruction
+    if last is not None and (last.guard is None or terminator.kind in ("branch", "next")):
+        found.append(last)
+    return found
+
+
+def _kind(code: Code, kind: str, site: Instruction) -> str:
+    """Return the kind of an access; for the hardware an atomic whose result nothing reads is a reduction."""
+    if kind != "atom":
+        return kind
+    results = set(code.touched(site)[1])
+    used = any(results.intersection(code.touched(other)[0]) for other in code.function.instructions)
+    return "atom" if used else "red"
+
+
+def _sectors(group: Group, address: Address, offset: int, size: int, positions: Any, warps: int) -> int:
+    places = address.places
+    if places.__class__ is not ndarray:
+        return warps
+    key = "sectors", offset % 32, size
+    count: int | None = address.notes.get(key)
+    if count is None:
+        rows = rows_of(group) if positions is None else WarpRows(group, positions)
+        start = address.run_start(size) if rows.present is None else -1
+        # Places count from the region's start, which is a multiple of the sector.
+        count = (
+            run_sectors(start + offset, size, warps)
+            if start >= 0
+            else count_sectors(rows.arrange(places if not offset % 32 else places + offset))
+        )
+        address.notes[key] = count
+    return count
+
+
+def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any, warps: int) -> int:
+    places = address.places
+    if places.__class__ is not ndarray:
+        return warps
+    rows = rows_of(group) if positions is None else WarpRows(group, positions)
+    return count_atomic_sectors(rows.arrange(places + offset), rows.present)
+
+
+def _local_sectors(group: Group, address: Address, offset: int, size: int, positions: Any) -> int:
+    """Return the sectors of local memory, in which the words of one address lie side by side over the lanes."""
+    rows = rows_of(group) if positions is None else WarpRows(group, positions)
+    chunk = group.chunk
+    lanes = group.lane_numbers if positions is None else group.lane_numbers.take(positions)
+    own = (address.places + offset) % max(chunk.local_stride, 1)
+    first = (own >> 2) * 128 + lanes % chunk.threads % 32 * 4
+    return sum(count_sectors(rows.arrange(first + 128 * word)) for word in range(max(1, size // 4)))
+
+
+def _wavefronts(
+    group: Group, address: Address, offset: int, size: int, positions: Any, atomic: bool
+) -> tuple[int, int]:
+    places = address.places
+    rows = rows_of(group) if positions is None else WarpRows(group, positions)
+    if places.__class__ is not ndarray:
+        places = np.full(group.n if positions is None else len(positions), places)
+    key = "wavefronts", offset % 4, size, atomic
+    counts: tuple[int, int] | None = address.notes.get(key)
+    if counts is None:
+        arranged = rows.arrange(places + offset % 4 if offset % 4 else places)
+        counts = count_wavefronts(arranged, rows.present, size, atomic=atomic)
+        address.notes[key] = counts
+    return counts

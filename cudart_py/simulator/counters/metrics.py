@@ -1,0 +1,75 @@
+"""Metrics: the names that Nsight Compute has for what is counted, and sums of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = ["MODELLED", "Tally", "metrics", "total"]
+
+_L1 = "l1tex__{what}_pipe_lsu_mem_{space}_op_{kind}.sum"
+
+# A metric's name, by what is counted, in which space, by what kind of instruction.
+COUNTED: dict[tuple[str, str, str], str] = {
+    **{
+        (what, space, kind): _L1.format(what=f"t_{what}", space=space, kind=kind)
+        for space, kinds in (("global", ("ld", "st", "red", "atom")), ("local", ("ld", "st")))
+        for kind in kinds
+        for what in ("requests", "sectors")
+    },
+    **{
+        (what, "shared", kind): f"l1tex__data_{name}_mem_shared_op_{kind}.sum"
+        for what, name in (("wavefronts", "pipe_lsu_wavefronts"), ("conflicts", "bank_conflicts_pipe_lsu"))
+        for kind in ("ld", "st", "atom")
+    },
+    **{
+        ("instructions", space, kind): f"smsp__inst_executed_op_{space}_{kind}.sum"
+        for space, kinds in (
+            ("global", ("ld", "st", "red", "atom")), ("shared", ("ld", "st", "atom")), ("local", ("ld", "st"))
+        )
+        for kind in kinds
+    },
+    ("warps", "", ""): "smsp__inst_executed.sum",
+    ("lanes", "", ""): "smsp__thread_inst_executed.sum",
+}  # fmt: skip  # rows of a table
+
+# Quotients of two counts.
+RATIOS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
+    **{
+        f"l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{kind}.ratio": (
+            ("sectors", "global", kind),
+            ("requests", "global", kind),
+        )
+        for kind in ("ld", "st", "red", "atom")
+    },
+    "smsp__thread_inst_executed_per_inst_executed.ratio": (("lanes", "", ""), ("warps", "", "")),
+}
+
+NAMES = (*COUNTED.values(), *RATIOS)
+
+# Metrics that follow the hardware's rules and not always its numbers. The hardware runs machine code instead of PTX,
+# and counts instructions for which all lanes of a warp are predicated off; it keeps most local variables in registers;
+# and its sectors of atomics at random addresses are a few more than the turns of lanes explain (3,721 for 3,699).
+MODELLED = frozenset(
+    name
+    for name in NAMES
+    if name.startswith("smsp__") or "_local_" in name or ("t_sectors" in name and name.split("_op_")[1][0] in "ra")
+)
+
+Tally = dict[tuple[str, str, str], int]
+
+
+def metrics(tally: Mapping[tuple[str, str, str], int]) -> dict[str, float]:
+    """Return all metrics of a tally; a ratio whose denominator is 0 is 0."""
+    found: dict[str, float] = {name: tally.get(key, 0) for key, name in COUNTED.items()}
+    for name, (above, below) in RATIOS.items():
+        found[name] = tally.get(above, 0) / tally[below] if tally.get(below) else 0.0
+    return found
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """Return the sum of tallies."""
+    result: Tally = {}
+    for tally in tallies:
+        for key, count in tally.items():
+            result[key] = result.get(key, 0) + count
+    return result

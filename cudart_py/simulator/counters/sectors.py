@@ -1,0 +1,57 @@
+"""Sectors: the 32-byte pieces of global memory that the accesses of warps touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["count_atomic_sectors", "count_sectors", "run_sectors"]
+
+Array = NDArray[Any]
+SECTOR = 32
+
+
+def run_sectors(start: int, size: int, warps: int) -> int:
+    """Return the sectors of full warps whose lanes lie side by side from byte `start` on, `size` bytes each."""
+    # A warp's bytes are a multiple of a sector, so that all warps lie alike.
+    each: int = (start % SECTOR + 32 * size + SECTOR - 1) // SECTOR
+    return warps * each
+
+
+def count_sectors(rows: Array) -> int:
+    """Return the number of different sectors in each row of byte places, summed over the rows.
+
+    An access is aligned and at most 16 bytes, so it lies in one sector.
+    """
+    sectors = rows >> 5
+    before, after = sectors[:, :-1], sectors[:, 1:]
+    if (after < before).any():
+        sectors = np.sort(sectors, axis=1)
+        before, after = sectors[:, :-1], sectors[:, 1:]
+    return len(sectors) + int(np.count_nonzero(after != before))
+
+
+def count_atomic_sectors(rows: Array, present: Array | None) -> int:
+    """Return the sectors of atomics: lanes at the same word take turns, and each turn counts its sectors anew.
+
+    Where all lanes of a warp are at one word, the assembler combines them into one access.
+    """
+    words = rows >> 2
+    order = np.argsort(words, axis=1, kind="stable")
+    arranged = np.take_along_axis(words, order, axis=1)
+    taking = np.ones(words.shape, np.bool_) if present is None else np.take_along_axis(present, order, axis=1)
+    together = (arranged[:, 0] == arranged[:, -1])[:, None]
+    # A lane's turn is its number among the lanes at its word; lanes that take no part have none.
+    start = np.ones(words.shape, np.bool_)
+    start[:, 1:] = arranged[:, 1:] != arranged[:, :-1]
+    taken = np.cumsum(taking, axis=1)
+    before = np.where(start, taken - taking, 0)
+    turn = taken - taking - np.maximum.accumulate(before, axis=1)
+    turn = np.where(together, 0, turn)
+    key = np.where(taking, (turn << 48) + (arranged >> 3), -1)
+    key = np.sort(key, axis=1)
+    distinct = key >= 0
+    distinct[:, 1:] &= key[:, 1:] != key[:, :-1]
+    return int(np.count_nonzero(distinct))

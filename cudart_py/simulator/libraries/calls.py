@@ -1,0 +1,77 @@
+"""Calls of libraries: computations on device memory that wait in streams, as kernels do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cuda.bindings.driver import CUgraphNodeType
+
+from ..state.queue.operations import Operation
+from ..state.streams import find_stream, submit
+from .operands import Operand
+
+if TYPE_CHECKING:
+    from ..state.contexts import Context
+
+__all__ = ["LibraryCall", "queue"]
+
+
+class LibraryCall(Operation):
+    """A call of a library, as work of a stream or a node of a graph: what it reads and writes, and its computation.
+
+    `workspaces` has to be there when the call runs, and holds nothing of interest.
+    """
+
+    __slots__ = ("_compute", "_reads", "_workspaces", "_writes", "name")
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+
+    def __init__(
+        self,
+        name: str,
+        compute: Callable[[], None],
+        reads: Sequence[Operand],
+        writes: Sequence[Operand],
+        workspaces: Sequence[Operand],
+    ) -> None:
+        self.name = name
+        self._compute = compute
+        self._reads, self._writes, self._workspaces = _filled(reads), _filled(writes), _filled(workspaces)
+
+    def __str__(self) -> str:
+        return f"the call of {self.name}"
+
+    def describe(self) -> str:
+        """Return the name of the library's function."""
+        return self.name
+
+    def run(self, context: Context) -> None:
+        """Check all that the call touches, and compute."""
+        for operand in (*self._reads, *self._writes, *self._workspaces):
+            operand.require(context, self.name)
+        for operand in self._reads:
+            operand.check_read(self.name)
+        for operand in self._writes:
+            operand.check_write(self.name)
+        self._compute()
+        for operand in self._writes:
+            operand.note_written()
+
+
+def _filled(operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    """Return the operands that have elements; the others may have any address."""
+    return tuple(operand for operand in operands if operand.extent)
+
+
+def queue(
+    stream: int,
+    name: str,
+    compute: Callable[[], None],
+    *,
+    reads: Sequence[Operand] = (),
+    writes: Sequence[Operand] = (),
+    workspaces: Sequence[Operand] = (),
+) -> None:
+    """Put a call into a stream, or into the graph that the stream is captured to."""
+    submit(find_stream(stream), LibraryCall(name, compute, reads, writes, workspaces))

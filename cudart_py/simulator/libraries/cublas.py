@@ -1,0 +1,326 @@
+"""cuBLAS in software, under the names and parameters of `nvmath.bindings.cublas`: matrices lie column by column."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from nvmath.bindings import cublas as bindings
+from nvmath.bindings.cublas import ComputeType, DiagType, FillMode, Operation, PointerMode, SideMode, Status
+from scipy import linalg
+
+from .calls import queue
+from .functions import LibraryError, Objects, entry, missing
+from .numbers import BFLOAT16, DTYPES, LETTERS, Numbers, from_host, narrowed, rounded_to_tf32, widened
+from .operands import Operand, array, columns, vector
+
+_call = entry(Status.EXECUTION_FAILED)
+_HALVES = (np.dtype(np.float16), BFLOAT16)
+
+
+@dataclass
+class _Handle:
+    """What a handle remembers: its stream, its workspace, and where alpha, beta and results lie."""
+
+    stream: int = 0
+    workspace: tuple[int, int] = (0, 0)
+    pointer_mode: int = int(PointerMode.HOST)
+
+    def workspaces(self) -> tuple[Operand, ...]:
+        """Return the workspace that was given, if any."""
+        address, nbytes = self.workspace
+        return (vector(address, nbytes, np.uint8),) if nbytes else ()
+
+
+_handles: Objects[_Handle] = Objects(Status.NOT_INITIALIZED)
+
+
+def __getattr__(name: str) -> Any:
+    return missing(bindings, Status.NOT_SUPPORTED, name)
+
+
+# -- handles -------------------------------------------------------------------------------------
+
+
+def create() -> int:
+    """Return a new handle (cublasCreate)."""
+    return _handles.add(_Handle())
+
+
+def destroy(handle: int) -> None:
+    """Give a handle back (cublasDestroy)."""
+    _handles.remove(handle)
+
+
+def set_stream(handle: int, stream_id: int) -> None:
+    """Choose the stream of later calls, and cuBLAS's own workspace (cublasSetStream)."""
+    found = _handles.find(handle)
+    found.stream, found.workspace = int(stream_id), (0, 0)
+
+
+def set_workspace(handle: int, workspace: int, workspace_size_in_bytes: int) -> None:
+    """Give the memory that later calls may work in (cublasSetWorkspace)."""
+    _handles.find(handle).workspace = int(workspace), int(workspace_size_in_bytes)
+
+
+def set_pointer_mode(handle: int, mode: int) -> None:
+    """Say where later calls find alpha and beta, and put results (cublasSetPointerMode)."""
+    _handles.find(handle).pointer_mode = int(mode)
+
+
+def _factors(handle: _Handle, dtype: np.dtype[Any], *addresses: int) -> list[Any]:
+    """Return alpha and its like, which lie on the host."""
+    if handle.pointer_mode != PointerMode.HOST:
+        raise LibraryError(Status.NOT_SUPPORTED, "factors are read on the host only: set the pointer mode HOST")
+    return [from_host(address, dtype) for address in addresses]
+
+
+def _require(condition: bool, reason: str) -> None:
+    if not condition:
+        raise LibraryError(Status.INVALID_VALUE, reason)
+
+
+def turned(matrix: Numbers, operation: int) -> Numbers:
+    """Return op(matrix) of a cublasOperation_t."""
+    if operation == Operation.N:
+        return matrix
+    return matrix.T if operation == Operation.T else matrix.conj().T
+
+
+# -- products of matrices ------------------------------------------------------------------------
+
+
+def _scalar_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of alpha and beta, and of the arithmetic."""
+    return np.dtype(np.float32) if dtype in _HALVES else dtype
+
+
+def _dtypes(name: str, codes: tuple[int, int, int], compute: int) -> list[np.dtype[Any]]:
+    """Return the dtypes of a, b and c; NOT_SUPPORTED for those that cuBLAS does not multiply either."""
+    dtypes = [DTYPES.get(int(code)) for code in codes]
+    found = [dtype for dtype in dtypes if dtype is not None]
+    double = found and found[0] in (np.float64, np.complex128)
+    computes = (ComputeType.COMPUTE_64F,) if double else (ComputeType.COMPUTE_32F, ComputeType.COMPUTE_32F_FAST_TF32)
+    same = len(found) == 3 and found[0] == found[1]
+    fits = same and (found[2] == found[0] or (found[0] in _HALVES and found[2] == np.float32))
+    if not fits or compute not in computes:
+        raise LibraryError(Status.NOT_SUPPORTED, f"{name} has no product of these types in this precision")
+    return found
+
+
+def _queue_product(
+    handle: int,
+    name: str,
+    operations: tuple[int, int],
+    sizes: tuple[int, int, int],
+    factors: tuple[int, int],
+    operands: tuple[Operand, Operand, Operand],
+    compute: int,
+) -> None:
+    """Queue c = alpha op(a) op(b) + beta c of batches of matrices."""
+    found = _handles.find(handle)
+    a, b, c = operands
+    alpha, beta = _factors(found, _scalar_dtype(a.dtype), *factors)
+    with_tf32 = compute == ComputeType.COMPUTE_32F_FAST_TF32
+
+    def product() -> None:
+        result = c.elements
+        for index in range(c.shape[0]):
+            left, right = widened(a.elements[index % a.shape[0]]), widened(b.elements[index % b.shape[0]])
+            if with_tf32:
+                left, right = rounded_to_tf32(left), rounded_to_tf32(right)
+            with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+                value = alpha * (turned(left, operations[0]) @ turned(right, operations[1]))
+                if beta:
+                    value = value + beta * widened(result[index])
+            result[index] = narrowed(value, c.dtype)
+
+    # With a factor of zero nothing is read, so that NaNs there don't count.
+    reads = [*((a, b) if alpha and sizes[2] else ()), *((c,) if beta else ())]
+    queue(found.stream, name, product, reads=reads, writes=[c], workspaces=found.workspaces())
+
+
+def _matrices(
+    address: int, rows: int, count: int, leading: int, stride: int, batch: int, dtype: np.dtype[Any]
+) -> Operand:
+    _require(leading >= max(rows, 1), f"the leading dimension is {leading}, and a column has {rows} elements")
+    if not stride:
+        batch = min(batch, 1)  # one matrix for all
+    return array(int(address), (batch, rows, count), dtype, (stride, 1, leading))
+
+
+def _gemm(
+    name: str, handle: int, transa: int, transb: int, m: int, n: int, k: int, factors: tuple[int, int],
+    a: tuple[int, int, int, int], b: tuple[int, int, int, int], c: tuple[int, int, int, int], batch: int, compute: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    _require(min(m, n, k, batch) >= 0, f"the sizes are {m} x {n} x {k}, {batch} times")
+    dtypes = _dtypes(name, (a[1], b[1], c[1]), compute)
+    shape_a = (m, k) if transa == Operation.N else (k, m)
+    shape_b = (k, n) if transb == Operation.N else (n, k)
+    shapes = shape_a, shape_b, (m, n)
+    operands = [
+        _matrices(address, *shape, leading, stride, batch, dtype)
+        for (address, _, leading, stride), shape, dtype in zip((a, b, c), shapes, dtypes, strict=True)
+    ]
+    if m and n and batch:
+        _queue_product(
+            handle, name, (transa, transb), (m, n, k), factors, (operands[0], operands[1], operands[2]), compute
+        )
+
+
+@_call
+def gemm_ex(
+    handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, atype: int, lda: int, b: int,
+    btype: int, ldb: int, beta: int, c: int, ctype: int, ldc: int, compute_type: int, algo: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue c = alpha op(a) op(b) + beta c (cublasGemmEx)."""
+    operands = (a, atype, lda, 0), (b, btype, ldb, 0), (c, ctype, ldc, 0)
+    _gemm("cublasGemmEx", handle, transa, transb, m, n, k, (alpha, beta), *operands, 1, compute_type)
+
+
+@_call
+def gemm_strided_batched_ex(
+    handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, atype: int, lda: int,
+    stride_a: int, b: int, btype: int, ldb: int, stride_b: int, beta: int, c: int, ctype: int, ldc: int, stride_c: int,
+    batch_count: int, compute_type: int, algo: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue products of many matrices, each some elements behind the one before (cublasGemmStridedBatchedEx)."""
+    operands = (a, atype, lda, stride_a), (b, btype, ldb, stride_b), (c, ctype, ldc, stride_c)
+    name = "cublasGemmStridedBatchedEx"
+    _gemm(name, handle, transa, transb, m, n, k, (alpha, beta), *operands, batch_count, compute_type)
+
+
+# The same with sizes of 64 bits, which Python's integers don't tell apart.
+gemm_ex_64, gemm_strided_batched_ex_64 = gemm_ex, gemm_strided_batched_ex
+
+
+@_call
+def _geam(
+    dtype: np.dtype[Any], handle: int, transa: int, transb: int, m: int, n: int, alpha: int, a: int, lda: int,
+    beta: int, b: int, ldb: int, c: int, ldc: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue c = alpha op(a) + beta op(b) (cublasSgeam and its kin)."""
+    found = _handles.find(handle)
+    first, second = _factors(found, dtype, alpha, beta)
+    left = columns(int(a), *((m, n) if transa == Operation.N else (n, m)), lda, dtype)
+    right = columns(int(b), *((m, n) if transb == Operation.N else (n, m)), ldb, dtype)
+    out = columns(int(c), m, n, ldc, dtype)
+
+    def add() -> None:
+        result = np.zeros((m, n), dtype)
+        for factor, operand, operation in ((first, left, transa), (second, right, transb)):
+            if factor:
+                result += factor * turned(operand.elements, operation)
+        out.elements[...] = result
+
+    reads = [operand for factor, operand in ((first, left), (second, right)) if factor]
+    queue(found.stream, "cublas<t>geam", add, reads=reads, writes=[out])
+
+
+@_call
+def _trsm(
+    dtype: np.dtype[Any], handle: int, side: int, uplo: int, trans: int, diag: int, m: int, n: int, alpha: int, a: int,
+    lda: int, b: int, ldb: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue the solution of op(a) x = alpha b, or x op(a) = alpha b, with a triangle, into b (cublasStrsm)."""
+    found = _handles.find(handle)
+    (factor,) = _factors(found, dtype, alpha)
+    order = m if side == SideMode.LEFT else n
+    matrix, out = columns(int(a), order, order, lda, dtype), columns(int(b), m, n, ldb, dtype)
+    lower, unit = uplo == FillMode.LOWER, diag == DiagType.UNIT
+
+    def solve() -> None:
+        triangle, right = matrix.elements, factor * out.elements
+        if side == SideMode.RIGHT:  # x op(a) = b is op(a)^T x^T = b^T
+            right = right.T
+        operation = trans if side == SideMode.LEFT else {Operation.N: Operation.T, Operation.T: Operation.N}.get(trans)
+        if operation is None:  # x a^H = b is conj(a) x^T = b^T
+            triangle, operation = triangle.conj(), Operation.N
+        x = linalg.solve_triangular(
+            triangle, right, trans=int(operation), lower=lower, unit_diagonal=unit, check_finite=False
+        )
+        out.elements[...] = x if side == SideMode.LEFT else x.T
+
+    queue(found.stream, "cublas<t>trsm", solve, reads=[*_triangle(matrix, lower=lower, unit=unit), out], writes=[out])
+
+
+def _triangle(matrix: Operand, *, lower: bool, unit: bool) -> list[Operand]:
+    """Return what is read of a triangle: its columns, from or to the diagonal."""
+    order, size = matrix.shape[0], matrix.dtype.itemsize
+    found = []
+    for column in range(order):
+        first, last = (column + unit, order) if lower else (0, column + 1 - unit)
+        if last > first:
+            address = matrix.address + column * matrix.strides[1] + first * size
+            found.append(vector(address, last - first, matrix.dtype))
+    return found
+
+
+# -- vectors -------------------------------------------------------------------------------------
+
+
+@_call
+def _gemv(
+    dtype: np.dtype[Any], handle: int, trans: int, m: int, n: int, alpha: int, a: int, lda: int, x: int, incx: int,
+    beta: int, y: int, incy: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue y = alpha op(a) x + beta y (cublasSgemv and its kin)."""
+    found = _handles.find(handle)
+    factor, rest = _factors(found, dtype, alpha, beta)
+    _require(min(incx, incy) > 0, f"the increments are {incx} and {incy}: only positive ones are done in software")
+    rows, count = (m, n) if trans == Operation.N else (n, m)
+    matrix = columns(int(a), m, n, lda, dtype)
+    source, out = vector(int(x), count, dtype, incx), vector(int(y), rows, dtype, incy)
+
+    def multiply() -> None:
+        result = out.elements
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            product = factor * (turned(matrix.elements, trans) @ source.elements)
+            result[...] = product + rest * result if rest else product
+
+    reads = [*((matrix, source) if factor else ()), *((out,) if rest else ())]
+    queue(found.stream, "cublas<t>gemv", multiply, reads=reads, writes=[out])
+
+
+@_call
+def axpy_ex(
+    handle: int, n: int, alpha: int, alpha_type: int, x: int, x_type: int, incx: int, y: int, y_type: int, incy: int,
+    executiontype: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue y = alpha x + y (cublasAxpyEx)."""
+    found = _handles.find(handle)
+    (factor,) = _factors(found, DTYPES[int(alpha_type)], alpha)
+    source, out = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
+
+    def add() -> None:
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            out.elements[...] = narrowed(factor * widened(source.elements) + widened(out.elements), out.dtype)
+
+    queue(found.stream, "cublasAxpyEx", add, reads=[source, out], writes=[out])
+
+
+@_call
+def dot_ex(
+    handle: int, n: int, x: int, x_type: int, incx: int, y: int, y_type: int, incy: int, result: int, result_type: int,
+    execution_type: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue the sum of x[i] y[i], into device memory (cublasDotEx)."""
+    found = _handles.find(handle)
+    if found.pointer_mode != PointerMode.DEVICE:
+        raise LibraryError(Status.NOT_SUPPORTED, "a result goes to the device only: set the pointer mode DEVICE")
+    first, second = vector(int(x), n, DTYPES[int(x_type)], incx), vector(int(y), n, DTYPES[int(y_type)], incy)
+    out = vector(int(result), 1, DTYPES[int(result_type)])
+
+    def multiply() -> None:
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            out.elements[0] = first.elements @ second.elements
+
+    queue(found.stream, "cublasDotEx", multiply, reads=[first, second], writes=[out])
+
+
+# The functions of BLAS, by the letter of their dtype.
+sgeam, dgeam, cgeam, zgeam = (functools.partial(_geam, dtype) for dtype in LETTERS.values())
+strsm, dtrsm, ctrsm, ztrsm = (functools.partial(_trsm, dtype) for dtype in LETTERS.values())
+sgemv, dgemv, cgemv, zgemv = (functools.partial(_gemv, dtype) for dtype in LETTERS.values())

@@ -1,0 +1,213 @@
+"""cuRAND in software: the functions of `nvmath.bindings.curand`, for the simulator's memory.
+
+cuRAND's own host generators make the numbers, in the order that a GPU's generators have. They are made at the call, so
+that each call continues the sequence of the one before, whatever streams the calls are for; the destination is written
+when its stream gets there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from cuda.bindings.driver import CUresult
+from numpy.typing import DTypeLike
+from nvmath.bindings import curand as bindings
+from nvmath.bindings.curand import Ordering, RngType, Status
+
+from ..state.queue.operations import FaultError
+from . import host_curand
+from .calls import queue
+from .functions import entry, missing
+from .operands import vector
+
+__all__ = [
+    "create_generator",
+    "create_generator_host",
+    "destroy_generator",
+    "generate",
+    "generate_log_normal",
+    "generate_log_normal_double",
+    "generate_long_long",
+    "generate_normal",
+    "generate_normal_double",
+    "generate_poisson",
+    "generate_seeds",
+    "generate_uniform",
+    "generate_uniform_double",
+    "get_version",
+    "set_generator_offset",
+    "set_generator_ordering",
+    "set_pseudo_random_generator_seed",
+    "set_quasi_random_generator_dimensions",
+    "set_stream",
+]
+
+
+@dataclass
+class _DeviceGenerator:
+    """What a generator for device memory has beyond the host generator that draws for it."""
+
+    kind: int
+    stream: int = 0
+
+
+# Orderings of a device's generators which the host's generators refuse.
+_DEFAULT_ON_DEVICES = {
+    RngType.PSEUDO_DEFAULT: (Ordering.PSEUDO_DYNAMIC,),
+    RngType.PSEUDO_XORWOW: (Ordering.PSEUDO_DYNAMIC,),
+    RngType.PSEUDO_MRG32K3A: (Ordering.PSEUDO_DYNAMIC,),
+    RngType.PSEUDO_MTGP32: (Ordering.PSEUDO_DYNAMIC,),
+    RngType.PSEUDO_PHILOX4_32_10: (Ordering.PSEUDO_DYNAMIC,),
+    RngType.PSEUDO_MT19937: (Ordering.PSEUDO_BEST,),
+}
+# When a graph that captured a draw is launched again, a GPU's generators of these kinds make other numbers than before.
+_MOVED_BY_GRAPHS = (
+    RngType.PSEUDO_DEFAULT,
+    RngType.PSEUDO_XORWOW,
+    RngType.PSEUDO_MRG32K3A,
+    RngType.PSEUDO_PHILOX4_32_10,
+)
+# By the handle of the host generator.
+_device_generators: dict[int, _DeviceGenerator] = {}
+
+
+def __getattr__(name: str) -> Any:
+    return missing(bindings, Status.ARCH_MISMATCH, name)
+
+
+def create_generator(rng_type: int) -> int:
+    """Make a generator that fills device memory, as curandCreateGenerator."""
+    generator = create_generator_host(rng_type)
+    _device_generators[generator] = _DeviceGenerator(rng_type)
+    return generator
+
+
+def create_generator_host(rng_type: int) -> int:
+    """Make a generator that fills the host's memory, as curandCreateGeneratorHost."""
+    return host_curand.create_generator(rng_type)
+
+
+def destroy_generator(generator: int) -> None:
+    """Free a generator, as curandDestroyGenerator; what it has drawn is still written."""
+    _device_generators.pop(generator, None)
+    host_curand.call("curandDestroyGenerator", generator)
+
+
+def get_version() -> int:
+    """Return the version of the library that makes the numbers, as curandGetVersion."""
+    return host_curand.version()
+
+
+# -- what a generator is set to --------------------------------------------------------------------
+
+
+def set_stream(generator: int, stream: int) -> None:
+    """Write what is drawn from now on in a stream, as curandSetStream."""
+    if generator in _device_generators:
+        _device_generators[generator].stream = stream
+
+
+def set_pseudo_random_generator_seed(generator: int, seed: int) -> None:
+    """Begin the sequence of a seed, as curandSetPseudoRandomGeneratorSeed."""
+    host_curand.call("curandSetPseudoRandomGeneratorSeed", generator, seed)
+
+
+def set_generator_offset(generator: int, offset: int) -> None:
+    """Go to a place of the sequence, as curandSetGeneratorOffset."""
+    host_curand.call("curandSetGeneratorOffset", generator, offset)
+
+
+def set_generator_ordering(generator: int, order: int) -> None:
+    """Choose the order of the results, as curandSetGeneratorOrdering.
+
+    The dynamic order is whichever suits a device, and here the default one.
+    """
+    found = _device_generators.get(generator)
+    if found is not None and order in _DEFAULT_ON_DEVICES.get(found.kind, ()):
+        order = Ordering.PSEUDO_DEFAULT
+    host_curand.call("curandSetGeneratorOrdering", generator, order)
+
+
+def set_quasi_random_generator_dimensions(generator: int, num_dimensions: int) -> None:
+    """Set how many dimensions the points have, as curandSetQuasiRandomGeneratorDimensions."""
+    host_curand.call("curandSetQuasiRandomGeneratorDimensions", generator, num_dimensions)
+
+
+def generate_seeds(generator: int) -> None:
+    """Prepare a generator, which its first draw would do, as curandGenerateSeeds."""
+    host_curand.call("curandGenerateSeeds", generator)
+
+
+# -- what it draws ---------------------------------------------------------------------------------
+
+
+def generate(generator: int, output_ptr: int, num: int) -> None:
+    """Draw numbers of 32 random bits, as curandGenerate."""
+    _draw("curandGenerate", np.uint32, generator, output_ptr, num)
+
+
+def generate_long_long(generator: int, output_ptr: int, num: int) -> None:
+    """Draw numbers of 64 random bits, as curandGenerateLongLong."""
+    _draw("curandGenerateLongLong", np.uint64, generator, output_ptr, num)
+
+
+def generate_uniform(generator: int, output_ptr: int, num: int) -> None:
+    """Draw floats in (0, 1], as curandGenerateUniform."""
+    _draw("curandGenerateUniform", np.float32, generator, output_ptr, num)
+
+
+def generate_uniform_double(generator: int, output_ptr: int, num: int) -> None:
+    """Draw doubles in (0, 1], as curandGenerateUniformDouble."""
+    _draw("curandGenerateUniformDouble", np.float64, generator, output_ptr, num)
+
+
+def generate_normal(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
+    """Draw normal floats, as curandGenerateNormal."""
+    _draw("curandGenerateNormal", np.float32, generator, output_ptr, n, mean, stddev)
+
+
+def generate_normal_double(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
+    """Draw normal doubles, as curandGenerateNormalDouble."""
+    _draw("curandGenerateNormalDouble", np.float64, generator, output_ptr, n, mean, stddev)
+
+
+def generate_log_normal(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
+    """Draw log-normal floats, as curandGenerateLogNormal."""
+    _draw("curandGenerateLogNormal", np.float32, generator, output_ptr, n, mean, stddev)
+
+
+def generate_log_normal_double(generator: int, output_ptr: int, n: int, mean: float, stddev: float) -> None:
+    """Draw log-normal doubles, as curandGenerateLogNormalDouble."""
+    _draw("curandGenerateLogNormalDouble", np.float64, generator, output_ptr, n, mean, stddev)
+
+
+def generate_poisson(generator: int, output_ptr: int, n: int, lambda_: float) -> None:
+    """Draw counts of events, as curandGeneratePoisson."""
+    _draw("curandGeneratePoisson", np.uint32, generator, output_ptr, n, lambda_)
+
+
+@entry(Status.PREEXISTING_FAILURE)
+def _draw(function: str, dtype: DTypeLike, generator: int, address: int, count: int, *parameters: float) -> None:
+    found = _device_generators.get(generator)
+    if found is None:
+        host_curand.call(function, generator, address, count, *parameters)
+        return
+    numbers, output = np.empty(count, dtype), vector(address, count, dtype)
+    written = False
+
+    def draw() -> None:
+        host_curand.call(function, generator, numbers.ctypes.data, count, *parameters)
+
+    def write() -> None:
+        nonlocal written
+        if written and found.kind in _MOVED_BY_GRAPHS:
+            if _device_generators.get(generator) is not found:
+                raise FaultError(CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, f"{function}: the generator was destroyed")
+            draw()
+        output.elements[:] = numbers
+        written = True
+
+    draw()
+    queue(found.stream, function, write, writes=[output])

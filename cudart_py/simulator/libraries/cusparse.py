@@ -1,0 +1,340 @@
+"""cuSPARSE in software, under the names and parameters of `nvmath.bindings.cusparse`: products by SciPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from nvmath.bindings import cusparse as bindings
+from nvmath.bindings.cusparse import Operation, Status
+from scipy import sparse
+
+from ..state.streams import complete_stream, find_stream
+from .calls import queue
+from .functions import LibraryError, Objects, entry, missing
+from .numbers import DTYPES, from_host, to_host
+from .operands import Operand, vector
+from .sparse_descriptors import (
+    SparseMatrix,
+    create_coo,
+    create_csr,
+    create_dn_mat,
+    create_dn_vec,
+    create_sliced_ell,
+    create_sp_vec,
+    csr_set_pointers,
+    dense,
+    destroy_dn_mat,
+    destroy_dn_vec,
+    destroy_sp_mat,
+    destroy_sp_vec,
+    matrices,
+    products,
+    sp_gemm_create_descr,
+    sp_gemm_destroy_descr,
+    sp_mat_get_size,
+    sparse_vectors,
+)
+
+__all__ = [
+    "create",
+    "create_coo",
+    "create_csr",
+    "create_dn_mat",
+    "create_dn_vec",
+    "create_sliced_ell",
+    "create_sp_vec",
+    "csr_set_pointers",
+    "dense_to_sparse_analysis",
+    "dense_to_sparse_buffer_size",
+    "dense_to_sparse_convert",
+    "destroy",
+    "destroy_dn_mat",
+    "destroy_dn_vec",
+    "destroy_sp_mat",
+    "destroy_sp_vec",
+    "sddmm",
+    "sddmm_buffer_size",
+    "sddmm_preprocess",
+    "set_stream",
+    "sp_gemm_compute",
+    "sp_gemm_copy",
+    "sp_gemm_create_descr",
+    "sp_gemm_destroy_descr",
+    "sp_gemm_work_estimation",
+    "sp_mat_get_size",
+    "sp_mm",
+    "sp_mm_buffer_size",
+    "sp_mv",
+    "sp_mv_buffer_size",
+    "sp_mv_preprocess",
+    "sp_vv",
+    "sp_vv_buffer_size",
+]
+
+_call = entry(Status.EXECUTION_FAILED)
+# What the functions say that they work in, in bytes.
+_WORKSPACE = 64
+
+
+@dataclass
+class _Handle:
+    """What a handle remembers."""
+
+    stream: int = 0
+
+
+_handles: Objects[_Handle] = Objects(Status.NOT_INITIALIZED)
+
+
+def __getattr__(name: str) -> Any:
+    return missing(bindings, Status.NOT_SUPPORTED, name)
+
+
+def create() -> int:
+    """Return a new handle (cusparseCreate)."""
+    return _handles.add(_Handle())
+
+
+def destroy(handle: int) -> None:
+    """Give a handle back (cusparseDestroy)."""
+    _handles.remove(handle)
+
+
+def set_stream(handle: int, stream_id: int) -> None:
+    """Choose the stream of later calls (cusparseSetStream)."""
+    _handles.find(handle).stream = int(stream_id)
+
+
+def _turned(matrix: Any, operation: int) -> Any:
+    if operation == Operation.NON_TRANSPOSE:
+        return matrix
+    return matrix.T if operation == Operation.TRANSPOSE else matrix.conj().T
+
+
+def _plain(*operations: int) -> None:
+    if any(operation != Operation.NON_TRANSPOSE for operation in operations):
+        raise LibraryError(Status.NOT_SUPPORTED, "these operands are not transposed in software")
+
+
+def _workspace(address: int) -> list[Operand]:
+    return [vector(int(address), _WORKSPACE, np.uint8)]
+
+
+def _queue_and_wait(handle: int, name: str, compute: Callable[[], None], reads: list[Operand], buffer: int) -> None:
+    """Queue what the host needs the result of, and wait for it, as the library does."""
+    stream = _handles.find(handle).stream
+    queue(stream, name, compute, reads=reads, workspaces=_workspace(buffer) if buffer else [])
+    complete_stream(find_stream(stream))
+
+
+# -- products with dense operands ----------------------------------------------------------------
+
+
+def sp_mv_buffer_size(
+    handle: int, op_a: int, alpha: int, mat_a: int, vec_x: int, beta: int, vec_y: int, compute_type: int, alg: int
+) -> int:
+    """Return the bytes of the buffer (cusparseSpMV_bufferSize)."""
+    return _WORKSPACE
+
+
+def sp_mv_preprocess(
+    handle: int, op_a: int, alpha: int, mat_a: int, vec_x: int, beta: int, vec_y: int, compute_type: int, alg: int,
+    external_buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Find out nothing: here every product takes as long as the first (cusparseSpMV_preprocess)."""
+    matrices.find(mat_a)
+
+
+@_call
+def sp_mv(
+    handle: int, op_a: int, alpha: int, mat_a: int, vec_x: int, beta: int, vec_y: int, compute_type: int, alg: int,
+    external_buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue y = alpha op(a) x + beta y (cusparseSpMV)."""
+    _queue_product("cusparseSpMV", handle, op_a, (alpha, beta), (mat_a, vec_x, vec_y), compute_type, external_buffer)
+
+
+def sp_mm_buffer_size(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int,
+) -> int:  # fmt: skip  # grouped by meaning
+    """Return the bytes of the buffer (cusparseSpMM_bufferSize)."""
+    return _WORKSPACE
+
+
+@_call
+def sp_mm(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int, external_buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue c = alpha op(a) b + beta c (cusparseSpMM)."""
+    _plain(op_b)
+    _queue_product("cusparseSpMM", handle, op_a, (alpha, beta), (mat_a, mat_b, mat_c), compute_type, external_buffer)
+
+
+def _queue_product(
+    name: str, handle: int, operation: int, factors: tuple[int, int], operands: tuple[int, int, int],
+    compute_type: int, buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    found, dtype = _handles.find(handle), DTYPES[int(compute_type)]
+    factor, rest = (from_host(address, dtype) for address in factors)
+    matrix = matrices.find(operands[0])
+    right, out = dense.find(operands[1]), dense.find(operands[2])
+
+    def multiply() -> None:
+        result = out.elements
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            product = factor * (_turned(matrix.load(), operation) @ right.elements)
+            result[...] = product + rest * result if rest else product
+
+    reads = [*matrix.arrays, right, *((out,) if rest else ())]
+    queue(found.stream, name, multiply, reads=reads, writes=[out], workspaces=_workspace(buffer))
+
+
+def sp_vv_buffer_size(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_type: int) -> int:
+    """Return the bytes of the buffer (cusparseSpVV_bufferSize)."""
+    return _WORKSPACE
+
+
+@_call
+def sp_vv(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_type: int, external_buffer: int) -> None:
+    """Write the sum of x[i] y[i] to the host's memory (cusparseSpVV)."""
+    _plain(op_x)
+    source, other = sparse_vectors.find(vec_x), dense.find(vec_y)
+
+    def multiply() -> None:
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            total = source.values.elements @ other.elements[source.indices.elements]
+        to_host(result, DTYPES[int(compute_type)], total)
+
+    _queue_and_wait(handle, "cusparseSpVV", multiply, [source.indices, source.values, other], external_buffer)
+
+
+# -- products and conversions whose result is sparse ---------------------------------------------
+
+
+def sp_gemm_work_estimation(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int, spgemm_descr: int, external_buffer1: int,
+) -> int:  # fmt: skip  # grouped by meaning
+    """Return the bytes of the first buffer (cusparseSpGEMM_workEstimation)."""
+    return _WORKSPACE
+
+
+@_call
+def sp_gemm_compute(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int, spgemm_descr: int, buffer_size2: int, external_buffer2: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Multiply two sparse matrices, or without a buffer say how large it has to be (cusparseSpGEMM_compute)."""
+    _plain(op_a, op_b)
+    if not external_buffer2:
+        to_host(buffer_size2, np.uint64, _WORKSPACE)
+        return
+    kept, dtype = products.find(spgemm_descr), DTYPES[int(compute_type)]
+    if from_host(beta, dtype):
+        raise LibraryError(Status.NOT_SUPPORTED, "nothing is added to the product in software: beta has to be 0")
+    factor = from_host(alpha, dtype)
+    left, right, out = (matrices.find(matrix) for matrix in (mat_a, mat_b, mat_c))
+
+    def multiply() -> None:
+        kept.product = _in_order(factor * (left.load() @ right.load()))
+
+    _queue_and_wait(handle, "cusparseSpGEMM_compute", multiply, [*left.arrays, *right.arrays], external_buffer2)
+    out.count = kept.product.nnz
+
+
+@_call
+def sp_gemm_copy(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int, spgemm_descr: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue the copy of the product to its arrays (cusparseSpGEMM_copy)."""
+    _queue_store(handle, "cusparseSpGEMM_copy", matrices.find(mat_c), products.find(spgemm_descr).product)
+
+
+def dense_to_sparse_buffer_size(handle: int, mat_a: int, mat_b: int, alg: int) -> int:
+    """Return the bytes of the buffer (cusparseDenseToSparse_bufferSize)."""
+    return _WORKSPACE
+
+
+@_call
+def dense_to_sparse_analysis(handle: int, mat_a: int, mat_b: int, alg: int, external_buffer: int) -> None:
+    """Count the elements that are not zero (cusparseDenseToSparse_analysis)."""
+    source, out = dense.find(mat_a), matrices.find(mat_b)
+
+    def find() -> None:
+        out.filled = _in_order(sparse.csr_array(source.elements))
+
+    _queue_and_wait(handle, "cusparseDenseToSparse_analysis", find, [source], external_buffer)
+    out.count = out.filled.nnz
+
+
+@_call
+def dense_to_sparse_convert(handle: int, mat_a: int, mat_b: int, alg: int, external_buffer: int) -> None:
+    """Queue the copy of the elements that are not zero to their arrays (cusparseDenseToSparse_convert)."""
+    out = matrices.find(mat_b)
+    _queue_store(handle, "cusparseDenseToSparse_convert", out, out.filled)
+
+
+def _in_order(matrix: Any) -> Any:
+    matrix.sort_indices()
+    return matrix
+
+
+def _queue_store(handle: int, name: str, out: SparseMatrix, result: Any) -> None:
+    """Queue the copy of a result whose arrays have been given by now."""
+    if result is None or out.format != "csr":
+        raise LibraryError(Status.NOT_SUPPORTED, f"{name} comes after the phase that finds the elements, as CSR")
+    offsets, indices, values = out.arrays
+
+    def store() -> None:
+        offsets.elements[...] = result.indptr
+        indices.elements[...] = result.indices
+        values.elements[...] = result.data
+
+    queue(_handles.find(handle).stream, name, store, writes=out.arrays)
+
+
+def sddmm_buffer_size(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int, buffer_size: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Write the bytes of the buffer to the host's memory (cusparseSDDMM_bufferSize)."""
+    to_host(buffer_size, np.uint64, _WORKSPACE)
+
+
+def sddmm_preprocess(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int, external_buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Find out nothing: here every product takes as long as the first (cusparseSDDMM_preprocess)."""
+    matrices.find(mat_c)
+
+
+@_call
+def sddmm(
+    handle: int, op_a: int, op_b: int, alpha: int, mat_a: int, mat_b: int, beta: int, mat_c: int, compute_type: int,
+    alg: int, external_buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue the elements of alpha a b + beta c that c stores (cusparseSDDMM)."""
+    _plain(op_a, op_b)
+    found, dtype = _handles.find(handle), DTYPES[int(compute_type)]
+    factor, rest = from_host(alpha, dtype), from_host(beta, dtype)
+    left, right, out = dense.find(mat_a), dense.find(mat_b), matrices.find(mat_c)
+    if out.format != "csr":
+        raise LibraryError(Status.NOT_SUPPORTED, "the result is stored as CSR in software")
+
+    def multiply() -> None:
+        offsets, columns, values = (operand.elements for operand in out.arrays)
+        rows = np.repeat(np.arange(out.shape[0]), np.diff(offsets))
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            product = factor * np.einsum("ik,ki->i", left.elements[rows], right.elements[:, columns])
+            values[...] = product + rest * values if rest else product
+
+    reads = [left, right, out.offsets, out.indices, *((out.values,) if rest else ())]
+    queue(found.stream, "cusparseSDDMM", multiply, reads=reads, writes=[out.values],
+          workspaces=_workspace(external_buffer))  # fmt: skip  # grouped by meaning

@@ -1,0 +1,84 @@
+"""Factorizations: what cuSOLVER's functions in software share, on matrices that lie column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from nvmath.bindings.cusolver import Status
+from scipy.linalg import lapack
+
+from .calls import queue
+from .functions import LibraryError, Objects
+from .numbers import DTYPES, LETTERS
+from .operands import Operand, columns, vector
+
+__all__ = ["WORKSPACE", "Handle", "handles", "lapack_function", "matrix_at", "queue_factorization", "triangle_of"]
+
+# What the functions say that they work in: bytes on the device, and on the host.
+WORKSPACE = 256
+
+
+@dataclass
+class Handle:
+    """What a handle remembers."""
+
+    stream: int = 0
+
+
+handles: Objects[Handle] = Objects(Status.NOT_INITIALIZED)
+
+
+def matrix_at(address: int, rows: int, count: int, leading: int, code: int) -> Operand:
+    """Return a matrix that lies column by column, of a cudaDataType that LAPACK has."""
+    dtype = DTYPES.get(int(code))
+    if dtype is None or dtype not in LETTERS.values():
+        raise LibraryError(Status.NOT_SUPPORTED, f"there is no factorization of the type {int(code)}")
+    if min(rows, count) < 0 or leading < max(rows, 1):
+        raise LibraryError(Status.INVALID_VALUE, f"a matrix of {rows} x {count} with leading dimension {leading}")
+    return columns(int(address), rows, count, leading, dtype)
+
+
+def lapack_function(name: str, matrix: Operand) -> Callable[..., Any]:
+    """Return a function of LAPACK by its name behind the letter of the dtype."""
+    letter = next(letter for letter, dtype in LETTERS.items() if dtype == matrix.dtype)
+    found: Callable[..., Any] = getattr(lapack, letter + name)
+    return found
+
+
+def triangle_of(matrix: Operand, *, lower: bool) -> list[Operand]:
+    """Return the columns of a triangle with its diagonal."""
+    order, size = matrix.shape[0], matrix.dtype.itemsize
+    return [
+        vector(
+            matrix.address + column * matrix.strides[1] + (column * size if lower else 0),
+            order - column if lower else column + 1,
+            matrix.dtype,
+        )
+        for column in range(order)
+    ]
+
+
+def queue_factorization(
+    handle: int,
+    name: str,
+    compute: Callable[[], int],
+    info: int,
+    *,
+    reads: list[Operand],
+    writes: list[Operand],
+    workspace: tuple[int, int] | None = None,
+) -> None:
+    """Queue a computation that returns LAPACK's verdict, which goes to `info` on the device."""
+    found = handles.find(handle)
+    verdict = vector(int(info), 1, np.int32)
+    area = [] if workspace is None else [vector(int(workspace[0]), int(workspace[1]), np.uint8)]
+    if workspace is not None and workspace[1] < WORKSPACE:
+        raise LibraryError(Status.INVALID_WORKSPACE, f"{name} works in {WORKSPACE} bytes, and got {workspace[1]}")
+
+    def decide() -> None:
+        verdict.elements[0] = compute()
+
+    queue(found.stream, name, decide, reads=reads, writes=[*writes, verdict], workspaces=area)

@@ -1,0 +1,80 @@
+"""Functions: what those of all libraries share: objects with numbers, errors with statuses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from ..calls.entry import lock
+from ..state.errors import StatusError
+from ..state.handles import next_handle
+
+__all__ = ["LibraryError", "Objects", "entry", "missing"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Value = TypeVar("Value")
+
+
+class LibraryError(Exception):
+    """A status other than success, worded as nvmath's bindings word it, and the reason where one is known."""
+
+    def __init__(self, status: Any, reason: str = "") -> None:
+        super().__init__(f"{status.name} ({int(status)}){': ' + reason if reason else ''}")
+        self.status = int(status)
+
+
+class Objects(Generic[Value]):
+    """A library's objects by number; a number that none has is an error with the status `missing`."""
+
+    def __init__(self, missing: Any) -> None:
+        self._values: dict[int, Value] = {}
+        self._missing = missing
+
+    def add(self, value: Value) -> int:
+        """Enter an object and return its number."""
+        handle = next_handle()
+        self._values[handle] = value
+        return handle
+
+    def find(self, handle: int) -> Value:
+        """Return the object of a number."""
+        value = self._values.get(int(handle))
+        if value is None:
+            raise LibraryError(self._missing, f"no object has the handle {int(handle):#x}")
+        return value
+
+    def remove(self, handle: int) -> None:
+        """Forget an object."""
+        self.find(handle)
+        del self._values[int(handle)]
+
+
+def entry(failed: Any) -> Callable[[Function], Function]:
+    """Make a library's function of one that may raise the driver's StatusError, for which it answers `failed`."""
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            with lock:
+                try:
+                    return function(*arguments, **named)
+                except StatusError as error:
+                    raise LibraryError(failed, f"the driver answered {error.status.name}") from error
+
+        return call  # type: ignore[return-value]  # because functools.wraps keeps the parameters, which mypy can't see
+
+    return decorate
+
+
+def missing(bindings: ModuleType, not_supported: Any, name: str) -> Any:
+    """Return a name of nvmath's bindings that has no software version: an enum or dtype itself, else a refusal."""
+    value = getattr(bindings, name)
+    if isinstance(value, type) or not callable(value):
+        return value
+
+    def refuse(*arguments: Any, **named: Any) -> Any:
+        raise LibraryError(not_supported, f"{name} is none of the functions of {bindings.__name__} in software")
+
+    return refuse

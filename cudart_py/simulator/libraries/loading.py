@@ -1,0 +1,52 @@
+"""Loading: the modules that stand for nvmath's bindings, found by the names of those."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+from ...errors import NotSupportedError
+
+__all__ = ["available", "find"]
+
+# The modules here, by the names of nvmath's.
+_MODULES = {
+    "cublas": "cublas",
+    "cublasLt": "cublaslt",
+    "cufft": "cufft",
+    "curand": "curand",
+    "cusolverDn": "cusolver",
+    "cusparse": "cusparse",
+}
+
+
+def available() -> bool:
+    """Return whether all libraries can compute: by SciPy, and for random numbers by cuRAND's generators of the host."""
+    try:
+        load_nvidia_dynamic_lib("curand")
+    except DynamicLibNotFoundError:
+        return False
+    return _has_scipy()
+
+
+def _has_scipy() -> bool:
+    return importlib.util.find_spec("scipy") is not None
+
+
+def find(name: str) -> Any:
+    """Return the module with the functions of `nvmath.bindings.<name>`.
+
+    Raises NotSupportedError for a library that has no software version, and where SciPy is not installed.
+    """
+    if name not in _MODULES:
+        raise NotSupportedError(f"the simulator has no {name}, only {', '.join(_MODULES)}", call=name)
+    if name != "curand" and not _has_scipy():
+        raise NotSupportedError(
+            f"{name}: the simulator's libraries compute by SciPy, which is not installed; the extra `cpu` brings it: "
+            "pip install 'cudart-py[cpu]'",
+            call=name,
+        )
+    return importlib.import_module(f"{__package__}.{_MODULES[name]}")

@@ -1,0 +1,99 @@
+"""Numbers: the dtypes that the libraries' codes stand for, and their conversion to what NumPy computes with."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from cuda.bindings.runtime import cudaDataType
+from numpy.typing import NDArray
+
+__all__ = [
+    "BFLOAT16",
+    "COMPLEX_HALF",
+    "DTYPES",
+    "LETTERS",
+    "Numbers",
+    "from_host",
+    "narrowed",
+    "rounded_to_tf32",
+    "to_host",
+    "widened",
+]
+
+Numbers = NDArray[Any]
+
+# Structures, because NumPy has no such numbers.
+BFLOAT16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
+COMPLEX_HALF: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
+
+# By cudaDataType.
+DTYPES: dict[int, np.dtype[Any]] = {
+    int(cudaDataType.CUDA_R_16F): np.dtype(np.float16),
+    int(cudaDataType.CUDA_R_16BF): BFLOAT16,
+    int(cudaDataType.CUDA_R_32F): np.dtype(np.float32),
+    int(cudaDataType.CUDA_R_64F): np.dtype(np.float64),
+    int(cudaDataType.CUDA_C_16F): COMPLEX_HALF,
+    int(cudaDataType.CUDA_C_32F): np.dtype(np.complex64),
+    int(cudaDataType.CUDA_C_64F): np.dtype(np.complex128),
+}
+# By the first letter of a function's name in BLAS and LAPACK.
+LETTERS: dict[str, np.dtype[Any]] = {
+    "s": np.dtype(np.float32),
+    "d": np.dtype(np.float64),
+    "c": np.dtype(np.complex64),
+    "z": np.dtype(np.complex128),
+}
+
+
+def widened(numbers: Numbers) -> Numbers:
+    """Return numbers in a dtype that NumPy computes with, halves in single precision."""
+    if numbers.dtype == BFLOAT16:
+        bits = np.ascontiguousarray(numbers).view(np.uint16).astype(np.uint32) << np.uint32(16)
+        return bits.view(np.float32).reshape(numbers.shape)
+    if numbers.dtype == COMPLEX_HALF:
+        return np.asarray(numbers["real"].astype(np.float32) + np.complex64(1j) * numbers["imag"])
+    return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
+
+
+def narrowed(numbers: Numbers, dtype: np.dtype[Any]) -> Numbers:
+    """Return numbers rounded to a dtype of a library, the nearest, and on a tie the even one."""
+    if dtype == BFLOAT16:
+        singles = np.ascontiguousarray(numbers, np.float32)
+        bits = singles.view(np.uint32)
+        with np.errstate(over="ignore"):  # a NaN's bits may wrap round, and are replaced
+            rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
+        halves = np.where(np.isnan(singles), np.uint32(0x7FC0), rounded).astype(np.uint16)
+        return halves.view(BFLOAT16).reshape(singles.shape)
+    if dtype == COMPLEX_HALF:
+        pairs = np.empty(numbers.shape, COMPLEX_HALF)
+        pairs["real"], pairs["imag"] = numbers.real, numbers.imag
+        return pairs
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, as on the device
+        return numbers.astype(dtype)
+
+
+def rounded_to_tf32(numbers: Numbers) -> Numbers:
+    """Return single precision rounded to the 11 significant bits that tensor cores read of TF32."""
+    parts = np.ascontiguousarray(numbers)
+    bits = parts.view(np.uint32)
+    # Infinities and NaNs have no bits to lose.
+    finite = np.isfinite(parts.view(np.float32))
+    kept = np.where(finite, (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000), bits)
+    return kept.view(numbers.dtype).reshape(numbers.shape)
+
+
+def from_host(address: int, dtype: Any) -> Any:
+    """Return the number at an address of the host."""
+    return _at(address, dtype)[0]
+
+
+def to_host(address: int, dtype: Any, number: Any) -> None:
+    """Write a number to an address of the host."""
+    _at(address, dtype)[0] = number
+
+
+def _at(address: int, dtype: Any) -> Numbers:
+    kind = np.dtype(dtype)
+    return np.ndarray(1, kind, (ctypes.c_char * kind.itemsize).from_address(address))

@@ -1,0 +1,204 @@
+"""Descriptors of cuSPARSE in software: dense and sparse vectors and matrices by the addresses of their arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from nvmath.bindings.cusparse import IndexBase, IndexType, Order, Status
+from scipy import sparse
+
+from .functions import LibraryError, Objects
+from .numbers import DTYPES, LETTERS
+from .operands import Operand, array, vector
+
+__all__ = [
+    "SparseMatrix",
+    "SparseProduct",
+    "SparseVector",
+    "create_coo",
+    "create_csr",
+    "create_dn_mat",
+    "create_dn_vec",
+    "create_sliced_ell",
+    "create_sp_vec",
+    "csr_set_pointers",
+    "dense",
+    "destroy_dn_mat",
+    "destroy_dn_vec",
+    "destroy_sp_mat",
+    "destroy_sp_vec",
+    "matrices",
+    "products",
+    "sp_gemm_create_descr",
+    "sp_gemm_destroy_descr",
+    "sp_mat_get_size",
+    "sparse_vectors",
+]
+
+_INDEX_DTYPES: dict[int, np.dtype[Any]] = {
+    int(IndexType.INDEX_32I): np.dtype(np.int32),
+    int(IndexType.INDEX_64I): np.dtype(np.int64),
+}
+
+
+@dataclass
+class SparseVector:
+    """A vector whose elements at `indices` are `values`."""
+
+    indices: Operand
+    values: Operand
+
+
+@dataclass
+class SparseMatrix:
+    """A matrix as its format stores it; `filled` has its nonzero elements while a product is being found."""
+
+    format: str
+    shape: tuple[int, int]
+    count: int
+    offsets: Operand
+    indices: Operand
+    values: Operand
+    slice_size: int = 0
+    filled: Any = None
+
+    @property
+    def arrays(self) -> tuple[Operand, Operand, Operand]:
+        """What a product reads of the matrix."""
+        return self.offsets, self.indices, self.values
+
+    def load(self) -> Any:
+        """Return the matrix as SciPy's, row by row."""
+        offsets, indices, values = (operand.elements for operand in self.arrays)
+        if self.format == "csr":
+            return sparse.csr_array((values, indices, offsets), shape=self.shape)
+        if self.format == "coo":
+            return sparse.csr_array((values, (offsets, indices)), shape=self.shape)
+        # Slices lie one behind the other, each column by column; unused places have the index -1.
+        places = np.arange(len(values))
+        slices = np.searchsorted(offsets, places, "right") - 1
+        rows = slices * self.slice_size + (places - offsets[slices]) % self.slice_size
+        used = indices >= 0
+        return sparse.csr_array((values[used], (rows[used], indices[used])), shape=self.shape)
+
+
+@dataclass
+class SparseProduct:
+    """What the phases of a product of sparse matrices hand on: the product itself."""
+
+    product: Any = None
+
+
+dense: Objects[Operand] = Objects(Status.INVALID_VALUE)
+matrices: Objects[SparseMatrix] = Objects(Status.INVALID_VALUE)
+sparse_vectors: Objects[SparseVector] = Objects(Status.INVALID_VALUE)
+products: Objects[SparseProduct] = Objects(Status.INVALID_VALUE)
+
+
+def _dtype(code: int) -> np.dtype[Any]:
+    dtype = DTYPES.get(int(code))
+    if dtype is None or dtype not in LETTERS.values():
+        raise LibraryError(Status.NOT_SUPPORTED, f"numbers of the type {int(code)} are not multiplied in software")
+    return dtype
+
+
+def _indices(address: int, count: int, code: int, base: int) -> Operand:
+    if base != IndexBase.ZERO:
+        raise LibraryError(Status.NOT_SUPPORTED, "indices count from 0 in software")
+    return vector(int(address), count, _INDEX_DTYPES[int(code)])
+
+
+def create_dn_vec(size: int, values: int, value_type: int) -> int:
+    """Describe a dense vector (cusparseCreateDnVec)."""
+    return dense.add(vector(int(values), size, _dtype(value_type)))
+
+
+def create_dn_mat(rows: int, cols: int, ld: int, values: int, value_type: int, order: int) -> int:
+    """Describe a dense matrix that lies row by row or column by column (cusparseCreateDnMat)."""
+    strides = (ld, 1) if order == Order.ROW else (1, ld)
+    return dense.add(array(int(values), (rows, cols), _dtype(value_type), strides))
+
+
+def create_sp_vec(size: int, nnz: int, indices: int, values: int, idx_type: int, idx_base: int, value_type: int) -> int:
+    """Describe a sparse vector (cusparseCreateSpVec)."""
+    numbers = vector(int(values), nnz, _dtype(value_type))
+    return sparse_vectors.add(SparseVector(_indices(indices, nnz, idx_type, idx_base), numbers))
+
+
+def create_csr(
+    rows: int, cols: int, nnz: int, csr_row_offsets: int, csr_col_ind: int, csr_values: int,
+    csr_row_offsets_type: int, csr_col_ind_type: int, idx_base: int, value_type: int,
+) -> int:  # fmt: skip  # grouped by meaning
+    """Describe a matrix that is compressed row by row (cusparseCreateCsr)."""
+    offsets = _indices(csr_row_offsets, rows + 1, csr_row_offsets_type, idx_base)
+    indices = _indices(csr_col_ind, nnz, csr_col_ind_type, idx_base)
+    values = vector(int(csr_values), nnz, _dtype(value_type))
+    return matrices.add(SparseMatrix("csr", (rows, cols), nnz, offsets, indices, values))
+
+
+def create_coo(
+    rows: int, cols: int, nnz: int, coo_row_ind: int, coo_col_ind: int, coo_values: int, coo_idx_type: int,
+    idx_base: int, value_type: int,
+) -> int:  # fmt: skip  # grouped by meaning
+    """Describe a matrix by the row and the column of each element (cusparseCreateCoo)."""
+    rows_of, columns_of = (_indices(address, nnz, coo_idx_type, idx_base) for address in (coo_row_ind, coo_col_ind))
+    values = vector(int(coo_values), nnz, _dtype(value_type))
+    return matrices.add(SparseMatrix("coo", (rows, cols), nnz, rows_of, columns_of, values))
+
+
+def create_sliced_ell(
+    rows: int, cols: int, nnz: int, sell_values_size: int, slice_size: int, sell_slice_offsets: int, sell_col_ind: int,
+    sell_values: int, sell_slice_offsets_type: int, sell_col_ind_type: int, idx_base: int, value_type: int,
+) -> int:  # fmt: skip  # grouped by meaning
+    """Describe a matrix in slices of rows (cusparseCreateSlicedEll)."""
+    slices = -(-rows // slice_size)
+    offsets = _indices(sell_slice_offsets, slices + 1, sell_slice_offsets_type, idx_base)
+    indices = _indices(sell_col_ind, sell_values_size, sell_col_ind_type, idx_base)
+    values = vector(int(sell_values), sell_values_size, _dtype(value_type))
+    return matrices.add(SparseMatrix("sell", (rows, cols), nnz, offsets, indices, values, slice_size))
+
+
+def sp_mat_get_size(sp_mat_descr: int) -> tuple[int, int, int]:
+    """Return a matrix's rows, columns and stored elements (cusparseSpMatGetSize)."""
+    matrix = matrices.find(sp_mat_descr)
+    return *matrix.shape, matrix.count
+
+
+def csr_set_pointers(sp_mat_descr: int, csr_row_offsets: int, csr_col_ind: int, csr_values: int) -> None:
+    """Give the arrays of a matrix whose size is known by now (cusparseCsrSetPointers)."""
+    matrix = matrices.find(sp_mat_descr)
+    matrix.offsets = vector(int(csr_row_offsets), matrix.shape[0] + 1, matrix.offsets.dtype)
+    matrix.indices = vector(int(csr_col_ind), matrix.count, matrix.indices.dtype)
+    matrix.values = vector(int(csr_values), matrix.count, matrix.values.dtype)
+
+
+def sp_gemm_create_descr() -> int:
+    """Return what the phases of a product hand on (cusparseSpGEMM_createDescr)."""
+    return products.add(SparseProduct())
+
+
+def destroy_dn_vec(dn_vec_descr: int) -> None:
+    """Give a descriptor back (cusparseDestroyDnVec)."""
+    dense.remove(dn_vec_descr)
+
+
+def destroy_dn_mat(dn_mat_descr: int) -> None:
+    """Give a descriptor back (cusparseDestroyDnMat)."""
+    dense.remove(dn_mat_descr)
+
+
+def destroy_sp_vec(sp_vec_descr: int) -> None:
+    """Give a descriptor back (cusparseDestroySpVec)."""
+    sparse_vectors.remove(sp_vec_descr)
+
+
+def destroy_sp_mat(sp_mat_descr: int) -> None:
+    """Give a descriptor back (cusparseDestroySpMat)."""
+    matrices.remove(sp_mat_descr)
+
+
+def sp_gemm_destroy_descr(descr: int) -> None:
+    """Give a descriptor back (cusparseSpGEMM_destroyDescr)."""
+    products.remove(descr)

@@ -1,0 +1,1 @@
+"""Turn the basic blocks of a parsed program into Python functions."""

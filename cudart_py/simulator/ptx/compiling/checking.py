@@ -1,0 +1,250 @@
+"""Check a module's instructions when it is loaded: each distinct form once, each name and literal where it stands."""
+
+from __future__ import annotations
+
+from ..faults import PtxError, UnsupportedError
+from ..syntax.instructions import Access, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
+from ..syntax.parser import Module
+from ..syntax.special_names import known
+from ..syntax.types import register_fits, type_size
+from .control_flow import SYSTEM_FUNCTIONS, passes_parameter
+from .forms import Form
+from .hints import hint, is_ptx
+from .opcodes import find_forms
+from .operand_kinds import (
+    ADDRESS,
+    DOUBLE,
+    INTEGER,
+    LITERALS,
+    MEMORY,
+    SINGLE,
+    SINK,
+    SPECIAL,
+    TEXTURE,
+    Kind,
+    fitting,
+)
+
+__all__ = ["load_module"]
+
+_MOST_BARRIERS = 16
+_WARP = 32
+# How many of the unsupported instructions a report lists.
+_MOST_LISTED = 20
+
+
+def load_module(text: str) -> Module:
+    """Return the module of a PTX text, all of it parsed and checked.
+
+    Raises PtxError for text that isn't PTX, and UnsupportedError, which names all of them, for instructions that
+    aren't simulated.
+    """
+    module = Module(text)
+    unsupported: dict[str, str] = {}
+    for function in module.bodies:
+        _Checker(module, function, unsupported).check()
+    if unsupported:
+        found = list(unsupported.values())
+        more = f"\n  and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
+        listing = "".join(f"\n  {text}" for text in found[:_MOST_LISTED])
+        raise UnsupportedError(f"the simulator doesn't run {_count(len(found))} of this module:{listing}{more}")
+    return module
+
+
+def _count(count: int) -> str:
+    return "an instruction" if count == 1 else f"{count} instructions"
+
+
+class _Checker:
+    """Check one body. `unsupported` collects, by opcode, what the simulator doesn't run."""
+
+    def __init__(self, module: Module, function: Function, unsupported: dict[str, str]) -> None:
+        self._module = module
+        self._function = function
+        self._unsupported = unsupported
+        self._parameters = dict(function.parameter_sizes)
+        entry = module.entries.get(function.name)
+        self._kernel = {p.name: p.size for p in entry.params} if entry is not None and entry.body is function else {}
+        for parameter in (
+            *module.function_parameters.get(function.name, ()),
+            *module.function_results.get(function.name, ()),
+        ):
+            if not self._kernel and not parameter.register_type:
+                self._parameters[parameter.name] = parameter.size
+        self._symbols: dict[str, Kind] = {}
+
+    def check(self) -> None:
+        """Check all instructions of the body, and that its labels stand where they are used."""
+        for instruction in self._function.instructions:
+            try:
+                self._check(instruction)
+            except PtxError as error:
+                what = f"{error} in '{instruction.text}', in {self._function.name}"
+                raise PtxError(what, instruction.ptx_line) from None
+
+    def _check(self, instruction: Instruction) -> None:
+        forms = find_forms(instruction.opcode)
+        if not forms:
+            if not is_ptx(instruction.opcode):
+                raise PtxError(f"{instruction.opcode} is no instruction of PTX")
+            self._leave_out(instruction, hint(instruction.opcode))
+            return
+        ends = forms[0].row.ends
+        if ends == "call":
+            self._check_call(instruction)
+        elif ends in ("branch", "switch"):
+            self._check_branch(instruction)
+        else:
+            form = fitting(forms, tuple(self._kind(operand) for operand in instruction.operands))
+            self._check_addresses(instruction, form)
+            if form.has_numbers:
+                _check_numbers(instruction, form)
+            if passes_parameter(form):
+                self._check_parameter(instruction, form)
+
+    def _leave_out(self, instruction: Instruction, why: str, key: str = "") -> None:
+        """Note an instruction that isn't simulated, once for each key, which is the opcode if none is given."""
+        where = self._module.source(*instruction.user)
+        sentence = f"'{instruction.text}' at {where}, in {self._function.name}: {why}"
+        self._unsupported.setdefault(key or instruction.opcode, sentence)
+
+    def _check_addresses(self, instruction: Instruction, form: Form) -> None:
+        """Refuse a matrix in memory whose address isn't in a register."""
+        symbols = (operand for operand in instruction.operands if isinstance(operand, Access))
+        if form.row.converges == "warp" and any(isinstance(access.base, Symbol) for access in symbols):
+            self._leave_out(instruction, "put the variable's address into a register first")
+
+    # --- kinds of operands
+
+    def _kind(self, operand: Operand) -> Kind:
+        if isinstance(operand, Register):
+            return self._function.registers[operand.name]
+        if isinstance(operand, Immediate):
+            return {0: INTEGER, 32: SINGLE, 64: DOUBLE}[operand.float_bits]
+        if isinstance(operand, Symbol):
+            kind = self._symbols.get(operand.name)
+            if kind is None:
+                kind = self._symbols[operand.name] = self._symbol_kind(operand.name)
+            if operand.offset and kind != ADDRESS:
+                raise PtxError(f"{operand.name} is no address")
+            return kind
+        if isinstance(operand, Vector):
+            return tuple(self._kind(item) for item in operand.items)
+        assert isinstance(operand, Access)
+        return self._access_kind(operand)
+
+    def _symbol_kind(self, name: str) -> Kind:
+        if name == "_":
+            return SINK
+        if name == "WARP_SZ":
+            return INTEGER
+        if name == "%is_explicit_cluster":
+            return "pred"
+        if name.startswith("%"):
+            if known(name):
+                return SPECIAL
+            raise PtxError(f"{name} is neither declared nor a special register that the simulator has")
+        function, module = self._function, self._module
+        declared = (
+            function.shared, function.local, self._kernel, self._parameters,
+            module.variables, module.shared, module.function_addresses,
+        )  # fmt: skip  # grouped by meaning
+        if any(name in names for names in declared):
+            return ADDRESS
+        raise PtxError(f"{name} isn't declared")
+
+    def _access_kind(self, access: Access) -> Kind:
+        base = self._kind(access.base)
+        if access.coordinates is not None:
+            items = tuple(self._kind(item) for item in access.coordinates.items)
+            return (TEXTURE, base, *items)
+        if base in LITERALS or base == ADDRESS or (isinstance(base, str) and register_fits(base, "u64")):
+            return MEMORY
+        if isinstance(base, str) and register_fits(base, "u32"):
+            return MEMORY
+        raise PtxError(f"an address is in a register of .{base}")
+
+    # --- what depends on more than the form
+
+    def _check_parameter(self, instruction: Instruction, form: Form) -> None:
+        """Check that an access stays within the parameter that it names."""
+        load = form.row.access == "ld"
+        access = instruction.operands[1 if load else 0]
+        assert isinstance(access, Access)
+        if not isinstance(access.base, Symbol):
+            if not load or self._function.name not in self._module.entries:
+                raise PtxError("a function's parameter has no address in a register")
+            return
+        name = access.base.name
+        size = self._parameters.get(name)
+        if size is None:
+            size = self._kernel.get(name) if load else None
+        if size is None:
+            raise PtxError(f"{name} is no parameter that can be {'read' if load else 'written'} here")
+        start = access.base.offset + access.offset
+        end = start + form.vector * type_size(form.types[0])
+        if start < 0 or end > size:
+            raise PtxError(f"bytes {start} to {end - 1} aren't within {name}, which has {size}")
+
+    def _check_branch(self, instruction: Instruction) -> None:
+        function = self._function
+        target = instruction.operands[-1]
+        assert isinstance(target, Symbol)
+        if len(instruction.operands) == 1:
+            if target.name not in function.labels:
+                raise PtxError(f"{target.name} is no place in the code")
+            return
+        places = function.branch_targets.get(target.name)
+        if places is None:
+            raise PtxError(f"{target.name} is no list of targets")
+        for name in places:
+            if name not in function.labels:
+                raise PtxError(f"{name} is no place in the code")
+        selector = instruction.operands[0]
+        if not isinstance(selector, Register) or not register_fits(function.registers[selector.name], "u32"):
+            raise PtxError("the index of a branch is no register of 32 bits")
+
+    def _check_call(self, instruction: Instruction) -> None:
+        """Check that the function exists, and that a call has its arguments and results."""
+        call = instruction.operands[0]
+        assert isinstance(call, Call)
+        for operand in (*call.results, *call.arguments):
+            if isinstance(operand, Symbol) and operand.name not in self._function.parameter_sizes:
+                raise PtxError(f"{operand.name} is no parameter that is declared here")
+            if not isinstance(operand, Symbol | Register):
+                raise PtxError("what is passed is neither a parameter nor a register")
+        if isinstance(call.target, Register):
+            if not register_fits(self._function.registers[call.target.name], "u64"):
+                raise PtxError("a function's address has 64 bits")
+            return
+        name = call.target.name
+        module = self._module
+        if name not in module.function_parameters:
+            raise PtxError(f"function {name} isn't declared")
+        counts = len(module.function_results[name]), len(module.function_parameters[name])
+        if counts != (len(call.results), len(call.arguments)):
+            raise PtxError(f"function {name} gives {counts[0]} results and takes {counts[1]} arguments")
+        if name in SYSTEM_FUNCTIONS:
+            if counts[1] != SYSTEM_FUNCTIONS[name] or any(isinstance(a, Register) for a in call.arguments):
+                raise PtxError(f"{name} takes {SYSTEM_FUNCTIONS[name]} parameters")
+        elif module.function(name) is None:
+            if not name.startswith("cuda"):
+                raise PtxError(f"function {name} is declared and nowhere defined: link the module with what defines it")
+            why = "not simulated: the runtime's functions for kernels, such as launching another"
+            self._leave_out(instruction, why, f"call {name}")
+
+
+def _check_numbers(instruction: Instruction, form: Form) -> None:
+    """Check the literals that have a range."""
+    for pattern, operand in zip(form.operands, instruction.operands, strict=False):
+        if not isinstance(operand, Immediate):
+            continue
+        value = operand.value
+        if pattern[0] == "#" and not 0 <= value <= int(pattern[1:]):
+            raise PtxError(f"{value} isn't from 0 to {pattern[1:]}")
+        if pattern[0] == "@" and value not in map(int, pattern[1:].split("/")):
+            raise PtxError(f"{value} isn't {' or '.join(pattern[1:].split('/'))}")
+        if pattern == "B" and not 0 <= value < _MOST_BARRIERS:
+            raise PtxError(f"{value} is no barrier: they are numbered from 0 to {_MOST_BARRIERS - 1}")
+        if pattern == "N?" and (value <= 0 or value % _WARP):
+            raise PtxError(f"{value} threads are no positive multiple of {_WARP}")

@@ -1,0 +1,60 @@
+"""Find the loops that only wait for a clock, in which time may leap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..syntax.instructions import Instruction, Symbol
+from ..syntax.special_names import is_clock
+from .opcodes import form_of
+
+if TYPE_CHECKING:
+    from .control_flow import Block, Code
+
+__all__ = ["find_clock_loops"]
+
+
+def find_clock_loops(code: Code) -> list[int]:
+    """Return the block at which the innermost loop around each block begins if it only waits for a clock, else -1."""
+    found = [-1] * len(code.blocks)
+    loops = [(target, block.index) for block in code.blocks for target in block.terminator.targets]
+    # The longest first, so that the innermost one stays.
+    for first, last in sorted(loops, key=lambda loop: loop[0] - loop[1]):
+        if first <= last:
+            waits = _waits_for_clock(code, code.blocks[first : last + 1])
+            found[first : last + 1] = [first if waits else -1] * (last + 1 - first)
+    return found
+
+
+def _waits_for_clock(code: Code, loop: list[Block]) -> bool:
+    """Return whether the value of a clock ends a loop that does nothing to memory and doesn't look at any."""
+    if any(block.terminator.kind not in ("next", "branch") for block in loop):
+        return False
+    instructions = [instruction for block in loop for instruction in block.instructions]
+    if any(_does_more(instruction) for instruction in instructions):
+        return False
+    told: set[int] = set()
+    before = -1
+    while before != len(told):
+        before = len(told)
+        for instruction in instructions:
+            reads, writes = code.touched(instruction)
+            if _looks(instruction) or not told.isdisjoint(reads):
+                told.update(writes)
+    inside = {block.index for block in loop}
+    return any(block.terminator.condition in told and not inside.issuperset(block.terminator.targets) for block in loop)
+
+
+def _looks(instruction: Instruction) -> bool:
+    return any(isinstance(operand, Symbol) and is_clock(operand.name) for operand in instruction.operands)
+
+
+def _does_more(instruction: Instruction) -> bool:
+    """Return whether an instruction does more than wait, or may wait for more than the clock.
+
+    Parameters and constants don't change; lanes that come together without a result only wait.
+    """
+    form = form_of(instruction)
+    if form.row.access in ("ld", "st"):
+        return form.space not in ("param", "const")
+    return bool(form.row.access or form.row.ends or (form.row.converges and form.writes_first))

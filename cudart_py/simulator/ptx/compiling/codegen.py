@@ -1,0 +1,98 @@
+"""Turn a basic block into a compiled Python function made of NumPy calls.
+
+A block is compiled once for each set of its inputs that are scalars; the function takes a group and its registers,
+leaves the live values in the registers, and returns the condition or the index that the end of the block depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..syntax.types import DTYPES
+from .control_flow import Block, Code
+from .environment import Environment
+from .opcodes import form_of
+from .writer import Writer
+
+__all__ = ["BlockFunction", "compile_block"]
+
+BlockFunction = Callable[[Any, list[Any]], Any]
+
+_NAMESPACE: dict[str, Any] = {name: np.dtype(name) for name in sorted(set(DTYPES.values()) - {"?"})}
+_NAMESPACE["np"] = np
+
+
+def compile_block(code: Code, block: Block, uniform: tuple[bool, ...], environment: Environment) -> BlockFunction:
+    """Compile one variant of a block.
+
+    `uniform` says which of the block's inputs are scalars. Raises UnsupportedError naming the instruction that is
+    outside the subset.
+    """
+    writer = Writer(code, block, dict(zip(block.input_slots, uniform, strict=True)), environment)
+    writer.namespace.update(_NAMESPACE)
+    keep = block.live_out | exit_slots(code, block)
+    for slot in block.input_slots:
+        writer.emit(f"v{slot} = R[{slot}]")
+        if not keep >> slot & 1:
+            writer.emit(f"R[{slot}] = None")
+    last = _last_uses(code, block)
+    for number, instruction in enumerate(block.instructions):
+        writer.instruction = instruction
+        form = form_of(instruction)
+        # An instruction that only ends a block is its terminator.
+        assert form.row.emit is not None
+        form.row.emit(writer, instruction, form)
+        for slot in last.get(number, ()):
+            if not keep >> slot & 1:
+                writer.drop(slot)
+    written = set()
+    for instruction in block.instructions:
+        written.update(code.touched(instruction)[1])
+    for slot in sorted(written):
+        if keep >> slot & 1:
+            writer.emit(f"R[{slot}] = v{slot}")
+    terminator = block.terminator
+    if terminator.condition >= 0:
+        name = f"v{terminator.condition}"
+        writer.emit(f"return {'~' if terminator.negated else ''}{name}")
+    source = "def block(g, R):\n    " + "\n    ".join(writer.lines or ["pass"]) + "\n"
+    filename = f"<ptx {code.name} block {block.index}>"
+    exec(compile(source, filename, "exec"), writer.namespace)
+    function: BlockFunction = writer.namespace["block"]
+    return function
+
+
+def exit_slots(code: Code, block: Block) -> int:
+    """Return the slots that the handling of a block's end reads, as a bit set."""
+    terminator = block.terminator
+    bits = 0
+    if terminator.kind == "return":
+        bits = code.returned
+    elif terminator.kind in ("call", "barrier"):
+        assert terminator.instruction is not None
+        for slot in code.touched(terminator.instruction)[0]:
+            bits |= 1 << slot
+    return bits
+
+
+def _last_uses(code: Code, block: Block) -> dict[int, list[int]]:
+    """Return, for each instruction's number, the slots that nothing behind it in the block touches."""
+    final: dict[int, int] = {}
+    for number, instruction in enumerate(block.instructions):
+        for slots in code.touched(instruction):
+            for slot in slots:
+                final[slot] = number
+    if block.terminator.condition >= 0:
+        final.pop(block.terminator.condition, None)
+    last: dict[int, list[int]] = {}
+    for slot, number in final.items():
+        last.setdefault(number, []).append(slot)
+    return last
+
+
+def storage_zero(ptx_type: str) -> Any:
+    """Return the scalar that stands for a register that was never written."""
+    return np.zeros((), DTYPES[ptx_type])[()]

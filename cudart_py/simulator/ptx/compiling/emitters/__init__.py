@@ -1,0 +1,1 @@
+"""Write the Python source of instructions, by the kinds of what they do."""

@@ -1,0 +1,82 @@
+"""Write asynchronous copies, and the barriers in shared memory that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
+from ...syntax.types import dtype_of
+from ..forms import Form
+from ..writer import Writer
+from .memory import address, observe
+
+__all__ = ["copy", "copy_arrival", "copy_group", "mbarrier"]
+
+
+def copy(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``cp.async``: the bytes move at once, and waiting for them does nothing."""
+    to, source, size = i.operands[:3]
+    assert isinstance(to, Access)
+    assert isinstance(source, Access)
+    assert isinstance(size, Immediate)
+    to_name, to_offset, _ = address(w, to, "shared")
+    from_name, from_offset, _ = address(w, source, "global")
+    observe(w, "ld", from_name, from_offset, size.value)
+    observe(w, "st", to_name, to_offset, size.value)
+    # The cache policy stands last.
+    rest = i.operands[3:-1] if "L2::cache_hint" in form.words else i.operands[3:]
+    read = _bytes_read(w, rest[0], size.value) if rest else "None"
+    w.emit(f"g.chunk.memory.copy({to_name}, {to_offset}, {from_name}, {from_offset}, {size.value}, {read}, {w.site()})")
+
+
+def _bytes_read(w: Writer, operand: Operand, size: int) -> str:
+    """Return how many bytes a copy reads: a number, or none where a predicate holds."""
+    if isinstance(operand, Register) and w.code.types[w.code.slot(operand.name)] == "pred":
+        ignored, _ = w.value(operand, "pred")
+        return f"np.where({ignored}, {w.constant(np.uint32(0))}, {w.constant(np.uint32(size))})[()]"
+    return w.value(operand, "u32")[0]
+
+
+def copy_group(w: Writer, i: Instruction, form: Form) -> None:
+    """Write nothing but the observer's call where a group of copies ends or is waited for."""
+    if w.environment.observed:
+        allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
+        event = form.words[1].removesuffix("_group")
+        w.emit(f"g.chunk.state.observer.copies(g, {w.site()}, {event!r}, {allowed})")
+
+
+def copy_arrival(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``cp.async.mbarrier.arrive``; without ``.noinc`` the barrier counts the arrival beside the others."""
+    _operate(w, i, form, "arrive" if "noinc" in form.words else "arrive_extra", ())
+
+
+def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
+    """Write an operation on a barrier in shared memory."""
+    verb = form.words[0]
+    if "expect_tx" in form.words[1:]:
+        verb = f"{verb}_expect"
+    destination = i.operands[0] if form.writes_first else None
+    others = [operand for operand in i.operands[form.writes_first :] if not isinstance(operand, Access)]
+    _operate(w, i, form, verb, others, destination)
+
+
+def _operate(
+    w: Writer, i: Instruction, form: Form, verb: str, others: Sequence[Operand], to: Operand | None = None
+) -> None:
+    """Write an operation of `mbarriers` with the values of operands, and its result if one is wanted."""
+    access = next(operand for operand in i.operands if isinstance(operand, Access))
+    name, offset, _ = address(w, access, form.space)
+    observe(w, "mbarrier", name, offset, 8)
+    values = []
+    for operand in others:
+        wide = isinstance(operand, Register) and w.code.types[w.code.slot(operand.name)] == "b64"
+        values.append(w.value(operand, "u64" if wide else "u32")[0])
+    parity = ", parity=True" if "parity" in form.words else ""
+    arguments = " ".join(f"{value}," for value in values)
+    call = f"g.chunk.memory.mbarrier({verb!r}, {name}, {offset}, ({arguments}), {w.site()}{parity})"
+    if to is None:
+        w.emit(call)
+    else:
+        w.write(to, call, dtype_of(form.type_of(form.operands[0])), False)

@@ -1,0 +1,183 @@
+"""Write loads, stores, atomics, fences, texture fetches and the calls that the system answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...syntax.instructions import Access, Call, Instruction, Operand, Register, Symbol, Vector
+from ...syntax.types import TYPE_SIZES, dtype_of
+from ..forms import Form
+from ..writer import Writer, spread
+
+__all__ = ["address", "atomic", "fence", "load", "nap", "nothing", "observe", "store", "system_call", "texture"]
+
+
+def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
+    """Return the variable that holds an access's Address, the byte offset from it, and whether it is one for all lanes.
+
+    The same register's Address serves all accesses until the register changes.
+    """
+    base = access.base
+    method = {"const": "global_", "global": "global_"}.get(space, space)
+    if isinstance(base, Register):
+        slot = w.code.slot(base.name)
+        name = w.known(slot, method)
+        if name is None:
+            ptx_type = "u64" if w.code.types[slot] == "b64" else "u32"
+            expression, _ = w.value(base, ptx_type)
+            name = f"a{slot}_{method}"
+            w.emit(f"{name} = g.chunk.memory.{method}(g, {expression})")
+            w.remember(slot, method, name)
+        return name, access.offset, w.uniform[slot] and method in ("global_", "param")
+    if isinstance(base, Symbol):
+        if space == "generic" and base.name in w.environment.shared_addresses:
+            method = "shared"
+        expression, _ = w.typed(Symbol(base.name, base.offset), "u8")
+    else:
+        expression = w.constant(np.uint64(base.value & (1 << 64) - 1))
+    name = w.temporary()
+    w.emit(f"{name} = g.chunk.memory.{method}(g, {expression})")
+    return name, access.offset, method in ("global_", "param")
+
+
+def observe(w: Writer, kind: str, name: str, offset: int, size: int, values: Sequence[str] = ()) -> None:
+    """Tell an observer of an access just before it happens, with what a store is about to store."""
+    if w.environment.observed:
+        stored = "".join(f"{value}, " for value in values)
+        w.emit(f"g.chunk.state.observer.access(g, {kind!r}, {name}, {offset}, {size}, {w.site()}, ({stored}))")
+
+
+def _shift(ptx_type: str) -> int:
+    return TYPE_SIZES[ptx_type].bit_length() - 1
+
+
+def load(w: Writer, i: Instruction, form: Form) -> None:
+    """Write a load; one of a parameter needs no memory where its place is known."""
+    ptx_type, dtype = form.type, dtype_of(form.type)
+    destination, access = i.operands[0], i.operands[1]
+    assert isinstance(access, Access)
+    items = destination.items if isinstance(destination, Vector) else (destination,)
+    if form.space == "param":
+        if w.code.is_parameter(access):
+            for item, slot in zip(items, w.code.parameter_slots(i), strict=True):
+                w.write(item, w.read(slot, dtype), dtype, w.uniform[slot])
+            return
+        if isinstance(access.base, Symbol) and access.base.name in w.environment.parameters:
+            start = w.environment.parameters[access.base.name] + access.base.offset + access.offset
+            for index, item in enumerate(items):
+                offset = start + index * TYPE_SIZES[ptx_type]
+                w.write(item, f"g.chunk.state.parameters[{offset}, {dtype!r}]", dtype, True)
+            return
+    shift = _shift(ptx_type)
+    name, offset, same = address(w, access, form.space)
+    observe(w, "ld", name, offset, len(items) << shift)
+    if len(items) == 1:
+        w.write(items[0], f"g.chunk.memory.load({name}, {offset}, {dtype!r}, {shift}, {w.site()})", dtype, same)
+        return
+    result = w.temporary()
+    w.emit(f"{result} = g.chunk.memory.load_vector({name}, {offset}, {dtype!r}, {shift}, {len(items)}, {w.site()})")
+    for index, item in enumerate(items):
+        w.write(item, f"{result}[{index}]", dtype, same)
+    w.emit(f"{result} = None")
+
+
+def store(w: Writer, i: Instruction, form: Form) -> None:
+    """Write a store; what a call passes is kept in slots instead of memory."""
+    dtype = dtype_of(form.type)
+    access, source = i.operands[0], i.operands[1]
+    assert isinstance(access, Access)
+    items = source.items if isinstance(source, Vector) else (source,)
+    if form.space == "param" and w.code.is_parameter(access):
+        for item, slot in zip(items, w.code.parameter_slots(i), strict=True):
+            expression, same = w.typed(item, dtype)
+            w.write_slot(slot, expression, dtype, same)
+        return
+    shift = _shift(form.type)
+    name, offset, _ = address(w, access, form.space)
+    values = [w.typed(item, dtype)[0] for item in items]
+    observe(w, "st", name, offset, len(items) << shift, values)
+    if len(items) == 1:
+        w.emit(f"g.chunk.memory.store({name}, {offset}, {dtype!r}, {shift}, {values[0]}, {w.site()})")
+    else:
+        w.emit(f"g.chunk.memory.store_vector({name}, {offset}, {dtype!r}, {shift}, ({', '.join(values)},), {w.site()})")
+
+
+def atomic(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``atom`` and ``red``, whose operands differ by the destination; of a vector each element is atomic."""
+    returns = form.row.access == "atom"
+    access, *sources = i.operands[1:] if returns else i.operands
+    assert isinstance(access, Access)
+    ptx_type, size = form.type, TYPE_SIZES[form.type]
+    name, offset, _ = address(w, access, form.space)
+    observe(w, form.row.access, name, offset, size * form.vector)
+    sources = sources[:2] if form.operation == "cas" else sources[:1]
+    for index in range(form.vector):
+        values = [w.value(_element(source, index), ptx_type)[0] for source in sources]
+        place = f"{name}, {offset + index * size}"
+        call = f"g.chunk.memory.atomic({form.operation!r}, {ptx_type!r}, {place}, ({', '.join(values)},), {w.site()}"
+        destination = _element(i.operands[0], index) if returns else Symbol("_")
+        if destination == Symbol("_"):
+            w.emit(f"{call}, False)")
+        else:
+            w.write(destination, f"{call})", dtype_of(ptx_type), False)
+
+
+def _element(operand: Operand, index: int) -> Operand:
+    return operand.items[index] if isinstance(operand, Vector) else operand
+
+
+def nap(w: Writer, i: Instruction, form: Form) -> None:
+    """Write a nap, which only lets the time pass."""
+    w.emit(f"g.nap({w.value(i.operands[0], 'u32')[0]})")
+
+
+def nothing(w: Writer, i: Instruction, form: Form) -> None:
+    """Write nothing for what changes no values, such as a prefetch."""
+
+
+def fence(w: Writer, i: Instruction, form: Form) -> None:
+    """Write nothing but the observer's call: all accesses happen in order."""
+    if w.environment.observed:
+        w.emit(f"g.chunk.state.observer.fence(g, {w.site()})")
+
+
+def texture(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``tex{.level}.{1d,2d}.v4.dtype.ctype {r, g, b, a}, [texture, {x, y}]``."""
+    access = i.operands[1]
+    assert isinstance(access, Access)
+    assert access.coordinates is not None
+    result_type, coordinate_type = form.types
+    handle, _ = w.value(access.base, "u64")
+    items = access.coordinates.items[: 1 if "1d" in form.words else 2]
+    coordinates = [spread(w.value(item, coordinate_type), dtype_of(coordinate_type)) for item in items]
+    result = w.temporary()
+    arguments = f"{handle}, ({', '.join(coordinates)},), {dtype_of(result_type)!r}, {w.site()}"
+    w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
+    destination = i.operands[0]
+    assert isinstance(destination, Vector)
+    for index, item in enumerate(destination.items):
+        w.write(item, f"{result}[{index}]", dtype_of(result_type), False)
+    w.emit(f"{result} = None")
+
+
+def system_call(w: Writer, i: Instruction, form: Form) -> None:
+    """Write a call of the system: printf, the heap or a failed assertion."""
+    call = i.operands[0]
+    assert isinstance(call, Call)
+    assert isinstance(call.target, Symbol)
+    site = w.code.call_sites[id(i)]
+    arguments = []
+    for pieces in site.arguments:
+        if len(pieces) != 1:
+            raise w.unsupported("a call of the system with a structure")
+        (((_, size), slot),) = pieces.items()
+        arguments.append(w.read(slot, f"u{size}"))
+    name = call.target.name.lstrip("_")
+    expression = f"g.chunk.system.{name}(g, {', '.join(arguments)}, site={w.site()})"
+    if site.results and site.results[0]:
+        (((_, size), slot),) = site.results[0].items()
+        w.write_slot(slot, expression, f"u{size}", False)
+    else:
+        w.emit(expression)

@@ -1,0 +1,36 @@
+"""The environment that a block is compiled for."""
+
+from __future__ import annotations
+
+from ..faults import UnsupportedError
+from ..syntax.instructions import Instruction
+from ..syntax.parser import Entry
+from ..windows import RESERVED_SHARED
+
+__all__ = ["Environment"]
+
+
+class Environment:
+    """The symbols of a kernel, the special registers that are scalars in its launches, and whether one is observed."""
+
+    def __init__(self, entry: Entry, uniform_specials: frozenset[str], observed: bool) -> None:
+        self._module = entry.module
+        self._uniform_specials = uniform_specials
+        self.observed = observed
+        self.shared_addresses = {name: RESERVED_SHARED + offset for name, offset in entry.shared_offsets.items()}
+        self.parameters = {parameter.name: parameter.offset for parameter in entry.params}
+        self.functions = entry.module.function_addresses
+        self.variables = entry.module.variables
+
+    def special_is_uniform(self, name: str) -> bool:
+        """Return whether a special register is the same for all lanes of any chunk."""
+        return name in self._uniform_specials
+
+    def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedError:
+        """Return the error for an instruction that isn't simulated."""
+        where = self._module.source(instruction.file, instruction.line)
+        reason = f" ({why})" if why else ""
+        return UnsupportedError(
+            f"the simulator doesn't support the instruction '{instruction.text}'{reason} at {where}, "
+            f"in {instruction.function}"
+        )

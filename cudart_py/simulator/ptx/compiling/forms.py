@@ -1,0 +1,209 @@
+"""The rows of the table of opcodes, and the form that one spelling of an opcode has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ..syntax.instructions import Instruction
+from ..syntax.types import DTYPES, doubled
+
+if TYPE_CHECKING:
+    from .writer import Writer
+
+__all__ = ["Emitter", "Form", "Row"]
+
+# Writes an instruction of a form as Python source.
+Emitter: TypeAlias = "Callable[[Writer, Instruction, Form], None]"
+Ending = Literal["", "branch", "switch", "call", "barrier", "return", "exit", "trap"]
+AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "tex"]
+Converges = Literal["", "members", "warp"]
+Flow = Literal[
+    "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "not", "permute", "extract",
+    "insert", "sum",
+]  # fmt: skip  # a list of words
+
+_WORDS = {
+    "INT": "u16/u32/u64/s16/s32/s64",
+    "INT32": "u32/s32",
+    "INT3264": "u32/u64/s32/s64",
+    "SIGNED": "s16/s32/s64",
+    "UNSIGNED": "u16/u32/u64",
+    "BITS": "b16/b32/b64",
+    "HALF": "f16/f16x2",
+    "BRAIN": "bf16/bf16x2",
+    "RND": "rn/rz/rm/rp",
+    "SPACE": "global/shared/shared::cta/shared::cluster/local/const/param/param::entry",
+    "LOADED": "global/shared/shared::cta/shared::cluster/local/const/param/param::entry/param::func",
+    "STORED": "global/shared/shared::cta/shared::cluster/local/param/param::func",
+    "MEMORY": "global/shared/shared::cta/shared::cluster/local/const",
+    "ATOMIC": "global/shared/shared::cta/shared::cluster",
+    "SHARED": "shared/shared::cta/shared::cluster",
+    "SCOPE": "cta/cluster/gpu/sys",
+    "ORDERING": "relaxed/acquire/release/acq_rel",
+    "EVICT": "L1::evict_normal/L1::evict_unchanged/L1::evict_first/L1::evict_last/L1::no_allocate",
+    "PREFETCH": "L2::64B/L2::128B/L2::256B",
+    "EVICT2": "L2::evict_last/L2::evict_normal/L2::evict_first",
+    "VECTOR": "v2/v4/v8",
+    "MOVED": "b8/b16/b32/b64/b128/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64",
+    "SELECTED": "b16/b32/b64/u16/u32/u64/s16/s32/s64/f32/f64",
+    "ORDER": "eq/ne/lt/le/gt/ge",
+    "ORDERU": "eq/ne/lt/le/gt/ge/lo/ls/hi/hs",
+    "ORDERF": "eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan",
+    "LOGIC": "and/or/xor",
+    "INTEGER": "u8/u16/u32/u64/s8/s16/s32/s64",
+    "STAGED": "global/shared/shared::cta",
+    "SHAPE": "m16n16k16/m32n8k16/m8n32k16",
+    "MAJOR": "row/col",
+}
+# The narrowest integers of cvt.pack are types of no register.
+_PACKED = {"u4", "s4", "u2", "s2"}
+_SPACES = {"global", "shared", "local", "const", "param"}
+_STRONG = {"volatile", "relaxed", "acquire", "release", "mmio"}
+_OPERATIONS = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """One place of an opcode: the words that may stand there, and whether the place may be empty."""
+
+    words: frozenset[str]
+    optional: bool
+    is_type: bool
+
+
+class Pattern:
+    """One line ``modifiers types | operands`` of a row: how an opcode may be written."""
+
+    def __init__(self, line: str) -> None:
+        head, _, operands = line.partition("|")
+        self.slots = tuple(_slot(word) for word in head.split())
+        self.operands = tuple(operands.split())
+
+    def match(self, parts: list[str]) -> list[str] | None:
+        """Return the word in each slot, empty where there is none; None if the parts of an opcode don't fit."""
+        filled = [""] * len(self.slots)
+        behind = 0
+        for part in parts:
+            for place, slot in enumerate(self.slots):
+                # Types keep their order; other words may stand anywhere.
+                if not filled[place] and part in slot.words and (not slot.is_type or place >= behind):
+                    filled[place] = part
+                    behind = place if slot.is_type else behind
+                    break
+            else:
+                return None
+        if any(not word and not slot.optional for word, slot in zip(filled, self.slots, strict=True)):
+            return None
+        return filled
+
+
+def _slot(text: str) -> _Slot:
+    word = text.removesuffix("?")
+    words = _WORDS.get(word, word).split("/")
+    is_type = all(item in DTYPES or item in _PACKED for item in words)
+    return _Slot(frozenset(words), text.endswith("?"), is_type)
+
+
+class Row:
+    """One row of the table of opcodes: how one opcode is written, what emits it, and what it does.
+
+    `patterns` are the ways to write it, as `opcodes` describes. `emit` writes it as Python source; None stands for an
+    opcode that only ends a block, which the scheduler carries out. The rest are facts about the opcode:
+
+    `ends`: how the opcode ends a block of instructions; empty where it doesn't.
+    `access`: how it accesses memory, as observers are told: "ld", "st", "atom", "red", "mbarrier"; "cp" for an
+        asynchronous copy and "tex" for a texture fetch; empty where it accesses none.
+    `converges`: "members" where the lanes of the member mask, the last operand, execute it together; "warp" where all
+        lanes of the warp do.
+    `spins`: another lane's progress may become visible by it, so that a loop around it can wait for that lane.
+    `reads_carry`: it adds or subtracts the carry flag. (What writes the flag has the modifier ``.cc``.)
+    `flow`: how the bytes of the result come about, for following uninitialised values. "all": each is made of all bytes
+        of the operands. "fresh": they come from memory or other lanes. "choice": the operand that is undefined may be
+        dropped. "select": likewise, and nothing is computed. The other words name a rule of `byte_rules`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        emit: Emitter | None,
+        *patterns: str,
+        ends: Ending = "",
+        access: AccessKind = "",
+        converges: Converges = "",
+        spins: bool = False,
+        reads_carry: bool = False,
+        flow: Flow = "all",
+    ) -> None:
+        self.name = name
+        self.emit = emit
+        self.patterns = tuple(Pattern(line) for line in patterns)
+        self.ends = ends
+        self.access = access
+        self.converges = converges
+        self.spins = spins
+        self.reads_carry = reads_carry
+        self.flow = flow
+
+    def forms(self, parts: list[str]) -> list[Form]:
+        """Return the forms that an opcode's parts have by this row; they differ in their operands."""
+        matches = ((pattern, pattern.match(parts)) for pattern in self.patterns)
+        return [Form(self, pattern, words) for pattern, words in matches if words is not None]
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """Return all that the row says but for how the opcode is written."""
+        return self.emit, self.ends, self.access, self.converges, self.spins, self.reads_carry, self.flow
+
+
+class Form:
+    """One spelling of an opcode, and the facts that depend on its words.
+
+    `words` are the modifiers and types in the order of the pattern; `modifiers` and `types` are the two kinds of them.
+    `opcode` is the name with these words. `vector` is how many elements ``.v2`` and so on stand for. `operands` are the
+    patterns of the operands. `writes_first` says that the first operand is a destination, `writes_carry` that the
+    carry flag is one.
+    """
+
+    def __init__(self, row: Row, pattern: Pattern, filled: list[str]) -> None:
+        self.row = row
+        # A weak access is a plain one.
+        self.words = tuple(word for word in filled if word not in ("", "weak"))
+        self.opcode = ".".join([row.name, *self.words])
+        self.types = tuple(word for word, slot in zip(filled, pattern.slots, strict=True) if slot.is_type)
+        self.modifiers = tuple(
+            word for word, slot in zip(filled, pattern.slots, strict=True) if word and not slot.is_type
+        )
+        self.vector = next((int(word[1]) for word in self.words if word in ("v2", "v4", "v8")), 1)
+        self.operands = pattern.operands
+        # Places of literals that have a range.
+        self.has_numbers = any(operand[0] in "#@BN" for operand in pattern.operands)
+        self.writes_first = bool(self.operands) and self.operands[0][0] == "="
+        self.writes_carry = "cc" in self.words
+        # The state space that an access names, or generic.
+        named = (word.partition("::")[0] for word in self.words)
+        self.space = next((word for word in named if word in _SPACES), "generic")
+        # Whether an access is strong in the memory model, whether it releases earlier writes, and in which scope.
+        self.strong = row.access in ("atom", "red") or not _STRONG.isdisjoint(self.words)
+        self.releases = "release" in self.words or "acq_rel" in self.words
+        self.scope = "cta" if "cta" in self.words else "gpu"
+
+    @property
+    def type(self) -> str:
+        """Return the last type, which is that of what most opcodes read."""
+        return self.types[-1]
+
+    @property
+    def operation(self) -> str:
+        """Return the operation of an atomic access."""
+        return next(word for word in self.words if word in _OPERATIONS)
+
+    def type_of(self, pattern: str) -> str:
+        """Return the type that an operand's pattern stands for."""
+        name = pattern.lstrip("=").rstrip("?~").partition("|")[0].partition("&")[0]
+        if name == "T":
+            return self.types[0]
+        if name == "U":
+            return self.types[1]
+        return doubled(self.types[0]) if name == "W" else name

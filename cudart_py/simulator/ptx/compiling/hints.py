@@ -1,0 +1,65 @@
+"""The instructions of PTX that aren't simulated, and what a kernel can do instead."""
+
+from __future__ import annotations
+
+from .opcodes import TABLE
+
+__all__ = ["hint", "is_ptx"]
+
+_MATRIX = "write wmma with halves, bf16 and float sums, or plain loops; other matrix instructions are not simulated"
+_BULK = "write cp.async, or plain copies; the tensor memory accelerator is not simulated"
+_SURFACE = "write to global memory; surfaces and CUDA arrays are not simulated"
+_LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
+_VIDEO = "write it with shifts and extremes; of the video instructions only vabsdiff2 and vabsdiff4 are simulated"
+_OTHER_FORM = "another form of it may be simulated: docs/simulator.md says which language is"
+_HINTS = {
+    "mma": _MATRIX, "wgmma": _MATRIX, "ldmatrix": _MATRIX, "stmatrix": _MATRIX, "movmatrix": _MATRIX,
+    "wmma": _MATRIX, "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
+    "suld": _SURFACE, "sust": _SURFACE, "sured": _SURFACE, "suq": _SURFACE,
+    "tex": "fetch from 1-D or 2-D textures; others are not simulated",
+    "tld4": "fetch the four texels one by one; gathers are not simulated",
+    "txq": "pass the texture's size as a parameter; queries are not simulated", "istypep": _SURFACE,
+    "shfl": _LEGACY, "vote": _LEGACY, "setmaxnreg": "leave it out: registers of warps are not simulated",
+    "multimem": "write to each device's memory; multicast is not simulated",
+    "createpolicy": "leave the cache policy out: caches are not simulated",
+    "alloca": "use an array of fixed size; stack memory of variable size is not simulated",
+    "stacksave": "use an array of fixed size; stack memory of variable size is not simulated",
+    "stackrestore": "use an array of fixed size; stack memory of variable size is not simulated",
+    "brkpt": "leave it out: breakpoints are not simulated",
+    "clusterlaunchcontrol": "compile for compute_90; cancelling clusters is not simulated",
+    "vadd": _VIDEO, "vsub": _VIDEO, "vabsdiff": _VIDEO, "vmin": _VIDEO, "vmax": _VIDEO, "vshl": _VIDEO, "vshr": _VIDEO,
+    "vmad": _VIDEO, "vset": _VIDEO, "vadd2": _VIDEO, "vadd4": _VIDEO, "vsub2": _VIDEO, "vsub4": _VIDEO,
+    "vavrg2": _VIDEO, "vavrg4": _VIDEO, "vmin2": _VIDEO, "vmin4": _VIDEO, "vmax2": _VIDEO, "vmax4": _VIDEO,
+    "vset2": _VIDEO, "vset4": _VIDEO,
+}  # fmt: skip  # rows of a table
+# Words of PTX that no row has, of opcodes that have rows.
+_FURTHER_WORDS = {
+    "tensor", "multicast", "reduce", "oob", "rs", "unified", "3d", "a1d", "a2d", "cube", "acube", "2dms", "grad",
+    "base", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
+    "sync_restrict::shared::cluster", "sync_restrict::shared::cta", "complete_tx", "pending_count", "tensormap",
+    "mode", "gather4", "range", "fractional", "mxf4", "block_scale", "sp", "b1", "e4m3", "e5m2", "m8n8k4", "m8n8k16",
+    "m8n8k32", "m8n8k128", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64", "m16n16k8", "unordered", "h0",
+    "h1", "b0", "b2", "b3", "po", "zero", "trap", "p", "both", "x1", "x2", "x4", "trans", "async::generic",
+}  # fmt: skip  # a list of words
+
+
+_KNOWN_WORDS = {
+    word for rows in TABLE.values() for row in rows for pattern in row.patterns for slot in pattern.slots
+    for word in slot.words
+}  # fmt: skip  # one comprehension
+
+
+def is_ptx(opcode: str) -> bool:
+    """Return whether an opcode outside the table is PTX as far as can be seen: its words are words of PTX."""
+    name, *parts = opcode.split(".")
+    if name not in TABLE:
+        return name in _HINTS
+    return bool(parts) and all(part in _KNOWN_WORDS or part in _FURTHER_WORDS for part in parts)
+
+
+def hint(opcode: str) -> str:
+    """Return what to do instead of an opcode that isn't simulated."""
+    name, *parts = opcode.split(".")
+    if "async" in parts and name in ("st", "red"):
+        return _BULK
+    return _HINTS.get(name, _OTHER_FORM)

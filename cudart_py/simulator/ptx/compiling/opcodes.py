@@ -1,0 +1,396 @@
+"""The table of opcodes: a row says how an opcode is written, which function emits it, and what it does.
+
+A row has one or more patterns ``modifiers types | operands``. A word with slashes is one of several modifiers or
+types, a word in capitals one of those that `forms` lists for it, and a question mark says that there may be none.
+Modifiers may stand in any order in the text; the words of a `Form` stand in the order of the pattern. Operands are
+
+    =X      the destination, a register of type X; ``=X|p`` may have a predicate beside it, ``=X&p`` must have one
+    T, U    a source of the first or second type, W of twice the first one's width; b32, u64, pred and so on
+    X~      a register that may be wider than X
+    P       an operand of ``mov``, which packs and unpacks vectors too
+    A       an address: 32 or 64 bits
+    M       an address in brackets
+    V       as many registers or values as .v2, .v4 or .v8 says, which may be wider
+    F       a fragment of a matrix: a vector whose length depends on the form; F4 has four elements
+    X1, X2  a texture with its one or two coordinates
+    Z       the bytes that a copy reads, or a predicate
+    H       a cache policy, which there is where the opcode says so
+    #n      a literal from 0 to n
+    @m/n    a literal that is m or n
+    B       a barrier's number: 0 to 15, or a register
+    N       a barrier's threads: a positive multiple of 32, or a register
+    L, C    the target of a branch, and the parts of a call
+    X?      an operand that may be missing
+
+`Row` describes the facts. Everything that asks about an opcode asks this table.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+
+from ..operations import bits, carry, integers
+from ..operations.floats import approximations, double, half, single
+from ..syntax.instructions import Instruction
+from .emitters.comparisons import set_, setp
+from .emitters.conversions import pack, resize, widen
+from .emitters.copies import copy, copy_arrival, copy_group, mbarrier
+from .emitters.functions import Calls, CallsForHalves, CallsWithCarry, Converts, Rounds
+from .emitters.matrices import load_matrix, multiply_matrices, store_matrix
+from .emitters.memory import atomic, fence, load, nap, nothing, store, system_call, texture
+from .emitters.movement import cvta, getctarank, isspacep, mapa, mov, selp, slct
+from .emitters.operators import lop3, mad_wide, mul_wide, operator, shift, wrapping
+from .emitters.warps import activemask, elect, match, redux, shuffle, vote
+from .forms import Form, Row
+
+__all__ = ["ROWS", "TABLE", "by_name", "find_forms", "form_of"]
+
+ROWS = (
+    # --- sums and products of integers
+    Row("add", wrapping("{} + {}"), "INT | =T T T", flow="sum"),
+    Row("add", Calls(integers.add_s32), "sat s32 | =T T T"),
+    Row("add", CallsWithCarry(carry.add_cc), "cc INT3264 | =T T T"),
+    Row("add", Calls(integers.add_16x2), "u16x2/s16x2 | =T T T", flow="sum"),
+    Row("addc", CallsWithCarry(carry.addc), "INT3264 | =T T T", reads_carry=True),
+    Row("addc", CallsWithCarry(carry.addc_cc), "cc INT3264 | =T T T", reads_carry=True),
+    Row("sub", wrapping("{} - {}"), "INT | =T T T", flow="sum"),
+    Row("sub", Calls(integers.sub_s32), "sat s32 | =T T T"),
+    Row("sub", CallsWithCarry(carry.sub_cc, borrows=True), "cc INT3264 | =T T T"),
+    Row("subc", CallsWithCarry(carry.subc, borrows=True), "INT3264 | =T T T", reads_carry=True),
+    Row("subc", CallsWithCarry(carry.subc_cc, borrows=True), "cc INT3264 | =T T T", reads_carry=True),
+    Row("mul", wrapping("{} * {}"), "lo INT | =T T T", flow="sum"),
+    Row("mul", Calls(integers.mul_hi), "hi INT | =T T T"),
+    Row("mul", mul_wide, "wide u16/s16/u32/s32 | =W T T"),
+    Row("mad", wrapping("{} * {} + {}"), "lo INT | =T T T T", flow="sum"),
+    Row("mad", Calls(integers.mad_hi), "hi INT | =T T T T", "hi sat s32 | =T T T T"),
+    Row("mad", mad_wide, "wide u16/s16/u32/s32 | =W T T W"),
+    Row("mad", CallsWithCarry(carry.mad_lo_cc), "lo cc INT3264 | =T T T T"),
+    Row("mad", CallsWithCarry(carry.mad_hi_cc), "hi cc INT3264 | =T T T T"),
+    Row("madc", CallsWithCarry(carry.madc_lo), "lo INT3264 | =T T T T", reads_carry=True),
+    Row("madc", CallsWithCarry(carry.madc_lo_cc), "lo cc INT3264 | =T T T T", reads_carry=True),
+    Row("madc", CallsWithCarry(carry.madc_hi), "hi INT3264 | =T T T T", reads_carry=True),
+    Row("madc", CallsWithCarry(carry.madc_hi_cc), "hi cc INT3264 | =T T T T", reads_carry=True),
+    Row("mul24", Calls(integers.mul24_lo), "lo INT32 | =T T T"),
+    Row("mul24", Calls(integers.mul24_hi), "hi INT32 | =T T T"),
+    Row("mad24", Calls(integers.mad24_lo), "lo INT32 | =T T T T"),
+    Row("mad24", Calls(integers.mad24_hi), "hi INT32 | =T T T T", "hi sat s32 | =T T T T"),
+    Row("sad", Calls(integers.sad), "INT | =T T T T"),
+    Row("dp4a", Calls(integers.dp4a), "INT32 INT32 | =b32 T U b32"),
+    Row("dp2a", Calls(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
+    Row("dp2a", Calls(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
+    Row("vabsdiff2", Calls(integers.vabsdiff2), "u32 u32 u32 add? | =T U U T", "s32/u32 s32 s32 add? | =T U U T"),
+    Row("vabsdiff4", Calls(integers.vabsdiff4), "u32 u32 u32 add? | =T U U T", "s32/u32 s32 s32 add? | =T U U T"),
+    # --- other arithmetic of integers
+    Row("div", Calls(integers.div), "INT | =T T T"),
+    Row("rem", Calls(integers.rem), "INT | =T T T"),
+    Row("abs", operator("np.abs({})"), "SIGNED | =T T"),
+    Row("neg", wrapping("-{}"), "SIGNED | =T T", flow="sum"),
+    Row("min", operator("np.minimum({}, {})"), "INT | =T T T"),
+    Row("min", Calls(integers.min_u16x2), "u16x2 | =T T T"),
+    Row("min", Calls(integers.min_s16x2), "relu? s16x2 | =T T T"),
+    Row("min", Calls(integers.min_s32), "relu s32 | =T T T"),
+    Row("max", operator("np.maximum({}, {})"), "INT | =T T T"),
+    Row("max", Calls(integers.max_u16x2), "u16x2 | =T T T"),
+    Row("max", Calls(integers.max_s16x2), "relu? s16x2 | =T T T"),
+    Row("max", Calls(integers.max_s32), "relu s32 | =T T T"),
+    # --- bits
+    Row("and", operator("{} & {}"), "pred/b16/b32/b64 | =T T T", flow="and"),
+    Row("or", operator("{} | {}"), "pred/b16/b32/b64 | =T T T", flow="or"),
+    Row("xor", operator("{} ^ {}"), "pred/b16/b32/b64 | =T T T", flow="not"),
+    Row("not", operator("~{}"), "pred/b16/b32/b64 | =T T", flow="not"),
+    Row("cnot", operator("np.equal({0}, 0).astype({0}.dtype)"), "BITS | =T T"),
+    Row("lop3", lop3, "b32 | =T T T T #255", flow="choice"),
+    Row("shl", shift("<<", integers.shl), "BITS | =T T u32", flow="left"),
+    Row("shr", shift(">>", integers.shr), "BITS | =T T u32", "INT | =T T u32", flow="right"),
+    Row("shf", Calls(integers.shf_l_clamp), "l clamp b32 | =T T T u32", flow="choice"),
+    Row("shf", Calls(integers.shf_l_wrap), "l wrap b32 | =T T T u32", flow="choice"),
+    Row("shf", Calls(integers.shf_r_clamp), "r clamp b32 | =T T T u32", flow="choice"),
+    Row("shf", Calls(integers.shf_r_wrap), "r wrap b32 | =T T T u32", flow="choice"),
+    Row("prmt", Calls(bits.prmt), "b32 f4e/b4e/rc8/ecl/ecr/rc16? | =T T T T", flow="permute"),
+    Row("bfe", Calls(bits.bfe), "INT3264 | =T T u32 u32", flow="extract"),
+    Row("bfi", Calls(bits.bfi), "b32/b64 | =T T T u32 u32", flow="insert"),
+    Row("bmsk", Calls(bits.bmsk_clamp), "clamp b32 | =T u32 u32"),
+    Row("bmsk", Calls(bits.bmsk_wrap), "wrap b32 | =T u32 u32"),
+    Row("szext", Calls(bits.szext_clamp), "clamp INT32 | =T T u32"),
+    Row("szext", Calls(bits.szext_wrap), "wrap INT32 | =T T u32"),
+    Row("popc", Calls(bits.popc), "b32/b64 | =u32 T"),
+    Row("clz", Calls(bits.clz), "b32/b64 | =u32 T"),
+    Row("bfind", Calls(bits.bfind), "shiftamt? INT3264 | =u32 T"),
+    Row("brev", Calls(bits.brev), "b32/b64 | =T T"),
+    Row("fns", Calls(bits.fns), "b32 | =T T T s32"),
+    # --- floating point
+    Row("add", Rounds("{} + {}", single.add_f32), "RND? ftz? sat? f32 | =T T T"),
+    Row("add", Calls(double.add_f64), "RND? f64 | =T T T"),
+    Row("add", CallsForHalves(half.add), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
+    Row("sub", Rounds("{} - {}", single.sub_f32), "RND? ftz? sat? f32 | =T T T"),
+    Row("sub", Calls(double.sub_f64), "RND? f64 | =T T T"),
+    Row("sub", CallsForHalves(half.sub), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
+    Row("mul", Rounds("{} * {}", single.mul_f32), "RND? ftz? sat? f32 | =T T T"),
+    Row("mul", Calls(double.mul_f64), "RND? f64 | =T T T"),
+    Row("mul", CallsForHalves(half.mul), "rn? ftz? sat? HALF | =T T T", "rn? BRAIN | =T T T"),
+    # A product of `mad` isn't rounded before the sum, on every device since compute capability 2.0.
+    Row("mad", Calls(single.fma_f32), "RND? ftz? sat? f32 | =T T T T"),
+    Row("mad", Calls(double.fma_f64), "RND? f64 | =T T T T"),
+    Row("fma", Calls(single.fma_f32), "RND ftz? sat? f32 | =T T T T"),
+    Row("fma", Calls(double.fma_f64), "RND f64 | =T T T T"),
+    Row(
+        "fma", CallsForHalves(half.fma),
+        "rn ftz? sat? HALF | =T T T T", "rn ftz? relu HALF | =T T T T", "rn relu? BRAIN | =T T T T",
+    ),
+    Row("div", Calls(approximations.div_approx_f32), "approx ftz? f32 | =T T T"),
+    Row("div", Calls(approximations.div_full_f32), "full ftz? f32 | =T T T"),
+    Row("div", Calls(single.div_f32), "RND ftz? f32 | =T T T"),
+    Row("div", Calls(double.div_f64), "RND f64 | =T T T"),
+    Row("abs", Calls(single.abs_f32), "ftz? f32 | =T T"),
+    Row("abs", Calls(single.abs_f64), "f64 | =T T"),
+    Row("abs", CallsForHalves(half.abs_), "ftz? HALF | =T T", "BRAIN | =T T"),
+    Row("neg", Calls(single.neg_f32), "ftz? f32 | =T T"),
+    Row("neg", Calls(single.neg_f64), "f64 | =T T"),
+    Row("neg", CallsForHalves(half.neg), "ftz? HALF | =T T", "BRAIN | =T T"),
+    Row("min", Calls(single.min_f32), "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T"),
+    Row("min", Calls(single.min_f64), "f64 | =T T T"),
+    Row(
+        "min", CallsForHalves(half.minimum),
+        "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
+        "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
+    ),
+    Row("max", Calls(single.max_f32), "ftz? NaN? f32 | =T T T", "ftz? NaN? xorsign abs f32 | =T T T"),
+    Row("max", Calls(single.max_f64), "f64 | =T T T"),
+    Row(
+        "max", CallsForHalves(half.maximum),
+        "ftz? NaN? HALF | =T T T", "ftz? NaN? xorsign abs HALF | =T T T",
+        "NaN? BRAIN | =T T T", "NaN? xorsign abs BRAIN | =T T T",
+    ),
+    Row("copysign", Calls(single.copysign), "f32/f64 | =T T T"),
+    Row("testp", Calls(single.testp_finite), "finite f32/f64 | =pred T"),
+    Row("testp", Calls(single.testp_infinite), "infinite f32/f64 | =pred T"),
+    Row("testp", Calls(single.testp_number), "number f32/f64 | =pred T"),
+    Row("testp", Calls(single.testp_notanumber), "notanumber f32/f64 | =pred T"),
+    Row("testp", Calls(single.testp_normal), "normal f32/f64 | =pred T"),
+    Row("testp", Calls(single.testp_subnormal), "subnormal f32/f64 | =pred T"),
+    Row("sqrt", Calls(approximations.sqrt_approx_f32), "approx ftz? f32 | =T T"),
+    Row("sqrt", Calls(single.sqrt_f32), "RND ftz? f32 | =T T"),
+    Row("sqrt", Calls(double.sqrt_f64), "RND f64 | =T T"),
+    Row("rcp", Calls(approximations.rcp_approx_f32), "approx ftz? f32 | =T T"),
+    Row("rcp", Calls(approximations.rcp_approx_f64), "approx ftz f64 | =T T"),
+    Row("rcp", Calls(single.rcp_f32), "RND ftz? f32 | =T T"),
+    Row("rcp", Calls(double.rcp_f64), "RND f64 | =T T"),
+    Row("rsqrt", Calls(approximations.rsqrt_approx_f32), "approx ftz? f32 | =T T"),
+    Row("rsqrt", Calls(approximations.rsqrt_approx_f64), "approx ftz? f64 | =T T"),
+    Row("sin", Calls(approximations.sin_approx_f32), "approx ftz? f32 | =T T"),
+    Row("cos", Calls(approximations.cos_approx_f32), "approx ftz? f32 | =T T"),
+    Row("lg2", Calls(approximations.lg2_approx_f32), "approx ftz? f32 | =T T"),
+    Row("ex2", Calls(approximations.ex2_approx_f32), "approx ftz? f32 | =T T"),
+    Row("ex2", CallsForHalves(half.ex2), "approx HALF | =T T", "approx ftz BRAIN | =T T"),
+    Row("tanh", Calls(approximations.tanh_approx_f32), "approx f32 | =T T"),
+    Row("tanh", CallsForHalves(half.tanh), "approx HALF | =T T", "approx BRAIN | =T T"),
+    # --- moves, selections and comparisons
+    Row("mov", mov, "MOVED | =P P", "pred | =pred pred", "v2/v4 MOVED | =V V", flow="copy"),
+    Row("cvta", cvta, "to? SPACE u64 | =T T"),
+    Row("isspacep", isspacep, "SPACE | =pred A"),
+    Row("mapa", mapa, "shared::cluster? u32/u64 | =T T u32"),
+    Row("getctarank", getctarank, "shared::cluster? u32/u64 | =u32 T"),
+    Row("selp", selp, "SELECTED | =T T T pred", flow="select"),
+    Row("slct", slct, "ftz? SELECTED f32/s32 | =T T T U", flow="select"),
+    Row(
+        "setp", setp,
+        "eq/ne BITS | =pred|p T T", "eq/ne LOGIC BITS | =pred|p T T pred",
+        "ORDER SIGNED | =pred|p T T", "ORDER LOGIC SIGNED | =pred|p T T pred",
+        "ORDERU UNSIGNED | =pred|p T T", "ORDERU LOGIC UNSIGNED | =pred|p T T pred",
+        "ORDERF ftz? f32/f64 | =pred|p T T", "ORDERF LOGIC ftz? f32/f64/f16/bf16 | =pred|p T T pred",
+        "ORDERF ftz? f16/bf16 | =pred|p T T", "ORDERF ftz? f16x2/bf16x2 | =pred&p T T",
+        flow="choice",
+    ),
+    Row(
+        "set", set_,
+        "eq/ne u32/s32/f32 BITS | =T U U", "eq/ne LOGIC u32/s32/f32 BITS | =T U U pred",
+        "ORDER u32/s32/f32 SIGNED | =T U U", "ORDER LOGIC u32/s32/f32 SIGNED | =T U U pred",
+        "ORDERU u32/s32/f32 UNSIGNED | =T U U", "ORDERU LOGIC u32/s32/f32 UNSIGNED | =T U U pred",
+        "ORDERF ftz? u32/s32/f32 f32/f64 | =T U U", "ORDERF LOGIC ftz? u32/s32/f32 f32/f64 | =T U U pred",
+        "ORDERF ftz? f16/u16/s16/u32/s32 f16 | =T U U", "ORDERF bf16/u16/s16/u32/s32 bf16 | =T U U",
+        "ORDERF ftz? f16x2/u32/s32 f16x2 | =T U U", "ORDERF bf16x2/u32/s32 bf16x2 | =T U U",
+        flow="choice",
+    ),
+    # --- conversions
+    Row("cvt", resize, "INTEGER INTEGER | =T~ U~", flow="convert"),
+    Row("cvt", Converts(), "sat INTEGER INTEGER | =T~ U~"),
+    Row("cvt", pack, "pack sat u16/s16 s32 | =b32 s32 s32", "pack sat u8/s8/u4/s4/u2/s2 s32 b32 | =b32 s32 s32 b32"),
+    Row("cvt", Converts(), "RND ftz? sat? f16/f32/f64 INTEGER | =T~ U~", "RND bf16 INTEGER | =T~ U~"),
+    Row("cvt", Converts(), "rni/rzi/rmi/rpi ftz? sat? INTEGER f16/bf16/f32/f64 | =T~ U~"),
+    Row("cvt", widen, "f64 f32 | =T~ U~"),
+    Row(
+        "cvt", Converts(),
+        "RND? ftz? sat? f16 f16/bf16/f32/f64 | =T~ U~", "RND? ftz? sat? f32 f16/bf16/f32/f64 | =T~ U~",
+        "RND? ftz? sat? f64 f16/bf16/f64 | =T~ U~", "RND ftz? sat? f64 f32 | =T~ U~",
+        "ftz sat? f64 f32 | =T~ U~", "sat f64 f32 | =T~ U~",
+        "rni/rzi/rmi/rpi ftz? sat? f16/f32/f64 f16/f32/f64 | =T~ U~",
+        "rn/rz relu? satfinite? f16/bf16 f32 | =T~ U~", "RND relu? satfinite? bf16 f16/f32/f64 | =T~ U~",
+        "rn/rz/rna relu? satfinite? tf32 f32 | =T~ U~",
+    ),
+    Row(
+        "cvt", Converts(),
+        "rn relu? f16x2 e4m3x2/e5m2x2 | =T~ U~", "rn satfinite relu? e4m3x2/e5m2x2 f16x2 | =T~ U~",
+        "rn/rz relu? satfinite? f16x2/bf16x2/e4m3x2/e5m2x2 f32 | =T~ U U",
+    ),
+    # --- memory
+    Row(
+        "ld", load, "weak? LOADED? nc? ca/cg/cs/lu/cv? EVICT? L2::cache_hint? PREFETCH? VECTOR? MOVED | =V M H?",
+        access="ld", flow="fresh",
+    ),
+    Row(
+        "ld", load,
+        "volatile/mmio relaxed? SCOPE? MEMORY? VECTOR? MOVED | =V M",
+        "relaxed/acquire SCOPE? MEMORY? EVICT? L2::cache_hint? PREFETCH? VECTOR? MOVED | =V M H?",
+        access="ld", flow="fresh", spins=True,
+    ),
+    Row("ldu", load, "global? VECTOR? MOVED | =V M", access="ld", flow="fresh"),
+    Row(
+        "st", store,
+        "weak? STORED? wb/cg/cs/wt? EVICT? L2::cache_hint? VECTOR? MOVED | M V H?",
+        "volatile/mmio relaxed? SCOPE? MEMORY? VECTOR? MOVED | M V",
+        "relaxed/release SCOPE? MEMORY? EVICT? L2::cache_hint? VECTOR? MOVED | M V H?",
+        access="st", flow="fresh",
+    ),
+    Row(
+        "atom", atomic,
+        "ORDERING? SCOPE? ATOMIC? and/or/xor L2::cache_hint? b32/b64 | =T M T H?",
+        "ORDERING? SCOPE? ATOMIC? add L2::cache_hint? u32/s32/u64/s64/f32/f64 | =T M T H?",
+        "ORDERING? SCOPE? ATOMIC? min/max L2::cache_hint? INT3264 | =T M T H?",
+        "ORDERING? SCOPE? ATOMIC? inc/dec L2::cache_hint? u32 | =T M T H?",
+        "ORDERING? SCOPE? ATOMIC? add noftz f16/f16x2/bf16/bf16x2 | =T M T",
+        "ORDERING? SCOPE? global add v2/v4 f32 | =V M V",
+        access="atom", flow="fresh",
+    ),
+    Row(
+        "atom", atomic,
+        "ORDERING? SCOPE? ATOMIC? exch L2::cache_hint? b32/b64 | =T M T H?",
+        "ORDERING? SCOPE? ATOMIC? exch b128 | =T M T",
+        "ORDERING? SCOPE? ATOMIC? cas L2::cache_hint? b16/b32/b64/b128 | =T M T T H?",
+        access="atom", flow="fresh", spins=True,
+    ),
+    Row(
+        "red", atomic,
+        "relaxed/release? SCOPE? ATOMIC? and/or/xor L2::cache_hint? b32/b64 | M T H?",
+        "relaxed/release? SCOPE? ATOMIC? add L2::cache_hint? u32/s32/u64/s64/f32/f64 | M T H?",
+        "relaxed/release? SCOPE? ATOMIC? min/max L2::cache_hint? INT3264 | M T H?",
+        "relaxed/release? SCOPE? ATOMIC? inc/dec L2::cache_hint? u32 | M T H?",
+        "relaxed/release? SCOPE? ATOMIC? add noftz f16/f16x2/bf16/bf16x2 | M T",
+        "relaxed/release? SCOPE? global add v2/v4 f32 | M V",
+        access="red", flow="fresh",
+    ),
+    Row("tex", texture, "level? 1d v4 f32/u32/s32 f32/s32 | =F4 X1 f32?", access="tex", flow="fresh"),
+    Row("tex", texture, "level? 2d v4 f32/u32/s32 f32/s32 | =F4 X2 f32?", access="tex", flow="fresh"),
+    Row("prefetch", nothing, "global/local? L1/L2 | M", "global EVICT2 | M"),
+    Row("prefetchu", nothing, "L1 | M"),
+    Row("discard", nothing, "global? L2 | M #128"),
+    Row("applypriority", nothing, "global? L2::evict_normal | M #128"),
+    # --- asynchronous copies, and barriers in memory
+    Row("cp", copy, "async ca SHARED global L2::cache_hint? PREFETCH? | M M @4/8/16 Z? H?", access="cp"),
+    Row("cp", copy, "async cg SHARED global L2::cache_hint? PREFETCH? | M M @16 Z? H?", access="cp"),
+    Row("cp", copy_group, "async commit_group |", "async wait_group | #1000000", "async wait_all |", access="cp"),
+    Row("cp", copy_arrival, "async mbarrier arrive noinc? SHARED? b64 | M", access="cp"),
+    Row("cp", nothing, "async bulk commit_group |", "async bulk wait_group read? | #1000000", access="cp"),
+    Row(
+        "mbarrier", mbarrier,
+        "init SHARED? b64 | M u32", "inval SHARED? b64 | M", "expect_tx relaxed? cta/cluster? SHARED? b64 | M u32",
+        "arrive release? cta/cluster? SHARED? b64 | =b64 M u32?",
+        "arrive noComplete release? cta/cluster? SHARED? b64 | =b64 M u32",
+        "arrive expect_tx release? cta/cluster? SHARED? b64 | =b64 M u32",
+        "arrive_drop release? cta/cluster? SHARED? b64 | =b64 M u32?",
+        "arrive_drop noComplete release? cta/cluster? SHARED? b64 | =b64 M u32",
+        "arrive_drop expect_tx release? cta/cluster? SHARED? b64 | =b64 M u32",
+        access="mbarrier",
+    ),
+    Row(
+        "mbarrier", mbarrier,
+        "test_wait acquire? cta/cluster? SHARED? b64 | =pred M b64",
+        "test_wait parity acquire? cta/cluster? SHARED? b64 | =pred M u32",
+        "try_wait acquire? cta/cluster? SHARED? b64 | =pred M b64 u32?",
+        "try_wait parity acquire? cta/cluster? SHARED? b64 | =pred M u32 u32?",
+        access="mbarrier", spins=True,
+    ),
+    # --- order and time
+    Row("membar", fence, "cta/gl/sys |"),
+    Row(
+        "fence", fence,
+        "sc/acq_rel/acquire/release? SCOPE |", "mbarrier_init release cluster |",
+        "proxy alias |", "proxy async |", "proxy async global/shared::cta/shared::cluster |",
+    ),
+    Row("nanosleep", nap, "u32 | u32", spins=True),
+    Row("griddepcontrol", nothing, "launch_dependents/wait |"),
+    Row("pmevent", nothing, "mask? | #65535"),
+    # --- lanes of a warp
+    Row("shfl", shuffle, "sync up/down/bfly/idx b32 | =b32|p b32 u32 u32 b32", converges="members", flow="fresh"),
+    Row("vote", vote, "sync all/any/uni pred | =pred pred b32", converges="members", flow="fresh"),
+    Row("vote", vote, "sync ballot b32 | =b32 pred b32", converges="members", flow="fresh"),
+    Row("match", match, "any sync b32/b64 | =b32 T b32", converges="members", flow="fresh"),
+    Row("match", match, "all sync b32/b64 | =b32|p T b32", converges="members", flow="fresh"),
+    Row("redux", redux, "sync add/min/max u32/s32 | =T T b32", converges="members", flow="fresh"),
+    Row("redux", redux, "sync and/or/xor b32 | =T T b32", converges="members", flow="fresh"),
+    Row("elect", elect, "sync | =b32&p b32", converges="members", flow="fresh"),
+    Row("activemask", activemask, "b32 | =b32", flow="fresh"),
+    Row("bar", nothing, "warp sync | b32", converges="members"),
+    Row(
+        "wmma", load_matrix, "load a/b/c sync aligned MAJOR SHAPE STAGED? f16/bf16/f32 | =F M u32?",
+        access="ld", converges="warp", flow="fresh",
+    ),
+    Row(
+        "wmma", store_matrix, "store d sync aligned MAJOR SHAPE STAGED? f16/f32 | M F u32?",
+        access="st", converges="warp", flow="fresh",
+    ),
+    Row(
+        "wmma", multiply_matrices,
+        "mma sync aligned MAJOR MAJOR SHAPE f16/f32 f16/f32 | =F F F F",
+        "mma sync aligned MAJOR MAJOR SHAPE f32 bf16 bf16 f32 | =F F F F",
+        converges="warp", flow="fresh",
+    ),
+    # --- ends of blocks; the scheduler does them
+    *(
+        Row(
+            name, None,
+            "cta? sync aligned? | B N?", "cta? arrive aligned? | B N",
+            "cta? red popc aligned? u32 | =u32 B pred", "cta? red popc aligned? u32 | =u32 B N pred",
+            "cta? red and/or aligned? pred | =pred B pred", "cta? red and/or aligned? pred | =pred B N pred",
+            ends="barrier",
+        )
+        for name in ("bar", "barrier")
+    ),
+    Row("barrier", None, "cluster arrive release/relaxed? aligned? |", ends="barrier"),
+    Row("barrier", None, "cluster wait acquire? aligned? |", ends="barrier"),
+    Row("bra", None, "uni? | L", ends="branch"),
+    Row("brx", None, "idx uni? | u32 L", ends="switch"),
+    # A call of a function of the system doesn't end a block: it is emitted.
+    Row("call", system_call, "uni? | C", ends="call"),
+    Row("ret", None, "uni? |", ends="return"),
+    Row("exit", None, "|", ends="exit"),
+    Row("trap", None, "|", ends="trap"),
+)  # fmt: skip  # rows of a table
+
+
+def by_name(rows: tuple[Row, ...]) -> dict[str, list[Row]]:
+    """Return the rows of each opcode.
+
+    A modifier that a row's function would not be told of is a ValueError.
+    """
+    table = defaultdict(list)
+    for row in rows:
+        if isinstance(row.emit, Calls):
+            row.emit.check(row)
+        table[row.name].append(row)
+    return dict(table)
+
+
+TABLE = by_name(ROWS)
+
+
+@lru_cache(maxsize=4096)
+def find_forms(opcode: str) -> tuple[Form, ...]:
+    """Return the forms of an opcode, which differ in their operands; none for one that isn't in the table."""
+    name, *parts = opcode.split(".")
+    return tuple(form for row in TABLE.get(name, ()) for form in row.forms(parts))
+
+
+def form_of(instruction: Instruction) -> Form:
+    """Return the form of an instruction that has been checked."""
+    return find_forms(instruction.opcode)[0]

@@ -1,0 +1,184 @@
+"""Find the form of an opcode that its operands fit: their kinds, and what each pattern of the table asks for."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeAlias
+
+from ..faults import PtxError
+from ..syntax.types import register_fits, type_size
+from .forms import Form
+from .fragments import fragment_length
+
+__all__ = [
+    "ADDRESS",
+    "DOUBLE",
+    "INTEGER",
+    "LITERALS",
+    "MEMORY",
+    "SINGLE",
+    "SINK",
+    "SPECIAL",
+    "TEXTURE",
+    "Kind",
+    "fitting",
+]
+
+# The kind of an operand: the type of a register, or a word in brackets for other operands.
+Kind: TypeAlias = "str | tuple[Kind, ...]"
+INTEGER, SINGLE, DOUBLE = "(integer)", "(float 32)", "(float 64)"
+SPECIAL, ADDRESS, SINK = "(special)", "(symbol)", "(_)"
+MEMORY, TEXTURE = "(address)", "(texture)"
+LITERALS = {INTEGER, SINGLE, DOUBLE}
+
+
+@cache
+def fitting(forms: tuple[Form, ...], kinds: tuple[Kind, ...]) -> Form:
+    """Return the form that has operands of these kinds; raise PtxError that says what is wrong with the last one."""
+    mistake = ""
+    for form in forms:
+        mistake = _mistake(form, kinds)
+        if not mistake:
+            return form
+    raise PtxError(mistake)
+
+
+def _mistake(form: Form, kinds: tuple[Kind, ...]) -> str:
+    """Return the mistake in the operands of an instruction, an empty text if there is none."""
+    if form.operands == ("=P", "P"):
+        return _moved(form, kinds)
+    patterns = list(form.operands)
+    if patterns and patterns[-1] == "H?":
+        # The cache policy stands last, and only where the opcode says so.
+        patterns.pop()
+        if "L2::cache_hint" in form.words:
+            if not kinds or _source(kinds[-1], "b64"):
+                return "the cache policy is no register of 64 bits"
+            kinds = kinds[:-1]
+    least = sum(not pattern.endswith("?") for pattern in patterns)
+    if not least <= len(kinds) <= len(patterns):
+        expected = str(least) if least == len(patterns) else f"{least} to {len(patterns)}"
+        return f"{form.opcode} has {expected} operands, not {len(kinds)}"
+    for place, (pattern, kind) in enumerate(zip(patterns, kinds, strict=False)):
+        found = _misfit(form, pattern.removesuffix("?"), kind, place)
+        if found:
+            return f"operand {place + 1} {found}"
+    return ""
+
+
+def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
+    """Return how an operand differs from what its place asks for."""
+    if pattern[0] == "=" and pattern[1] != "F":
+        return _destination(form, pattern[1:], kind)
+    pattern = pattern.removeprefix("=")
+    if pattern == "M":
+        return "" if kind == MEMORY else "is no address in brackets"
+    if pattern == "V":
+        items = kind if isinstance(kind, tuple) else (kind,)
+        if len(items) != form.vector or items[0] == TEXTURE:
+            return f"has {len(items)} elements, not {form.vector}"
+        return next(filter(None, (_source(item, form.types[0], wider=True) for item in items)), "")
+    if pattern in ("F", "F4"):
+        return _fragment(kind, 4 if pattern == "F4" else fragment_length(form, place))
+    if pattern in ("X1", "X2"):
+        return _texture(form, int(pattern[1]), kind)
+    if pattern[0] in "#@":
+        return "" if kind == INTEGER else "is no literal"
+    if pattern in ("B", "N"):
+        return _source(kind, "u32") if kind != SPECIAL else "is a special register"
+    if pattern == "Z":
+        return "" if kind == "pred" else _source(kind, "u32")
+    if pattern == "A":
+        return _source(kind, "u64") and _source(kind, "u32")
+    return _source(kind, form.type_of(pattern), pattern.endswith("~"))
+
+
+def _source(kind: Kind, wanted: str, wider: bool = False) -> str:
+    """Return why an operand can't be read as a type."""
+    if isinstance(kind, tuple):
+        return "is a vector"
+    if kind in LITERALS:
+        return _literal(kind, wanted)
+    if kind in (SPECIAL, ADDRESS):
+        if (
+            wanted[0] not in "bus"
+            or wanted.endswith("x2")
+            or wanted.startswith("bf")
+            or type_size(wanted) not in (2, 4, 8)
+        ):
+            return f"is no value of .{wanted}"
+        return ""
+    if kind in (SINK, MEMORY):
+        return "is no value"
+    return "" if register_fits(kind, wanted, wider) else f"is a register of .{kind}, not of .{wanted}"
+
+
+def _literal(kind: str, wanted: str) -> str:
+    """Return why a literal isn't one of a type."""
+    if wanted == "b128":
+        return "is a literal of 128 bits"
+    if kind == INTEGER or wanted in ("f32", "f64"):
+        return ""
+    size = 4 if kind == SINGLE else 8
+    return "" if type_size(wanted) == size and wanted != "pred" else f"is a floating-point literal, not of .{wanted}"
+
+
+def _destination(form: Form, pattern: str, kind: Kind) -> str:
+    """Return why an operand can't be written as a type."""
+    if pattern == "V":
+        items = kind if isinstance(kind, tuple) else (kind,)
+        if len(items) != form.vector:
+            return f"has {len(items)} elements, not {form.vector}"
+        return next(filter(None, (_register(item, form.types[0], True) for item in items)), "")
+    wanted, wider = form.type_of(pattern), pattern.endswith("~")
+    if not isinstance(kind, tuple):
+        return "is a register without a predicate beside it" if "&" in pattern else _register(kind, wanted, wider)
+    if not ("|" in pattern or "&" in pattern) or len(kind) != 2:
+        return "is a vector"
+    return _register(kind[0], wanted, wider) or _register(kind[1], "pred", False)
+
+
+def _register(kind: Kind, wanted: str, wider: bool) -> str:
+    if kind == SINK:
+        return ""
+    if isinstance(kind, tuple) or kind[0] == "(":
+        return "is no register"
+    return "" if register_fits(kind, wanted, wider) else f"is a register of .{kind}, not of .{wanted}"
+
+
+def _moved(form: Form, kinds: tuple[Kind, ...]) -> str:
+    """Return the mistake in the operands of ``mov``, which packs and unpacks vectors too."""
+    if len(kinds) != 2:
+        return f"{form.opcode} has 2 operands, not {len(kinds)}"
+    whole = form.types[0]
+    to, source = kinds
+    if isinstance(to, tuple) and isinstance(source, tuple):
+        return "both operands are vectors"
+    for vector, other in ((to, source), (source, to)):
+        if isinstance(vector, tuple):
+            bits = 8 * type_size(whole) // len(vector)
+            if whole[0] not in "bus" or bits * len(vector) != 8 * type_size(whole) or bits not in (8, 16, 32, 64):
+                return f"a vector of {len(vector)} is no .{whole}"
+            check = _register if vector is to else lambda item, wanted, wider: _source(item, wanted, wider)
+            found = next(filter(None, (check(item, f"b{bits}", False) for item in vector)), "")
+            return found or (_source(other, whole) if vector is to else _register(other, whole, False))
+    return _register(to, whole, False) or _source(source, whole)
+
+
+def _fragment(kind: Kind, length: int) -> str:
+    """Return why an operand isn't the vector that a matrix or a texture fetch asks for."""
+    if not isinstance(kind, tuple) or kind[0] == TEXTURE:
+        return "is no vector"
+    if len(kind) != length:
+        return f"has {len(kind)} elements, not {length}"
+    return next(filter(None, (_source(item, "b32") if item != SINK else "" for item in kind)), "")
+
+
+def _texture(form: Form, least: int, kind: Kind) -> str:
+    """Return why an operand isn't a texture with its coordinates."""
+    if not isinstance(kind, tuple) or kind[0] != TEXTURE:
+        return "is no texture with its coordinates"
+    if len(kind) - 2 not in (least, 4):
+        return f"has {len(kind) - 2} coordinates, not {least}"
+    items = kind[2:]
+    return _source(kind[1], "u64") or next(filter(None, (_source(item, form.type) for item in items)), "")

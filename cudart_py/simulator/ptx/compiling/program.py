@@ -1,0 +1,81 @@
+"""A kernel compiled for execution: the blocks of its functions and their variants, kept between launches."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ..syntax.parser import Entry
+from .codegen import BlockFunction, compile_block, storage_zero
+from .control_flow import Code
+from .environment import Environment
+
+__all__ = ["Program", "program_of", "variant"]
+
+# Beyond this many variants of a block the scalars among its inputs are spread out to arrays.
+_MOST_VARIANTS = 6
+
+_building = threading.Lock()
+
+
+class Program:
+    """The code of a kernel and of the functions that it calls, made when they are first reached."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self._codes: dict[str, Code] = {}
+        self._bases = 0
+        self._environments: dict[tuple[frozenset[str], bool], Environment] = {}
+        self.main = self._add(Code(entry.function, 0, True))
+
+    def _add(self, code: Code) -> Code:
+        self._codes[code.name] = code
+        self._bases += len(code.blocks)
+        code.zeros = tuple(storage_zero(ptx_type) for ptx_type in code.types)
+        code.variants = {}
+        return code
+
+    def code(self, name: str) -> Code | None:
+        """Return a device function's code, or None when the module has no body for it."""
+        if name not in self._codes:
+            function = self.entry.module.function(name)
+            if function is None:
+                return None
+            with _building:
+                self._add(Code(function, self._bases, False))
+        return self._codes[name]
+
+    def environment(self, uniform_specials: frozenset[str], observed: bool) -> Environment:
+        """Return what the code generator must know of launches of one shape."""
+        key = (uniform_specials, observed)
+        if key not in self._environments:
+            self._environments[key] = Environment(self.entry, uniform_specials, observed)
+        return self._environments[key]
+
+
+def variant(code: Code, index: int, uniform: tuple[bool, ...], environment: Environment) -> tuple[BlockFunction, bool]:
+    """Return the function of a block for these scalar inputs, and whether scalars must be spread out first."""
+    key: tuple[Any, ...] = (index, uniform, environment)
+    known: tuple[BlockFunction, bool] | None = code.variants.get(key)
+    if known is not None:
+        return known
+    counter = (index, environment)
+    count = code.variants.get(counter, 0)
+    if count < _MOST_VARIANTS or not any(uniform):
+        made = compile_block(code, code.blocks[index], uniform, environment), False
+    else:
+        made = variant(code, index, (False,) * len(uniform), environment)[0], True
+    code.variants[counter] = count + 1
+    code.variants[key] = made
+    return made
+
+
+def program_of(entry: Entry) -> Program:
+    """Return an entry's program, made at its first launch."""
+    program: Program | None = entry.program
+    if program is None:
+        with _building:
+            program = entry.program
+            if program is None:
+                program = entry.program = Program(entry)
+    return program

@@ -1,0 +1,236 @@
+"""Write the Python source of one block: operands in, results out, each viewed as the type that an opcode asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..faults import UnsupportedError
+from ..syntax import special_names
+from ..syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
+from ..syntax.types import dtype_of
+
+if TYPE_CHECKING:
+    from .control_flow import Block, Code
+    from .environment import Environment
+
+__all__ = ["Value", "Writer", "spread"]
+
+# An expression and whether it is a scalar: the same value for all lanes.
+Value = tuple[str, bool]
+
+
+def _size(dtype: str) -> int:
+    return 1 if dtype == "?" else int(dtype[1:])
+
+
+def _as_integer(expression: str, dtype: str) -> str:
+    """Return an expression's bits as an integer, where it is a float."""
+    return f"{expression}.view(u{_size(dtype)})" if dtype[0] == "f" else expression
+
+
+def _cut(expression: str, storage: str, dtype: str) -> str:
+    """Return a register's low bits as a NumPy type: a register may be wider than the operand."""
+    if _size(storage) == _size(dtype):
+        return f"{expression}.view({dtype})"
+    bits = _as_integer(expression, storage)
+    return f"{bits}.astype(u{_size(dtype)}).view({dtype})" if dtype[0] == "f" else f"{bits}.astype({dtype})"
+
+
+def _extended(expression: str, dtype: str, storage: str) -> str:
+    """Return a value as what a register keeps: a wider one gets zeros in front, or the sign of a signed value."""
+    if _size(storage) == _size(dtype):
+        return f"{expression}.view({storage})"
+    kind = "i" if dtype[0] == "i" and _size(dtype) < _size(storage) else "u"
+    wide = f"{kind}{_size(storage)}"
+    bits = f"{_as_integer(expression, dtype)}.astype({wide})"
+    return bits if wide == storage else f"{bits}.view({storage})"
+
+
+def spread(value: Value, dtype: str) -> str:
+    """Return a value as an array over the lanes of a group."""
+    expression, uniform = value
+    return f"np.full(g.n, {expression}, {dtype})" if uniform else expression
+
+
+class Writer:
+    """Collect the lines of one block's function, knowing which registers are scalars.
+
+    `namespace` receives every constant, function and instruction that the lines name.
+    """
+
+    def __init__(self, code: Code, block: Block, uniform: dict[int, bool], environment: Environment) -> None:
+        self.code = code
+        self.block = block
+        self.uniform = dict(uniform)
+        self.environment = environment
+        self.lines: list[str] = []
+        self.namespace: dict[str, Any] = {}
+        self._names: dict[int, set[str]] = {}
+        self._constants: dict[tuple[str, bytes], str] = {}
+        self._views: dict[tuple[int, str], str] = {}
+        self._temporaries = 0
+        self.instruction: Instruction | None = None
+
+    def emit(self, line: str) -> None:
+        """Add one line."""
+        self.lines.append(line)
+
+    def temporary(self) -> str:
+        """Return a fresh variable name."""
+        self._temporaries += 1
+        return f"t{self._temporaries}"
+
+    def unsupported(self, why: str = "") -> UnsupportedError:
+        """Return the error that names the instruction in hand."""
+        assert self.instruction is not None
+        return self.environment.unsupported(self.instruction, why)
+
+    def site(self) -> str:
+        """Return the name that the instruction in hand has in the generated source."""
+        name = f"X{id(self.instruction)}"
+        self.namespace[name] = self.instruction
+        return name
+
+    def bind(self, name: str, value: Any) -> str:
+        """Bind a name to a value for the generated lines, and return the name."""
+        self.namespace[name] = value
+        return name
+
+    # --- reading
+
+    def constant(self, value: Any) -> str:
+        """Return the name of a NumPy scalar."""
+        key = (value.dtype.str, value.tobytes())
+        name = self._constants.get(key)
+        if name is None:
+            name = self._constants[key] = f"k{len(self._constants)}"
+            self.namespace[name] = value
+        return name
+
+    def immediate(self, operand: Immediate, dtype: str) -> str:
+        """Return the name of a literal as a NumPy scalar of a type."""
+        if operand.float_bits:
+            source = "f4" if operand.float_bits == 32 else "f8"
+            bits: Any = np.array(operand.value, f"u{source[1]}")
+            if dtype[0] == "f":
+                return self.constant(bits.view(source).astype(dtype)[()])
+            return self.constant(bits.astype(dtype)[()])
+        if dtype == "?":
+            return self.constant(np.bool_(operand.value))
+        if dtype[0] == "f":
+            return self.constant(np.array(float(operand.value), dtype)[()])
+        width = _size(dtype)
+        masked = operand.value & ((1 << 8 * width) - 1)
+        return self.constant(np.array(masked, f"u{width}").view(dtype)[()])
+
+    def value(self, operand: Operand, ptx_type: str) -> Value:
+        """Return an operand as an expression of a PTX type."""
+        return self.typed(operand, dtype_of(ptx_type))
+
+    def typed(self, operand: Operand, dtype: str) -> Value:
+        """Return an operand as an expression of a NumPy type."""
+        if isinstance(operand, Register):
+            slot = self.code.slot(operand.name)
+            name = self.read(slot, dtype)
+            return (f"~{name}" if operand.negated else name), self.uniform[slot]
+        if isinstance(operand, Immediate):
+            return self.immediate(operand, dtype), True
+        if isinstance(operand, Symbol):
+            return self._symbol(operand, dtype)
+        raise self.unsupported("operand form")
+
+    def read(self, slot: int, dtype: str) -> str:
+        """Return the name of a slot's value, viewed as a NumPy type or cut down to it."""
+        storage = dtype_of(self.code.types[slot])
+        name = f"v{slot}"
+        if storage == dtype:
+            return name
+        known = self._views.get((slot, dtype))
+        if known is None:
+            known = self._views[slot, dtype] = f"v{slot}_{dtype}"
+            if (_size(storage) < _size(dtype) and dtype[0] == "f") or "?" in (storage, dtype):
+                raise self.unsupported(f"a {storage} register read as {dtype}")
+            self.emit(f"{known} = {_cut(name, storage, dtype)}")
+            self._names.setdefault(slot, set()).add(known)
+        return known
+
+    def note(self, slot: int, name: str) -> None:
+        """Remember that a variable was derived from a slot, to be dropped with it."""
+        self._names.setdefault(slot, set()).add(name)
+
+    def known(self, slot: int, key: str) -> str | None:
+        """Return the variable derived from a slot under `key` since the slot's last change."""
+        return self._views.get((slot, key))
+
+    def remember(self, slot: int, key: str, name: str) -> None:
+        """Keep a variable derived from a slot until the slot changes."""
+        self._views[slot, key] = name
+        self.note(slot, name)
+
+    def _symbol(self, symbol: Symbol, dtype: str) -> Value:
+        name = symbol.name
+        if name == "WARP_SZ":
+            return self.constant(np.array(32, dtype)[()]), True
+        if name.startswith("%"):
+            return self._special(name, dtype)
+        # Addresses wrap at the width that is asked for.
+        for known in (self.environment.shared_addresses, self.environment.parameters, self.environment.functions):
+            if name in known:
+                return self.immediate(Immediate(known[name] + symbol.offset), dtype), True
+        place = None
+        if name in self.code.local_offsets:
+            place = f"g.stack + {self.code.local_offsets[name] + symbol.offset}"
+        elif name in self.environment.variables:
+            place = f"g.chunk.state.symbol({name!r}) + {symbol.offset}"
+        if place is not None:
+            mask = (1 << 8 * _size(dtype)) - 1
+            return f"u{_size(dtype)}.type(({place}) & {mask}).view({dtype})", True
+        raise self.unsupported(f"symbol {name}")
+
+    def _special(self, name: str, dtype: str) -> Value:
+        if not special_names.known(name):
+            raise self.unsupported(f"special register {name}")
+        kind = special_names.dtype(name)
+        if special_names.is_clock(name):
+            instructions = self.block.instructions
+            place = next((n for n, other in enumerate(instructions) if other is self.instruction), len(instructions))
+            loop = self.code.clock_loops[self.block.index]
+            expression = f"{kind}.type(g.clock({name!r}, {len(instructions) - place}, {loop}))"
+            uniform = True
+        else:
+            expression = f"g.special({name!r})"
+            uniform = self.environment.special_is_uniform(name)
+        return (expression if kind == dtype else f"{expression}.astype({dtype})"), uniform
+
+    # --- writing
+
+    def write(self, operand: Operand, expression: str, dtype: str, uniform: bool) -> None:
+        """Assign an expression of a NumPy type to a register, widened or viewed as the register's own type."""
+        if isinstance(operand, Symbol) and operand.name == "_":
+            self.emit(expression)
+            return
+        if not isinstance(operand, Register):
+            raise self.unsupported("destination form")
+        self.write_slot(self.code.slot(operand.name), expression, dtype, uniform)
+
+    def write_slot(self, slot: int, expression: str, dtype: str, uniform: bool) -> None:
+        """Assign an expression of a NumPy type to a slot."""
+        storage = dtype_of(self.code.types[slot])
+        if storage != dtype:
+            if "?" in (storage, dtype):
+                raise self.unsupported(f"a {dtype} value for a {storage} register")
+            expression = _extended(f"({expression})", dtype, storage)
+        self.emit(f"v{slot} = {expression}")
+        self.uniform[slot] = uniform
+        for key in [key for key in self._views if key[0] == slot]:
+            del self._views[key]
+        self._names.setdefault(slot, set()).add(f"v{slot}")
+
+    def drop(self, slot: int) -> None:
+        """Drop a slot's array and the variables derived from it, so that the memory is used again while cached."""
+        names = sorted(self._names.pop(slot, set()) | {f"v{slot}"})
+        self.emit(" = ".join(names) + " = None")
+        for key in [key for key in self._views if key[0] == slot]:
+            del self._views[key]

@@ -1,0 +1,1 @@
+"""Compute what instructions compute, on NumPy arrays alone: nothing here knows programs."""

@@ -1,0 +1,275 @@
+"""Atomic operations of many lanes on one memory, as if the lanes came one after the other (``atom``, ``red``).
+
+Memory is a one-dimensional array viewed as the operation's type; ``index`` has one element position (int64) for each
+lane, in lane order, and may repeat. Results are those of that order to the last bit, sums of floats included.
+Lanes that share an element are brought together by a stable sort; then integers use scans, and what has no scan
+goes in rounds, the n-th lane of every element in round n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .floats import half
+from .floats.exact import LEAST_NORMAL_F32, flush_f32
+
+Array = NDArray[Any]
+Update = Callable[[Array, Array], Array]
+
+_UFUNCS: dict[str, np.ufunc] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}  # fmt: skip  # rows of a table
+# The unit of a float32 number is 2**-23 of its size or more.
+_LEAST_SAFE = LEAST_NORMAL_F32 * np.float32(2**24)
+_HALF_ADD: dict[str, Update] = {
+    **{kind: partial(half.add, kind) for kind in ("f16", "bf16")},
+    **{f"{kind}x2": half.paired(partial(half.add, kind)) for kind in ("f16", "bf16")},
+}
+
+
+def apply(operation: str, view: Array, index: Array, *operands: Array, type_: str = "", ftz: bool = False) -> Array:
+    """Do an atomic operation and return the value that each lane found (``atom``).
+
+    ``operation`` is add, min, max, inc, dec, exch, cas, and, or, xor. ``operands`` are those of the opcode: one, or for
+    cas two, the value that an element must have and the one that it then gets. ``type_`` is the opcode's type; it
+    matters for the half types (f16, bf16, f16x2, bf16x2), whose arrays are patterns. ``ftz`` flushes operands
+    and sums of float32, as the hardware does in global memory but not in shared memory.
+    """
+    if len(operands) != 1 + (operation == "cas"):
+        raise ValueError(f"atomic {operation} of {len(operands)} operands")
+    if index.size == 0:
+        return view[index]
+    operand, compare = (np.broadcast_to(np.asarray(x, view.dtype), index.shape) for x in (operands[-1], operands[0]))
+    kind = type_ if type_ in _HALF_ADD else ""
+    ftz = ftz and operation == "add" and _may_flush(view, index, operand)
+    update = _update(operation, view.dtype, kind, ftz)
+    if index.size == 1 or (index[1:] > index[:-1]).all():
+        return _distinct(operation, view, index, operand, compare, update)
+    groups = _Groups(index)
+    if groups.longest == 1:
+        return _distinct(operation, view, index, operand, compare, update)
+    arranged = operand[groups.order]
+    if operation == "cas":
+        found = _compare_and_swap(view, groups, compare[groups.order], arranged)
+    elif operation == "exch":
+        found = _exchange(view, groups, arranged)
+    elif operation in ("inc", "dec"):
+        found = _count(operation, view, groups, arranged, update)
+    elif view.dtype.kind == "f" or kind:
+        found = _float_add(view, groups, arranged, update, plain=not kind and not ftz)
+    else:
+        found = _integer(operation, view, groups, arranged)
+    result = np.empty_like(found)
+    result[groups.order] = found
+    return result
+
+
+def reduce_only(
+    operation: str, view: Array, index: Array, operand: Array, *, type_: str = "", ftz: bool = False
+) -> None:
+    """Do an atomic operation that returns nothing (``red``); the arguments are those of ``apply``."""
+    ufunc = _UFUNCS.get(operation)
+    if ufunc is None or type_ in _HALF_ADD:
+        apply(operation, view, index, operand, type_=type_, ftz=ftz)
+        return
+    operand = np.asarray(operand, view.dtype)
+    if ftz and _may_flush(view, index, operand):
+        apply(operation, view, index, operand, ftz=True)
+    else:
+        ufunc.at(view, index, operand)
+
+
+def _may_flush(view: Array, index: Array, operand: Array) -> bool:
+    """Return whether a sum could be subnormal on the way.
+
+    A sum is a multiple of the least unit of all addends, so it can't if those are well above the subnormal range.
+    """
+    if view.dtype != np.float32:
+        return False
+    sizes = (np.abs(view[index]), np.abs(operand))
+    return any(((size < _LEAST_SAFE) & (size > 0)).any() for size in sizes)
+
+
+def _update(operation: str, dtype: np.dtype[Any], kind: str, ftz: bool) -> Update:
+    """Return the function of element and operand that the operation stores (all but cas)."""
+    if kind and operation == "add":
+        return _HALF_ADD[kind]
+    if ftz:
+        return lambda old, operand: flush_f32(flush_f32(old) + flush_f32(operand))
+    zero, one = dtype.type(0), dtype.type(1)
+    match operation:
+        case "inc":
+            return lambda old, bound: np.where(old >= bound, zero, old + one)
+        case "dec":
+            return lambda old, bound: np.where((old == 0) | (old > bound), bound, old - one)
+        case "exch" | "cas":
+            return lambda old, operand: operand
+    return _UFUNCS[operation]
+
+
+def _distinct(operation: str, view: Array, index: Array, operand: Array, compare: Array, update: Update) -> Array:
+    """Do the operation where no element repeats."""
+    found: Array = view[index]
+    new = update(found, operand)
+    view[index] = np.where(found == compare, new, found) if operation == "cas" else new
+    return found
+
+
+def _stable_order(key: Array) -> Array:
+    """Sort non-negative keys stably, 16 bits at a time: those NumPy sorts by counting, far faster than wide ones."""
+    order: Array | None = None
+    shift, greatest = 0, int(key.max())
+    while greatest >> shift:
+        digits = (key >> shift).astype(np.uint16)
+        step = np.argsort(digits if order is None else digits[order], kind="stable")
+        order = step if order is None else order[step]
+        shift += 16
+    return np.arange(key.size) if order is None else order
+
+
+class _Groups:
+    """The lanes brought together by element: in each group, lane order is kept."""
+
+    def __init__(self, index: Array) -> None:
+        self.order = _stable_order(index - index.min())
+        arranged = index[self.order]
+        first = np.empty(index.size, np.bool_)
+        first[0] = True
+        np.not_equal(arranged[1:], arranged[:-1], out=first[1:])
+        self.starts = np.flatnonzero(first)
+        self.elements = arranged[self.starts]
+        self.counts = np.diff(self.starts, append=index.size)
+        self.longest = int(self.counts.max())
+        self.group = np.cumsum(first) - 1
+        self.rank = np.arange(index.size) - self.starts[self.group]
+
+    @property
+    def lasts(self) -> Array:
+        """Return the position of each group's last lane."""
+        result: Array = self.starts + self.counts - 1
+        return result
+
+
+def _integer(operation: str, view: Array, groups: _Groups, operand: Array) -> Array:
+    """Scan each group: sums by one running sum, the others by doubling steps."""
+    ufunc = _UFUNCS[operation]
+    base = view[groups.elements]
+    if operation == "add":
+        running = np.cumsum(operand, dtype=view.dtype)
+        before = running - operand
+        before -= before[groups.starts][groups.group]
+        found: Array = base[groups.group] + before
+        view[groups.elements] = found[groups.lasts] + operand[groups.lasts]
+        return found
+    scanned = operand.copy()
+    step = 1
+    while step < groups.longest:
+        joined = ufunc(scanned[step:], scanned[:-step])
+        # A lane whose rank is below the step has no such predecessor in its group.
+        scanned[step:] = np.where(groups.rank[step:] >= step, joined, scanned[step:])
+        step *= 2
+    new = ufunc(base[groups.group], scanned)
+    view[groups.elements] = new[groups.lasts]
+    return _shifted(new, base, groups)
+
+
+def _shifted(new: Array, base: Array, groups: _Groups) -> Array:
+    """Return each lane what the lane before it left, and the first of a group what memory held."""
+    found = np.empty_like(new)
+    found[1:] = new[:-1]
+    found[groups.starts] = base
+    return found
+
+
+def _exchange(view: Array, groups: _Groups, operand: Array) -> Array:
+    base = view[groups.elements]
+    view[groups.elements] = operand[groups.lasts]
+    return _shifted(operand, base, groups)
+
+
+def _count(operation: str, view: Array, groups: _Groups, bound: Array, update: Update) -> Array:
+    """Count up or down around a bound: one formula where all lanes have the same bound, else rounds."""
+    if (bound != bound[0]).any():
+        return _rounds(view, groups, bound, update)
+    top = bound[0].astype(np.uint64)
+    start = view[groups.elements].astype(np.uint64)
+    span = top + np.uint64(1)
+    # A value above the bound goes to the start of the cycle first, which is one step of it.
+    outside = start > top
+    position = start if operation == "inc" else top - start
+    position = np.where(outside, span - np.uint64(1), position)
+
+    def after(steps: Array, group: Array | slice) -> Array:
+        place: Array = (position[group] + steps) % span
+        if operation == "dec":
+            place = top - place
+        return place
+
+    steps = groups.rank.astype(np.uint64)
+    found = after(steps, groups.group)
+    found[groups.starts] = start
+    view[groups.elements] = after(groups.counts.astype(np.uint64), slice(None)).astype(view.dtype)
+    return found.astype(view.dtype)
+
+
+def _float_add(view: Array, groups: _Groups, operand: Array, update: Update, plain: bool) -> Array:
+    """Add floats in lane order: group by group where groups are few and long, else in rounds."""
+    if not plain or len(groups.elements) > groups.longest:
+        return _rounds(view, groups, operand, update)
+    found = np.empty_like(operand)
+    for start, count, element in zip(groups.starts, groups.counts, groups.elements, strict=True):
+        sums = np.empty(count + 1, operand.dtype)
+        sums[0] = view[element]
+        sums[1:] = operand[start : start + count]
+        # `accumulate` adds strictly from left to right.
+        np.add.accumulate(sums, out=sums)
+        found[start : start + count] = sums[:-1]
+        view[element] = sums[-1]
+    return found
+
+
+def _rounds(view: Array, groups: _Groups, operand: Array, update: Update) -> Array:
+    """Update by the first lane of every group, then by the second of those that have one, and so on."""
+    found = np.empty_like(operand)
+    # Groups by falling size, so that those with an n-th lane are always the first ones.
+    by_size = np.argsort(-groups.counts, kind="stable")
+    starts = groups.starts[by_size]
+    current = view[groups.elements[by_size]]
+    # How many groups have more lanes than each round's number.
+    alive = groups.counts.size - np.searchsorted(np.sort(groups.counts), np.arange(groups.longest), side="right")
+    for number, count in enumerate(alive.tolist()):
+        positions = starts[:count] + number
+        found[positions] = current[:count]
+        current[:count] = update(current[:count], operand[positions])
+    view[groups.elements[by_size]] = current
+    return found
+
+
+def _compare_and_swap(view: Array, groups: _Groups, compare: Array, operand: Array) -> Array:
+    """Go from one successful swap of each group to its next; lanes between them find the same value.
+
+    A swap that stores what it found changes nothing and counts as a lane between.
+    """
+    found = np.empty_like(operand)
+    current = view[groups.elements]
+    waiting = np.arange(operand.size)
+    changing = compare != operand
+    while waiting.size:
+        group = groups.group[waiting]
+        hits = np.flatnonzero((compare[waiting] == current[group]) & changing[waiting])
+        hit_groups, first = np.unique(group[hits], return_index=True)
+        winners = waiting[hits[first]]
+        limit = np.full(current.size, operand.size)
+        limit[hit_groups] = winners
+        served = waiting <= limit[group]
+        found[waiting[served]] = current[group[served]]
+        current[hit_groups] = operand[winners]
+        waiting = waiting[~served]
+    view[groups.elements] = current
+    return found

@@ -1,0 +1,234 @@
+"""The numbered barriers of blocks, at which lanes wait for the others of their block."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiling.opcodes import form_of
+from ..faults import Fault, UnsupportedError
+from ..syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from .groups import Group, Lazy, split
+
+if TYPE_CHECKING:
+    from ..compiling.control_flow import Block
+    from .scheduler import Chunk
+
+__all__ = ["Barriers"]
+
+Array = NDArray[Any]
+
+# The number that the barrier of a cluster has here; those of blocks are smaller.
+_CLUSTER = 1 << 16
+ndarray = np.ndarray
+
+
+class _Parked:
+    """A group that waits: the number of its barrier, how many threads make it full, and the input of a reduction."""
+
+    __slots__ = ("expected", "group", "instruction", "number", "value")
+
+    def __init__(self, group: Group, instruction: Instruction, number: int, expected: int | None, value: Any) -> None:
+        self.group = group
+        self.instruction = instruction
+        self.number = number
+        self.expected = expected
+        self.value = value
+
+
+class Barriers:
+    """The groups that wait at the barriers of a chunk.
+
+    Lanes that have ended count as arrived, except at barriers that name their number of threads.
+
+    Its methods take the chunk, and it has no reference to it: a chunk's memory must go with its last reference.
+    """
+
+    def __init__(self) -> None:
+        self.parked: list[_Parked] = []
+        self._arrived: dict[int, Array] = {}
+
+    def arrive(self, group: Group, block: Block) -> Group | None:
+        """Bring a group to a barrier; return it if it needn't wait."""
+        chunk = group.chunk
+        instruction = block.terminator.instruction
+        assert instruction is not None
+        words = form_of(instruction).words
+        observer = chunk.state.observer
+        if observer is not None:
+            observer.barrier(group, instruction, "arrive")
+        group.pc = block.terminator.targets[0]
+        if "cluster" in words:
+            if not chunk.state.launch.clusters_are_rows:
+                what = "a barrier of a cluster whose blocks aren't neighbours"
+                raise UnsupportedError(chunk.state.located(what, instruction, group, 0))
+            # Threads wait for the others' waiting, not for their arriving: all that come do both.
+            if "arrive" in words:
+                return group
+            operands: list[Operand] = [Immediate(_CLUSTER)]
+        else:
+            operands = list(instruction.operands)
+        reduces = "red" in words
+        destination = operands.pop(0) if reduces else None
+        predicate = _operand(group, operands.pop()) if reduces else None
+        numbers = _operand_value(group, operands[0])
+        counts = _operand_value(group, operands[1]) if len(operands) > 1 else None
+        parted = [np.unique(value) for value in (numbers, counts) if value.__class__ is ndarray]
+        if any(len(values) > 1 for values in parted):
+            self._arrive_apart(group, instruction, numbers, counts, (destination, predicate))
+            return group if "arrive" in words else None
+        number = _first(numbers)
+        expected = None if counts is None else _first(counts)
+        if "arrive" in words:
+            self._count(chunk, number, group.lane_numbers)
+            return group
+        if group.n == chunk.live and not self.parked and expected in (None, chunk.threads) and not self._arrived:
+            if reduces:
+                _reduce(chunk, [(group, instruction, destination, predicate)])
+            if observer is not None:
+                observer.barrier(group, instruction, "release")
+            return group
+        self.parked.append(_Parked(group, instruction, number, expected, (destination, predicate)))
+        return None
+
+    def _count(self, chunk: Chunk, number: int, lanes: Array) -> None:
+        """Count lanes that arrive without waiting."""
+        counts = np.bincount(chunk.block_of_lane[lanes], minlength=chunk.blocks)
+        self._arrived[number] = self._arrived.get(number, 0) + counts
+
+    def _arrive_apart(
+        self, group: Group, instruction: Instruction, numbers: Any, counts: Any, value: tuple[Any, Any]
+    ) -> None:
+        """Bring the lanes of a group to the barriers that each names."""
+        numbers = np.broadcast_to(numbers, group.n)
+        expected = np.broadcast_to(-1 if counts is None else counts, group.n)
+        destination, predicate = value
+        pairs = sorted({(int(n), int(c)) for n, c in zip(numbers, expected, strict=True)})
+        picks = [np.flatnonzero((numbers == number) & (expected == count)) for number, count in pairs]
+        if "arrive" in form_of(instruction).words:
+            for (number, _), pick in zip(pairs, picks, strict=True):
+                self._count(group.chunk, number, group.lane_numbers[pick])
+            return
+        for (number, count), pick, part in zip(pairs, picks, split(group, picks, [group.pc] * len(picks)), strict=True):
+            kept = None if predicate is None else predicate[pick]
+            self.parked.append(_Parked(part, instruction, number, None if count < 0 else count, (destination, kept)))
+
+    def release(self, chunk: Chunk, epoch: int) -> bool:
+        """Let the lanes of full barriers go on at an age of `epoch`; return whether any did."""
+        if not self.parked:
+            return False
+        released = False
+        for number in sorted({parked.number for parked in self.parked}):
+            released |= self._release(chunk, number, epoch)
+        return released
+
+    def _release(self, chunk: Chunk, number: int, epoch: int) -> bool:
+        here = [parked for parked in self.parked if parked.number == number]
+        arrived = np.array(self._arrived.get(number, np.zeros(chunk.blocks, np.int64)))
+        waiting = np.zeros(chunk.blocks, np.int64)
+        expected = chunk.threads - chunk.exited_in_block
+        for parked in here:
+            counts = np.bincount(chunk.block_of_lane[parked.group.lane_numbers], minlength=chunk.blocks)
+            waiting += counts
+            if parked.expected is not None:
+                expected = np.where(counts > 0, parked.expected, expected)
+        full = (waiting > 0) & (arrived + waiting >= expected)
+        if number == _CLUSTER:
+            # A block whose threads have all ended is no hindrance.
+            together = (full | (expected == 0)).reshape(-1, math.prod(chunk.state.launch.cluster))
+            full = np.repeat(together.all(axis=1), together.shape[1]) & (waiting > 0)
+        if not full.any():
+            return False
+        if number in self._arrived:
+            self._arrived[number] = np.where(full, 0, arrived)
+            if not self._arrived[number].any():
+                del self._arrived[number]
+        reductions = []
+        self.parked = [parked for parked in self.parked if parked.number != number]
+        for parked in here:
+            group = parked.group
+            destination, predicate = parked.value
+            free = full[chunk.block_of_lane[group.lane_numbers]]
+            if not free.all():
+                picks = [np.flatnonzero(free), np.flatnonzero(~free)]
+                if not len(picks[0]):
+                    self.parked.append(parked)
+                    continue
+                kept = [predicate[pick] if predicate is not None else None for pick in picks]
+                group, rest = split(group, picks, (group.pc, group.pc))
+                predicate = kept[0]
+                self.parked.append(_Parked(rest, parked.instruction, number, parked.expected, (destination, kept[1])))
+            if destination is not None:
+                reductions.append((group, parked.instruction, destination, predicate))
+            group.epoch = max(group.epoch, epoch)
+            if chunk.state.observer is not None:
+                chunk.state.observer.barrier(group, parked.instruction, "release")
+            if destination is None:
+                chunk.push(group)
+        if reductions:
+            _reduce(chunk, reductions)
+            for group, *_ in reductions:
+                chunk.push(group)
+        return True
+
+    def deadlock(self) -> Fault:
+        """Return the fault for lanes that wait at barriers which can't fill."""
+        parked = self.parked[0]
+        state = parked.group.chunk.state
+        lanes = sum(other.group.n for other in self.parked)
+        what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
+        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", state.located(what, parked.instruction, parked.group, 0))
+
+
+def _operand(group: Group, operand: Operand) -> Array:
+    """Return a predicate operand as an array over the group."""
+    if isinstance(operand, Immediate):
+        return np.full(group.n, bool(operand.value))
+    assert isinstance(operand, Register)
+    value = _register(group, operand)
+    array = value if value.__class__ is ndarray else np.full(group.n, value)
+    return ~array if operand.negated else array
+
+
+def _register(group: Group, operand: Register) -> Any:
+    slot = group.code.slot(operand.name)
+    value = group.registers[slot]
+    if value.__class__ is Lazy:
+        value = group.resolve(slot)
+    return group.code.zeros[slot] if value is None else value
+
+
+def _operand_value(group: Group, operand: Operand) -> Any:
+    """Return a barrier's number or count: an int, or what a register holds."""
+    if isinstance(operand, Immediate):
+        return operand.value
+    assert isinstance(operand, Register)
+    return _register(group, operand)
+
+
+def _first(value: Any) -> int:
+    return int(value[0] if value.__class__ is ndarray else value)
+
+
+def _reduce(chunk: Chunk, parts: list[tuple[Group, Instruction, Any, Any]]) -> None:
+    """Combine the predicates of each block's lanes and hand every lane the result."""
+    counts = np.zeros(chunk.blocks, np.int64)
+    lanes = np.zeros(chunk.blocks, np.int64)
+    for group, _, _, predicate in parts:
+        blocks = chunk.block_of_lane[group.lane_numbers]
+        counts += np.bincount(blocks[predicate], minlength=chunk.blocks)
+        lanes += np.bincount(blocks, minlength=chunk.blocks)
+    for group, instruction, destination, _ in parts:
+        blocks = chunk.block_of_lane[group.lane_numbers]
+        if isinstance(destination, Vector):
+            destination = destination.items[0]
+        slot = group.code.slot(destination.name)
+        if "popc" in form_of(instruction).words:
+            group.registers[slot] = counts[blocks].astype(np.uint32)
+        elif "and" in form_of(instruction).words:
+            group.registers[slot] = counts[blocks] == lanes[blocks]
+        else:
+            group.registers[slot] = counts[blocks] > 0

@@ -1,0 +1,136 @@
+"""Enter and leave device functions: pass pieces of parameters, keep the caller's registers, follow pointers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..faults import Fault
+from ..syntax.instructions import Call, Instruction, Symbol
+from .groups import Frame, Group, Lazy, split
+
+if TYPE_CHECKING:
+    from ..compiling.control_flow import Block, Code
+    from .scheduler import Chunk
+
+__all__ = ["call", "leave"]
+
+ndarray = np.ndarray
+Pieces = dict[tuple[int, int], Any]
+
+# The bytes of a frame on the stack besides its local variables.
+_FRAME_BYTES = 16
+
+
+def _value(group: Group, slot: int) -> Any:
+    value = group.registers[slot]
+    if value is None:
+        return group.code.zeros[slot]
+    return group.resolve(slot) if value.__class__ is Lazy else value
+
+
+def call(chunk: Chunk, group: Group, block: Block) -> Group | None:
+    """Enter a function; lanes that call different functions through a pointer part."""
+    instruction = block.terminator.instruction
+    assert instruction is not None
+    call_ = instruction.operands[0]
+    assert isinstance(call_, Call)
+    if isinstance(call_.target, Symbol):
+        return _enter(chunk, group, block, instruction, call_.target.name)
+    pointers = _value(group, group.code.slot(call_.target.name))
+    if pointers.__class__ is not ndarray:
+        return _enter(chunk, group, block, instruction, _name_at(chunk, group, instruction, int(pointers)))
+    values = np.unique(pointers)
+    names = [_name_at(chunk, group, instruction, int(value)) for value in values]
+    if len(values) == 1:
+        return _enter(chunk, group, block, instruction, names[0])
+    # The parts must keep what the call passes, which isn't live at any block's start.
+    site = group.code.call_sites[id(instruction)]
+    passed = [slot for pieces in site.arguments for slot in pieces.values()]
+    kept = {slot: _value(group, slot) for slot in passed}
+    picks = [np.flatnonzero(pointers == value) for value in values]
+    resume = block.terminator.targets[0]
+    for pick, name, part in zip(picks, names, split(group, picks, [resume] * len(picks)), strict=True):
+        for slot, value in kept.items():
+            part.registers[slot] = value[pick] if value.__class__ is ndarray else value
+        part.pc = block.index
+        chunk.push(_enter(chunk, part, block, instruction, name))
+    return None
+
+
+def _name_at(chunk: Chunk, group: Group, instruction: Instruction, address: int) -> str:
+    name = chunk.state.launch.entry.module.function_at(address)
+    if name is None:
+        what = f"call through {address:#x}, which is no function"
+        raise Fault("CUDA_ERROR_INVALID_PC", chunk.state.located(what, instruction, group, 0))
+    return name
+
+
+def _enter(chunk: Chunk, group: Group, block: Block, instruction: Instruction, name: str) -> Group:
+    state = chunk.state
+    code = state.program.code(name)
+    if code is None:
+        raise state.environment.unsupported(instruction, f"function {name} has no body")
+    caller = group.code
+    site = caller.call_sites[id(instruction)]
+    resume = block.terminator.targets[0]
+    returned = {slot for pieces in site.results for slot in pieces.values()}
+    live = tuple(slot for slot in caller.blocks[resume].live_slots if slot not in returned)
+    passed = [{key: _value(group, slot) for key, slot in pieces.items()} for pieces in site.arguments]
+    # The callee has registers of its own: selections that were made for the caller go back to their lazy form.
+    for slot, (lazy, array) in group.cache.items():
+        if group.registers[slot] is array:
+            group.registers[slot] = lazy
+    group.cache = {}
+    frame = Frame(caller, resume, group.registers, live, site.results)
+    group.stack += -(-caller.local_bytes // 16) * 16 + (_FRAME_BYTES if group.frames else 0)
+    if group.stack + code.local_bytes > state.local_size:
+        what = f"stack overflow: {len(group.frames) + 1} calls deep, {state.local_size} bytes a thread"
+        raise Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, instruction, group, 0))
+    group.prefix = (*group.prefix, caller.base + block.index)
+    group.frames = (*group.frames, frame)
+    group.code = code
+    group.pc = 0
+    group.registers = [None] * len(code.types)
+    for parameter, pieces in zip(state.launch.entry.module.function_parameters[name], passed, strict=False):
+        for key, slot in code.parameter_pieces.get(parameter.name, {}).items():
+            group.registers[slot] = _assemble(pieces, key, code, slot)
+    return group
+
+
+def leave(group: Group) -> Group:
+    """Return to the caller with the results' pieces."""
+    code = group.code
+    frame = group.frames[-1]
+    module = group.chunk.state.launch.entry.module
+    names = [parameter.name for parameter in module.function_results[code.name]]
+    results = [{k: _value(group, slot) for k, slot in code.parameter_pieces.get(n, {}).items()} for n in names]
+    group.cache = {}
+    group.frames = group.frames[:-1]
+    group.prefix = group.prefix[:-1]
+    group.code = frame.code
+    group.registers = frame.registers
+    group.pc = frame.resume
+    group.stack -= -(-frame.code.local_bytes // 16) * 16 + (_FRAME_BYTES if group.frames else 0)
+    for pieces, wanted in zip(results, frame.results, strict=False):
+        for key, slot in wanted.items():
+            group.registers[slot] = _assemble(pieces, key, frame.code, slot)
+    return group
+
+
+def _assemble(pieces: Pieces, key: tuple[int, int], code: Code, slot: int) -> Any:
+    """Return a piece of a parameter, put together from bytes when it was stored in other pieces."""
+    if key in pieces:
+        return pieces[key]
+    offset, size = key
+    total: Any = None
+    dtype = code.zeros[slot].dtype
+    for (start, length), value in pieces.items():
+        if start + length <= offset or start >= offset + size:
+            continue
+        wide = value.astype(np.uint64)
+        shift = 8 * (start - offset)
+        part = wide << np.uint64(shift) if shift >= 0 else wide >> np.uint64(-shift)
+        total = part if total is None else total | part
+    return code.zeros[slot] if total is None else total.astype(dtype)

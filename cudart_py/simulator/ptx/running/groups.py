@@ -1,0 +1,308 @@
+"""Carry lanes that stand at the same place, with their registers, through splits and merges.
+
+A register of a group is a NumPy scalar when all lanes hold the same value, an array over the group's lanes, or
+Lazy: a selection, not made yet, from an array over an earlier, larger group. Lazy values make short divergent
+regions cheap: a register that the sides of a branch don't touch is never copied, and is whole again where they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ..compiling.control_flow import Code
+    from .scheduler import Chunk
+
+__all__ = ["Domain", "Frame", "Group", "Lazy", "merge", "split"]
+
+Array = NDArray[Any]
+Indices = NDArray[np.int64]
+ndarray = np.ndarray
+
+
+class Domain:
+    """The lanes of one group, from which later groups select theirs."""
+
+    __slots__ = ()
+
+
+class Lazy:
+    """A selection from `array`, whose lanes are those of `domain`, that is made when it is needed."""
+
+    __slots__ = ("array", "domain")
+
+    def __init__(self, array: Array, domain: Domain) -> None:
+        self.array = array
+        self.domain = domain
+
+
+class Frame:
+    """The state of a caller while a callee runs: the block to resume at, and the registers live there."""
+
+    __slots__ = ("code", "live", "registers", "results", "resume")
+
+    def __init__(
+        self,
+        code: Code,
+        resume: int,
+        registers: list[Any],
+        live: tuple[int, ...],
+        results: list[dict[tuple[int, int], int]],
+    ) -> None:
+        self.code = code
+        self.resume = resume
+        self.registers = registers
+        self.live = live
+        self.results = results
+
+
+class Group:
+    """`n` lanes of a chunk, in rising order, that are about to execute block `pc` of `code`.
+
+    `lanes` is None when the group has all lanes of its chunk. `prefix` is the path of return addresses.
+    """
+
+    __slots__ = (
+        "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
+        "lanes", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack", "wait",
+    )  # fmt: skip  # grouped by meaning
+
+    def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
+        self.chunk = chunk
+        self.code = code
+        self.lanes = lanes
+        self.n = n
+        self.pc = 0
+        self.prefix: tuple[int, ...] = ()
+        self.frames: tuple[Frame, ...] = ()
+        self.registers: list[Any] = []
+        self.selections: dict[Domain, Indices] = {}
+        self.cache: dict[int, tuple[Lazy, Array]] = {}
+        self.epoch = 0
+        self.spins = 0
+        self.stack = 0
+        # Where the loop begins that waits for the clock, when the wait began, and when the clock was last looked at.
+        self.wait: tuple[int, int, int] | None = None
+        self.forced = False
+        # The rows of warps that these lanes make, found when they are first needed.
+        self.rows: Any = None
+        # The records of an observer about these lanes.
+        self.notes: Any = None
+        self._own: Domain | None = None
+        self._specials: dict[str, Any] = {}
+        self._shared_base: Any = None
+        self._local_base: Any = None
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """Return the place as return addresses and program counter, comparable between groups."""
+        return (*self.prefix, self.code.base + self.pc)
+
+    @property
+    def own(self) -> Domain:
+        """Return the domain of this group's lanes."""
+        if self._own is None:
+            self._own = Domain()
+        return self._own
+
+    @property
+    def lane_numbers(self) -> Indices:
+        """Return the lanes' numbers within the chunk."""
+        return self.chunk.lane_numbers if self.lanes is None else self.lanes
+
+    def per_lane(self, array: Array) -> Array:
+        """Select this group's lanes from an array over the whole chunk."""
+        return array if self.lanes is None else array.take(self.lanes)
+
+    def special(self, name: str) -> Any:
+        """Return a special register: a scalar when all lanes of the chunk agree."""
+        value = self._specials.get(name)
+        if value is None:
+            value = self.chunk.special(name)
+            if value.__class__ is ndarray:
+                value = self.per_lane(value)
+            self._specials[name] = value
+        return value
+
+    def clock(self, name: str, behind: int, loop: int) -> int:
+        """Return a clock's register at an instruction with so many more `behind` it in its block; see `Clock.look`."""
+        state = self.chunk.state
+        return state.clock.look(self, name, state.steps_done - behind, loop)
+
+    def nap(self, nanoseconds: Any) -> None:
+        """Let the lanes sleep together, as long as the one that sleeps longest."""
+        self.chunk.state.clock.nap(int(np.max(nanoseconds)))
+
+    @property
+    def shared_base(self) -> Any:
+        """Return where each lane's block starts in the arena of shared memory: an array, or 0 for one block."""
+        if self._shared_base is None:
+            base = self.chunk.shared_base
+            self._shared_base = base if base.__class__ is not ndarray else self.per_lane(base)
+        return self._shared_base
+
+    @property
+    def local_base(self) -> Array:
+        """Return where each lane starts in the arena of local memory."""
+        if self._local_base is None:
+            self._local_base = self.per_lane(self.chunk.local_base)
+        return self._local_base  # type: ignore[no-any-return]  # because the slot also holds None
+
+    def resolve(self, slot: int) -> Any:
+        """Return the value of a register, whose selection is made now if it is lazy."""
+        value = self.registers[slot]
+        if value.__class__ is Lazy:
+            array = value.array.take(self.selections[value.domain])
+            self.cache[slot] = (value, array)
+            self.registers[slot] = value = array
+        return value
+
+
+def _lazy(group: Group, value: Any, slot: int, cached: bool, seen: dict[int, Lazy]) -> Any:
+    """Return a register's value in the form that children share."""
+    if value.__class__ is not ndarray:
+        return value
+    if cached:
+        known = group.cache.get(slot)
+        if known is not None and known[1] is value:
+            return known[0]
+    lazy = seen.get(id(value))
+    if lazy is None:
+        lazy = seen[id(value)] = Lazy(value, group.own)
+    return lazy
+
+
+def split(group: Group, picks: Sequence[Indices], targets: Sequence[int]) -> list[Group]:
+    """Part a group by positions; child i stands at block `targets[i]` and keeps the registers that are live there."""
+    seen: dict[int, Lazy] = {}
+    children = []
+    for pick, target in zip(picks, targets, strict=True):
+        lanes = pick if group.lanes is None else group.lanes.take(pick)
+        child = Group(group.chunk, group.code, lanes, len(pick))
+        child.pc = target
+        child.prefix, child.epoch, child.spins, child.stack = group.prefix, group.epoch, group.spins, group.stack
+        child.wait = group.wait
+        domains: set[Domain] = set()
+        live = group.code.blocks[target].live_slots
+        child.registers = _share(group, group.registers, live, True, seen, domains)
+        child.frames = tuple(
+            Frame(f.code, f.resume, _share(group, f.registers, f.live, False, seen, domains), f.live, f.results)
+            for f in group.frames
+        )
+        own = group.own
+        child.selections = {d: pick if d is own else group.selections[d].take(pick) for d in domains}
+        children.append(child)
+    return children
+
+
+def _share(
+    group: Group,
+    registers: list[Any],
+    live: Iterable[int],
+    cached: bool,
+    seen: dict[int, Lazy],
+    domains: set[Domain],
+) -> list[Any]:
+    shared = [None] * len(registers)
+    for slot in live:
+        value = shared[slot] = _lazy(group, registers[slot], slot, cached, seen)
+        if value.__class__ is Lazy:
+            domains.add(value.domain)
+    return shared
+
+
+def merge(groups: Sequence[Group]) -> Group:
+    """Join groups that stand at the same path into one, lanes in rising order."""
+    first = groups[0]
+    chunk = first.chunk
+    total = sum(group.n for group in groups)
+    places: list[Indices]
+    if total == chunk.lanes:
+        lanes = None
+        places = [group.lane_numbers for group in groups]
+    else:
+        flags = np.zeros(chunk.lanes, np.bool_)
+        for group in groups:
+            flags[group.lane_numbers] = True
+        lanes = np.flatnonzero(flags)
+        table = np.empty(chunk.lanes, np.int64)
+        table[lanes] = chunk.lane_numbers[:total]
+        places = [table.take(group.lane_numbers) for group in groups]
+    merged = Group(chunk, first.code, lanes, total)
+    merged.pc, merged.prefix, merged.stack = first.pc, first.prefix, first.stack
+    merged.wait = first.wait
+    merged.epoch = max(group.epoch for group in groups)
+    merged.spins = max(group.spins for group in groups)
+    domains: set[Domain] = set()
+    live = first.code.blocks[first.pc].live_slots
+    merged.registers = _join(groups, [g.registers for g in groups], live, True, places, total, domains)
+    merged.frames = tuple(
+        Frame(
+            frame.code,
+            frame.resume,
+            _join(groups, [g.frames[i].registers for g in groups], frame.live, False, places, total, domains),
+            frame.live,
+            frame.results,
+        )
+        for i, frame in enumerate(first.frames)
+    )
+    for domain in domains:
+        selection = np.empty(total, np.int64)
+        for group, place in zip(groups, places, strict=True):
+            selection[place] = group.selections[domain]
+        merged.selections[domain] = selection
+    return merged
+
+
+def _join(
+    groups: Sequence[Group],
+    lists: Sequence[list[Any]],
+    live: Iterable[int],
+    cached: bool,
+    places: Sequence[Indices],
+    total: int,
+    domains: set[Domain],
+) -> list[Any]:
+    joined: list[Any] = [None] * len(lists[0])
+    for slot in live:
+        values = [registers[slot] for registers in lists]
+        if cached:
+            for i, group in enumerate(groups):
+                known = group.cache.get(slot)
+                if known is not None and known[1] is values[i]:
+                    values[i] = known[0]
+        value = joined[slot] = _join_one(groups, values, places, total)
+        if value.__class__ is Lazy:
+            domains.add(value.domain)
+    return joined
+
+
+def _join_one(groups: Sequence[Group], values: list[Any], places: Sequence[Indices], total: int) -> Any:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    first = known[0]
+    if first.__class__ is Lazy:
+        array = first.array
+        if len(known) == len(values) and all(v.__class__ is Lazy and v.array is array for v in known):
+            # Disjoint selections that together are as large as what they select from are the whole.
+            return array if len(array) == total else first
+        dtype = array.dtype
+    else:
+        if first.__class__ is not ndarray:
+            bits = first.tobytes()
+            if all(v.__class__ is first.__class__ and v.tobytes() == bits for v in known):
+                return first
+        dtype = first.dtype
+    out = np.zeros(total, dtype) if len(known) < len(values) else np.empty(total, dtype)
+    for group, value, place in zip(groups, values, places, strict=True):
+        if value is None:
+            continue
+        if value.__class__ is Lazy:
+            value = value.array.take(group.selections[value.domain])
+        out[place] = value
+    return out

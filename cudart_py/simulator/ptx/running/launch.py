@@ -1,0 +1,274 @@
+"""Launch a kernel: lay out its state, run its blocks in chunks, and say where a fault happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiling.program import program_of
+from ..syntax.instructions import Instruction
+from ..syntax.parser import Entry, Module
+from ..windows import RESERVED_SHARED
+from .clock import Clock
+from .memory.transfers import Memory
+from .observer import Observer
+from .printf import Buffer
+from .scheduler import Chunk
+
+if TYPE_CHECKING:
+    from .groups import Group
+
+__all__ = ["Launch", "LaunchState", "MemoryLike", "run"]
+
+# Enough lanes to hide the cost of a call, few enough to stay in the processor's cache.
+CHUNK_LANES = 32768
+_MOST_SHARED = 1 << 26
+_MOST_LOCAL = 1 << 28
+_MOST_CHUNKS = 8
+_PRINTF_BYTES = 7 << 20
+
+
+class MemoryLike(Protocol):
+    """Return a machine its global memory.
+
+    `bytes` views the whole reserved region from address `base` on, of which only what `extents` names may be touched.
+    `allocate` serves a kernel's malloc and gives 0 when the device's heap is exhausted; `release` serves its free and
+    tells whether the address was one of those.
+    """
+
+    base: int
+    bytes: NDArray[np.uint8]
+
+    @property
+    def generation(self) -> int:
+        """Return a number that changes at every allocation and free."""
+
+    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sorted starts and ends of all that kernels may touch."""
+
+    def describe(self, address: int) -> str:
+        """Return a description of the place of an address."""
+
+    def shadow(self, start: int) -> Any:
+        """Return what an observer keeps about the allocation that starts at an address."""
+
+    def texture(self, handle: int) -> Any:
+        """Return the Texture of a handle, or raise KeyError."""
+
+    def allocate(self, size: int) -> int:
+        """Serve a kernel's malloc."""
+
+    def release(self, address: int) -> bool:
+        """Serve a kernel's free."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: the kernel, its shape in blocks and threads, and the packed parameters."""
+
+    entry: Entry
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    parameters: bytes = b""
+    cooperative: bool = False
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+    @property
+    def clusters_are_rows(self) -> bool:
+        """Return whether the blocks of each cluster have consecutive numbers, so that one chunk can hold them."""
+        (x, y, z), (width, height, _) = self.cluster, self.grid
+        return y * z == 1 or (x == width and (z == 1 or y == height))
+
+    def thread(self, number: int) -> str:
+        """Return the name of a thread, counted through the launch, by its block and its place there."""
+        block, thread = divmod(number, prod(self.block))
+        return f"block {_triple(block, self.grid)}, thread {_triple(thread, self.block)}"
+
+    def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
+        """Return a sentence that says what happened, where in the source, and in which block and thread."""
+        lane = int(group.lane_numbers[position]) + group.chunk.first * prod(self.block)
+        where = self.entry.module.place(site)
+        inside = "" if site.function == self.entry.name else f" (in {site.function})"
+        return f"kernel {self.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
+
+    def shared_place(self, address: int) -> str:
+        """Return the place of an address in shared memory, with the variable that lies there."""
+        place = address - RESERVED_SHARED
+        before = [(offset, name) for name, offset in self.entry.shared_offsets.items() if offset <= place]
+        if not before:
+            return f"{address:#x}"
+        offset, name = max(before)
+        # Behind an @ stands what makes the names of two functions' variables differ.
+        return f"{address:#x} ({place - offset} bytes into {name.partition('@')[0]})"
+
+
+class _Parameters(dict[tuple[int, str], Any]):
+    """Decode parameters once each, by offset and NumPy type."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        super().__init__()
+        self._data = data
+
+    def __missing__(self, key: tuple[int, str]) -> Any:
+        offset, dtype = key
+        size = np.dtype(dtype).itemsize
+        value = self[key] = self._data[offset : offset + size].copy().view(dtype)[0]
+        return value
+
+
+class LaunchState:
+    """The state of a launch that all its chunks share."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        memory: MemoryLike,
+        symbols: Mapping[str, int],
+        steps: int | None,
+        properties: Mapping[str, int],
+        observer: Observer | None,
+        clock: Clock,
+    ) -> None:
+        entry = launch.entry
+        self.launch = launch
+        self.memory = memory
+        self.properties = properties
+        self.observer = observer
+        self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
+        self.clock = clock
+        self._symbols = symbols
+        data = np.zeros(-(-len(launch.parameters) // 16) * 16 + 16, np.uint8)
+        data[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
+        self.parameter_bytes = data
+        self.parameter_size = max(entry.parameter_bytes, len(launch.parameters))
+        self.parameters = _Parameters(data)
+        self.threads = launch.block[0] * launch.block[1] * launch.block[2]
+        self.blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
+        self.shared_size = entry.static_shared_bytes + launch.shared_bytes
+        dynamic = [v.name for v in entry.module.shared.values() if v.external]
+        if dynamic and launch.shared_bytes:
+            self.shared_size = max(entry.shared_offsets[name] for name in dynamic) + launch.shared_bytes
+        self.program = program_of(entry)
+        self.environment = self.program.environment(self._uniform_specials(), observer is not None)
+        self.memory_access = Memory(self)
+        called = len(entry.module.reachable_bodies(entry.body)) > 0
+        self.local_size = self.program.main.local_bytes
+        if called:
+            bodies = sum(entry.module.function_local_bytes(body) for body in entry.module.reachable_bodies(entry.body))
+            self.local_size += max(properties.get("stack_limit", 1024), bodies)
+        self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
+
+    @property
+    def steps_done(self) -> int:
+        """Return the instructions that groups of lanes have executed together, to the end of the block at hand."""
+        return self.steps_at_start - self.steps_left
+
+    def _uniform_specials(self) -> frozenset[str]:
+        names = {
+            "%gridid", "%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
+            "%cluster_nctarank", "%is_explicit_cluster", "%current_graph_exec",
+        }  # fmt: skip  # rows of a table
+        names |= {f"%envreg{number}" for number in range(32)}
+        names |= {f"%reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")}
+        names |= {f"%pm{number}{width}" for number in range(8) for width in ("", "_64")}
+        for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+            names.add(f"%{base}.w")
+        for axis, threads, blocks in zip("xyz", self.launch.block, self.launch.grid, strict=True):
+            names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_nctaid.{axis}", f"%nclusterid.{axis}"}
+            if threads == 1:
+                names.add(f"%tid.{axis}")
+            if blocks == 1:
+                names |= {f"%ctaid.{axis}", f"%clusterid.{axis}", f"%cluster_ctaid.{axis}"}
+        return frozenset(names)
+
+    def symbol(self, name: str) -> int:
+        """Return the address of a module variable."""
+        return self._symbols[name]
+
+    def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
+        """Return a sentence that says what happened, where in the source, and in which block and thread."""
+        return self.launch.located(what, site, group, position)
+
+
+def _triple(index: int, shape: tuple[int, int, int]) -> str:
+    x = index % shape[0]
+    y = index // shape[0] % shape[1]
+    z = index // (shape[0] * shape[1])
+    return f"({x}, {y}, {z})"
+
+
+def run(
+    module: Module,
+    launch: Launch,
+    memory: MemoryLike,
+    *,
+    symbols: Mapping[str, int],
+    print_: Callable[[str], None],
+    steps: int | None = None,
+    properties: Mapping[str, int],
+    observer: Observer | None = None,
+    clock: Clock | None = None,
+) -> None:
+    """Execute a launch to its end.
+
+    `clock` is the device's, which goes on; without it the launch's time begins at 0. `steps` limits the instructions
+    that groups of lanes execute together. Raises Fault for an error that the kernel made and UnsupportedError for an
+    instruction outside the subset.
+    """
+    if launch.entry.module is not module:
+        raise ValueError(f"the entry {launch.entry.name} belongs to another module")
+    with np.errstate(all="ignore"):
+        state = LaunchState(launch, memory, symbols, steps, properties, observer, clock or Clock())
+        if observer is not None:
+            observer.start(state)
+        try:
+            _run_chunks(state)
+        finally:
+            state.clock.end(state.steps_done)
+            state.printed.empty(print_)
+        if observer is not None:
+            observer.finish(state)
+
+
+def _blocks_per_chunk(state: LaunchState) -> int:
+    """Return how many blocks run together: all of a cooperative launch, and whole clusters."""
+    if state.launch.cooperative:
+        return state.blocks
+    cluster = prod(state.launch.cluster)
+    count = max(1, CHUNK_LANES // state.threads)
+    count = min(count, max(1, _MOST_SHARED // (RESERVED_SHARED + state.shared_size)))
+    if state.local_size:
+        count = min(count, max(1, _MOST_LOCAL // (state.local_size * state.threads)))
+    return min(max(count // cluster, 1) * cluster, state.blocks)
+
+
+def _run_chunks(state: LaunchState) -> None:
+    """Run chunks in order; one whose blocks spin for others that haven't started gets them started beside it."""
+    each = _blocks_per_chunk(state)
+    following = 0
+    active: list[Chunk] = []
+    try:
+        while active or following < state.blocks:
+            pending = following < state.blocks
+            if pending and len(active) < _MOST_CHUNKS:
+                active.append(Chunk(state, following, min(each, state.blocks - following)))
+                following += each
+            for chunk in list(active):
+                alone = len(active) == 1 and following >= state.blocks
+                if chunk.run(alone):
+                    active.remove(chunk)
+                    chunk.print_out()
+                    if state.observer is not None:
+                        state.observer.ended(chunk)
+                    chunk.let_go()
+    finally:
+        # Of a launch that was broken off.
+        for chunk in active:
+            chunk.print_out()
+            chunk.let_go()

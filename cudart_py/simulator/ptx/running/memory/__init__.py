@@ -1,0 +1,1 @@
+"""Place the addresses of lanes in memory, check them, and move data."""

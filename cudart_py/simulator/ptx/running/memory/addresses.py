@@ -1,0 +1,90 @@
+"""The places in memory that a register's value names, summarised once for all accesses that start from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ..groups import Group
+    from .spaces import Space
+
+__all__ = ["Address", "Mixed"]
+
+Array = NDArray[Any]
+
+
+class Address:
+    """Byte positions in one space for the lanes of a group.
+
+    `places` is an int64 array, or an int when all lanes agree; it counts from the start of the space's bytes.
+    `low` and `high` bound the addresses as the kernel sees them, `bits` is all of them or-ed together; `shift`
+    is what a place has more than an address: an array for spaces that each block or lane has its own of.
+    """
+
+    __slots__ = ("_indices", "_runs", "base", "bits", "group", "high", "low", "notes", "places", "space")
+
+    def __init__(self, space: Space, group: Group, places: Any, low: int, high: int, bits: int) -> None:
+        self.space = space
+        self.group = group
+        self.places = places
+        self.low = low
+        self.high = high
+        self.bits = bits
+        # The distance of places from addresses, where that isn't the group's own base of the space.
+        self.base: Any = None
+        # The records of an observer about these places.
+        self.notes: dict[Any, Any] = {}
+        self._indices: dict[int, Any] = {}
+        self._runs: dict[int, int] = {}
+
+    def index(self, shift: int) -> Any:
+        """Return the places in units of ``1 << shift`` bytes."""
+        index = self._indices.get(shift)
+        if index is None:
+            index = self._indices[shift] = self.places >> shift if shift else self.places
+        return index
+
+    def select(self, positions: Array) -> Address:
+        """Return the Address of some of the lanes."""
+        places = self.places
+        if places.__class__ is not np.ndarray:
+            return self
+        # The bounds of all lanes are too wide for a part: they follow from its own places.
+        chosen = places.take(positions)
+        shift = self.low - int(places.min())
+        low, high = int(chosen.min()) + shift, int(chosen.max()) + shift
+        part = Address(self.space, self.group, chosen, low, high, self.bits)
+        if self.base is not None:
+            part.base = self.base.take(positions)
+        return part
+
+    def run_start(self, stride: int) -> int:
+        """Return the first place when the places rise by `stride` from lane to lane, else -1."""
+        start = self._runs.get(stride)
+        if start is None:
+            start = self._runs[stride] = self._find_run(stride)
+        return start
+
+    def _find_run(self, stride: int) -> int:
+        places = self.places
+        if places.__class__ is not np.ndarray:
+            return -1
+        n = len(places)
+        first = int(places[0])
+        if int(places[-1]) - first != (n - 1) * stride or n < 4:
+            return -1
+        step = np.subtract(places[1:], places[:-1])
+        return first if (step == stride).all() else -1
+
+
+class Mixed:
+    """Generic addresses that fall into several spaces: for each space, the positions of lanes and their Address."""
+
+    __slots__ = ("group", "parts")
+
+    def __init__(self, group: Group, parts: list[tuple[Array, Address]]) -> None:
+        self.group = group
+        self.parts = parts

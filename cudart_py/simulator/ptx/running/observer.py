@@ -1,0 +1,74 @@
+"""The events of a launch, for counters and checks.
+
+An observer's methods are called for every block of instructions, memory access, branch and barrier. Blocks are
+compiled in a second form for it, so a launch without one pays nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..compiling.control_flow import Block
+    from ..syntax.instructions import Instruction
+    from .groups import Group
+    from .scheduler import Chunk
+
+__all__ = ["Observer"]
+
+
+class Observer:
+    """Watch a launch; `group.lane_numbers` tells which lanes of which chunk take part in an event.
+
+    A class that inherits from this one need only have the methods for what it wants to see.
+    """
+
+    def start(self, state: Any) -> None:
+        """Begin: the launch's shape, module and program are at hand."""
+
+    def block(self, group: Group, block: Block) -> None:
+        """Observe a group that is about to execute the instructions of a block."""
+
+    def executed(self, group: Group, block: Block) -> None:
+        """Observe a group that has executed the instructions of a block, but not the one that ends it."""
+
+    def unwritten(self, group: Group, slot: int) -> None:
+        """Observe a group that is about to read a register that none of its lanes has written."""
+
+    def deserted(self, group: Group, block: Block, position: int) -> None:
+        """Observe a group that goes on without lanes which the member mask of the lane at `position` names."""
+
+    def access(
+        self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
+    ) -> None:
+        """Observe an access (`kind` is ld, st, atom, red or mbarrier) of `size` bytes, `offset` behind an address.
+
+        `values` are what a store is about to store, element by element, and empty for everything else.
+        """
+
+    def fence(self, group: Group, site: Instruction) -> None:
+        """Observe a fence."""
+
+    def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
+        """Observe the end of a group of `cp.async` copies or a wait for one (`event` is commit, wait or wait_all).
+
+        A wait is for all groups of copies but the last `allowed` ones.
+        """
+
+    def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
+        """Observe a group that is about to shuffle (`mode` is up, down, bfly or idx), with the operands b and c."""
+
+    def branch(self, group: Group, site: Instruction | None, taken: Any) -> None:
+        """Observe a conditional branch; `taken` is a scalar, or an array over the group's lanes."""
+
+    def barrier(self, group: Group, site: Instruction, event: str) -> None:
+        """Observe a group that arrives at a barrier or leaves one (`event` is arrive or release)."""
+
+    def exit(self, group: Group) -> None:
+        """Observe lanes that end."""
+
+    def ended(self, chunk: Chunk) -> None:
+        """Observe that all lanes of a chunk have ended."""
+
+    def finish(self, state: Any) -> None:
+        """End: all blocks have run."""

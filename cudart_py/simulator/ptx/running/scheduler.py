@@ -1,0 +1,314 @@
+"""Run a chunk of thread blocks: always the lanes at the lowest place, all of them at once.
+
+Lanes at one place form a group. A group runs on until lanes elsewhere stand lower, it parts, or it must wait.
+Going back costs age, so that lanes which spin let the others pass however high they stand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compiling.program import variant
+from ..faults import Fault
+from ..windows import RESERVED_SHARED
+from . import calls
+from .barriers import Barriers
+from .groups import Group, Lazy, merge, split
+from .matrices import Matrices
+from .memory.spaces import Space
+from .specials import geometry, special_value
+from .system import System
+from .warps import Warps, incomplete
+
+if TYPE_CHECKING:
+    from ..compiling.control_flow import Block
+    from .launch import LaunchState
+
+__all__ = ["Chunk"]
+
+Array = NDArray[Any]
+ndarray = np.ndarray
+Path = tuple[int, ...]
+
+# How often a group may go back before others get their turn: few in loops that watch memory, many elsewhere.
+_SPIN_TURNS = 16
+_LOOP_TURNS = 4096
+_STALLED_EPOCHS = 4
+
+
+class Chunk:
+    """The lanes of consecutive blocks, their shared and local memory, and the groups that are ready or wait."""
+
+    def __init__(self, state: LaunchState, first: int, count: int) -> None:
+        self.state = state
+        self.memory = state.memory_access
+        self.system = System(state)
+        self.warps = Warps()
+        self.matrices = Matrices()
+        self.first = first
+        self.blocks = count
+        self.threads = state.threads
+        self.lanes = count * state.threads
+        self.live = self.lanes
+        self.geometry = geometry(count, state.launch.block)
+        self.lane_numbers = self.geometry.lane_numbers
+        self.block_of_lane = self.geometry.block_of_lane
+        self.exited: NDArray[np.bool_] = np.zeros(self.lanes, np.bool_)
+        self.exited_in_block = np.zeros(count, np.int64)
+        shared_end = RESERVED_SHARED + state.shared_size
+        self.shared_stride = -(-shared_end // 16) * 16
+        self.shared = Space("shared", np.zeros(count * self.shared_stride, np.uint8), shared_end, RESERVED_SHARED)
+        self.shared_base = self.geometry.block_base(self.shared_stride)
+        self.local_stride = -(-state.local_size // 16) * 16
+        self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), state.local_size)
+        self.local_base = self.geometry.lane_base(self.local_stride)
+        self.barriers = Barriers()
+        # Each output: its block, its text, and its bytes in the device's buffer.
+        self.printed: list[tuple[int, str, int]] = []
+        # The records of an observer about the chunk.
+        self.notes: Any = None
+        self._specials: dict[str, Any] = {}
+        self._ready: dict[Path, list[Group]] = {}
+        self._held: dict[Path, list[Group]] = {}
+        self._lowest: tuple[int, Path] | None = None
+        start = Group(self, state.program.main, None, self.lanes)
+        start.registers = [None] * len(start.code.types)
+        self.push(start)
+
+    def special(self, name: str) -> Any:
+        """Return a special register for all lanes of the chunk."""
+        value = self._specials.get(name)
+        if value is None:
+            value = self._specials[name] = special_value(self, name)
+        return value
+
+    def let_go(self) -> None:
+        """Drop what refers back to the chunk, so that its memory goes with the last reference to it.
+
+        After a fault groups still wait here; what an observer keeps about the chunk may name its groups at any time.
+        """
+        self._ready.clear()
+        self._held.clear()
+        self.barriers.parked.clear()
+        self.notes = None
+
+    def print_out(self) -> None:
+        """Hand on what the chunk printed, block after block."""
+        for _, text, size in sorted(self.printed, key=lambda item: item[0]):
+            self.state.printed.add(text, size)
+        self.printed = []
+
+    # --- the group that runs next
+
+    def push(self, group: Group) -> None:
+        """Make a group ready to run."""
+        path = group.path
+        waiting = self._ready.setdefault(path, [])
+        waiting.append(group)
+        key = (max(other.epoch for other in waiting), path)
+        if len(waiting) > 1:
+            self._lowest = None
+        elif (self._lowest is None and len(self._ready) == 1) or (self._lowest is not None and key < self._lowest):
+            self._lowest = key
+
+    def hold(self, group: Group) -> None:
+        """Keep a group until other lanes come to the same place."""
+        self._held.setdefault(group.path, []).append(group)
+
+    def _find_lowest(self) -> tuple[int, Path] | None:
+        if self._lowest is None and self._ready:
+            self._lowest = min((max(group.epoch for group in groups), path) for path, groups in self._ready.items())
+        return self._lowest
+
+    def _pop(self) -> Group:
+        lowest = self._find_lowest()
+        assert lowest is not None
+        path = lowest[1]
+        groups = self._ready.pop(path) + self._held.pop(path, [])
+        self._lowest = None
+        return groups[0] if len(groups) == 1 else merge(groups)
+
+    @property
+    def _others(self) -> bool:
+        return bool(self._ready or self._held or self.barriers.parked)
+
+    def run(self, alone: bool) -> bool:
+        """Run until all lanes have ended, or, unless `alone`, until they only wait for other chunks.
+
+        Return whether all lanes have ended.
+        """
+        started: int | None = None
+        while True:
+            if not self._ready and not self._revive():
+                return True
+            lowest = self._find_lowest()
+            assert lowest is not None
+            if started is None:
+                started = lowest[0]
+            elif lowest[0] > started:
+                self.barriers.release(self, lowest[0])
+                if not alone and lowest[0] > started + _STALLED_EPOCHS:
+                    return False
+            self._advance(self._pop(), alone)
+
+    def _revive(self) -> bool:
+        """Return whether a group can go on, perhaps without the lanes that it waited for; raise Fault at a deadlock."""
+        if self.barriers.release(self, 0) or self._ready:
+            return True
+        if self._held:
+            # Their partners have gone elsewhere for good: the lanes at hand are all that will come.
+            for groups in self._held.values():
+                for group in groups:
+                    group.forced = True
+                    self.push(group)
+            self._held = {}
+            return True
+        if self.barriers.parked:
+            raise self.barriers.deadlock()
+        return False
+
+    # --- running
+
+    def _advance(self, group: Group, alone: bool) -> None:
+        """Run a group until it parts, waits or ends, or lanes stand lower."""
+        state = self.state
+        environment = state.environment
+        observer = state.observer
+        epoch = group.epoch
+        while True:
+            code = group.code
+            block = code.blocks[group.pc]
+            if block.converges and group.n != self.lanes and not group.forced:
+                waiting = incomplete(group, block)
+                if waiting is not None:
+                    here, later = split(group, waiting, (group.pc, group.pc)) if len(waiting[0]) else (None, group)
+                    self.hold(later)
+                    if here is None:
+                        return
+                    group = here
+            if observer is not None and group.forced and group.n != self.lanes:
+                missed = incomplete(group, block) if block.converges else None
+                if missed is not None:
+                    observer.deserted(group, block, int(missed[1][0]))
+            group.forced = False
+            state.steps_left -= len(block.instructions) + 1
+            if state.steps_left < 0:
+                raise self._endless(group, block)
+            registers = group.registers
+            uniform = []
+            for slot in block.input_slots:
+                value = registers[slot]
+                if value is None:
+                    registers[slot] = value = code.zeros[slot]
+                    if observer is not None:
+                        observer.unwritten(group, slot)
+                elif value.__class__ is Lazy:
+                    value = group.resolve(slot)
+                uniform.append(value.__class__ is not ndarray)
+            function, spread = variant(code, group.pc, tuple(uniform), environment)
+            if spread:
+                for slot in block.input_slots:
+                    if registers[slot].__class__ is not ndarray:
+                        registers[slot] = np.full(group.n, registers[slot])
+            if observer is not None:
+                observer.block(group, block)
+            result = function(group, registers)
+            if observer is not None:
+                observer.executed(group, block)
+            next_group = self._leave(group, block, result, alone)
+            if next_group is None:
+                return
+            group = next_group
+            if group.epoch != epoch:
+                # Older now: others get their turn, and perhaps another chunk.
+                self.push(group)
+                return
+            if self._ready:
+                lowest = self._find_lowest()
+                if lowest is not None and (epoch, group.path) >= lowest:
+                    self.push(group)
+                    return
+
+    def _leave(self, group: Group, block: Block, result: Any, alone: bool) -> Group | None:
+        """Execute the terminator of a block; return the group if it goes on undivided."""
+        terminator = block.terminator
+        kind = terminator.kind
+        if kind == "next":
+            return self._go(group, block.index, terminator.targets[0], alone)
+        if kind == "branch":
+            taken, other = terminator.targets
+            if self.state.observer is not None:
+                self.state.observer.branch(group, terminator.instruction, result)
+            if result.__class__ is not ndarray:
+                return self._go(group, block.index, taken if result else other, alone)
+            count = int(np.count_nonzero(result))
+            if count == group.n or not count:
+                return self._go(group, block.index, taken if count else other, alone)
+            picks = [np.flatnonzero(result), np.flatnonzero(~result)]
+            for child in split(group, picks, (taken, other)):
+                moved = self._go(child, block.index, child.pc, alone)
+                self.push(moved)
+            return None
+        if kind == "exit":
+            self._exit(group)
+            return None
+        if kind == "barrier":
+            return self.barriers.arrive(group, block)
+        if kind == "call":
+            return calls.call(self, group, block)
+        if kind == "return":
+            return calls.leave(group)
+        if kind == "switch":
+            return self._switch(group, block, result, alone)
+        assert terminator.instruction is not None
+        raise Fault("CUDA_ERROR_LAUNCH_FAILED", self.state.located("trap executed", terminator.instruction, group, 0))
+
+    def _switch(self, group: Group, block: Block, index: Any, alone: bool) -> Group | None:
+        targets = block.terminator.targets
+        values = np.unique(index)
+        if values[-1] >= len(targets):
+            instruction = block.terminator.instruction
+            assert instruction is not None
+            lane = int(np.argmax(index))
+            what = f"branch to index {int(values[-1])} of {len(targets)} targets"
+            raise Fault("CUDA_ERROR_LAUNCH_FAILED", self.state.located(what, instruction, group, lane))
+        if len(values) == 1:
+            return self._go(group, block.index, targets[int(values[0])], alone)
+        # Several indices may share a target.
+        places: dict[int, Array] = {}
+        for value in values:
+            target = targets[int(value)]
+            places[target] = places[target] | (index == value) if target in places else index == value
+        picks = [np.flatnonzero(mask) for mask in places.values()]
+        for child in split(group, picks, list(places)):
+            self.push(self._go(child, block.index, child.pc, alone))
+        return None
+
+    def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
+        """Move a group to a block, ageing it when it goes back."""
+        group.pc = target
+        if target <= source and (not alone or self._others):
+            group.spins += 1
+            if group.spins >= (_SPIN_TURNS if group.code.loop_spins(target, source) else _LOOP_TURNS):
+                group.spins = 0
+                group.epoch += 1
+        return group
+
+    def _exit(self, group: Group) -> None:
+        if self.state.observer is not None:
+            self.state.observer.exit(group)
+        self.live -= group.n
+        if self.live:
+            lanes = group.lane_numbers
+            self.exited[lanes] = True
+            self.exited_in_block += np.bincount(self.block_of_lane[lanes], minlength=self.blocks)
+
+    def _endless(self, group: Group, block: Block) -> Fault:
+        site = block.instructions[0] if block.instructions else block.terminator.instruction
+        what = "the limit of executed instructions is reached"
+        if site is None:
+            return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {self.state.launch.entry.name}: {what}")
+        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", self.state.located(what, site, group, 0))

@@ -1,0 +1,158 @@
+"""Return the special registers of a chunk's lanes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..syntax.special_names import dtype, known
+from ..windows import RESERVED_SHARED, RUNTIME_SHARED, WORKSPACE_WINDOW
+
+if TYPE_CHECKING:
+    from .scheduler import Chunk
+
+__all__ = ["Geometry", "geometry", "known", "special_value"]
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+# Shared memory is given out in units of so many bytes.
+_SHARED_UNIT = 128
+
+
+class Geometry:
+    """Coordinates that all chunks of one block shape and number of blocks share; they are never written to."""
+
+    def __init__(self, count: int, block: tuple[int, int, int]) -> None:
+        self._block = block
+        self._threads = block[0] * block[1] * block[2]
+        self.lane_numbers: NDArray[np.int64] = np.arange(count * self._threads, dtype=np.int64)
+        self.block_of_lane: NDArray[np.int64] = np.repeat(np.arange(count, dtype=np.int64), self._threads)
+        self._kept: dict[tuple[str, int], Any] = {}
+
+    def _keep(self, key: tuple[str, int], make: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
+
+    def block_base(self, stride: int) -> Any:
+        """Return where each lane's block starts in an arena."""
+        return self._keep(("block", stride), lambda: self.block_of_lane * stride)
+
+    def lane_base(self, stride: int) -> Any:
+        """Return where each lane starts in an arena."""
+        return self._keep(("lane", stride), lambda: self.lane_numbers * stride)
+
+    def thread(self) -> Any:
+        """Return each lane's number in its block."""
+        return self._keep(("thread", 0), lambda: self.lane_numbers % self._threads)
+
+    def tid(self, axis: int) -> Any:
+        """Return each lane's coordinate in its block."""
+        return self._keep(("tid", axis), lambda: _coordinate(self.thread(), self._block, axis))
+
+    def lane(self) -> Any:
+        """Return each lane's place in its warp."""
+        return self._keep(("lane of warp", 0), lambda: (self.thread() % 32).astype(np.uint32))
+
+    def warp(self) -> Any:
+        """Return each lane's warp in its block."""
+        return self._keep(("warp", 0), lambda: (self.thread() // 32).astype(np.uint32))
+
+
+@lru_cache(maxsize=16)
+def geometry(count: int, block: tuple[int, int, int]) -> Geometry:
+    """Return the geometry of chunks of `count` blocks of a shape."""
+    return Geometry(count, block)
+
+
+def special_value(chunk: Chunk, name: str) -> Any:
+    """Return a special register: an array over the chunk's lanes, or a scalar where all lanes of any chunk agree."""
+    state = chunk.state
+    launch = state.launch
+    base, _, axis = name[1:].partition(".")
+    if axis:
+        # The fourth coordinate is always 0.
+        return np.uint32(0) if axis == "w" else _axis_value(chunk, base, _AXES[axis])
+    if base == "laneid":
+        return chunk.geometry.lane()
+    if base == "warpid":
+        return chunk.geometry.warp()
+    if base == "nwarpid":
+        return np.uint32(state.properties.get("warps", 64))
+    if base == "smid":
+        sms = state.properties.get("sm_count", 1)
+        return ((chunk.block_of_lane + chunk.first) % sms).astype(np.uint32)
+    if base == "nsmid":
+        return np.uint32(state.properties.get("sm_count", 1))
+    if base.startswith("lanemask_"):
+        return _lane_mask(chunk.geometry.lane(), base[9:])
+    if base == "gridid":
+        return np.uint64(1)
+    if base.startswith("envreg"):
+        # A cooperative launch hands the address of its barrier's workspace over in these two.
+        address = WORKSPACE_WINDOW if launch.cooperative else 0
+        return np.uint32({"envreg1": address >> 32, "envreg2": address & 0xFFFFFFFF}.get(base, 0))
+    if base == "dynamic_smem_size":
+        return np.uint32(launch.shared_bytes)
+    if base == "total_smem_size":
+        return np.uint32(-(-state.shared_size // _SHARED_UNIT) * _SHARED_UNIT)
+    if base == "aggr_smem_size":
+        return np.uint32(RESERVED_SHARED + state.shared_size)
+    if base.startswith("reserved_smem_offset_"):
+        places = {"end": RUNTIME_SHARED, "cap": RESERVED_SHARED}
+        return np.uint32(places.get(base.removeprefix("reserved_smem_offset_"), 0))
+    if base == "cluster_nctarank":
+        return np.uint32(math.prod(launch.cluster))
+    if base == "is_explicit_cluster":
+        return np.bool_(math.prod(launch.cluster) > 1)
+    if base == "cluster_ctarank":
+        x, y, z = (_axis_value(chunk, "cluster_ctaid", place) for place in range(3))
+        return x + np.uint32(launch.cluster[0]) * (y + np.uint32(launch.cluster[1]) * z)
+    # Registers of the driver and of performance monitors, and of graphs that kernels launch, none of which there are.
+    return np.uint64(0) if dtype(name) == "u8" else np.uint32(0)
+
+
+def _axis_value(chunk: Chunk, base: str, axis: int) -> Any:
+    launch = chunk.state.launch
+    if base == "ntid":
+        return np.uint32(launch.block[axis])
+    if base == "nctaid":
+        return np.uint32(launch.grid[axis])
+    extent = np.uint32(launch.cluster[axis])
+    if base == "cluster_nctaid":
+        return extent
+    if base == "nclusterid":
+        return np.uint32(launch.grid[axis]) // extent
+    if base == "tid":
+        return chunk.geometry.tid(axis)
+    if base == "clusterid":
+        return _axis_value(chunk, "ctaid", axis) // extent
+    if base == "cluster_ctaid":
+        return _axis_value(chunk, "ctaid", axis) % extent
+    if base == "ctaid":
+        blocks = np.arange(chunk.first, chunk.first + chunk.blocks)
+        found = _coordinate(blocks, launch.grid, axis)
+        return found if found.ndim == 0 else np.repeat(found, chunk.threads)
+    return np.uint32(0)
+
+
+def _coordinate(index: Any, shape: tuple[int, int, int], axis: int) -> Any:
+    if shape[axis] == 1:
+        return np.uint32(0)
+    if axis == 0:
+        found = index % shape[0]
+    elif axis == 1:
+        found = index // shape[0] % shape[1]
+    else:
+        found = index // (shape[0] * shape[1])
+    return found.astype(np.uint32)
+
+
+def _lane_mask(lane: Any, kind: str) -> Any:
+    equal = np.uint32(1) << lane
+    below = equal - np.uint32(1)
+    return {"eq": equal, "lt": below, "le": below | equal, "gt": ~(below | equal), "ge": ~below}[kind]

@@ -1,0 +1,1 @@
+"""Read PTX text into a parsed program, and check it."""

@@ -1,0 +1,321 @@
+"""Parse the body of a function: declarations, labels and instructions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..faults import PtxError
+from .declarations import declared_variable
+from .instructions import (
+    Access,
+    Function,
+    Immediate,
+    Instruction,
+    Operand,
+    Param,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+from .operand_syntax import read_call, read_operand, split
+from .scopes import Scopes
+from .source import Source
+from .types import TYPE_SIZES
+
+__all__ = ["parse_body"]
+
+_LOC = re.compile(
+    r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?"
+    r"(?:[^\n;]*?\binlined_at\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?)?[^\n;]*;?"
+)
+_LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
+_REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+(.*)$", re.DOTALL)
+_REGISTER_TYPES = TYPE_SIZES.keys() - {"texref", "samplerref", "surfref"}
+_INSTRUCTION = re.compile(
+    r"(?:@\s*(!?)\s*([A-Za-z_$%][\w$.]*)\s+)?([a-z]\w*(?:(?:\.|::)\w+)*)(?:\s+(.*)|(?=[\[{(])(.*))?$", re.DOTALL
+)
+_KEYWORD = re.compile(r"\.(\w+)")
+_BRANCH_TARGETS = ".branchtargets"
+_LABELLED = (_BRANCH_TARGETS, ".calltargets", ".callprototype")
+_VARIABLES = ("shared", "local", "global", "const")
+# Inlined functions whose places lead in a circle are a mistake of the text.
+_DEEPEST_INLINING = 64
+
+Place = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class _Item:
+    """One piece of a body: its start, a brace, a label, a source line or a statement."""
+
+    kind: str
+    position: int
+    text: str = ""
+    labels: list[_Item] = field(default_factory=list)
+    location: re.Match[str] | None = None
+
+
+def _items(source: Source, start: int, end: int) -> Iterator[_Item]:
+    """Cut a body into pieces; a piece that begins a scope holds the labels of the scope."""
+    text = source.text
+    scopes = [_Item("body", start)]
+    yield scopes[0]
+    position = source.skip_blanks(start)
+    while position < end:
+        first = text[position]
+        if first == "{":
+            item = _Item("open", position)
+            scopes.append(item)
+            yield item
+            position += 1
+        elif first == "}":
+            if len(scopes) == 1:
+                raise source.error(position, "a brace is closed that was never opened")
+            scopes.pop()
+            yield _Item("close", position)
+            position += 1
+        elif (label := _LABEL.match(text, position)) is not None:
+            item = _Item("label", position, label[1])
+            scopes[-1].labels.append(item)
+            yield item
+            position = label.end()
+        elif (location := _LOC.match(text, position)) is not None:
+            yield _Item("location", position, location=location)
+            position = location.end()
+        else:
+            stop = source.statement_end(position)
+            yield _Item("statement", position, text[position:stop].strip())
+            position = stop + 1
+        position = source.skip_blanks(position)
+    if len(scopes) > 1:
+        raise source.error(scopes[-1].position, "the brace that opens here is never closed")
+
+
+class _Lines:
+    """Follow the source lines that a body names."""
+
+    def __init__(self) -> None:
+        self.here: Place = (0, 0, 0)
+        self._callers: dict[Place, Place] = {}
+
+    def move(self, match: re.Match[str]) -> None:
+        """Take note of a ``.loc``; line 0 stands for none of its own."""
+        file, line, column, *caller = (int(group or 0) for group in match.groups())
+        self.here = (file, line or self.here[1], column)
+        if match[4]:
+            self._callers[self.here] = (caller[0], caller[1], caller[2])
+        else:
+            self._callers.pop(self.here, None)
+
+    def user(self) -> tuple[int, int]:
+        """Return where the outermost function that was inlined into has the current line."""
+        place = self.here
+        for _ in range(_DEEPEST_INLINING):
+            if place not in self._callers:
+                break
+            place = self._callers[place]
+        return place[0], place[1]
+
+
+class _Body:
+    """Read the pieces of one body into a Function."""
+
+    def __init__(self, name: str, source: Source, parameters: tuple[Param, ...], results: tuple[Param, ...]) -> None:
+        self.source = source
+        self.function = Function(name)
+        self.function.parameters = tuple(parameter.name for parameter in parameters)
+        self.function.results = tuple(result.name for result in results)
+        self.scopes = Scopes(self.function.registers)
+        self.lines = _Lines()
+        self._made = 0
+        for parameter in (*parameters, *results):
+            if parameter.register_type:
+                self.scopes.declare_registers(parameter.register_type, 0, parameter.name)
+
+    def read(self, items: list[_Item]) -> Function:
+        """Read all pieces; the labels of a scope are known before its statements."""
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            try:
+                self._read_item(item, following)
+            except PtxError as error:
+                if error.line:
+                    raise
+                raise self.source.error(item.position, f"{error}, in {self.function.name}") from None
+        return self.function
+
+    def _read_item(self, item: _Item, following: _Item | None) -> None:
+        if item.kind == "statement":
+            self._statement(item)
+        elif item.kind == "location":
+            assert item.location is not None
+            self.lines.move(item.location)
+        elif item.kind == "label":
+            self._label(item.text, following)
+        elif item.kind == "close":
+            self.scopes.leave()
+        else:
+            if item.kind == "open":
+                self.scopes.enter()
+            for label in item.labels:
+                self._declare_label(label)
+
+    # --- labels
+
+    def _declare_label(self, item: _Item) -> None:
+        try:
+            self.scopes.declare(f":{item.text}", Symbol(self.scopes.unique(item.text)))
+        except PtxError as error:
+            raise self.source.error(item.position, f"{error}, in {self.function.name}") from None
+
+    def _target(self, name: str) -> str:
+        """Return the name that no other label of the function has."""
+        label = self.scopes.find(f":{name}")
+        if not isinstance(label, Symbol):
+            raise PtxError(f"label {name} is missing")
+        return label.name
+
+    def _label(self, name: str, following: _Item | None) -> None:
+        if following is None or not following.text.startswith(_LABELLED):
+            self.function.labels[self._target(name)] = len(self.function.instructions)
+        elif following.text.startswith(_BRANCH_TARGETS):
+            targets = split(following.text.removeprefix(_BRANCH_TARGETS).strip())
+            self.function.branch_targets[self._target(name)] = tuple(self._target(target) for target in targets)
+
+    # --- declarations
+
+    def _statement(self, item: _Item) -> None:
+        text = item.text
+        if text.startswith(_LABELLED):
+            # A list behind a label has been read with the label.
+            return
+        if text.startswith("."):
+            self._directive(text)
+        elif text:
+            self._instruction(text, self.source.line(item.position))
+
+    def _directive(self, text: str) -> None:
+        keyword = _KEYWORD.match(text)
+        name = keyword[1] if keyword else ""
+        if name == "reg":
+            match = _REGISTERS.match(text)
+            if match is None or match[2] not in _REGISTER_TYPES:
+                raise PtxError(f"declaration {text!r} isn't understood")
+            self.scopes.declare_registers(match[2], int(match[1] or 0), match[3])
+        elif name == "param":
+            # An argument or a result of a call: its pieces are kept by name, wherever it is declared.
+            variable = declared_variable(text)
+            self.scopes.declare(variable.name, Symbol(variable.name))
+            sizes = self.function.parameter_sizes
+            sizes[variable.name] = max(variable.size, sizes.get(variable.name, 0))
+        elif name in _VARIABLES:
+            self._variable(declared_variable(text))
+        elif name != "pragma":
+            raise PtxError(f"directive {text!r} isn't understood")
+
+    def _variable(self, variable: Variable) -> None:
+        """Declare a variable under a name that no other function's has."""
+        name = variable.name
+        unique = f"{name}@{self.function.name}{self.scopes.unique('')}"
+        self.scopes.declare(name, Symbol(unique))
+        function = self.function
+        tables = {"shared": function.shared, "local": function.local}
+        tables.get(variable.space, function.variables)[unique] = replace(variable, name=unique)
+
+    # --- instructions
+
+    def _instruction(self, text: str, line: int) -> None:
+        match = _INSTRUCTION.match(text)
+        if match is None:
+            raise PtxError(f"instruction {' '.join(text.split())!r} isn't understood")
+        guard = None
+        if match[2]:
+            register = self.scopes.find(match[2])
+            if not isinstance(register, Register) or self.function.registers[register.name] != "pred":
+                raise PtxError(f"the guard {match[2]} of {text!r} is no predicate")
+            guard = Register(register.name, negated=bool(match[1]))
+        opcode, rest = match[3], (match[4] or "").strip()
+        base = opcode.partition(".")[0]
+        operands: tuple[Operand, ...]
+        if base == "call":
+            call = read_call(rest, self.scopes)
+            arguments = tuple(self._passed(argument, guard, text, line) for argument in call.arguments)
+            operands = (replace(call, arguments=arguments),)
+            self._note(call.target)
+        elif base == "bra":
+            operands = (Symbol(self._target(rest)),)
+        elif base == "brx":
+            selector, _, table = rest.rpartition(",")
+            operands = (read_operand(selector.strip(), self.scopes), Symbol(self._target(table.strip())))
+        else:
+            pieces = split(rest) if rest else []
+            operands = tuple(self._value(piece, guard, text, line) for piece in pieces)
+            for operand in operands:
+                self._note(operand)
+        self._add(opcode, operands, guard, text, line)
+
+    def _value(self, piece: str, guard: Register | None, text: str, line: int) -> Operand:
+        """Read an operand; a register plus a number outside brackets is added up in front of the instruction."""
+        operand = read_operand(piece, self.scopes)
+        if not isinstance(operand, Access) or piece[0] == "[":
+            return operand
+        assert isinstance(operand.base, Register)
+        register_type = self.function.registers[operand.base.name]
+        total = self._fresh(register_type)
+        operands = (total, operand.base, Immediate(operand.offset))
+        self._add(f"add.u{register_type[1:]}", operands, guard, text, line)
+        return total
+
+    def _fresh(self, register_type: str) -> Register:
+        """Return a register that the text doesn't have."""
+        self._made += 1
+        register = Register(f"made@{self._made}")
+        self.function.registers[register.name] = register_type
+        return register
+
+    def _note(self, operand: Operand) -> None:
+        """Remember the symbols that an operand names."""
+        if isinstance(operand, Symbol):
+            self.function.names.add(operand.name)
+        elif isinstance(operand, Access):
+            self._note(operand.base)
+        elif isinstance(operand, Vector):
+            for item in operand.items:
+                self._note(item)
+
+    def _passed(self, argument: Operand, guard: Register | None, text: str, line: int) -> Operand:
+        """Return an argument of a call; a literal is put into a register first."""
+        if not isinstance(argument, Immediate):
+            return argument
+        bits = argument.float_bits or 64
+        register = self._fresh(f"b{bits}")
+        self._add(f"mov.b{bits}", (register, argument), guard, text, line)
+        return register
+
+    def _add(
+        self, opcode: str, operands: tuple[Operand, ...], guard: Register | None, text: str, ptx_line: int
+    ) -> None:
+        file, line, _ = self.lines.here
+        user = self.lines.user()
+        if not line:
+            # Text without source lines has lines of its own.
+            file, line, user = 0, ptx_line, (0, ptx_line)
+        instruction = Instruction(
+            opcode, operands, guard, file, line, " ".join(text.split()), self.function.name, user, ptx_line
+        )
+        self.function.instructions.append(instruction)
+
+
+def parse_body(
+    name: str,
+    source: Source,
+    start: int = 0,
+    end: int | None = None,
+    parameters: tuple[Param, ...] = (),
+    results: tuple[Param, ...] = (),
+) -> Function:
+    """Parse the text between a function's outer braces, from `start` to `end`."""
+    items = list(_items(source, start, source.end if end is None else end))
+    return _Body(name, source, parameters, results).read(items)

@@ -1,0 +1,147 @@
+"""The parts of a parsed program: operands, instructions, functions and variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+__all__ = [
+    "Access",
+    "Call",
+    "Function",
+    "Immediate",
+    "Instruction",
+    "Operand",
+    "Param",
+    "Register",
+    "Symbol",
+    "Variable",
+    "Vector",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """One register; `negated` stands for ``!%p1``."""
+
+    name: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A literal: a Python integer, or the bits of a ``0f``/``0d`` literal with their width."""
+
+    value: int
+    float_bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The name of a label, variable, function, parameter or special register, with a byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An address ``[base+offset]``; `coordinates` are a texture's ``{x, y}``."""
+
+    base: Register | Symbol | Immediate
+    offset: int = 0
+    coordinates: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Group operands in braces, or the two destinations of ``%r1|%p1``."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The three parts of a call: results, target and arguments.
+
+    Arguments and results are names of parameters, or registers.
+    """
+
+    results: tuple[Operand, ...]
+    target: Register | Symbol
+    arguments: tuple[Operand, ...]
+
+
+Operand: TypeAlias = Register | Immediate | Symbol | Access | Vector | Call
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instruction:
+    """One PTX instruction and its place in the source.
+
+    File 0 stands for the PTX text itself, where it doesn't name its source. `user` is where the outermost function
+    that the instruction was inlined into has it: `file` and `line` themselves if there is none.
+    """
+
+    opcode: str
+    operands: tuple[Operand, ...]
+    guard: Register | None
+    file: int
+    line: int
+    text: str
+    function: str
+    user: tuple[int, int]
+    ptx_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter: its byte offset in the block of parameters, its size and its alignment.
+
+    `register_type` is the type of a device function's parameter that is a register, empty for others.
+    """
+
+    name: str
+    offset: int
+    size: int
+    alignment: int
+    register_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a module or a function.
+
+    `relocations` holds ``(offset, symbol, addend)`` of each 8-byte address among the initial bytes.
+    """
+
+    name: str
+    space: str
+    size: int
+    alignment: int
+    initial: bytes = b""
+    relocations: tuple[tuple[int, str, int], ...] = ()
+    external: bool = False
+    element_type: str = "b8"
+
+
+@dataclass(slots=True)
+class Function:
+    """One parsed body: its instructions in order, labels as instruction indices, and declarations.
+
+    `parameters` and `results` are the names that a device function has for its arguments and results; those that are
+    registers stand in `registers` too. `names` are all that the instructions name besides registers and labels.
+    """
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    registers: dict[str, str] = field(default_factory=dict)
+    shared: dict[str, Variable] = field(default_factory=dict)
+    local: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    branch_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    parameter_sizes: dict[str, int] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    names: set[str] = field(default_factory=set)

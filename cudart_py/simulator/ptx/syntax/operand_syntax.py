@@ -1,0 +1,157 @@
+"""Read operands: registers, literals, symbols, addresses in brackets, vectors in braces, calls."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from ..faults import PtxError
+from .instructions import Access, Call, Immediate, Operand, Register, Symbol, Vector
+from .scopes import Scopes
+
+__all__ = ["integer", "literal", "read_call", "read_operand", "split"]
+
+_INTEGER = re.compile(r"([+-]?)\s*(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0([0-7]+)|(0|[1-9]\d*))U?$")
+_BITS = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))$")
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?$")
+_BASES = (16, 2, 8, 10)
+_SUM = re.compile(r"([A-Za-z_$%][\w$.]*)\s*([+-]\s*[+-]?\s*\w+)?$")
+_CALL = re.compile(
+    r"(?:\(([^()]*)\)\s*,\s*)?([A-Za-z_$%][\w$]*)\s*(?:,\s*\(([^()]*)\)\s*)?(?:,\s*([A-Za-z_$%][\w$]*)\s*)?$"
+)
+
+
+def integer(text: str) -> int | None:
+    """Return the value of an integer literal of at most 64 bits, None for other texts."""
+    if text.isdigit() and text[0] != "0" and len(text) < 20:
+        # The usual form, of which tables of initial values have thousands.
+        return int(text)
+    match = _INTEGER.match(text)
+    if match is None:
+        return None
+    digits, base = next((group, base) for group, base in zip(match.groups()[1:], _BASES, strict=True) if group)
+    if len(digits) > 64:
+        return None
+    value = int(digits, base)
+    if value >= 1 << 64:
+        return None
+    return -value if match[1] == "-" else value
+
+
+def literal(text: str) -> Immediate | None:
+    """Read an integer or a floating-point literal, or give None."""
+    first = text[:1]
+    if not (first.isdigit() or first in ("+", "-", ".")):
+        return None
+    value = integer(text)
+    if value is not None:
+        return Immediate(value)
+    match = _BITS.match(text)
+    if match:
+        return Immediate(int(match[1], 16), 32) if match[1] else Immediate(int(match[2], 16), 64)
+    if _DECIMAL.match(text):
+        return Immediate(int.from_bytes(struct.pack("<d", float(text)), "little"), 64)
+    return None
+
+
+def split(text: str) -> list[str]:
+    """Split at the commas outside brackets and braces."""
+    if "{" not in text and "[" not in text and "(" not in text:
+        return [piece.strip() for piece in text.split(",")]
+    pieces = []
+    depth = start = 0
+    for position, character in enumerate(text):
+        if character in "{[(":
+            depth += 1
+        elif character in "}])":
+            depth -= 1
+        elif character == "," and not depth:
+            pieces.append(text[start:position].strip())
+            start = position + 1
+    pieces.append(text[start:].strip())
+    return pieces
+
+
+def _sum(text: str, scopes: Scopes) -> tuple[Operand, int]:
+    """Read a register, literal or symbol, and the number added to it."""
+    found = scopes.find(text)
+    if found is not None:
+        return found, 0
+    number = literal(text)
+    if number is not None:
+        return number, 0
+    match = _SUM.match(text)
+    if match is None:
+        raise PtxError(f"operand {text!r} isn't understood")
+    offset = 0
+    if match[2]:
+        sign, rest = match[2][0], match[2][1:].strip()
+        value = integer(rest)
+        if value is None:
+            raise PtxError(f"operand {text!r} isn't understood")
+        offset = -value if sign == "-" else value
+    meaning = scopes.find(match[1])
+    return (Symbol(match[1]) if meaning is None else meaning), offset
+
+
+def _access(text: str, scopes: Scopes) -> Access:
+    pieces = split(text)
+    if len(pieces) > 2:
+        raise PtxError(f"operand [{text}] isn't understood")
+    coordinates = None
+    if len(pieces) == 2:
+        vector = read_operand(pieces[1], scopes)
+        coordinates = vector if isinstance(vector, Vector) else Vector((vector,))
+    base, offset = _sum(pieces[0], scopes)
+    if not isinstance(base, (Register, Symbol, Immediate)) or (isinstance(base, Immediate) and base.float_bits):
+        raise PtxError(f"operand [{text}] has no address")
+    return Access(base, offset, coordinates)
+
+
+def read_operand(text: str, scopes: Scopes) -> Operand:
+    """Read one operand; raise PtxError for what is none."""
+    known = scopes.operands.get(text)
+    if known is None:
+        known = scopes.operands[text] = _read(text, scopes)
+    return known
+
+
+def _read(text: str, scopes: Scopes) -> Operand:
+    first, last = text[:1], text[-1:]
+    if first == "[" and last == "]":
+        return _access(text[1:-1].strip(), scopes)
+    if first == "{" and last == "}":
+        return Vector(tuple(read_operand(piece, scopes) for piece in split(text[1:-1])))
+    if "|" in text:
+        return Vector(tuple(read_operand(piece.strip(), scopes) for piece in text.split("|")))
+    if first == "!":
+        register = scopes.find(text[1:].strip())
+        if isinstance(register, Register):
+            return Register(register.name, negated=True)
+        raise PtxError(f"operand {text!r} negates what is no register")
+    plain, offset = _sum(text, scopes)
+    if not offset:
+        return plain
+    if isinstance(plain, Symbol):
+        return Symbol(plain.name, plain.offset + offset)
+    if isinstance(plain, Register):
+        # A register plus a number, as some write an address without brackets.
+        return Access(plain, offset)
+    raise PtxError(f"operand {text!r} isn't understood")
+
+
+def read_call(text: str, scopes: Scopes) -> Call:
+    """Read the operands of ``call``: results, target, arguments, and for pointers a prototype."""
+    match = _CALL.match(text)
+    if match is None:
+        raise PtxError(f"call {text!r} isn't understood")
+
+    def operands(list_: str | None) -> tuple[Operand, ...]:
+        return tuple(read_operand(item, scopes) for item in split(list_)) if list_ and list_.strip() else ()
+
+    target = scopes.find(match[2])
+    if target is None:
+        target = Symbol(match[2])
+    if not isinstance(target, (Register, Symbol)):
+        raise PtxError(f"call {text!r} has no function")
+    return Call(operands(match[1]), target, operands(match[3]))

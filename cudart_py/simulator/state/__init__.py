@@ -1,0 +1,1 @@
+"""State: what the driver in software keeps: devices, contexts, memory, streams and their work."""

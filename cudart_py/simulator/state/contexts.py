@@ -1,0 +1,164 @@
+"""Contexts: the primary context of each device, and which one each thread has current.
+
+A fault in a context's work is sticky: every later call in that context answers its status, until the primary
+context is reset.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUlimit, CUresult
+
+from .. import ptx
+from . import memory
+from .arguments import number
+from .attributes import attribute
+from .devices import Device, require_initialised
+from .errors import StatusError
+from .handles import next_handle
+from .memory.context_memory import ContextMemory
+from .queue import captures
+from .queue.scheduling import broken_off
+from .queue.stream import Stream
+
+if TYPE_CHECKING:
+    from ..ptx.operations.textures import Texture
+
+__all__ = [
+    "Context",
+    "all_active",
+    "current",
+    "current_for_unsafe",
+    "find_context",
+    "of_thread",
+    "primary",
+]
+
+
+def default_limits() -> dict[int, int]:
+    """Return the limits that a new context has, by the number of the limit."""
+    return {
+        CUlimit.CU_LIMIT_STACK_SIZE.value: 1024,
+        CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value: 7 << 20,
+        CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value: 8 << 20,
+        CUlimit.CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT.value: 2048,
+        CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY.value: 64,
+        CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE.value: 0,
+    }
+
+
+class Context:
+    """The primary context of a device: its default streams, limits, memory, and the fault that ended it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.handle = next_handle()
+        self.flags = 0
+        self.references = 0
+        self.sticky: CUresult | None = CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with nothing but the default stream: when the context is made, and after its end."""
+        self.limits = default_limits()
+        self.failure: CUresult | None = None
+        # A text that says what was broken off, until a call that waits for the work has reported it.
+        self.untold = ""
+        self.pending = 0
+        self.busy: dict[Stream, None] = {}
+        self.legacy = Stream(self, is_legacy=True)
+        self.per_thread: dict[int, Stream] = {}
+        self.textures: dict[int, Texture] = {}  # by handle
+        self.peers: set[Device] = set()
+        self.memory = ContextMemory(self)
+        self.clock = ptx.Clock(attribute("CLOCK_RATE"))
+
+    @property
+    def active(self) -> bool:
+        """Return whether somebody has retained the context."""
+        return self.references > 0
+
+    def reaches(self, allocation: memory.Allocation) -> bool:
+        """Return whether this context's kernels may touch an allocation."""
+        owner = allocation.device
+        if allocation.kind == memory.HEAP:
+            return allocation.context is self
+        if allocation.kind != memory.DEVICE or owner is self.device:
+            return True
+        # Each pool has a list of its own of the devices that may touch its memory.
+        return owner in self.peers if allocation.pool is None else self.device in allocation.pool.access
+
+    def after_work(self) -> None:
+        """Let the pools release memory above their thresholds, as at every synchronisation."""
+        for pool in list(self.device.pools.values()):
+            pool.release_excess()
+
+    def tell(self) -> None:
+        """Raise CUDA_ERROR_ILLEGAL_STATE, once, before anything runs after work that was broken off."""
+        if self.untold:
+            text, self.untold = self.untold, ""
+            raise broken_off(text)
+
+    def raise_failure(self) -> None:
+        """Raise the sticky status, or once the status of work that failed without ending the context."""
+        if self.sticky is not None:
+            raise StatusError(self.sticky)
+        if self.failure is not None:
+            status, self.failure = self.failure, None
+            raise StatusError(status)
+
+
+class _ContextStacks(threading.local):
+    """The stack of contexts of each thread, the current one last."""
+
+    def __init__(self) -> None:
+        self.stack: list[Context] = []
+
+
+of_thread = _ContextStacks()
+_contexts: dict[int, Context] = {}
+
+
+def current() -> Context:
+    """Return the calling thread's context, or raise what a call without a usable one answers."""
+    stack = of_thread.stack
+    if not stack:
+        require_initialised()
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    context = stack[-1]
+    if context.sticky is not None:
+        require_initialised()
+        raise StatusError(context.sticky)
+    return context
+
+
+def current_for_unsafe() -> Context:
+    """Return the current context for a call that stream capture forbids."""
+    context = current()
+    if captures.active:
+        captures.refuse_unsafe()
+    return context
+
+
+def all_active() -> list[Context]:
+    """Return the contexts that somebody has retained and no fault has ended."""
+    return [context for context in _contexts.values() if context.active and context.sticky is None]
+
+
+def find_context(ctx: Any) -> Context:
+    """Return the context of a handle, or raise CUDA_ERROR_INVALID_CONTEXT."""
+    require_initialised()
+    context = _contexts.get(number(ctx))
+    if context is None:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+    return context
+
+
+def primary(device: Device) -> Context:
+    """Return a device's primary context, made at the first call, active or not."""
+    if device.primary is None:
+        device.primary = Context(device)
+        _contexts[device.primary.handle] = device.primary
+    return device.primary

@@ -1,0 +1,87 @@
+"""Devices: simulated cards like an H200, with their memory, primary contexts and pools."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import CUdevice_attribute, CUresult
+
+from .arguments import number
+from .attributes import ATTRIBUTES
+from .errors import StatusError
+
+if TYPE_CHECKING:
+    from .contexts import Context
+    from .memory.pools import Pool
+
+__all__ = ["Device", "find_device", "require_initialised", "state"]
+
+
+class Device:
+    """One card: the bytes of its memory that are in use, its primary context and its pools."""
+
+    def __init__(self, ordinal: int, total: int) -> None:
+        self.ordinal = ordinal
+        self.total = total
+        self.used = 0
+        self.primary: Context | None = None
+        self.pools: dict[int, Pool] = {}  # by handle
+        self.default_pool: Pool | None = None
+        self.current_pool: Pool | None = None
+        self.bus = ordinal + 1
+        self.uuid = uuid.uuid5(uuid.NAMESPACE_URL, f"cudart-py simulator device {ordinal}").bytes
+
+    def take(self, size: int) -> None:
+        """Count bytes as used; raise CUDA_ERROR_OUT_OF_MEMORY when there are not enough."""
+        if self.used + size > self.total:
+            raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+        self.used += size
+
+    def give(self, size: int) -> None:
+        """Count bytes as free again."""
+        self.used -= size
+
+    def answer(self, attrib: int) -> int:
+        """Return the value of an attribute by its number, or raise CUDA_ERROR_INVALID_VALUE."""
+        try:
+            value = ATTRIBUTES[attrib]
+        except KeyError:
+            raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
+        if attrib == CUdevice_attribute.CU_DEVICE_ATTRIBUTE_PCI_BUS_ID.value:
+            return self.bus
+        if attrib == CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID.value:
+            return self.ordinal
+        return value
+
+    @property
+    def bus_id(self) -> str:
+        """Return the address on the bus that the card would have."""
+        return f"0000:{self.bus:02X}:00.0"
+
+
+class _State:
+    """What cuInit makes; a forked child has none of it."""
+
+    def __init__(self) -> None:
+        self.devices: list[Device] = []
+        self.initialised = False
+        self.forked = False
+
+
+state = _State()
+
+
+def require_initialised() -> None:
+    """Raise CUDA_ERROR_NOT_INITIALIZED before cuInit, and in a forked child."""
+    if not state.initialised:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_INITIALIZED)
+
+
+def find_device(dev: Any) -> Device:
+    """Return the device of a CUdevice or ordinal, or raise CUDA_ERROR_INVALID_DEVICE."""
+    require_initialised()
+    ordinal = number(dev)
+    if not 0 <= ordinal < len(state.devices):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)
+    return state.devices[ordinal]

@@ -1,0 +1,32 @@
+"""Fault reports: what the simulator can say of the last fault beyond its status."""
+
+from __future__ import annotations
+
+import re
+
+from ...compilation.demangling import declared_name, demangle
+
+__all__ = ["put_report", "readable", "take_report"]
+
+_reports: list[str] = []
+
+
+def put_report(text: str) -> None:
+    """Keep the text of the last fault's report."""
+    _reports[:] = [readable(text)]
+
+
+def readable(text: str) -> str:
+    """Return a report with the C++ names of functions; the instruction at its end stays as it is."""
+    said, mark, instruction = text.partition(", instruction '")
+    return re.sub(r"\b_Z\w+", _plain, said) + mark + instruction
+
+
+def _plain(match: re.Match[str]) -> str:
+    declaration = demangle(match[0])
+    return match[0] if declaration is None else declared_name(declaration)
+
+
+def take_report() -> str | None:
+    """Return the report of the last fault, once: kernel, source line, thread, address."""
+    return _reports.pop() if _reports else None

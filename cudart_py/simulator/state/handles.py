@@ -1,0 +1,63 @@
+"""Handles: numbers that stand for the driver's objects, unique for the life of the process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from cuda.bindings.driver import CUresult
+
+from .errors import StatusError
+
+__all__ = ["Handles", "next_handle"]
+
+Value = TypeVar("Value")
+
+# Far above 0, 1 and 2, which are the default streams; never used again, so that a stale handle is found out.
+_numbers = itertools.count(0x5000_0000, 0x10)
+
+
+def next_handle() -> int:
+    """Return a number that no handle has had."""
+    return next(_numbers)
+
+
+class Handles(Generic[Value]):
+    """The live objects of one kind by handle."""
+
+    def __init__(self, missing: CUresult = CUresult.CUDA_ERROR_INVALID_HANDLE) -> None:
+        self._values: dict[int, Value] = {}
+        self._missing = missing
+
+    def __iter__(self) -> Iterator[Value]:
+        # A copy, because finalizers may remove objects during the iteration.
+        return iter(list(self._values.values()))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, value: Value, handle: int | None = None) -> int:
+        """Enter an object and return its handle."""
+        if handle is None:
+            handle = next(_numbers)
+        self._values[handle] = value
+        return handle
+
+    def find(self, handle: Any) -> Value:
+        """Return the object of a handle or raise the status for a handle that has none."""
+        try:
+            return self._values[int(handle)]
+        except (KeyError, TypeError, ValueError):
+            raise StatusError(self._missing) from None
+
+    def remove(self, handle: int) -> None:
+        """Forget a handle; it is never given again."""
+        self._values.pop(handle, None)
+
+    def remove_all(self, belongs: Callable[[Value], bool]) -> list[Value]:
+        """Forget the handles of all objects for which `belongs` returns true; return the objects."""
+        removed = {handle: value for handle, value in list(self._values.items()) if belongs(value)}
+        for handle in removed:
+            del self._values[handle]
+        return list(removed.values())

@@ -1,0 +1,43 @@
+"""Memory: the address space, the allocations in it, and what is recorded of their bytes."""
+
+from .address_space import space
+from .allocations import DEVICE, HEAP, MANAGED, PINNED, REGISTERED, Allocation, rounded
+from .table import (
+    allocate,
+    begin_life,
+    describe,
+    end_life,
+    enter,
+    find,
+    forget,
+    free,
+    known,
+    live,
+    note_change,
+    note_written,
+    require_live,
+)
+
+__all__ = [
+    "DEVICE",
+    "HEAP",
+    "MANAGED",
+    "PINNED",
+    "REGISTERED",
+    "Allocation",
+    "allocate",
+    "begin_life",
+    "describe",
+    "end_life",
+    "enter",
+    "find",
+    "forget",
+    "free",
+    "known",
+    "live",
+    "note_change",
+    "note_written",
+    "require_live",
+    "rounded",
+    "space",
+]

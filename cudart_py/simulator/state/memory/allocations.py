@@ -1,0 +1,167 @@
+"""Allocations: ranges of bytes that were asked for, and an index of them by address."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ....callers import call_site
+from .shadow import ShadowMemory
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from ..devices import Device
+    from .pools import Pool
+
+__all__ = ["DEVICE", "HEAP", "MANAGED", "PINNED", "REGISTERED", "Allocation", "AllocationRecord", "Index", "rounded"]
+
+DEVICE = "device"
+PINNED = "pinned"
+REGISTERED = "registered"
+MANAGED = "managed"
+HEAP = "heap"
+
+# The driver takes multiples of so many bytes of a device's memory.
+_GRANULARITY = 512
+
+_identities = itertools.count(1)
+
+
+def rounded(size: int) -> int:
+    """Return the bytes that an allocation of `size` bytes takes of the device's memory."""
+    return -(-size // _GRANULARITY) * _GRANULARITY
+
+
+class AllocationRecord(NamedTuple):
+    """What is remembered of an allocation after its end; as a string it names the allocation in a report."""
+
+    address: int
+    size: int
+    kind: str
+    ordinal: int
+    site: str
+
+    def __str__(self) -> str:
+        adjective = "" if self.kind == DEVICE else f"{self.kind} "
+        where = f" of device {self.ordinal}" if self.ordinal else ""
+        origin = f", allocated at {self.site}" if self.site else ""
+        return f"the {self.size}-byte {adjective}allocation at {self.address:#x}{where}{origin}"
+
+
+class Allocation:
+    """A range of bytes that was asked for.
+
+    `kind` is "device", "pinned", "registered", "managed", or "heap" for what a kernel's malloc gave; `size` is the
+    bytes that were asked for.
+    """
+
+    __slots__ = (
+        "_shadow",
+        "address",
+        "context",
+        "device",
+        "flags",
+        "held",
+        "identity",
+        "kind",
+        "pool",
+        "reserved",
+        "site",
+        "size",
+    )
+
+    def __init__(
+        self,
+        address: int,
+        size: int,
+        kind: str,
+        context: Context,
+        *,
+        flags: int = 0,
+        pool: Pool | None = None,
+        device: Device | None = None,
+    ) -> None:
+        self.address = address
+        self.size = size
+        self.kind = kind
+        self.context = context
+        self.device = context.device if device is None else device
+        self.flags = flags
+        # The object that keeps registered memory alive, where the caller gave one and not only an address.
+        self.held: Any = None
+        self.pool = pool
+        self.identity = next(_identities)
+        self.reserved = rounded(size)
+        # The program's line that asked for it, for reports.
+        self.site = call_site() if kind != HEAP else "a kernel's malloc"
+        self._shadow: ShadowMemory | None = None
+
+    @property
+    def end(self) -> int:
+        """Return the address after the last byte."""
+        return self.address + self.size
+
+    @property
+    def shadow(self) -> ShadowMemory:
+        """Return the record of its writes and reads; what the host can write to counts as written."""
+        if self._shadow is None:
+            self._shadow = ShadowMemory(self.address, self.size, self.on_host)
+        return self._shadow
+
+    @property
+    def on_host(self) -> bool:
+        """Return whether the host may use the address."""
+        return self.kind not in (DEVICE, HEAP)
+
+    @property
+    def record(self) -> AllocationRecord:
+        """Return what is remembered of it after its end."""
+        return AllocationRecord(self.address, self.size, self.kind, self.device.ordinal, self.site)
+
+
+class Index:
+    """Allocations that don't overlap, by address."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.by_start: dict[int, Allocation] = {}
+
+    def add(self, allocation: Allocation) -> None:
+        """Enter an allocation."""
+        start = allocation.address
+        if start in self.by_start:
+            self.by_start[start] = allocation
+            return
+        starts = self.starts
+        if not starts or start > starts[-1]:
+            starts.append(start)
+        else:
+            bisect.insort(starts, start)
+        self.by_start[start] = allocation
+
+    def remove(self, allocation: Allocation) -> None:
+        """Take an allocation out, if it is still the one at its address."""
+        start = allocation.address
+        if self.by_start.get(start) is allocation:
+            del self.by_start[start]
+            del self.starts[bisect.bisect_left(self.starts, start)]
+
+    def find(self, address: int) -> Allocation | None:
+        """Return the allocation that an address lies in."""
+        starts = self.starts
+        index = bisect.bisect_right(starts, address)
+        if not index:
+            return None
+        allocation = self.by_start[starts[index - 1]]
+        return allocation if address < allocation.address + allocation.size else None
+
+    def before(self, address: int) -> Allocation | None:
+        """Return the last allocation that begins at or before an address."""
+        index = bisect.bisect_right(self.starts, address)
+        return self.by_start[self.starts[index - 1]] if index else None
+
+    def after(self, address: int) -> Allocation | None:
+        """Return the first allocation that begins after an address."""
+        index = bisect.bisect_right(self.starts, address)
+        return self.by_start[self.starts[index]] if index < len(self.starts) else None

@@ -1,0 +1,213 @@
+"""Pools: memory of a device from which stream-ordered allocations are taken.
+
+A block that cuMemFreeAsync frees is free for the host at once, and for the device when its stream gets there. It is
+used again only by the driver's rules: in the same stream, in a stream that waits for the free, or when the free has
+happened; and it is released to the device at a synchronisation, down to the pool's release threshold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cuda.bindings.driver import CUmemPool_attribute, CUresult
+
+from ..devices import Device
+from ..errors import StatusError
+from ..handles import Handles
+from ..queue.scheduling import complete_work, predecessors
+from ..queue.stream import Stream
+from ..queue.work import Work, runner
+from . import table
+from .address_space import space
+from .allocations import DEVICE, Allocation, rounded
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+
+__all__ = [
+    "Pool",
+    "current_pool",
+    "default_pool",
+    "end_context",
+    "enter_pool",
+    "free_now",
+    "pools",
+]
+
+_FOLLOW = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES.value
+_OPPORTUNISTIC = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC.value
+_INTERNAL = CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES.value
+
+
+class FreeBlock:
+    """A range of a pool's memory that nobody uses: freed in `stream`, at the piece of work `freed`."""
+
+    __slots__ = ("address", "capacity", "freed", "stream")
+
+    def __init__(self, address: int, capacity: int, stream: Stream | None, freed: Work | None) -> None:
+        self.address = address
+        self.capacity = capacity
+        self.stream = stream
+        self.freed = freed
+
+    @property
+    def reached(self) -> bool:
+        """Return whether the device has reached the free."""
+        return self.freed is None or self.freed.done
+
+
+class Pool:
+    """A pool of a device's memory; `limit` is its greatest size in bytes, 0 for the device's own."""
+
+    def __init__(self, device: Device, limit: int = 0) -> None:
+        self.device = device
+        self.limit = limit
+        self.handle = 0
+        self.threshold = 0
+        self.reuse = {_FOLLOW: 1, _OPPORTUNISTIC: 1, _INTERNAL: 1}
+        self.blocks: list[FreeBlock] = []
+        self.capacities: dict[int, int] = {}  # address -> capacity of what is in use
+        self.reserved = self.reserved_high = 0
+        self.used = self.used_high = 0
+        self.access: set[Device] = set()
+        self.destroyed = False
+
+    def allocate(self, size: int, stream: Stream) -> tuple[Allocation, bool]:
+        """Return an allocation of `size` bytes for a stream, of a block that was freed where the rules allow.
+
+        The host knows it from now on. The second value says whether the device may use it at once too; otherwise work
+        that is still queued uses the bytes as the allocation that was freed.
+        """
+        capacity = rounded(size)
+        block = self._reusable(capacity, stream) if self.blocks else None
+        if block is None:
+            block = self._new_block(capacity, stream)
+        else:
+            self.blocks.remove(block)
+        allocation = Allocation(block.address, size, DEVICE, stream.context, pool=self, device=self.device)
+        allocation.reserved = block.capacity
+        self.capacities[block.address] = block.capacity
+        table.known.add(allocation)
+        self.used += block.capacity
+        self.used_high = max(self.used_high, self.used)
+        return allocation, block.reached
+
+    def _reusable(self, capacity: int, stream: Stream) -> FreeBlock | None:
+        # At most twice the size, so that large blocks stay for large allocations.
+        fitting = [block for block in self.blocks if capacity <= block.capacity <= 2 * capacity]
+        fitting.sort(key=lambda block: block.capacity)
+        for block in fitting:
+            if block.stream is stream or (block.reached and self.reuse[_OPPORTUNISTIC]):
+                return block
+        if self.reuse[_FOLLOW] and stream.tail is not None and fitting:
+            before = predecessors(stream.tail)
+            for block in fitting:
+                if block.reached or block.freed in before:
+                    return block
+        return None
+
+    def _new_block(self, capacity: int, stream: Stream) -> FreeBlock:
+        if self.limit and self.reserved + capacity > self.limit:
+            self._make_room(capacity, stream, self.limit - self.reserved)
+            if self.reserved + capacity > self.limit:
+                raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+        if self.device.used + capacity > self.device.total:
+            for pool in pools_of(self.device):
+                pool._make_room(capacity, stream, self.device.total - self.device.used)
+        self.device.take(capacity)
+        try:
+            address = space.region.open(capacity)
+        except MemoryError:
+            self.device.give(capacity)
+            raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
+        self.reserved += capacity
+        self.reserved_high = max(self.reserved_high, self.reserved)
+        return FreeBlock(address, capacity, None, None)
+
+    def _make_room(self, capacity: int, stream: Stream, room: int) -> None:
+        # Blocks that the device has reached go first; then the driver waits for the frees that are still queued.
+        if room < capacity:
+            self.trim(0)
+        waiting = [block.freed for block in self.blocks if block.freed is not None and not block.reached]
+        if waiting and self.reuse[_INTERNAL] and not runner.running and stream.capture is None:
+            complete_work(waiting)
+            self.trim(0)
+
+    def give_back(self, allocation: Allocation, stream: Stream | None, freed: Work | None) -> None:
+        """Make the block of an allocation that the host has freed a free block."""
+        capacity = self.capacities.pop(allocation.address)
+        self.used -= capacity
+        self.blocks.append(FreeBlock(allocation.address, capacity, stream, freed))
+
+    def trim(self, keep: int) -> None:
+        """Release free blocks that the device has reached, oldest first, until `keep` bytes stay."""
+        kept = []
+        for block in self.blocks:
+            if self.reserved > keep and block.reached:
+                space.region.close(block.address, block.capacity)
+                self.device.give(block.capacity)
+                self.reserved -= block.capacity
+            else:
+                kept.append(block)
+        self.blocks[:] = kept
+
+    def release_excess(self) -> None:
+        """Release free memory above the release threshold."""
+        if self.blocks and self.reserved > self.threshold:
+            self.trim(self.threshold)
+        if self.destroyed and not self.reserved:
+            self.device.pools.pop(self.handle, None)
+
+
+pools: Handles[Pool] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def pools_of(device: Device) -> list[Pool]:
+    """Return a device's pools."""
+    return [pool for pool in pools if pool.device is device]
+
+
+def enter_pool(pool: Pool) -> Pool:
+    """Add a pool to the pools of its device, under a new handle; return it."""
+    pool.handle = pools.add(pool)
+    pool.device.pools[pool.handle] = pool
+    return pool
+
+
+def default_pool(device: Device) -> Pool:
+    """Return the pool that a device has from the start."""
+    if device.default_pool is None:
+        device.default_pool = enter_pool(Pool(device))
+    return device.default_pool
+
+
+def current_pool(device: Device) -> Pool:
+    """Return the pool that cuMemAllocAsync takes from."""
+    return device.current_pool or default_pool(device)
+
+
+def free_now(allocation: Allocation) -> None:
+    """Free a pool's allocation whose context's work is done."""
+    table.forget(allocation)
+    if allocation.pool is not None:
+        allocation.pool.give_back(allocation, None, None)
+        allocation.pool.release_excess()
+
+
+def end_context(context: Context) -> None:
+    """Drop all that the pools of a context's device hold."""
+    for allocation in list(table.known.by_start.values()):
+        if allocation.pool is not None and allocation.device is context.device:
+            table.forget(allocation)
+            allocation.pool.give_back(allocation, None, None)
+    # Allocations that the host has freed and the device hasn't reached.
+    for allocation in list(table.live.by_start.values()):
+        if allocation.pool is not None and allocation.device is context.device:
+            table.end_life(allocation)
+    for pool in list(context.device.pools.values()):
+        for block in pool.blocks:
+            block.freed = None
+        pool.trim(0)
+        pools.remove(pool.handle)
+    context.device.pools.clear()
+    context.device.default_pool = context.device.current_pool = None

@@ -1,0 +1,182 @@
+"""Captures: streams whose operations become a graph's nodes instead of work.
+
+The streams of a capture are the one that began it, its origin, and those that have waited for its events. What the
+driver can't capture spoils it: everything answers CUDA_ERROR_STREAM_CAPTURE_INVALIDATED then, until it is ended.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import TYPE_CHECKING
+
+from cuda.bindings.driver import CUresult, CUstreamCaptureMode
+
+from ..errors import StatusError
+from .graphs import Graph, Node
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from .operations import Operation
+    from .stream import Stream
+
+__all__ = [
+    "GLOBAL",
+    "RELAXED",
+    "Capture",
+    "active",
+    "end_captures",
+    "of_thread",
+    "refuse_implicit",
+    "refuse_unsafe",
+]
+
+GLOBAL = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL.value
+RELAXED = CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED.value
+
+_identities = itertools.count(1)
+
+
+class _CaptureModes(threading.local):
+    """The capture mode of each thread, which cuThreadExchangeStreamCaptureMode changes."""
+
+    def __init__(self) -> None:
+        self.mode: int = GLOBAL
+
+
+of_thread = _CaptureModes()
+
+
+class Capture:
+    """A capture under way: its graph, and for each stream the nodes that its next node comes after."""
+
+    def __init__(self, origin: Stream, mode: int) -> None:
+        self.origin = origin
+        self.mode = mode
+        self.thread = threading.get_ident()
+        self.identity = next(_identities)
+        self.graph = Graph()
+        self.streams: dict[Stream, tuple[Node, ...]] = {origin: ()}
+        self.active = True
+        self.invalid = False
+        origin.capture = self
+        active.append(self)
+
+    def require_valid(self) -> None:
+        """Raise CUDA_ERROR_STREAM_CAPTURE_INVALIDATED once something has spoiled the capture."""
+        if self.invalid:
+            raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+
+    def invalidate(self) -> None:
+        """Mark the capture as spoiled, which only its end changes."""
+        self.invalid = True
+
+    def add(self, stream: Stream, operation: Operation | None) -> None:
+        """Make a node of an operation that one of the streams is given."""
+        self.require_valid()
+        if operation is None:
+            return
+        try:
+            node = self.graph.add(operation, self.streams[stream])
+        except StatusError:
+            self.invalidate()
+            raise
+        self.streams[stream] = (node,)
+
+    def record(self, stream: Stream) -> tuple[Capture, tuple[Node, ...]]:
+        """Return the nodes that a wait for an event comes after, when the event is recorded here."""
+        self.require_valid()
+        return self, self.streams[stream]
+
+    def join(self, stream: Stream, nodes: tuple[Node, ...]) -> None:
+        """Let a stream wait for nodes, which takes it into the capture."""
+        self.require_valid()
+        if stream.capture is None:
+            if stream.is_legacy:
+                self.invalidate()
+                raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+            stream.capture = self
+            self.streams[stream] = nodes
+        elif stream.capture is self:
+            self.streams[stream] = tuple(dict.fromkeys((*self.streams[stream], *nodes)))
+        else:
+            self.invalidate()
+            stream.capture.invalidate()
+            raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_MERGE)
+
+    def blocks_legacy(self, context: Context) -> bool:
+        """Return whether the context's legacy stream would have to wait for one of the streams."""
+        return any(stream.blocking and stream.context is context for stream in self.streams)
+
+    def joined(self) -> bool:
+        """Return whether all that was captured comes before the last node of the stream that began the capture."""
+        reached: set[Node] = set()
+        waiting = list(self.streams[self.origin])
+        while waiting:
+            node = waiting.pop()
+            if node not in reached:
+                reached.add(node)
+                waiting.extend(node.dependencies)
+        return reached.issuperset(self.graph.nodes)
+
+    def leave(self, stream: Stream) -> None:
+        """Release a stream that is destroyed: the capture ends with its origin, and goes on without another stream."""
+        if stream is self.origin:
+            self.end()
+            self.graph.discard()
+            return
+        del self.streams[stream]
+        stream.capture = None
+
+    def end(self) -> None:
+        """Release the streams; an interrupt in between leaves a capture that can be ended again."""
+        self.active = False
+        if self in active:
+            active.remove(self)
+        for stream in reversed(self.streams):  # the origin last, because the capture is found by it
+            stream.capture = None
+
+
+# The captures under way, of all threads.
+active: list[Capture] = []
+
+
+def end_captures(context: Context) -> None:
+    """End the captures that streams of a context began, and discard their graphs."""
+    ended = [capture for capture in active if capture.origin.context is context]
+    for capture in ended:
+        capture.end()
+        capture.graph.discard()
+
+
+def refuse_unsafe() -> None:
+    """Raise CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and spoil the capture, where a capture forbids unsafe calls."""
+    found = _forbidding()
+    if found:
+        for capture in found:
+            capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+
+
+def _forbidding() -> list[Capture]:
+    """Return the captures because of which the calling thread may make no unsafe calls."""
+    mode = of_thread.mode
+    if mode == RELAXED:
+        return []
+    thread = threading.get_ident()
+    return [
+        capture
+        for capture in active
+        if (capture.thread == thread and capture.mode != RELAXED) or (mode == GLOBAL and capture.mode == GLOBAL)
+    ]
+
+
+def refuse_implicit(stream: Stream) -> None:
+    """Raise CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream while it would wait for a captured one."""
+    if not stream.is_legacy:
+        return
+    found = [capture for capture in active if capture.blocks_legacy(stream.context)]
+    if found:
+        for capture in found:
+            capture.invalidate()
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)

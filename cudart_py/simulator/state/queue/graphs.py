@@ -1,0 +1,88 @@
+"""Graphs: operations with the order among them, made by stream capture and kept to be run again.
+
+A node holds the very operation that a stream would have been given: parameters of kernels were copied when it was
+captured, host memory is read when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cuda.bindings.driver import CUgraphNodeType, CUresult
+
+from ..errors import StatusError
+from ..handles import Handles
+from .operations import Operation
+
+__all__ = ["Graph", "Node", "find_graph", "find_node", "graphs", "nodes"]
+
+
+class Node:
+    """An operation in a graph and the nodes that come before it."""
+
+    __slots__ = ("dependencies", "handle", "operation", "type")
+
+    def __init__(self, operation: Operation, type: CUgraphNodeType, dependencies: tuple[Node, ...]) -> None:
+        self.operation = operation
+        self.type = type
+        self.dependencies = dependencies
+        self.handle = nodes.add(self)
+
+
+class Graph:
+    """Nodes, each after those it depends on."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.handle = graphs.add(self)
+
+    def add(self, operation: Operation, dependencies: Iterable[Node]) -> Node:
+        """Add an operation after the given nodes; raise CUDA_ERROR_NOT_SUPPORTED for one that no graph can hold."""
+        if operation.node_type is None:
+            raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+        node = Node(operation, operation.node_type, tuple(dependencies))
+        self.nodes.append(node)
+        return node
+
+    def edges(self) -> list[tuple[Node, Node]]:
+        """Return the pairs of a node and one that comes after it."""
+        return [(before, node) for node in self.nodes for before in node.dependencies]
+
+    def destroy(self) -> None:
+        """Remove the graph and its nodes from the handles."""
+        for node in self.nodes:
+            nodes.remove(node.handle)
+        graphs.remove(self.handle)
+
+    def discard(self) -> None:
+        """Destroy a graph that no caller has got, and undo the effects of the capture of its operations."""
+        for node in self.nodes:
+            node.operation.discard()
+        self.destroy()
+
+    def dot(self) -> str:
+        """Return the graph in the language of Graphviz."""
+        numbers = {node: number for number, node in enumerate(self.nodes)}
+        lines = ["digraph dot {", '  node [shape="rectangle"];']
+        for node, index in numbers.items():
+            kind = node.type.name.removeprefix("CU_GRAPH_NODE_TYPE_")
+            text = f"{index}\n{kind}\n{node.operation.describe()}".strip().replace('"', r"\"").replace("\n", r"\n")
+            lines.append(f'  node_{index} [label="{text}"];')
+        lines += [f"  node_{numbers[before]} -> node_{numbers[after]};" for before, after in self.edges()]
+        return "\n".join([*lines, "}", ""])
+
+
+# The driver answers CUDA_ERROR_INVALID_VALUE for wrong handles of graphs.
+graphs: Handles[Graph] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
+nodes: Handles[Node] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def find_graph(handle: Any) -> Graph:
+    """Return the graph of a handle, or raise CUDA_ERROR_INVALID_VALUE."""
+    return graphs.find(handle)
+
+
+def find_node(handle: Any) -> Node:
+    """Return the node of a handle, or raise CUDA_ERROR_INVALID_VALUE."""
+    return nodes.find(handle)

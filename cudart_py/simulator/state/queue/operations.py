@@ -1,0 +1,53 @@
+"""Operations: what a piece of work does, and what a node of a graph holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from cuda.bindings.driver import CUgraphNodeType, CUresult
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+
+__all__ = ["AccountingOperation", "FaultError", "Operation"]
+
+
+class Operation:
+    """Something that a stream is given to do; graph nodes hold the same objects.
+
+    `node_type` is the type of a graph node that holds it; None says that stream capture refuses it.
+    """
+
+    __slots__ = ()
+
+    node_type: ClassVar[CUgraphNodeType | None] = None
+
+    def __str__(self) -> str:
+        return f"work of a stream ({type(self).__name__})"
+
+    def run(self, context: Context) -> None:
+        """Do it now, in a context; raise FaultError when it can't be done."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """Return what a drawing of a graph says of it in one or two lines, "" for nothing."""
+        return ""
+
+    def discard(self) -> None:
+        """Undo the effects of its capture, when the graph that holds it is discarded."""
+
+
+class AccountingOperation(Operation):
+    """An operation that only keeps account of memory, and so runs behind work that was broken off too."""
+
+    __slots__ = ()
+
+
+class FaultError(Exception):
+    """What went wrong in a piece of work; a sticky fault ends its context."""
+
+    def __init__(self, status: CUresult, report: str, *, sticky: bool = True) -> None:
+        super().__init__(report)
+        self.status = status
+        self.report = report
+        self.sticky = sticky

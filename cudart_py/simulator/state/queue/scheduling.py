@@ -1,0 +1,179 @@
+"""The lazy queue: what streams are given waits in it and runs as late as the driver's rules allow.
+
+Completing a piece of work runs all that it comes after, in the order in which it was enqueued, and nothing else.
+Synchronising a context completes its streams, the one used last first: an order that the driver's rules allow, in
+which a dependency that was forgotten shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from cuda.bindings.driver import CUresult
+
+from ..errors import StatusError
+from ..fault_reports import put_report
+from .work import Work, needed, runner
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from .operations import Operation
+    from .stream import Stream
+
+__all__ = [
+    "abandon",
+    "broken_off",
+    "complete",
+    "complete_context",
+    "complete_work",
+    "enqueue",
+    "fork_all",
+    "join_all",
+    "predecessors",
+    "refuse_broken",
+    "step",
+]
+
+# A GPU's queue is bounded too: a launch that finds it full waits for older work.
+_LONGEST_QUEUE = 1024
+
+
+def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
+    """Put a piece of work into a stream, to come after other pieces too, and return it."""
+    context = stream.context
+    after = []
+    tail = stream.tail
+    if tail is not None and not tail.done:
+        after.append(tail)
+    busy = context.busy
+    if stream.is_legacy:
+        for blocking in list(busy):
+            last = blocking.tail
+            if last is None or last.done:
+                busy.pop(blocking, None)
+            elif blocking.blocking and blocking is not stream:
+                after.append(last)
+    elif stream.blocking:
+        last = context.legacy.tail
+        if last is not None and not last.done:
+            after.append(last)
+    after.extend(other for other in others if not other.done)
+    if context.pending >= _LONGEST_QUEUE and not runner.running:
+        complete_work(after)
+        after = []
+    work = Work(context, operation, tuple(after), stream.identity)
+    stream.tail = work
+    busy[stream] = None
+    context.pending += 1
+    return work
+
+
+def join_all(stream: Stream, contexts: Iterable[Context]) -> None:
+    """Let a stream's next work come after all work of some contexts."""
+    others = [other.tail for context in contexts for other in list(context.busy) if other.tail is not None]
+    enqueue(stream, None, *others)
+
+
+def fork_all(stream: Stream, contexts: Iterable[Context]) -> None:
+    """Let what some contexts are given next come after a stream's work."""
+    if stream.tail is None:
+        return
+    for context in contexts:
+        for other in dict.fromkeys((context.legacy, *context.busy)):
+            if other is not stream:
+                enqueue(other, None, stream.tail)
+
+
+def complete(work: Work | None) -> None:
+    """Run a piece of work and all that it comes after; raise the first failure."""
+    if work is None:
+        return
+    if not work.done:
+        if not runner.running:
+            work.context.tell()
+        complete_work((work,))
+    refuse_broken(work)
+
+
+def complete_work(targets: Iterable[Work]) -> None:
+    """Run pieces of work and all that they come after, in the order of their enqueuing."""
+    contexts = dict.fromkeys(target.context for target in targets)
+    if runner.running:
+        # Host functions may not ask for this. A finalizer that the garbage collector runs in the middle of other work
+        # can't wait for that work; what the finalizer wants to free stays until the work is done.
+        if runner.in_callback:
+            raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
+        return
+    runner.run(needed(targets))
+    for context in contexts:
+        context.after_work()
+        context.raise_failure()
+
+
+def predecessors(work: Work) -> set[Work]:
+    """Return a piece of work and all undone work that it comes after."""
+    return set(needed((work,)))
+
+
+def refuse_broken(work: Work) -> None:
+    """Raise CUDA_ERROR_ILLEGAL_STATE for work that was broken off, or that came after such work."""
+    if work.broken:
+        # The report here replaces the one at the next call that waits.
+        work.context.untold = ""
+        raise broken_off(work.broken)
+
+
+def broken_off(what: str) -> StatusError:
+    """Return CUDA_ERROR_ILLEGAL_STATE, with a report that says what was broken off."""
+    put_report(f"{what}: what it writes is incomplete, and the work that was queued behind it has not run")
+    return StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
+
+
+def step(work: Work | None) -> bool:
+    """Run the first of the pieces that a piece of work needs; return whether it was complete before."""
+    if work is None:
+        return True
+    refuse_broken(work)
+    if work.done:
+        return True
+    if not runner.running:
+        work.context.tell()
+        runner.run(needed((work,))[:1])
+        work.context.after_work()
+        work.context.raise_failure()
+    return False
+
+
+def complete_context(context: Context, *, freeing: bool = False) -> None:
+    """Run all work of a context, the stream used last first.
+
+    What was broken off is told to those who wait for the work, not where something is about to be freed.
+    """
+    if not (freeing or runner.running):
+        context.tell()
+    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None and not stream.tail.done]
+    tails.sort(key=lambda work: -work.sequence)
+    failure: StatusError | None = None
+    for tail in tails:
+        try:
+            complete_work((tail,))
+        except StatusError as error:
+            failure = failure or error
+    # Finalizers may have given streams more work meanwhile.
+    for stream in [stream for stream in list(context.busy) if stream.tail is None or stream.tail.done]:
+        context.busy.pop(stream, None)
+    context.after_work()
+    if failure is not None:
+        raise failure
+
+
+def abandon(context: Context) -> None:
+    """Drop the work of a context that ends; work of other contexts does not wait for it any longer."""
+    tails = [stream.tail for stream in list(context.busy) if stream.tail is not None]
+    for work in needed(tails):
+        if work.context is context:
+            work.done = True
+            work.after = ()
+            work.operation = None
+    context.busy.clear()

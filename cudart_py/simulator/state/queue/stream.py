@@ -1,0 +1,46 @@
+"""Streams as the queue sees them: the last piece of work of each, and the capture that takes its place."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..contexts import Context
+    from .captures import Capture
+    from .work import Work
+
+__all__ = ["Stream"]
+
+_identities = itertools.count(1)
+
+
+class Stream:
+    """A stream of a context; `tail` is its last piece of work, `capture` the capture that it takes part in."""
+
+    __slots__ = (
+        "attributes",
+        "blocking",
+        "capture",
+        "context",
+        "flags",
+        "handle",
+        "identity",
+        "is_legacy",
+        "priority",
+        "tail",
+    )
+
+    def __init__(
+        self, context: Context, *, handle: int = 0, flags: int = 0, priority: int = 0, is_legacy: bool = False
+    ) -> None:
+        self.context = context
+        self.handle = handle
+        self.flags = flags
+        self.priority = priority
+        self.blocking = not flags & 1
+        self.is_legacy = is_legacy
+        self.identity = next(_identities)
+        self.tail: Work | None = None
+        self.capture: Capture | None = None
+        self.attributes: dict[int, object] = {}

@@ -1,0 +1,101 @@
+"""Streams by their handles, and what is submitted to them.
+
+Handle 0 and CU_STREAM_LEGACY are the context's legacy default stream, CU_STREAM_PER_THREAD the calling thread's own.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from cuda.bindings.driver import CU_STREAM_PER_THREAD, CUresult
+
+from .contexts import Context, current
+from .errors import StatusError
+from .handles import Handles
+from .queue import captures
+from .queue.operations import Operation
+from .queue.scheduling import complete, enqueue
+from .queue.stream import Stream
+from .queue.work import Work
+
+__all__ = [
+    "GREATEST_PRIORITY",
+    "LEAST_PRIORITY",
+    "complete_stream",
+    "end_context",
+    "find_stream",
+    "run_now",
+    "streams",
+    "submit",
+]
+
+LEAST_PRIORITY = 0
+GREATEST_PRIORITY = -5
+
+streams: Handles[Stream] = Handles()
+
+
+def find_stream(handle: Any) -> Stream:
+    """Return the stream of a handle, or raise what the driver answers for a wrong one."""
+    value = 0 if handle is None else int(handle)
+    if value > CU_STREAM_PER_THREAD:
+        stream = streams.find(value)
+        if stream.context.sticky is not None:
+            raise StatusError(stream.context.sticky)
+        current()
+        return stream
+    if value < 0:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    context = current()
+    if value < CU_STREAM_PER_THREAD:
+        return context.legacy
+    thread = threading.get_ident()
+    stream_of_thread = context.per_thread.get(thread)
+    if stream_of_thread is None:
+        stream_of_thread = context.per_thread[thread] = Stream(context, handle=CU_STREAM_PER_THREAD)
+    return stream_of_thread
+
+
+def submit(stream: Stream, operation: Operation | None, *others: Work) -> Work | None:
+    """Put an operation into a stream, or into the graph that the stream is being captured to."""
+    if captures.active:
+        if stream.capture is not None:
+            stream.capture.add(stream, operation)
+            return None
+        captures.refuse_implicit(stream)
+    return enqueue(stream, operation, *others)
+
+
+def complete_stream(stream: Stream) -> None:
+    """Run all of a stream's work; refuse while the stream is being captured."""
+    if captures.active:
+        if stream.capture is not None:
+            stream.capture.invalidate()
+            raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+        captures.refuse_implicit(stream)
+        captures.refuse_unsafe()
+    tail = stream.tail
+    if stream.is_legacy:
+        # Work of the legacy stream would wait for the blocking streams now, and so does its synchronisation.
+        tail = enqueue(stream, None)
+    complete(tail)
+    stream.context.raise_failure()
+
+
+def run_now(stream: Stream, operation: Operation) -> None:
+    """Run all that a stream has, then an operation, and raise what goes wrong."""
+    submitted = submit(stream, operation)
+    if submitted is not None:
+        try:
+            complete(submitted)
+        except BaseException:
+            # Interrupted: the host's memory may be gone when the rest of the queue runs.
+            submitted.operation = None
+            raise
+        stream.context.raise_failure()
+
+
+def end_context(context: Context) -> None:
+    """Forget the streams of a context."""
+    streams.remove_all(lambda stream: stream.context is context)

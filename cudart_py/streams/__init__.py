@@ -1,0 +1,1 @@
+"""Streams, events, graphs and host functions."""

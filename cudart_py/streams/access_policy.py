@@ -1,0 +1,137 @@
+"""Access policies: which memory a stream's work keeps in the L2 cache."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device
+from ..driver import enums
+from ..driver.seam import api
+from .stream_base import StreamBase
+
+__all__ = ["AccessPolicy", "Window", "policy_of"]
+
+_ATTRIBUTES = ("closed", "is_contiguous", "nbytes", "pointer")
+_PROPERTIES = ("normal", "streaming", "persisting")
+
+
+class Window(Protocol):
+    """The bytes that a policy is for: a DeviceArray, or another object with these attributes."""
+
+    @property
+    def pointer(self) -> int:
+        """The device address of the first byte; ValueError when closed."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        ...
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the bytes lie one behind the other."""
+        ...
+
+    @property
+    def closed(self) -> bool:
+        """Whether the memory was given back."""
+        ...
+
+
+class AccessPolicy:
+    """The result of `stream.access_policy(...)`: the policy is the stream's inside its `with` block.
+
+    Afterwards the stream has the window that it had before. Lines that persist stay in L2 until other
+    data needs their room, or `device.reset_persisting_l2()`.
+    """
+
+    __slots__ = ("_array", "_before", "_hit", "_miss", "_outer", "_ratio", "_stream")
+
+    def __init__(self, stream: StreamBase, array: Window, hit_ratio: float, hit: str, miss: str) -> None:
+        call = "Stream.access_policy"
+        # A class has its objects' attributes too.
+        if isinstance(array, type) or not all(hasattr(type(array), name) for name in _ATTRIBUTES):
+            raise arguments.wrong_type(call, "array", "a DeviceArray", array)
+        if array.closed:
+            raise arguments.wrong_value(call, "array", "open", array)
+        hit_ratio = arguments.number(call, "hit_ratio", hit_ratio, 0, 1)
+        arguments.choice(call, "hit", hit, _PROPERTIES)
+        arguments.choice(call, "miss", miss, _PROPERTIES[:2])
+        if not array.is_contiguous:
+            raise ValueError(
+                f"{call}: argument 'array' must be contiguous, since an access policy covers one window of bytes"
+            )
+        most = stream.device.properties.max_access_policy_window_size
+        if array.nbytes > most:
+            raise ValueError(
+                f"{call}: argument 'array' has {array.nbytes:,} bytes, and {most:,} is this device's largest window"
+            )
+        self._stream = stream
+        self._array = array
+        self._ratio = hit_ratio
+        self._hit, self._miss = hit, miss
+        self._before: Any = None
+        self._outer: AccessPolicy | None = None
+
+    @property
+    def window(self) -> tuple[int, int, float, str, str]:
+        """The address and the bytes that the policy is for, and what it says of them."""
+        return self._array.pointer, self._array.nbytes, self._ratio, self._hit, self._miss
+
+    def of(self, stream: StreamBase) -> AccessPolicy:
+        """Return the same policy for another stream."""
+        return AccessPolicy(stream, self._array, self._ratio, self._hit, self._miss)
+
+    def __enter__(self) -> Self:
+        kinds = enums.CUaccessProperty
+        value = enums.CUstreamAttrValue()
+        window = value.accessPolicyWindow
+        window.base_ptr = self._array.pointer
+        window.num_bytes = self._array.nbytes
+        window.hitRatio = self._ratio
+        window.hitProp = getattr(kinds, f"CU_ACCESS_PROPERTY_{self._hit.upper()}")
+        window.missProp = getattr(kinds, f"CU_ACCESS_PROPERTY_{self._miss.upper()}")
+        with activated(self._stream.device):
+            before = api.cuStreamGetAttribute(self._stream.native, _window_attribute())
+            api.cuStreamSetAttribute(self._stream.native, _window_attribute(), value)
+        self._before = before
+        key = _key(self._stream)
+        self._outer, _policies[key] = _policies.get(key), self
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        before, self._before = self._before, None
+        if before is None:
+            raise ValueError("this AccessPolicy was not entered: it holds inside `with stream.access_policy(...):`")
+        if self._outer is None:
+            _policies.pop(_key(self._stream), None)
+        else:
+            _policies[_key(self._stream)] = self._outer
+        with activated(self._stream.device):
+            api.cuStreamSetAttribute(self._stream.native, _window_attribute(), before)
+
+
+# Of the `with` blocks that have been entered, by device and stream.
+_policies: dict[tuple[Device, int], AccessPolicy] = {}
+
+
+def _key(stream: StreamBase) -> tuple[Device, int]:
+    return stream.device, stream.handle
+
+
+def policy_of(stream: StreamBase) -> AccessPolicy | None:
+    """Return the policy of the innermost `with` block that a stream is in, or None."""
+    return _policies.get(_key(stream)) if _policies else None
+
+
+def _window_attribute() -> Any:
+    return enums.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW

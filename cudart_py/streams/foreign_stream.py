@@ -1,0 +1,44 @@
+"""The streams of other libraries: cuda.core's, CuPy's, PyTorch's, and handles of the bindings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import arguments
+from .stream_base import StreamBase
+
+__all__ = ["foreign_handle"]
+
+
+def foreign_handle(stream: Any) -> int:
+    """Return the handle of a stream of this or another library as an int; TypeError for another object."""
+    call, name = "Stream.borrow", "stream"
+    if isinstance(stream, int | np.integer) and not isinstance(stream, bool):
+        return arguments.integer(call, name, stream, 0, 2**64 - 1)
+    if not isinstance(stream, type):  # a class has its objects' attributes too
+        protocol = getattr(stream, "__cuda_stream__", None)
+        if protocol is not None:
+            told = arguments.function(call, f"{name}.__cuda_stream__", protocol)()
+            if not isinstance(told, tuple) or len(told) != 2 or told[0] != 0:
+                raise TypeError(
+                    f"{call}: argument {name!r}, of type {type(stream).__name__}, says {told!r} by __cuda_stream__; "
+                    "version 0 is known, which says (0, handle)"
+                )
+            return arguments.integer(call, f"{name}.__cuda_stream__()", told[1], 0, 2**64 - 1)
+        # Our own lacks the protocol where other libraries cannot use our streams.
+        if isinstance(stream, StreamBase):
+            return arguments.opened(call, name, stream, StreamBase).handle
+        # CuPy's and PyTorch's. Other things have a `ptr` too, which as a stream would be followed.
+        if any("Stream" in kind.__name__ for kind in type(stream).__mro__):
+            for attribute in ("ptr", "cuda_stream"):
+                handle = getattr(stream, attribute, None)
+                if isinstance(handle, int):
+                    return arguments.integer(call, f"{name}.{attribute}", handle, 0, 2**64 - 1)
+        if type(stream).__name__ in ("CUstream", "cudaStream_t"):
+            return int(stream)
+    raise TypeError(
+        f"{call}: argument {name!r}, of type {type(stream).__name__}, is no stream: it has no __cuda_stream__, and is "
+        "no handle"
+    )

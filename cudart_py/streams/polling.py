@@ -1,0 +1,36 @@
+"""Polling inside asyncio: the event loop asks now and then whether work is done, and goes on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..context.capture import captures, relaxed
+
+__all__ = ["ask", "longer", "until"]
+
+# Seconds between two questions: the first ones follow at once, for work that is nearly done.
+_LONGEST_PAUSE = 1e-3
+_SHORTEST_PAUSE = 1e-5
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Wait until `done()` returns True, while the event loop goes on."""
+    import asyncio  # a coroutine runs in asyncio, which other programs need not import
+
+    pause = 0.0
+    while not ask(done):
+        await asyncio.sleep(pause)
+        pause = longer(pause)
+
+
+def ask(done: Callable[[], bool]) -> bool:
+    """Return `done()`, also where another task of the thread is in the middle of a capture, which forbids queries."""
+    if not captures:
+        return done()
+    with relaxed():
+        return done()
+
+
+def longer(pause: float) -> float:
+    """Return the seconds of the pause that follows one of so many seconds."""
+    return min(max(2 * pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)

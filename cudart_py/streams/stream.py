@@ -1,0 +1,244 @@
+"""Streams: queues of work on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Literal
+
+from .. import arguments, errors
+from ..context import debugging, lifetimes
+from ..context.capture import LEGACY, PER_THREAD, captures, find, note_wait
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..driver import enums
+from ..driver.seam import api, raw
+from ..driver.sharing import require_interop
+from ..driver.unwrap import failure
+from .access_policy import AccessPolicy, Window
+from .awaiting import until_finished
+from .event import Event
+from .foreign_stream import foreign_handle
+from .graph import Capturing
+from .host_functions import launch_host_function
+from .stream_base import StreamBase, finished
+
+__all__ = ["Stream", "legacy_default", "per_thread_default", "stream_of"]
+
+
+class Stream(StreamBase):
+    """A stream of the current device (cuStreamCreateWithPriority).
+
+    `priority`: lower numbers come first; outside the device's range it is a ValueError.
+    `non_blocking`: do not synchronise implicitly with the legacy default stream.
+    """
+
+    __slots__ = ("_owner",)
+
+    _owner: Any  # what a borrowed stream was made of
+
+    def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
+        self._value = None
+        self._owned = True
+        self._device = current_device()
+        least, greatest = api.cuCtxGetStreamPriorityRange()
+        priority = arguments.integer("Stream", "priority", priority, greatest, least)
+        non_blocking = arguments.flag("Stream", "non_blocking", non_blocking)
+        flag = enums.CUstream_flags
+        kind = flag.CU_STREAM_NON_BLOCKING if non_blocking else flag.CU_STREAM_DEFAULT
+        self._queue = api.cuStreamCreateWithPriority(kind, priority)
+        self._value = int(self._queue)
+
+    @classmethod
+    def borrow(cls, stream: Any, device: Device | None = None) -> Stream:
+        """Wrap another library's stream; it is kept alive, and never destroyed here.
+
+        `stream` is an object with `__cuda_stream__`, a stream of CuPy or PyTorch, or a handle: a CUstream or
+        cudaStream_t, also as an int. `device` is the stream's device, by default the one that the driver names
+        (cuStreamGetDevice); for handles of the default streams it is the current one. Raises TypeError for what is
+        no stream.
+        """
+        if device is not None:
+            arguments.instance("Stream.borrow", "device", device, Device, "a Device or None")
+        result = cls.__new__(cls)
+        # In the runtime 0 is the legacy default stream, which elsewhere must not be called so.
+        result._value = foreign_handle(stream) or LEGACY
+        result._owned = False
+        result._queue = None
+        result._owner = stream
+        if device is None:
+            named = result._value not in (LEGACY, PER_THREAD)
+            device = Device(int(api.cuStreamGetDevice(result._value))) if named else current_device()
+        result._device = device
+        return result
+
+    @property
+    def __cuda_stream__(self) -> Callable[[], tuple[int, int]]:
+        """The protocol of cuda.core, CuPy and PyTorch: a function that returns (0, handle).
+
+        Absent where other libraries cannot use our streams (the capability `interop`).
+        """
+        require_interop(self, "__cuda_stream__")
+        return lambda: (0, self.handle)
+
+    @property
+    def priority(self) -> int:
+        """The priority; lower numbers come first (cuStreamGetPriority)."""
+        with activated(self.device):
+            return int(api.cuStreamGetPriority(self.handle))
+
+    @property
+    def done(self) -> bool:
+        """Whether all work of the stream has finished, without waiting (cuStreamQuery)."""
+        return finished(self._ask(raw.cuStreamQuery), "cuStreamQuery")
+
+    def synchronize(self) -> None:
+        """Wait for all work of the stream; errors of its launches surface here (cuStreamSynchronize)."""
+        status = self._ask(raw.cuStreamSynchronize)
+        if status:
+            raise failure(status, "cuStreamSynchronize")
+        device = self._device or current_device()
+        debugging.note_synchronized(device.ordinal, self._value)
+        if lifetimes.postponed:
+            lifetimes.close_postponed()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait for all work that the stream has by now, while asyncio's event loop goes on.
+
+            await stream
+
+        Raises what `synchronize` would. Work that is given to the stream meanwhile does not count.
+        """
+        return until_finished(self).__await__()
+
+    def record(self, event: Event | None = None) -> Event:
+        """Record an event (a new one with timing by default) behind the work so far, and return it."""
+        if event is None:
+            with activated(self.device):
+                event = Event()
+        else:
+            arguments.instance("Stream.record", "event", event, Event, "an Event or None")
+        return event.record(self)
+
+    def wait(self, other: Event | Stream) -> None:
+        """Let later work here wait for an event, or for all of another stream's work so far.
+
+        The host does not wait (cuStreamWaitEvent). Waiting for an event that was never recorded is a
+        ValueError: CUDA would silently not wait at all.
+        """
+        if isinstance(other, Stream):
+            arguments.opened("Stream.wait", "other", other, Stream)
+            with activated(other.device), Event(timing=False) as event:
+                event.record(other)
+                self.wait(event)
+            return
+        event = arguments.opened("Stream.wait", "other", other, Event, "an Event or a Stream")
+        if not event.recorded:
+            raise errors.EventNotRecordedError("cannot wait for an event that was never recorded")
+        status = self._ask(raw.cuStreamWaitEvent, event.native, 0)
+        if status:
+            raise failure(status, "cuStreamWaitEvent")
+        if captures:
+            note_wait(event.handle, self.handle)
+
+    def add_callback(self, function: Callable[[], object]) -> None:
+        """Call a function of the host, without arguments, when the stream's work so far is done (cuLaunchHostFunc).
+
+        It runs in a thread of the driver's, delays the stream's later work and must make no CUDA call, not
+        even a query. What it raises goes to `sys.unraisablehook`. It is kept until it has run, and as long
+        as the graph where the stream is captured. In asyncio, `await stream` is simpler than a future that
+        it sets.
+        """
+        launch_host_function(self, function)
+
+    def capture(self, mode: Literal["global", "thread_local", "relaxed"] = "thread_local") -> Capturing:
+        """Record the work that the block queues into a graph, instead of running it (cuStreamBeginCapture).
+
+            with stream.capture() as graph:
+                kernel[grid, block, 0, stream](x, y)
+            executable = graph.instantiate()
+
+        Streams that wait for an event of this one record into the same graph, and this one must wait for
+        them again before the block ends. What cannot be captured raises CaptureError: synchronising,
+        queries, copies of pageable memory, allocations. `mode` says whose calls that may be unsafe during a
+        capture fail: those of every thread, of this one, or none. If the block raises, there is no graph.
+        However the block is left, the capture ends; to close the stream inside ends it too.
+        """
+        return Capturing(self, mode)
+
+    def access_policy(
+        self,
+        array: Window,
+        *,
+        hit_ratio: float = 1.0,
+        hit: str = "persisting",
+        miss: str = "streaming",
+    ) -> AccessPolicy:
+        """Set an access policy in the L2 cache for an array, for the work that the block queues (cuStreamSetAttribute).
+
+            with stream.access_policy(weights, hit_ratio=0.6):
+                kernel[grid, block, 0, stream](weights, x)
+
+        The share `hit_ratio` of the array gets the policy `hit`, the rest `miss`: "normal", "streaming" or
+        "persisting". Persisting lines need room set aside: `device.limits.persisting_l2_cache_size`.
+        """
+        return AccessPolicy(self, array, hit_ratio, hit, miss)
+
+    def close(self) -> None:
+        """Destroy the stream when its work is done; a second call does nothing (cuStreamDestroy).
+
+        A capture that began on it ends, without a graph. One that it only joined goes on.
+        """
+        try:
+            super().close()
+        finally:
+            # Destroying it may report what went wrong in it, and it is gone all the same.
+            self._queue = None
+
+    def _release(self, value: Any) -> None:
+        capture = find(value) if captures else None
+        try:
+            api.cuStreamDestroy(value)
+        finally:
+            if capture is not None:
+                capture.leave(value)
+
+    def __repr__(self) -> str:
+        return f"<Stream {'closed' if self._value is None else hex(self._value)}>"
+
+
+class _DefaultStream(Stream):
+    """One of the two streams that always exist, on whatever device is current."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str, handle: int) -> None:
+        self._name = name
+        self._value = handle
+        self._owned = False
+        self._queue = None
+        self._device = None
+
+    def close(self) -> None:
+        """Do nothing: the default streams live as long as the process."""
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<Stream {self._name}>"
+
+
+legacy_default = _DefaultStream("legacy_default", LEGACY)
+per_thread_default = _DefaultStream("per_thread_default", PER_THREAD)
+
+
+def stream_of(call: str, stream: Stream | None) -> Stream:
+    """Return the stream of a call's argument `stream`, which for None is the legacy default stream.
+
+    Raises TypeError for an object that is no Stream and ValueError for a closed one.
+    """
+    if stream is None:
+        return legacy_default
+    if isinstance(stream, Stream) and stream._value is not None:  # the commonest argument, in the fewest calls
+        return stream
+    return arguments.opened(call, "stream", stream, Stream, "a cudart_py Stream or None")

@@ -1,0 +1,88 @@
+"""What all streams have in common: a handle, its device, and how the driver is asked with them.
+
+Events, graphs and host functions need no more of a stream. `Stream` adds the methods that make them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import arguments
+from ..context.capture import LEGACY, PER_THREAD
+from ..context.current import activated, this_thread
+from ..context.device import Device, current_device
+from ..context.lifetimes import Handle
+from ..driver import enums
+from ..driver.unwrap import failure
+
+__all__ = ["StreamBase", "finished", "resolved"]
+
+
+class StreamBase(Handle):
+    """A stream's handle and device. `_device` is None for the default streams, which are any current device's."""
+
+    __slots__ = ("_device", "_queue")
+
+    _device: Device | None
+    # The CUstream, or None where none was made yet, the stream is closed, or a default one of a certain device.
+    _queue: Any
+
+    @property
+    def native(self) -> Any:
+        """The CUstream object, which the bindings take faster than an int; ValueError when closed."""
+        if self._queue is None:
+            queue = enums.CUstream(self.handle)
+            # A borrowed default stream is its device's only while that is current, which hot paths don't ask for.
+            if self._device is not None and self._value in (LEGACY, PER_THREAD):
+                return queue
+            self._queue = queue
+        return self._queue
+
+    @property
+    def device(self) -> Device:
+        """The stream's device; for the default streams the calling thread's current one."""
+        return self._device if self._device is not None else current_device()
+
+    def _ask(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
+        """Call a function of the driver with this stream, its device current, and return the status."""
+        native = self.native
+        here = this_thread.device
+        if here is not None and (here is self._device or self._device is None):
+            return function(native, *arguments)[0]
+        with activated(self.device):
+            return function(native, *arguments)[0]
+
+
+class _LegacyDefault(StreamBase):
+    """The legacy default stream, on whatever device is current."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._value = LEGACY
+        self._owned = False
+        self._queue = None
+        self._device = None
+
+
+_legacy_default = _LegacyDefault()
+
+
+def resolved(call: str, stream: StreamBase | None) -> StreamBase:
+    """Return the stream of a call's argument `stream`, which for None is the legacy default stream.
+
+    Raises TypeError for an object that is no Stream and ValueError for a closed one.
+    """
+    if stream is None:
+        return _legacy_default
+    return arguments.opened(call, "stream", stream, StreamBase, "a cudart_py Stream or None")
+
+
+def finished(status: Any, call: str) -> bool:
+    """Return whether the status of a query says that the work is done; raise on any failure."""
+    if not status:
+        return True
+    if status.name == "CUDA_ERROR_NOT_READY":
+        return False
+    raise failure(status, call)

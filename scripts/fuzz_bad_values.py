@@ -1,0 +1,156 @@
+"""The bad values of the fuzz, each by a label; every one of them is tried for every argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fuzz_world import World
+
+import cudart_py as cuda
+
+__all__ = ["BAD", "NastyError"]
+
+
+class NastyError(Exception):
+    """What a hostile value's own methods raise; it may come out as it is."""
+
+
+def nasty(*_: object) -> Any:
+    raise NastyError
+
+
+class Hostile:
+    """A value whose every method raises."""
+
+    __index__ = __int__ = __float__ = __len__ = __iter__ = __bool__ = __eq__ = __getitem__ = __array__ = nasty
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+    __repr__ = nasty
+
+
+class Plain:
+    """A class, which is itself given where an object is wanted."""
+
+
+class Interface:
+    """An array of another library that says something wrong."""
+
+    def __init__(self, **changes: Any) -> None:
+        told = {"version": 3, "shape": (3,), "typestr": "<f4", "data": (0, False)} | changes
+        self.__cuda_array_interface__: Any = {key: value for key, value in told.items() if value is not Plain}
+
+
+class Listed:
+    """A stream of another library that says something wrong."""
+
+    def __init__(self, told: Any) -> None:
+        self._told = told
+
+    def __cuda_stream__(self) -> Any:
+        return self._told
+
+
+def _generate() -> Iterator[int]:
+    yield 1
+
+
+def _on_last(make: Callable[[], Any]) -> Any:
+    with cuda.devices()[-1]:
+        return make()
+
+
+BAD: dict[str, Callable[[World], Any]] = {
+    "None": lambda w: None,
+    "True": lambda w: True,
+    "np.True_": lambda w: np.True_,
+    "-1": lambda w: -1,
+    "0": lambda w: 0,
+    "1": lambda w: 1,
+    "2**40": lambda w: 2**40,
+    "2**63": lambda w: 2**63,
+    "2**64": lambda w: 2**64,
+    "10**400": lambda w: 10**400,
+    "10**5000": lambda w: 10**5000,
+    "1.5": lambda w: 1.5,
+    "-0.5": lambda w: -0.5,
+    "nan": lambda w: float("nan"),
+    "inf": lambda w: float("inf"),
+    "1e300": lambda w: 1e300,
+    "1+2j": lambda w: 1 + 2j,
+    "int8": lambda w: np.int8(3),
+    "float32": lambda w: np.float32(0.5),
+    "datetime64": lambda w: np.datetime64("2020-01-01"),
+    "''": lambda w: "",
+    "'x'": lambda w: "x",
+    "NUL": lambda w: "a\0b",
+    "surrogate": lambda w: "\ud800",
+    "bytes": lambda w: b"ab",
+    "bytearray": lambda w: bytearray(b"ab"),
+    "[]": lambda w: [],
+    "()": lambda w: (),
+    "{}": lambda w: {},
+    "set": lambda w: {1},
+    "(1, 2)": lambda w: (1, 2),
+    "(-1, 2)": lambda w: (-1, 2),
+    "('a', None)": lambda w: ("a", None),
+    "[[1], 2]": lambda w: [[1], 2],
+    "(1,) * 70": lambda w: (1,) * 70,
+    "{1: 2}": lambda w: {1: 2},
+    "...": lambda w: ...,
+    "slice": lambda w: slice(None, None, -1),
+    "range": lambda w: range(3),
+    "generator": lambda w: _generate(),
+    "object": lambda w: object(),
+    "lambda": lambda w: lambda: None,
+    "hostile": lambda w: Hostile(),
+    "class": lambda w: Plain,
+    "path": lambda w: Path("/nowhere/at/all"),
+    "dtype": lambda w: np.dtype("f4"),
+    "complex array": lambda w: np.zeros((2, 3), complex),
+    "object array": lambda w: np.array([None, "x"], object),
+    "0-d array": lambda w: np.array(1.5),
+    "0-d int array": lambda w: np.array(2),
+    "reversed": lambda w: np.zeros((2, 3), np.float32)[::-1],
+    "read-only": lambda w: np.broadcast_to(np.float32(1), (2, 3)),
+    "structured": lambda w: np.zeros(2, [("a", "i4"), ("b", "f4")]),
+    "other endian": lambda w: np.zeros((2, 3), ">f4"),
+    "empty array": lambda w: np.zeros((0, 3), np.float32),
+    "vast array": lambda w: np.broadcast_to(np.int8(0), (2**20, 2**20, 2**20)),
+    "device array": lambda w: cuda.zeros(5, np.int16),
+    "empty device array": lambda w: cuda.zeros(0, np.float32),
+    "strided device array": lambda w: cuda.zeros((4, 6), np.float32)[::2, ::2],
+    "closed array": lambda w: w.closed(cuda.zeros((2, 3), np.float32)),
+    "stream": lambda w: cuda.Stream(),
+    "closed stream": lambda w: w.closed(cuda.Stream()),
+    "event": lambda w: cuda.Event(),
+    "closed event": lambda w: w.closed(cuda.Event()),
+    "closed graph": lambda w: w.closed(w.graph()),
+    "closed pool": lambda w: w.closed(cuda.MemoryPool()),
+    "device": lambda w: w.device,
+    "last device": lambda w: cuda.devices()[-1],
+    "stream of the last device": lambda w: _on_last(cuda.Stream),
+    "array of the last device": lambda w: _on_last(lambda: cuda.zeros((2, 3), np.float32)),
+    "pool of the last device": lambda w: _on_last(cuda.MemoryPool),
+    "class Stream": lambda w: cuda.Stream,
+    "class DeviceArray": lambda w: cuda.DeviceArray,
+    "class Event": lambda w: cuda.Event,
+    "class Device": lambda w: cuda.Device,
+    "interface of None": lambda w: Interface(data=None),
+    "interface without shape": lambda w: Interface(shape=Plain),
+    "interface without type": lambda w: Interface(typestr=Plain),
+    "interface of 'x'": lambda w: Interface(typestr="x"),
+    "interface of ''": lambda w: Interface(typestr=""),
+    "interface of objects": lambda w: Interface(typestr="|O"),
+    "interface at 'a'": lambda w: Interface(data=("a", False)),
+    "interface at -1": lambda w: Interface(data=(-1, False)),
+    "interface at 2**64": lambda w: Interface(data=(2**64, False)),
+    "interface of a bad shape": lambda w: Interface(shape=(-1,)),
+    "interface of strides": lambda w: Interface(strides=(1, 2, 3)),
+    "interface of a stream": lambda w: Interface(stream="x"),
+    "stream 'a'": lambda w: Listed((0, "a")),
+    "stream of version 7": lambda w: Listed((7, 1)),
+    "stream of None": lambda w: Listed(None),
+    "stream -1": lambda w: Listed((0, -1)),
+}

@@ -1,0 +1,130 @@
+"""The ceilings: what their kernels do, and how the best way is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.benchmark import Ceilings, MeasureOptions, ceilings, device_samples
+from cudart_py.benchmark import device_ceilings as module_under_test
+from cudart_py.benchmark.device_ceilings import SOURCE, measured_ceiling
+
+QUICK = MeasureOptions(min_samples=1, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with cuda.Device(0):
+        return cuda.compile(
+            SOURCE, names=["copy_words<4>", "read_words<4>", "write_words<4>", "multiply_add<double, 2, 3>"]
+        )
+
+
+@pytest.fixture
+def words(rng):
+    return rng.integers(0, 2**32, (512, 4), dtype=np.uint32)
+
+
+@pytest.mark.parametrize("grid", [1, 3, 4])
+def test_every_word_is_copied_by_any_grid(device, kernels, words, grid):
+    source, target = cuda.to_device(words), cuda.zeros(words.shape, np.uint32)
+    run(kernels["copy_words<4>"], grid, target, source, 512)
+    assert np.array_equal(target.to_host(), words)
+
+
+@pytest.mark.parametrize("grid", [1, 3, 4])
+def test_every_word_is_read_by_any_grid(device, kernels, words, grid):
+    sums = cuda.zeros(grid, np.uint32)
+    run(kernels["read_words<4>"], grid, cuda.to_device(words), 512, sums)
+    assert sums.to_host().sum(dtype=np.uint32) == words.sum(dtype=np.uint32)
+
+
+@pytest.mark.parametrize("grid", [1, 3, 4])
+def test_every_word_is_written_by_any_grid(device, kernels, grid):
+    target = cuda.zeros((512, 4), np.uint32)
+    run(kernels["write_words<4>"], grid, target, 512, 7)
+    assert (target.to_host() == 7).all()
+
+
+def run(kernel, grid, *arguments):
+    kernel[grid, 32](*arguments)
+
+
+def test_a_thread_does_all_its_multiply_adds(device, kernels):
+    out = cuda.zeros(32, np.float64)
+    kernels["multiply_add<double, 2, 3>"][1, 32](out, 2.0, 1.0, 2)
+    chains = np.arange(32)[:, None] + np.arange(2.0)
+    for _ in range(3 * 2):
+        chains = 2.0 * chains + 1.0
+    assert np.array_equal(out.to_host(), chains.sum(axis=1))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Take any driver's event times for a device's, and try few and small ways."""
+    for module in (device_samples, module_under_test):
+        monkeypatch.setattr(module, "has_capability", lambda name: name == "gpu_timing")
+    for name, value in {
+        "_BUFFER_BYTES": 1,
+        "_TRY": QUICK,
+        "_FINAL": QUICK,
+        "_BLOCKS": (64,),
+        "_LOADS": (1, 2),
+        "_RESIDENT": (0, 1),
+        "_ARITHMETIC_BLOCKS_PER_SM": 1,
+        "_ARITHMETIC_BLOCK": 32,
+        "_ARITHMETIC_ROUNDS": 1,
+    }.items():
+        monkeypatch.setattr(module_under_test, name, value)
+    measured_ceiling.cache_clear()
+    yield
+    measured_ceiling.cache_clear()
+
+
+def test_all_five_are_measured(device, small):
+    found = ceilings(device)
+    assert all(getattr(found, kind) > 0 for kind in module_under_test.KINDS)
+
+
+def test_a_ceiling_is_measured_once_a_process(device, small):
+    assert measured_ceiling(device, "write") is measured_ceiling(device, "write")
+
+
+def test_the_memory_is_given_back(device, small):
+    before = device.memory_pool.used
+    measured_ceiling(device, "copy")
+    assert device.memory_pool.used <= before
+
+
+def test_the_fastest_way_counts(device, monkeypatch):
+    seconds = {"slow": 4.0, "fast": 2.0}
+    monkeypatch.setattr(module_under_test, "_seconds", lambda way, options: seconds[way])
+    assert module_under_test._peak(iter(["slow", "fast"]), 8.0) == 4.0
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 20, 1 << 40])
+def test_a_buffer_divides_into_every_tile(limit):
+    nbytes = module_under_test._buffer_bytes(limit)
+    for block in module_under_test._BLOCKS:
+        for loads in module_under_test._LOADS:
+            assert nbytes % (block * loads * 16) == 0
+    assert nbytes > 0
+
+
+def test_without_device_times_there_are_no_peaks(device, monkeypatch):
+    monkeypatch.setattr(module_under_test, "has_capability", lambda name: False)
+    measured_ceiling.cache_clear()
+    with pytest.raises(cuda.NotSupportedError, match="no peak can be measured"):
+        ceilings(device)
+
+
+def test_an_unknown_kind_is_refused(device):
+    with pytest.raises(ValueError, match="'ceiling' must be one of .* not the str 'tensor'"):
+        measured_ceiling(device, "tensor")
+
+
+def test_the_text_has_units():
+    found = Ceilings(copy=4.2e12, read=4.4e12, write=4.3e12, fp32=6e13, fp64=3e13)
+    assert str(found).startswith("copy 4,200 GB/s, read 4,400 GB/s")
+    assert str(found).endswith("fp32 60.0 TFLOP/s, fp64 30.0 TFLOP/s")

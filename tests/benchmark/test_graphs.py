@@ -1,0 +1,128 @@
+"""Batches that are launched as a graph: what is captured, and what is launched call by call instead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.benchmark import Measurement, MeasureOptions, measure
+from cudart_py.benchmark.batch_graph import capture_calls
+from cudart_py.benchmark.device_timing import DeviceTimer
+
+QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
+
+
+@pytest.fixture
+def stream(device):
+    with cuda.Stream(non_blocking=True) as stream:
+        yield stream
+
+
+class Adding:
+    """Work that can be captured: each call adds 1 to a number on the device, and counts itself on the host."""
+
+    def __init__(self, stream):
+        self.calls = 0
+        self.number = cuda.zeros(1, np.int32, stream=stream)
+        source = 'extern "C" __global__ void add(int *number) { *number += 1; }'
+        self._launch = cuda.compile(source)["add"][1, 1, 0, stream].bind(self.number)
+
+    def __call__(self):
+        self.calls += 1
+        self._launch()
+
+
+@pytest.fixture
+def adding(stream):
+    return Adding(stream)
+
+
+def test_a_graph_does_what_its_calls_do(stream, adding):
+    graph = capture_calls(iter([adding] * 3), 3, stream)
+    assert adding.number.to_host() == 0
+    graph.launch(stream)
+    graph.launch(stream)
+    assert adding.number.to_host(stream=stream) == 6
+
+
+def test_calls_are_captured_in_turn(stream):
+    works = [Adding(stream), Adding(stream)]
+    graph = capture_calls(iter([works[0], works[1], works[0]]), 3, stream)
+    graph.launch(stream)
+    assert [int(work.number.to_host(stream=stream)[0]) for work in works] == [2, 1]
+
+
+def test_a_batch_is_captured_once_and_launched_for_each_sample(device, event_times, stream, adding):
+    found = measure(adding, stream=stream, batch=5, graph=True, options=QUICK)
+    assert (found.captured, found.batch, found.cache) == (True, 5, "warm")
+    assert adding.calls == 1 + 5
+    assert adding.number.to_host(stream=stream) == 1 + 3 * 5
+
+
+def test_a_batch_is_launched_call_by_call_unless_a_graph_is_asked_for(device, event_times, stream, adding):
+    assert not measure(adding, stream=stream, batch=5, options=QUICK).captured
+    assert adding.calls == 1 + 3 * 5
+
+
+def test_a_single_call_is_no_batch(device, event_times, stream, adding):
+    assert not measure(adding, stream=stream, batch=1, graph=True, options=QUICK).captured
+
+
+def test_the_default_stream_cannot_be_captured(device, event_times):
+    adding = Adding(None)
+    found = measure(adding, batch=5, graph=True, options=QUICK)
+    assert not found.captured
+    assert adding.number.to_host() == 1 + 3 * 5
+
+
+def test_work_that_synchronises_is_launched_call_by_call(device, event_times, stream, adding):
+    def work():
+        adding()
+        stream.synchronize()
+
+    found = measure(work, stream=stream, batch=5, graph=True, options=QUICK)
+    assert found.timed
+    assert not found.captured
+
+
+def test_after_a_capture_that_failed_the_stream_can_be_used(stream, adding):
+    def fail():
+        adding()
+        raise ZeroDivisionError
+
+    assert capture_calls(iter([fail]), 1, stream) is None
+    adding()
+    assert adding.number.to_host(stream=stream) == 1
+
+
+def test_work_in_another_stream_makes_no_graph(stream):
+    with cuda.Stream(non_blocking=True) as other:
+        assert capture_calls(iter([Adding(other)]), 1, stream) is None
+
+
+class TimesOut:
+    """A blocking kernel that is none and times out at once."""
+
+    timed_out = True
+
+    def hold(self):
+        pass
+
+    def release(self):
+        pass
+
+
+def test_a_graph_that_cannot_be_held_is_measured_without_blocking(device, stream, adding):
+    timer = DeviceTimer([adding], stream, flush=False, clock=lambda: None, blocker=TimesOut())
+    timer.batch = 4
+    timer.capture_batch()
+    timer.sample()
+    assert (timer.batch, timer.blocked, timer.captured) == (4, False, True)
+    timer.close()
+
+
+def test_the_record_says_that_it_was_a_graph():
+    found = Measurement((1e-6,), batch=300, captured=True)
+    assert found.as_dict()["captured"] is True
+    assert "of 300 calls in a graph" in str(found)

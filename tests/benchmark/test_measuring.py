@@ -1,0 +1,231 @@
+"""`measure` and `measure_host`: what they run, what they take, what they refuse."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.benchmark import MeasureOptions, measure, measure_host, measuring
+from cudart_py.benchmark.blocking import Blocker
+
+QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
+
+
+@pytest.fixture
+def no_times(monkeypatch):
+    monkeypatch.setattr(measuring, "has_capability", lambda name: False)
+
+
+class Calls:
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self):
+        self.count += 1
+
+
+@pytest.fixture
+def calls():
+    return Calls()
+
+
+def test_a_measurement_has_times_and_rates(device, event_times, calls):
+    array = cuda.zeros(1000, np.float32)
+
+    def work():
+        calls()
+        cuda.memset(array, 1)
+
+    found = measure(work, bytes=4000, batch=1, options=QUICK)
+    assert len(found.samples) == 3
+    assert calls.count >= 4
+    assert (found.batch, found.cache, found.blocked, found.device) == (1, "flushed", False, device.name)
+
+
+def test_a_batch_is_warm(device, event_times, calls):
+    found = measure(calls, batch=5, options=QUICK)
+    assert (found.batch, found.cache) == (5, "warm")
+    assert calls.count == 1 + 3 * 5
+
+
+def test_several_functions_are_rotated(device, event_times):
+    assert measure([Calls(), Calls()], batch=1, options=QUICK).cache == "rotated"
+
+
+def test_the_work_is_timed_on_its_own_stream(device, event_times):
+    with cuda.Stream(non_blocking=True) as stream:
+        array = cuda.zeros(1000, stream=stream)
+        assert measure(lambda: cuda.memset(array, 0, stream=stream), stream=stream, options=QUICK).timed
+
+
+def test_a_ceiling_may_be_a_number(device, event_times, calls, monkeypatch):
+    found = measure(calls, bytes=10, ceiling=1e12, batch=1, options=QUICK)
+    assert (found.ceiling, found.ceiling_name) == (1e12, None)
+
+
+def test_without_device_times_the_code_runs_once(device, no_times, calls):
+    found = measure(calls, bytes=100, flops=100, ceiling="copy")
+    assert calls.count == 1
+    assert not found.timed
+    assert (found.gigabytes_per_second, found.teraflops_per_second, found.fraction) == (None, None, None)
+
+
+def test_without_device_times_host_cost_is_not_measured_either(device, no_times, calls):
+    assert not measure_host(calls).timed
+    assert calls.count == 1
+
+
+def test_of_several_functions_the_first_runs_once(device, no_times):
+    works = [Calls(), Calls()]
+    measure(works)
+    assert [work.count for work in works] == [1, 0]
+
+
+def test_counters_are_recorded_where_the_driver_counts(device, calls, monkeypatch):
+    launch = SimpleNamespace(kernel="saxpy", grid=(4, 1, 1), block=(256, 1, 1), metrics={"inst_executed": 7})
+
+    @contextlib.contextmanager
+    def profile():
+        yield SimpleNamespace(launches=[launch])
+
+    monkeypatch.setattr(measuring, "has_capability", lambda name: name == "profile")
+    monkeypatch.setattr(measuring, "profile", profile)
+    found = measure(calls)
+    assert calls.count == 1
+    assert found.counters == ({"kernel": "saxpy", "grid": (4, 1, 1), "block": (256, 1, 1), "inst_executed": 7},)
+
+
+def test_what_the_code_raises_comes_through(device):
+    def fail():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        measure(fail)
+
+
+def test_host_cost_is_the_mean_of_a_batch_on_a_drained_stream(device, event_times, calls):
+    found = measure_host(calls, batch=10, options=QUICK)
+    assert found.batch == 10
+    assert calls.count == 1 + 3 * 10
+    assert found.median > 0
+
+
+def test_a_host_batch_is_chosen_by_what_a_call_costs(device, event_times, calls):
+    assert 1 <= measure_host(calls, options=QUICK).batch <= 250
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"fn": 3}, TypeError, "'fn' must be a function"),
+        ({"fn": []}, TypeError, "'fn' must be a function"),
+        ({"fn": [print, 3]}, TypeError, r"'fn\[1\]' must be a function"),
+        ({"bytes": -1}, ValueError, "'bytes' .* not the int -1"),
+        ({"bytes": "many"}, TypeError, "'bytes' must be a number"),
+        ({"flops": float("nan")}, ValueError, "'flops' .* not the float nan"),
+        ({"ceiling": "cupy"}, ValueError, "'ceiling' must be one of 'copy', .* not the str 'cupy'"),
+        ({"ceiling": 0}, ValueError, "'ceiling' must be bytes or operations a second"),
+        ({"batch": 0}, ValueError, "'batch' .* not the int 0"),
+        ({"batch": 10_000}, ValueError, "'batch' must be an int from 1 to 500"),
+        ({"batch": 1.5}, TypeError, "'batch' must be an int"),
+        ({"stream": 7}, TypeError, "'stream' must be a cudart_py Stream"),
+    ],
+)
+def test_a_bad_argument_is_named_before_anything_runs(device, calls, arguments, error, text):
+    with pytest.raises(error, match=text):
+        measure(**{"fn": calls, **arguments})
+    assert calls.count == 0
+
+
+def test_a_closed_stream_is_refused(device, calls):
+    stream = cuda.Stream()
+    stream.close()
+    with pytest.raises(ValueError, match="'stream' must be open, not a closed Stream"):
+        measure(calls, stream=stream)
+    assert calls.count == 0
+
+
+def test_host_cost_is_of_one_function(device):
+    with pytest.raises(TypeError, match="one function"):
+        measure_host([print, print])
+
+
+@pytest.mark.unsanitized("the tool makes launches wait for their kernels, and nothing can be held")
+@pytest.mark.needs("gpu_timing")
+def test_work_runs_behind_the_blocking_kernel(device):
+    array = cuda.zeros(1 << 24, np.uint8)
+    found = measure(lambda: cuda.memset(array, 0), bytes=array.nbytes, options=QUICK)
+    assert found.blocked
+    assert found.gigabytes_per_second > 0
+
+
+@pytest.mark.needs("gpu_timing")
+def test_work_that_waits_for_the_device_is_measured_without_blocking(device):
+    array = cuda.zeros(1000)
+
+    def work():
+        cuda.memset(array, 0)
+        cuda.legacy_default.synchronize()
+
+    found = measure(work, options=QUICK)
+    assert found.timed
+    assert not found.blocked
+
+
+@pytest.mark.unsanitized("the tool makes launches wait for their kernels, and nothing can be held")
+@pytest.mark.needs("gpu_timing")
+def test_a_batch_that_overfills_the_queue_ends_and_is_measured_behind_the_blocking_kernel(device):
+    """The host waits for room in the queue, only the time-out makes any, and smaller batches are taken then."""
+    array = cuda.zeros(1000)
+
+    def work():
+        for _ in range(8):
+            cuda.memset(array, 0)
+
+    found = measure(work, batch=500, options=QUICK)
+    assert found.timed
+    assert found.blocked
+
+
+@pytest.mark.needs("concurrent_host")
+def test_a_hold_that_nobody_ends_ends_by_itself(device):
+    with cuda.Stream() as stream:
+        blocker = Blocker(stream, timeout=0.01)
+        blocker.hold()
+        stream.synchronize()
+        assert blocker.timed_out
+
+
+@pytest.mark.unsanitized("the tool makes launches wait for their kernels, and nothing can be held")
+@pytest.mark.needs("concurrent_host")
+def test_a_hold_lasts_until_the_host_lets_go(device):
+    with cuda.Stream() as stream:
+        blocker = Blocker(stream)
+        for _ in range(3):
+            blocker.hold()
+            assert not stream.done
+            blocker.release()
+            stream.synchronize()
+            assert not blocker.timed_out
+
+
+def test_a_stream_that_was_let_go_is_not_held(device):
+    with cuda.Stream() as stream:
+        blocker = Blocker(stream, timeout=0.01)
+        blocker._state[0] = 5
+        blocker.hold()
+        stream.synchronize()
+        assert not blocker.timed_out
+
+
+def test_the_example_of_the_guide_runs(device, no_times, capsys):
+    text = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text()
+    example = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1].replace("1 << 26", "1 << 10")
+    exec(compile(example, "measuring.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines()[-1].startswith("ran once")

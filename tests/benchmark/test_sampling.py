@@ -1,0 +1,139 @@
+"""When sampling stops, and which samples count."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from cudart_py.benchmark import MeasureOptions
+from cudart_py.benchmark.clocks import FIRST_PAUSE, LONGEST_PAUSE, PATIENCE, ClockGuard
+from cudart_py.benchmark.sampling import Sample, collect
+
+STEADY = MeasureOptions(min_samples=5, min_seconds=0.1, max_seconds=1.0, precision=0.001)
+
+
+class Bench:
+    """A clock that samples and pauses move on."""
+
+    def __init__(self, samples):
+        self.time = 0.0
+        self.pauses = []
+        self.taken = 0
+        self._samples = iter(samples)
+
+    def take(self):
+        sample = next(self._samples)
+        self.time += sample.seconds
+        self.taken += 1
+        return sample
+
+    def pause(self, seconds):
+        self.pauses.append(seconds)
+        self.time += seconds
+
+    def collect(self, options):
+        return collect(self.take, options, now=lambda: self.time, pause=self.pause)
+
+
+def steady(seconds, clock=None):
+    return itertools.repeat(Sample(seconds, clock))
+
+
+def noisy(seconds):
+    numbers = random.Random(1)
+    while True:
+        yield Sample(seconds * numbers.choice([0.5, 1.0, 1.5]))
+
+
+def test_equal_samples_end_it_when_the_least_time_is_over():
+    bench = Bench(steady(0.01))
+    assert len(bench.collect(STEADY).seconds) in (10, 11)
+
+
+def test_noisy_samples_end_when_the_time_is_up():
+    bench = Bench(noisy(0.01))
+    bench.collect(STEADY)
+    assert bench.time == pytest.approx(1.0, abs=0.02)
+
+
+def test_the_least_count_is_taken_however_long_it_takes():
+    bench = Bench(steady(10.0))
+    assert len(bench.collect(STEADY).seconds) == STEADY.min_samples
+
+
+def test_the_greatest_count_is_never_exceeded():
+    bench = Bench(noisy(1e-6))
+    assert len(bench.collect(MeasureOptions(min_samples=3, max_samples=7)).seconds) == 7
+
+
+def test_a_loose_precision_ends_earlier_than_a_tight_one():
+    loose, tight = (
+        len(Bench(noisy(1e-3)).collect(MeasureOptions(precision=p, min_seconds=0.0, max_seconds=100.0)).seconds)
+        for p in (0.1, 0.02)
+    )
+    assert loose < tight
+
+
+def test_without_clocks_every_sample_counts():
+    found = Bench(steady(0.01)).collect(STEADY)
+    assert (found.rejected, found.clock) == (0, None)
+
+
+def test_samples_at_a_dropped_clock_are_thrown_away():
+    samples = itertools.cycle([Sample(0.01, 1980.0), Sample(0.01, 1965.0), Sample(0.02, 1200.0)])
+    found = Bench(samples).collect(STEADY)
+    assert set(found.seconds) == {0.01}
+    assert found.rejected > 0
+    assert found.clock in (1965.0, 1972.5, 1980.0)
+
+
+def test_a_sample_before_the_clock_went_up_is_judged_by_what_was_seen_then():
+    samples = itertools.chain([Sample(0.02, 1200.0)], steady(0.01, 1980.0))
+    found = Bench(samples).collect(STEADY)
+    assert found.rejected == 0
+
+
+def test_the_device_gets_longer_and_longer_pauses():
+    samples = itertools.chain([Sample(0.01, 2000.0)], [Sample(0.01, 1000.0)] * 3, steady(0.01, 2000.0))
+    bench = Bench(samples)
+    bench.collect(STEADY)
+    assert bench.pauses == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
+
+
+def test_a_clock_that_stays_down_becomes_the_reference():
+    samples = itertools.chain([Sample(0.01, 2000.0)], steady(0.02, 1000.0))
+    found = Bench(samples).collect(STEADY)
+    assert found.rejected == PATIENCE - 1
+    assert found.seconds.count(0.02) >= STEADY.min_samples - 1
+
+
+def test_a_pause_is_never_longer_than_the_longest():
+    guard = ClockGuard()
+    guard.accepts(2000.0)
+    for _ in range(PATIENCE - 1):
+        assert not guard.accepts(1.0)
+        assert guard.pause <= LONGEST_PAUSE
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("precision", -1.0, ValueError),
+        ("precision", float("nan"), ValueError),
+        ("max_seconds", "1", TypeError),
+        ("min_seconds", True, TypeError),
+        ("min_samples", 0, ValueError),
+        ("max_samples", 2.5, TypeError),
+        ("warm_up_seconds", -0.1, ValueError),
+    ],
+)
+def test_a_bad_option_is_named(name, value, error):
+    with pytest.raises(error, match=name):
+        MeasureOptions(**{name: value})
+
+
+def test_the_least_count_is_not_above_the_greatest():
+    with pytest.raises(ValueError, match="'min_samples' is the int 6, and 'max_samples' the int 5"):
+        MeasureOptions(min_samples=6, max_samples=5)

@@ -1,0 +1,91 @@
+"""The record of a measurement: what follows from its samples."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cudart_py.benchmark import Measurement
+from cudart_py.benchmark.record import format_seconds, interquartile_range, relative_error
+
+SAMPLES = (1.0e-3, 1.1e-3, 0.9e-3, 1.0e-3, 5.0e-3)
+
+
+def test_the_median_ignores_an_outlier():
+    assert Measurement(SAMPLES).median == 1.0e-3
+
+
+def test_the_spread_is_the_interquartile_range_over_the_median():
+    assert Measurement(SAMPLES).spread == pytest.approx(0.1)
+
+
+def test_rates_are_amounts_over_the_median():
+    found = Measurement(SAMPLES, bytes=4_000_000_000, flops=2_000_000_000)
+    assert found.gigabytes_per_second == pytest.approx(4000)
+    assert found.teraflops_per_second == pytest.approx(2)
+
+
+def test_a_rate_needs_an_amount():
+    assert Measurement(SAMPLES).gigabytes_per_second is None
+    assert Measurement(SAMPLES).teraflops_per_second is None
+
+
+@pytest.mark.parametrize(
+    ("name", "ceiling", "fraction"),
+    [("copy", 8e12, 0.5), (None, 8e12, 0.5), ("fp32", 4e12, 0.5), (None, None, None)],
+)
+def test_the_fraction_compares_bytes_with_bandwidths_and_operations_with_fp(name, ceiling, fraction):
+    found = Measurement(SAMPLES, bytes=4_000_000_000, flops=2_000_000_000, ceiling=ceiling, ceiling_name=name)
+    assert found.fraction == (None if fraction is None else pytest.approx(fraction))
+
+
+def test_without_samples_nothing_is_known():
+    found = Measurement((), bytes=100, flops=100, ceiling=1.0)
+    assert not found.timed
+    assert (found.median, found.spread, found.error, found.gigabytes_per_second, found.fraction) == (None,) * 5
+    assert str(found) == "ran once"
+
+
+def test_one_sample_has_a_median_and_no_error():
+    found = Measurement((2.0,))
+    assert (found.median, found.spread, found.error) == (2.0, 0.0, None)
+
+
+def test_samples_of_zero_seconds_give_no_rates():
+    found = Measurement((0.0, 0.0), bytes=1)
+    assert (found.spread, found.error, found.gigabytes_per_second) == (None, None, None)
+
+
+def test_quartiles_of_two_samples():
+    assert interquartile_range([1.0, 2.0]) == 0.5
+    assert interquartile_range([1.0]) == 0.0
+
+
+def test_the_error_shrinks_with_the_root_of_the_count():
+    few, many = [1.0, 1.1] * 10, [1.0, 1.1] * 40
+    assert relative_error(few) / relative_error(many) == pytest.approx(2)
+
+
+def test_the_error_of_one_sample_is_infinite():
+    assert math.isinf(relative_error([1.0]))
+
+
+def test_the_text_has_time_spread_rate_and_fraction():
+    found = Measurement(SAMPLES, bytes=4e9, ceiling=8e12, ceiling_name="copy", cache="flushed")
+    assert str(found) == "1 ms ± 10.0 %, 4,000 GB/s, 50.0 % of copy (5 samples, L2 flushed)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.5, "2.5 s"), (2.5e-3, "2.5 ms"), (2.5e-6, "2.5 us"), (2.5e-9, "2.5 ns"), (0, "0 ns")]
+)
+def test_times_are_written_in_the_unit_that_suits_them(seconds, text):
+    assert format_seconds(seconds) == text
+
+
+def test_the_dictionary_has_what_is_known_and_nothing_else():
+    known = Measurement(SAMPLES, bytes=4e9, batch=3, rejected=1, clock_mhz=1980.0, device="a GPU").as_dict()
+    assert known["GB/s"] == pytest.approx(4000)
+    assert (known["batch"], known["rejected"], known["clock_mhz"], known["device"]) == (3, 1, 1980.0, "a GPU")
+    assert "TFLOP/s" not in known
+    assert Measurement(()).as_dict() == {}

@@ -1,0 +1,283 @@
+"""Measuring in many streams: which of them count, and what work is called with."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+import cudart_py.benchmark.fast_streams
+from cudart_py.benchmark import Measurement, MeasureOptions, device_samples, measure, measuring
+from cudart_py.benchmark.clocks import PATIENCE
+from cudart_py.benchmark.fast_streams import fast_streams, slowest_of_the_fast
+from cudart_py.benchmark.sampling import Sample
+from cudart_py.benchmark.table import _how
+
+QUICK = MeasureOptions(min_samples=3, min_seconds=0.0, max_seconds=0.0, warm_up_seconds=0.0)
+
+
+class Counting:
+    """Work for any stream: each call adds 1 to a number on the device, and notes its stream on the host."""
+
+    def __init__(self):
+        self.streams = []
+        self.number = cuda.zeros(1, np.int32)
+        source = 'extern "C" __global__ void add(int *number) { atomicAdd(number, 1); }'
+        self._kernel = cuda.compile(source)["add"]
+
+    def __call__(self, stream):
+        self.streams.append(stream)
+        self._kernel[1, 1, 0, stream](self.number)
+
+
+@pytest.mark.parametrize(
+    ("times", "slowest"),
+    [
+        ([1.45, 1.44, 1.46, 1.45, 1.58, 1.60], 1.46),
+        ([1.60, 1.45, 1.58, 1.44], 1.45),
+        ([1.45, 1.44, 1.46, 1.45], 1.46),
+        # One kind as wide as it was seen on an H200, and two with something between them.
+        ([1.40, *np.linspace(1.42, 1.48, 40), 1.49], 1.49),
+        ([*np.linspace(1.40, 1.49, 20), 1.515, *np.linspace(1.53, 1.64, 40)], 1.515),
+        # What was disturbed is no kind of its own.
+        ([*[1.45] * 32, *[1.58] * 31, 2.3], 1.45),
+        ([*[1.45] * 32, *[1.58] * 29, 2.9, 2.9, 50.0], 1.45),
+        ([2.0], 2.0),
+    ],
+)
+def test_slow_streams_are_told_from_fast_ones(times, slowest):
+    assert slowest_of_the_fast(times) == slowest
+
+
+class Chosen:
+    """A measure of launches that is made up: the streams in groups of ten are slow or fast as the letters say."""
+
+    def __init__(self, groups):
+        self.groups = itertools.cycle(groups)
+        self.streams = []
+
+    def __call__(self, launch, stream):
+        launch()
+        if len(self.streams) % 10 == 0:
+            self.group = next(self.groups)
+        self.streams.append((stream, self.group))
+        return {"fast": 1.4e-6, "slow": 1.6e-6}[self.group]
+
+
+@pytest.mark.parametrize(
+    ("groups", "made", "given"),
+    [
+        (["fast", "slow"], 64, 30),
+        # Too few of the first streams are fast, and then of all.
+        (["slow"] * 4 + ["fast"], 192, 30),
+        (["slow"] * 9 + ["fast"], 256, 20),
+        # There may be others until enough were seen.
+        (["fast"], 256, 30),
+        (["slow"], 256, 30),
+    ],
+)
+def test_only_fast_streams_are_given_and_all_are_closed(device, groups, made, given):
+    seconds = Chosen(groups)
+    with fast_streams(device, 30, seconds) as streams:
+        kinds = dict(seconds.streams)
+        assert (len(kinds), len(streams)) == (made, given)
+        assert len(set(streams)) == given
+        assert {kinds[stream] for stream in streams} == {"fast" if "fast" in groups else "slow"}
+    assert all(stream.closed for stream in kinds)
+
+
+def test_streams_are_given_from_all_groups(device):
+    seconds = Chosen(["fast", "fast", "slow"])
+    with fast_streams(device, 12, seconds) as streams:
+        made = [stream for stream, _ in seconds.streams]
+        assert {made.index(stream) // 10 for stream in streams} == {0, 1, 3, 4, 6}
+
+
+def test_what_fails_leaves_no_stream_open(device):
+    made = []
+
+    def seconds(launch, stream):
+        made.append(stream)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), fast_streams(device, 3, seconds):
+        pass
+    assert [stream.closed for stream in made] == [True]
+
+
+@pytest.fixture
+def all_fast(monkeypatch):
+    """Give as many streams as are asked for, without telling them apart."""
+
+    @contextlib.contextmanager
+    def streams(device, count, seconds):
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(cuda.Stream(non_blocking=True)) for _ in range(count)]
+
+    monkeypatch.setattr(device_samples, "fast_streams", streams)
+
+
+# How often work is called in a stream: once to warm up, then for three samples of a batch of five.
+CALLS = 1 + 3 * 5
+
+
+def test_each_stream_gives_a_sample(device, event_times, all_fast):
+    work = Counting()
+    found = measure(work, streams=4, batch=5, options=QUICK)
+    assert (found.streams, len(found.samples), found.batch, found.cache) == (4, 4, 5, "warm")
+    used = list(dict.fromkeys(work.streams))
+    # One stream more was there to begin with.
+    assert [work.streams.count(stream) for stream in used] == [CALLS] * 5
+    assert work.number.to_host() == 5 * CALLS
+    assert all(stream.closed for stream in used)
+
+
+class Timed:
+    """A stand-in for a timer: the samples, the clock and the rest of one stream after the other."""
+
+    def __init__(self, **streams):
+        self.streams = streams
+        self.made = []
+
+    def __call__(self, works, stream, **_):
+        number = len(self.made)
+        values = {name: given[min(number, len(given) - 1)] for name, given in self.streams.items()}
+        samples = iter([Sample(seconds, values.get("clock")) for seconds in values["seconds"]])
+
+        def sample():
+            timer.batch = values.get("batch", 1)  # it may be halved on the way
+            return next(samples)
+
+        timer = SimpleNamespace(
+            batch=1, blocked=values.get("blocked", True), captured=values.get("captured", True),
+            overhead=values.get("overhead", 0.0), flushes=False, warmed=[],
+            sample=sample, plan_batch=lambda: None, capture_batch=lambda: None, close=lambda: None,
+        )  # fmt: skip  # grouped by meaning
+        timer.warm_up = lambda options: timer.warmed.append(options)
+        self.made.append(timer)
+        return timer
+
+
+@pytest.fixture
+def timed(device, event_times, all_fast, monkeypatch):
+    def set_up(**streams):
+        timers = Timed(**streams)
+        monkeypatch.setattr(device_samples, "DeviceTimer", timers)
+        return timers
+
+    return set_up
+
+
+def test_a_sample_is_the_median_of_a_stream(timed):
+    timed(seconds=[[9, 9, 9], [1, 2, 30], [2, 3, 40]])
+    assert measure(lambda stream: None, streams=2, options=QUICK).samples == (2, 3)
+
+
+def test_the_highest_clock_of_all_streams_holds_for_each(timed):
+    # A whole stream at a dropped clock is thrown away until the device is taken at its word.
+    timed(seconds=[[1] * 20, [1] * 20, [*[7] * (PATIENCE - 1), 1, 1, 1]], clock=[1980, 1980, 1000])
+    found = measure(lambda stream: None, streams=2, options=QUICK)
+    assert (found.samples, found.rejected) == ((1, 1), PATIENCE - 1)
+
+
+def test_the_record_holds_for_all_streams(timed):
+    timed(
+        seconds=[[1, 1, 1]], overhead=[9.0, 1.0, 3.0, 2.0], captured=[True, True, False, True],
+        blocked=[True, False, True, True], batch=[5, 5, 2, 5], clock=[1980.0, 1980.0, 1960.0, 1970.0],
+    )  # fmt: skip  # grouped by meaning
+    found = measure(lambda stream: None, streams=3, graph=True, options=QUICK)
+    assert (found.captured, found.blocked, found.batch, found.overhead, found.clock_mhz) == (False, False, 2, 2.0, 1970)
+
+
+def test_times_are_shared_and_the_device_is_warmed_up_once(timed):
+    timers = timed(seconds=[[1] * 3])
+    options = MeasureOptions(min_samples=3, min_seconds=0.2, max_seconds=0.0, warm_up_seconds=0.5)
+    measure(lambda stream: None, streams=2, options=options)
+    assert [timer.warmed[0].warm_up_seconds for timer in timers.made] == [0.5, 0, 0]
+    assert [timer.warmed[0].min_seconds for timer in timers.made] == [0, 0.1, 0.1]
+
+
+def test_each_stream_is_judged_by_an_empty_kernel_in_it(device, event_times, monkeypatch):
+    launches = []
+    real = device_samples.take
+
+    def take(works, stream, plan, options, guard):
+        launches.append((getattr(works[0], "launch", None), stream))
+        return real(works, stream, plan, options, guard)
+
+    monkeypatch.setattr(device_samples, "take", take)
+    monkeypatch.setattr(cudart_py.benchmark.fast_streams, "_AT_A_TIME", 2)
+    monkeypatch.setattr(cudart_py.benchmark.fast_streams, "MOST", 4)
+    work = Counting()
+    found = measure(work, streams=3, batch=2, options=QUICK)
+    judged = [(launch, stream) for launch, stream in launches if launch is not None]
+    assert [launch.kernel.name for launch, _ in judged] == ["nothing"] * 4
+    assert all(launch.stream is stream for launch, stream in judged)
+    assert set(work.streams[CALLS:]) <= {stream for _, stream in judged}
+    assert 1 <= found.streams <= 3
+
+
+def test_a_graph_in_each_stream(device, event_times, all_fast):
+    work = Counting()
+    assert measure(work, streams=2, batch=5, graph=True, options=QUICK).captured
+    assert work.number.to_host() == 3 * CALLS
+
+
+def test_work_that_takes_no_stream_is_refused_before_many_are_made(device, event_times, monkeypatch):
+    def too_late(device, count, seconds):
+        raise AssertionError("streams were made")
+
+    monkeypatch.setattr(device_samples, "fast_streams", too_late)
+    with pytest.raises(TypeError, match="0 positional arguments but 1 was given"):
+        measure(lambda: None, streams=2, options=QUICK)
+
+
+def test_a_driver_without_times_runs_it_once(device, monkeypatch):
+    monkeypatch.setattr(measuring, "has_capability", lambda name: False)
+    work = Counting()
+    found = measure(work, streams=48, bytes=4)
+    assert not found.timed
+    assert work.number.to_host() == 1
+    assert work.streams[0].closed
+
+
+def test_run_once_gives_the_work_a_stream(device):
+    work = Counting()
+    measuring.run_once(work, streams=48)
+    assert len(work.streams) == 1
+    with pytest.raises(ValueError, match="'streams' must be an int from 2 to"):
+        measuring.run_once(work, streams=1)
+
+
+@pytest.mark.parametrize("streams", [1.5, True, "2"])
+def test_the_number_of_streams_is_an_int(device, streams):
+    with pytest.raises(TypeError, match="'streams' must be an int, not"):
+        measure(lambda stream: None, streams=streams)
+
+
+@pytest.mark.parametrize("streams", [1, 0, -3, 257])
+def test_the_number_of_streams_has_limits(device, streams):
+    with pytest.raises(ValueError, match=f"'streams' must be an int from 2 to 256, not the int {streams}"):
+        measure(lambda stream: None, streams=streams)
+
+
+def test_a_stream_and_streams_exclude_each_other(device):
+    with cuda.Stream() as stream, pytest.raises(TypeError, match="not both"):
+        measure(lambda stream: None, stream=stream, streams=2)
+
+
+def test_streams_take_one_function(device):
+    with pytest.raises(TypeError, match="'fn' is one function, called with each stream, not 2"):
+        measure([lambda stream: None] * 2, streams=2)
+
+
+def test_the_record_says_in_how_many_streams():
+    found = Measurement((1e-6,) * 5, batch=300, streams=5)
+    assert found.as_dict()["streams"] == 5
+    assert "5 streams of 300 calls" in str(found)
+    assert "5 streams" in _how(found)
+    assert "streams" not in Measurement((1e-6,)).as_dict()

@@ -1,0 +1,297 @@
+"""The folder of the compile cache: whose it is, how large it grows, and what is found damaged there."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import cudart_py as cuda
+from cudart_py.compilation import cache
+from cudart_py.compilation.compiler import compile_image
+
+SOURCE = 'extern "C" __global__ void scale(float* x, float a) { x[threadIdx.x] *= a; }\n'
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """Give every test an empty cache of its own, and a process that has not warned yet."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(folder))
+    monkeypatch.setattr(cache, "_has_warned", False)
+    return folder
+
+
+def keep(key, content=b"image", age=0):
+    """Store an entry, used for the last time `age` seconds ago."""
+    cache.store(key, {}, [content])
+    if age:
+        set_age(os.path.join(cache.folder(), key + ".image"), age)
+
+
+def set_age(path, seconds):
+    then = time.time() - seconds
+    os.utime(path, (then, then))
+
+
+def kept(key):
+    return cache.load(key, lambda description, images: images[0])
+
+
+def test_leftovers_of_killed_writers_go_after_an_hour(place):
+    keep("a")
+    for name, age in (("old.1.2.tmp", 3700), ("new.1.2.tmp", 60), ("notes.txt", 3700)):
+        (place / name).write_text("")
+        set_age(place / name, age)
+    keep("b")
+    assert sorted(path.name for path in place.iterdir()) == ["a.image", "b.image", "new.1.2.tmp", "notes.txt"]
+
+
+def test_an_interrupted_write_leaves_nothing(place, monkeypatch):
+    def interrupt(*paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        keep("a")
+    assert list(place.iterdir()) == []
+
+
+def test_entries_used_least_recently_go_first(place, monkeypatch):
+    monkeypatch.setenv(cache.SIZE_VARIABLE, "5000")
+    keep("a", b"x" * 2000, age=300)
+    keep("b", b"x" * 2000, age=200)
+    assert kept("a")
+    keep("c", b"x" * 2000)
+    assert (bool(kept("a")), bool(kept("b")), bool(kept("c"))) == (True, False, True)
+    assert cache.cache_info().bytes <= 5000
+
+
+def test_entries_that_fill_the_limit_exactly_stay(place, monkeypatch):
+    keep("a")
+    keep("b")
+    monkeypatch.setenv(cache.SIZE_VARIABLE, str(cache.cache_info().bytes))
+    keep("b")
+    assert len(list(place.iterdir())) == 2
+    monkeypatch.setenv(cache.SIZE_VARIABLE, str(cache.cache_info().bytes - 1))
+    keep("b")
+    assert [path.name for path in place.iterdir()] == ["b.image"]
+
+
+def test_without_a_limit_given_it_is_one_gibibyte(place, monkeypatch):
+    monkeypatch.delenv(cache.SIZE_VARIABLE, raising=False)
+    for key, size in (("a", 1 << 29), ("b", 1 << 29)):
+        keep(key, age=60)
+        os.truncate(place / f"{key}.image", size - 200)
+    keep("c")
+    assert len(list(place.iterdir())) == 3
+    os.truncate(place / "a.image", 1 << 29)
+    os.truncate(place / "b.image", 1 << 29)
+    keep("c")
+    assert len(list(place.iterdir())) < 3
+
+
+def test_an_entry_beyond_the_limit_is_not_kept(place, monkeypatch):
+    monkeypatch.setenv(cache.SIZE_VARIABLE, "1000")
+    keep("a", b"x" * 2000)
+    assert list(place.iterdir()) == []
+
+
+def test_a_limit_of_nothing_neither_reads_nor_writes(place, monkeypatch, builds):
+    compile_image(SOURCE)
+    monkeypatch.setenv(cache.SIZE_VARIABLE, "0")
+    compile_image(SOURCE)
+    compile_image(SOURCE, define={"N": 1})
+    assert len(builds) == 3
+    assert len(list(place.iterdir())) == 1
+
+
+@pytest.mark.parametrize("text", ["1G", "-1", "1.5"])
+def test_a_limit_that_is_no_number_is_named_before_the_compile(monkeypatch, builds, text):
+    monkeypatch.setenv(cache.SIZE_VARIABLE, text)
+    with pytest.raises(ValueError, match=cache.SIZE_VARIABLE):
+        compile_image(SOURCE)
+    assert builds == []
+
+
+def test_processes_that_evict_each_others_entries_never_meet_a_wrong_one(python, place):
+    program = """
+import os, random, warnings
+from cudart_py.compilation import cache
+warnings.simplefilter("error")
+for _ in range(300):
+    key = random.choice("abcdef")
+    found = cache.load(key, lambda description, images: images[0])
+    assert found in (None, key.encode() * 1000), key
+    if found is None:
+        cache.store(key, {}, [key.encode() * 1000])
+"""
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: python(program, CUDART_PY_CACHE_SIZE="3500"), range(4)))
+    assert sum(path.stat().st_size for path in place.iterdir()) <= 3500
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_can_write_to_is_not_used(place, builds, mode):
+    compile_image(SOURCE)
+    place.chmod(mode)
+    with pytest.warns(cache.CacheWarning, match="other users can write to it"):
+        compile_image(SOURCE)
+    compile_image(SOURCE, define={"N": 1})
+    assert len(builds) == 3
+    assert len(list(place.iterdir())) == 1
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_a_folder_of_another_user_is_not_used(place, builds, monkeypatch, difference):
+    compile_image(SOURCE)
+    other = os.geteuid() + difference
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.warns(cache.CacheWarning, match="belongs to another user"):
+        compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_an_entry_of_another_user_is_made_again(place, builds, monkeypatch, difference):
+    compile_image(SOURCE)
+    (entry,) = place.iterdir()
+    stat = os.stat
+
+    class Foreign:
+        st_uid = os.geteuid() + difference
+
+    monkeypatch.setattr(os, "stat", lambda path, **how: Foreign if path == str(entry) else stat(path, **how))
+    compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+def test_an_entry_whose_last_use_cannot_be_noted_is_used(place, builds, monkeypatch):
+    def refuse(path):
+        raise PermissionError(path)
+
+    compile_image(SOURCE)
+    monkeypatch.setattr(os, "utime", refuse)
+    compile_image(SOURCE)
+    assert len(builds) == 1
+
+
+def test_entries_that_cannot_be_removed_are_not_counted_as_cleared(place, monkeypatch):
+    def refuse(path):
+        raise PermissionError(path)
+
+    keep("a")
+    monkeypatch.setattr(os, "unlink", refuse)
+    assert cache.clear_cache() == 0
+
+
+def test_a_readable_folder_of_ones_own_is_used(place, builds):
+    place.mkdir(mode=0o755)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_image(SOURCE)
+        compile_image(SOURCE)
+    assert len(builds) == 1
+
+
+def test_the_folder_is_made_for_its_owner_alone(place):
+    compile_image(SOURCE)
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("call", [lambda: compile_image(SOURCE), lambda: cuda.compile(SOURCE)])
+def test_the_warning_points_at_the_caller(place, device, call):
+    place.mkdir()
+    place.chmod(0o777)
+    with pytest.warns(cache.CacheWarning) as caught:
+        call()
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_another_release_of_this_package_rebuilds(builds, monkeypatch):
+    from cudart_py.compilation import headers
+
+    compile_image(SOURCE)
+    listdir = os.listdir
+    monkeypatch.setattr(
+        os, "listdir", lambda path: [*(n for n in listdir(path) if n[:10] != "cudart_py-"), "cudart_py-99.dist-info"]
+    )
+    assert any(name.startswith("cudart_py-99") for name in headers.installed_wheels())
+    compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+def forge(entry, change):
+    """Change an entry's header and give it a checksum that fits."""
+    content = entry.read_bytes()
+    start = len(cache._MAGIC) + cache._DIGEST_BYTES
+    (length,) = struct.unpack_from("<I", content, start)
+    header = json.loads(content[start + 4 : start + 4 + length])
+    text = change(header)
+    text = json.dumps(header if text is None else text).encode() if not isinstance(text, bytes) else text
+    body = struct.pack("<I", len(text)) + text + content[start + 4 + length :]
+    entry.write_bytes(cache._MAGIC + cache._digest(body) + body)
+
+
+FORGERIES = {
+    "no JSON": lambda header: b"{",
+    "too deep": lambda header: b"[" * 100_000,
+    "a list": lambda header: [],
+    "no description": lambda header: header.pop("description") and None,
+    "no sizes": lambda header: header.pop("sizes") and None,
+    "sizes of text": lambda header: header.update(sizes=["1"]),
+    "negative sizes": lambda header: header.update(sizes=[-5, 5]),
+    "one image": lambda header: header.update(sizes=[sum(header["sizes"])]),
+    "an image too long": lambda header: header.update(sizes=[header["sizes"][0], header["sizes"][1] + 1]),
+    "an image too short": lambda header: header.update(sizes=[header["sizes"][0], header["sizes"][1] - 1]),
+    "another key": lambda header: header.update(key="0"),
+    "witnesses of text": lambda header: header.update(witnesses=["abc"]),
+    "signatures of numbers": lambda header: header["description"].update(signatures=[1]),
+    "a parameter too many": lambda header: header["description"]["signatures"][0][2].append([1] * 20),
+    "names of numbers": lambda header: header["description"].update(names=5),
+    "resources of text": lambda header: header["description"].update(resources="abc"),
+}
+
+
+@pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
+def test_a_forged_entry_is_made_again(place, builds, change):
+    first = compile_image(SOURCE)
+    (entry,) = place.iterdir()
+    forge(entry, change)
+    assert compile_image(SOURCE).cubin == first.cubin
+    assert len(builds) == 2
+    compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+@pytest.mark.parametrize("byte", [b"\0", b"\xff"])
+def test_an_entry_that_does_not_begin_as_ours_is_made_again(place, builds, byte):
+    compile_image(SOURCE)
+    (entry,) = place.iterdir()
+    entry.write_bytes(byte + entry.read_bytes()[1:])
+    compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+def test_an_entry_of_another_source_in_its_place_is_made_again(place, builds):
+    compile_image(SOURCE)
+    (mine,) = place.iterdir()
+    other = compile_image(SOURCE.replace("*=", "+="))
+    (theirs,) = set(place.iterdir()) - {mine}
+    mine.write_bytes(theirs.read_bytes())
+    assert compile_image(SOURCE).ptx != other.ptx
+    assert len(builds) == 3
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_in_the_place_of_an_entry_hangs_nothing(python, place, make):
+    compile_image(SOURCE)
+    (entry,) = place.iterdir()
+    entry.unlink()
+    make(entry)
+    python(f"from cudart_py.compilation.compiler import compile_image; assert compile_image({SOURCE!r}).cubin")

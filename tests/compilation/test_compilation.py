@@ -1,0 +1,287 @@
+"""compile_image: arguments, images and messages."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from cudart_py.compilation.compiler import compile_image
+from cudart_py.errors import CompileError
+
+SOURCE = 'extern "C" __global__ void k(float* x, float a) { x[threadIdx.x] *= a; }\n'
+
+
+def ptx_of(source, **arguments):
+    return compile_image(source, cache=False, **arguments).ptx.decode()
+
+
+@pytest.mark.parametrize(
+    ("arch", "target"), [("sm_90", "sm_90"), (90, "sm_90"), ((9, 0), "sm_90"), ("sm_90a", "sm_90a")]
+)
+def test_architecture_may_be_text_number_or_pair(arch, target):
+    image = compile_image(SOURCE, arch=arch)
+    assert image.arch == target
+    assert re.search(rf"^\.target {target}$", image.ptx.decode(), re.MULTILINE)
+
+
+def test_architecture_defaults_to_the_oldest_of_cuda_13():
+    assert compile_image(SOURCE).arch == "sm_75"
+
+
+def test_image_has_machine_code_and_text():
+    image = compile_image(SOURCE)
+    assert image.cubin.startswith(b"\x7fELF")
+    assert b".entry k(" in image.ptx
+
+
+def test_line_information_is_on():
+    assert re.search(r"^\s*\.loc\s+1 1 ", ptx_of(SOURCE), re.MULTILINE)
+
+
+def test_line_information_names_the_real_file(tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text(SOURCE)
+    assert f'.file\t1 "{path}"' in ptx_of(path)
+
+
+def test_device_debug_replaces_line_information():
+    assert "Conflicting options" not in compile_image(SOURCE, options=["-G"]).log
+
+
+def test_resources_come_from_the_assembler():
+    image = compile_image(
+        "__global__ void k(float* x) { __shared__ float s[100]; s[threadIdx.x] = x[0]; "
+        "__syncthreads(); x[1] = s[99 - threadIdx.x]; }",
+        arch=90,
+    )
+    (used,) = image.resources.values()
+    assert 0 < used.registers <= 255
+    assert (used.shared, used.spill_stores, used.spill_loads) == (400, 0, 0)
+
+
+def test_stack_and_spills_are_read():
+    source = """
+    extern "C" __global__ void k(float* x, int n) {
+        float a[64] = {};
+        for (int i = 0; i < n; i++) a[(int)x[i]] += x[i];
+        x[0] = a[n] + a[n + 1];
+    }
+    """
+    assert compile_image(source, arch=90).resources["k"].stack == 256
+
+
+def test_ptx_ends_with_a_comment_for_every_entry():
+    image = compile_image("__global__ void a() {} __global__ void b() {}", arch=90)
+    comments = re.findall(
+        r"^// cudart-py: registers (\w+)=(\d+) spills=(\d+) stack=(\d+)$", image.ptx.decode(), re.MULTILINE
+    )
+    assert {name: int(registers) for name, registers, *_ in comments} == {
+        entry: used.registers for entry, used in image.resources.items()
+    }
+
+
+def test_log_has_warnings_but_no_statistics():
+    log = compile_image("__global__ void k() { int unused; }").log
+    assert "unused" in log
+    assert "ptxas" not in log
+    assert "Remark" not in log
+
+
+def test_log_of_clean_source_is_empty():
+    assert compile_image(SOURCE).log == ""
+
+
+def test_a_path_is_read_and_finds_its_neighbours(tmp_path):
+    (tmp_path / "neighbour.cuh").write_text("#define VALUE 4321\n")
+    path = tmp_path / "k.cu"
+    path.write_text(
+        '#include "neighbour.cuh"\n#include <neighbour.cuh>\nextern "C" __global__ void k(int* x) { *x = VALUE; }\n'
+    )
+    assert "4321" in ptx_of(path)
+
+
+def test_include_takes_one_folder_or_several(tmp_path):
+    (tmp_path / "value.cuh").write_text("#define VALUE 4321\n")
+    source = '#include "value.cuh"\nextern "C" __global__ void k(int* x) { *x = VALUE; }\n'
+    assert "4321" in ptx_of(source, include=tmp_path)
+    assert "4321" in ptx_of(source, include=[str(tmp_path)])
+
+
+def test_folders_with_spaces_and_other_letters_work(tmp_path):
+    folder = tmp_path / "mein Ordner ä"
+    folder.mkdir()
+    (folder / "value.cuh").write_text("#define VALUE 4321\n")
+    path = folder / "k k.cu"
+    path.write_text('#include "value.cuh"\nextern "C" __global__ void k(int* x) { *x = VALUE; }\n')
+    assert "4321" in ptx_of(path)
+    assert "4321" in ptx_of(path.read_text(), include=[folder])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(4321, "4321"), ("4321", "4321"), (True, "1"), (None, "1"), ("(1 + 2)", "3"), (-7, "-7")]
+)
+def test_define_gives_macros_values(value, text):
+    source = 'extern "C" __global__ void k(int* x) { *x = VALUE; }'
+    assert re.search(rf"(?:mov|st)\S* .*, {text};", ptx_of(source, define={"VALUE": value}))
+
+
+def test_define_takes_a_macro_with_arguments():
+    source = 'extern "C" __global__ void k(int* x) { *x = TWICE(21); }'
+    assert "42" in ptx_of(source, define={"TWICE(a)": "((a) * 2)"})
+
+
+@pytest.mark.parametrize("std", ["c++20", 20])
+def test_std_chooses_the_language(std):
+    source = 'static_assert(__cplusplus >= 202002L);\nextern "C" __global__ void k() {}'
+    compile_image(source, std=std)
+    with pytest.raises(CompileError):
+        compile_image(source, std="c++17")
+
+
+def test_fast_math_uses_approximate_functions():
+    source = 'extern "C" __global__ void k(float* x) { x[0] = sinf(x[1]); }'
+    assert "sin.approx" in ptx_of(source, fast_math=True)
+    assert "sin.approx" not in ptx_of(source)
+
+
+def test_options_are_passed_as_they_are():
+    with pytest.raises(CompileError, match="unrecognized option --nonsense"):
+        compile_image(SOURCE, options=["--nonsense"])
+    assert "4321" in ptx_of('extern "C" __global__ void k(int* x) { *x = V; }', options=["-DV=4321"])
+
+
+def test_name_expressions_instantiate_templates():
+    image = compile_image("template <int N> __global__ void f(int* x) { x[0] = N; }", names=["f<3>", "f<4>"])
+    assert set(image.signatures) == {"_Z1fILi3EEvPi", "_Z1fILi4EEvPi"}
+
+
+def test_wrong_name_expression_is_quoted():
+    with pytest.raises(CompileError, match="missing<int>"):
+        compile_image(SOURCE, names=["missing<int>"])
+
+
+def test_syntax_error_shows_line_and_caret():
+    with pytest.raises(CompileError) as caught:
+        compile_image('extern "C" __global__ void k(float* x)\n{\n    x[0] = ;\n}\n')
+    assert "kernel.cu(3): error: expected an expression" in str(caught.value)
+    assert "  3 |     x[0] = ;\n    |            ^" in str(caught.value)
+
+
+def test_syntax_error_in_a_header_shows_the_headers_line(tmp_path):
+    header = tmp_path / "broken.cuh"
+    header.write_text("\n__device__ int f() { return +; }\n")
+    path = tmp_path / "k.cu"
+    path.write_text('#include "broken.cuh"\n')
+    with pytest.raises(CompileError) as caught:
+        compile_image(path)
+    assert str(caught.value).startswith(f"{path} does not compile")
+    assert f"{header}(2): " in str(caught.value)
+    assert "  2 | __device__ int f() { return +; }" in str(caught.value)
+
+
+def test_text_that_is_a_files_name_asks_for_a_path(tmp_path, monkeypatch):
+    (tmp_path / "k.cu").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"pass pathlib\.Path\('k\.cu'\)"):
+        compile_image("k.cu")
+
+
+def test_missing_file_is_the_systems_own_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        compile_image(tmp_path / "missing.cu")
+
+
+def test_other_path_objects_are_read(tmp_path):
+    class Place:
+        def __fspath__(self):
+            return os.fspath(tmp_path / "k.cu")
+
+    Path(tmp_path / "k.cu").write_text(SOURCE)
+    assert list(compile_image(Place()).signatures) == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        ({"source": b"x"}, TypeError, "source"),
+        ({"source": None}, TypeError, "source"),
+        ({"source": "a\0b"}, ValueError, "source"),
+        ({"names": "k"}, TypeError, "names"),
+        ({"names": [3]}, TypeError, "names[0]"),
+        ({"names": [" "]}, ValueError, "names[0]"),
+        ({"arch": "compute_90"}, ValueError, "arch"),
+        ({"arch": "90"}, ValueError, "arch"),
+        ({"arch": 9.0}, TypeError, "arch"),
+        ({"arch": True}, TypeError, "arch"),
+        ({"arch": (9, "0")}, TypeError, "arch"),
+        ({"std": "cpp17"}, ValueError, "std"),
+        ({"std": 1.7}, TypeError, "std"),
+        ({"include": ["/nowhere/at/all"]}, ValueError, "include"),
+        ({"include": [3]}, TypeError, "include[0]"),
+        ({"define": ["A"]}, TypeError, "define"),
+        ({"define": {"a b": 1}}, ValueError, "define"),
+        ({"define": {"A": [1]}}, TypeError, "define['A']"),
+        ({"define": {"A": "1\n2"}}, ValueError, "define['A']"),
+        ({"options": "-G"}, TypeError, "options"),
+        ({"options": [1]}, TypeError, "options[0]"),
+        ({"options": ["--gpu-architecture=sm_80"]}, ValueError, "options"),
+        ({"options": [" -arch=sm_80"]}, ValueError, "options"),
+        ({"options": ["-arch", "sm_80"]}, ValueError, "options"),
+        ({"options": ["-std=c++20"], "std": 17}, ValueError, "options"),
+        ({"options": ["-dlto"]}, ValueError, "options"),
+        ({"source": "\ud800"}, ValueError, "source"),
+        ({"source": Path("a\0b")}, ValueError, "source"),
+        ({"source": Path("\udcff")}, ValueError, "source"),
+        ({"names": 5}, TypeError, "names"),
+        ({"names": {"k": 1}}, TypeError, "names"),
+        ({"names": ["k\0"]}, ValueError, "names[0]"),
+        ({"names": ["k", "\ud800"]}, ValueError, "names[1]"),
+        ({"arch": 10**5000}, ValueError, "arch"),
+        ({"arch": -90}, ValueError, "arch"),
+        ({"arch": (1, 20)}, ValueError, "arch"),
+        ({"arch": (9, 0, 0)}, TypeError, "arch"),
+        ({"arch": [9]}, TypeError, "arch"),
+        ({"std": 10**5000}, ValueError, "std"),
+        ({"std": True}, TypeError, "std"),
+        ({"fast_math": 1}, TypeError, "fast_math"),
+        ({"fast_math": "no"}, TypeError, "fast_math"),
+        ({"include": None}, TypeError, "include"),
+        ({"include": 5}, TypeError, "include"),
+        ({"include": "a\0b"}, ValueError, "include"),
+        ({"include": [".", None]}, TypeError, "include[1]"),
+        ({"define": []}, TypeError, "define"),
+        ({"define": ""}, TypeError, "define"),
+        ({"define": {3: 1}}, ValueError, "define"),
+        ({"define": {"A": "1\0"}}, ValueError, "define['A']"),
+        ({"define": {"A\0": 1}}, ValueError, "define"),
+        ({"define": {"A": float("nan")}}, ValueError, "define['A']"),
+        ({"define": {"A": 10**5000}}, ValueError, "define['A']"),
+        ({"define": {"A": "\ud800"}}, ValueError, "define['A']"),
+        ({"options": None}, TypeError, "options"),
+        ({"options": ["-DA\0=1"]}, ValueError, "options[0]"),
+        ({"cache": 1}, TypeError, "cache"),
+        ({"cache": None}, TypeError, "cache"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, error, named):
+    with pytest.raises(error, match=f"^compile: argument {re.escape(repr(named))} "):
+        compile_image(**{"source": SOURCE, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("option", "remedy"), [("-arch=sm_80", "'arch' decides"), ("-dlto", "use Program for link-time code")]
+)
+def test_a_refused_option_names_what_stands_for_it(option, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        compile_image(SOURCE, options=[option])
+
+
+def test_std_may_come_as_an_option_when_it_is_not_given():
+    compile_image("static_assert(__cplusplus >= 202002L);\n__global__ void k() {}", options=["-std=c++20"])
+
+
+def test_repr_lists_the_kernels():
+    assert repr(compile_image(SOURCE, arch=90)) == "<CompiledImage 'kernel.cu' for sm_90: void k(float*, float)>"

@@ -1,0 +1,153 @@
+"""Headers: which folders a compile may search."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from cudart_py.compilation import headers
+from cudart_py.compilation.compiler import compile_image
+from cudart_py.compilation.headers import installed_wheels, is_from_wheel
+from cudart_py.compilation.programs import library_path, library_version
+from cudart_py.errors import CompileError
+
+
+@pytest.fixture(autouse=True)
+def _forget_found_headers():
+    headers.find.cache_clear()
+    yield
+    headers.find.cache_clear()
+
+
+def make_root(folder, *, runtime=None, core=None, random=False):
+    """Make an include folder with the files that tell versions."""
+    folder.mkdir(parents=True)
+    if runtime is not None:
+        (folder / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION  {runtime}\n")
+    if random:
+        (folder / "curand_kernel.h").write_text("")
+    if core is not None:
+        version = folder / "cccl" / "cuda" / "std" / "__cccl"
+        version.mkdir(parents=True)
+        (version / "version.h").write_text(f"#define CCCL_VERSION {core}\n")
+    return folder
+
+
+@pytest.fixture
+def bare(monkeypatch):
+    """Hide every header of this machine."""
+    monkeypatch.setattr(headers, "_pathfinder", lambda name: None)
+    monkeypatch.setattr(headers, "_TOOLKIT", "/nowhere")
+    monkeypatch.setattr("cudart_py.compilation.compiler.library_path", lambda: None)
+    for name in ("CUDA_PATH", "CUDA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+def test_nothing_found_means_no_folders(bare):
+    assert headers.find((13, 4), None) == headers.Headers((), (), ())
+
+
+def test_root_of_nvrtcs_release_is_taken(bare, tmp_path):
+    root = make_root(tmp_path / "include", runtime=13040, core=3004003)
+    bare.setenv("CUDA_HOME", str(tmp_path))
+    assert headers.find((13, 4), None).folders == (str(root / "cccl"), str(root))
+
+
+def test_root_of_another_release_is_rejected_with_a_sentence(bare, tmp_path):
+    make_root(tmp_path / "include", runtime=13000)
+    bare.setenv("CUDA_HOME", str(tmp_path))
+    found = headers.find((13, 4), None)
+    assert found.folders == ()
+    assert found.rejected == (
+        f"the headers in {tmp_path}/include are of CUDA 13.0 and were passed over, because NVRTC is of CUDA 13.4",
+    )
+
+
+def test_a_fitting_toolkit_behind_a_rejected_root_is_taken(bare, tmp_path):
+    wrong = make_root(tmp_path / "wheel" / "include", runtime=13050, random=True)
+    right = make_root(tmp_path / "toolkit" / "include", runtime=13000, random=True)
+    bare.setattr(headers, "_pathfinder", lambda name: None if name == "cccl" else str(wrong))
+    bare.setenv("CUDA_PATH", str(tmp_path / "toolkit"))
+    assert headers.find((13, 0), None).folders == (str(right),)
+
+
+def test_nvrtcs_own_toolkit_is_searched(bare, tmp_path):
+    root = make_root(tmp_path / "targets" / "include", runtime=13000)
+    library = tmp_path / "targets" / "lib" / "libnvrtc.so.13"
+    library.parent.mkdir()
+    library.touch()
+    assert headers.find((13, 0), str(library)).folders == (str(root),)
+
+
+def test_cccl_of_another_release_is_allowed(bare, tmp_path):
+    root = make_root(tmp_path / "include", core=3009000)
+    bare.setattr(headers, "_pathfinder", lambda name: str(root / "cccl") if name == "cccl" else None)
+    assert headers.find((13, 0), None).folders == (str(root / "cccl"),)
+
+
+def test_cccl_2_is_rejected(bare, tmp_path):
+    root = make_root(tmp_path / "include", core=2008000)
+    bare.setattr(headers, "_pathfinder", lambda name: str(root / "cccl") if name == "cccl" else None)
+    found = headers.find((13, 0), None)
+    assert found.folders == ()
+    assert "CUDA 13 needs CCCL 3" in found.rejected[0]
+
+
+def test_old_pathfinder_without_header_search_is_no_error(monkeypatch):
+    from cuda import pathfinder
+
+    monkeypatch.delattr(pathfinder, "find_nvidia_header_directory", raising=False)
+    assert headers._pathfinder("cccl") is None
+
+
+@pytest.mark.parametrize("header", ["cub/block/block_reduce.cuh", "curand_kernel.h", "cuda_fp16.h", "thrust/version.h"])
+def test_missing_library_header_names_the_extra(bare, header):
+    with pytest.raises(CompileError, match=r"cudart-py\[headers\]"):
+        compile_image(f"#include <{header}>\n", cache=False)
+
+
+def test_missing_library_header_says_why_a_root_was_rejected(bare, tmp_path):
+    make_root(tmp_path / "include", runtime=12080)
+    bare.setenv("CUDA_HOME", str(tmp_path))
+    with pytest.raises(CompileError, match=r"are of CUDA 12\.8 and were passed over"):
+        compile_image("#include <curand_kernel.h>\n", cache=False)
+
+
+def test_missing_header_of_ones_own_names_the_argument():
+    with pytest.raises(CompileError, match=r"include=\[\.\.\.\]"):
+        compile_image('#include "my_helper.cuh"\n', cache=False)
+
+
+def test_source_without_includes_searches_for_no_headers(monkeypatch):
+    def fail(*arguments):
+        raise AssertionError("searched for headers")
+
+    monkeypatch.setattr(headers, "find", fail)
+    compile_image("__global__ void k() {}", cache=False)
+
+
+@pytest.mark.parametrize(
+    "header", ["cuda_fp16.h", "cooperative_groups.h", "curand_kernel.h", "cub/warp/warp_reduce.cuh"]
+)
+def test_library_headers_of_this_machine_compile(header):
+    folders = headers.find(library_version(), library_path()).folders
+    if not any(os.path.exists(os.path.join(folder, header)) for folder in folders):
+        pytest.skip(f"no {header} that fits this NVRTC")
+    image = compile_image(f'#include <{header}>\nextern "C" __global__ void k() {{}}', arch=90)
+    assert list(image.signatures) == ["k"]
+
+
+def test_distributions_agree_with_importlib_metadata():
+    from importlib import metadata
+
+    for text in installed_wheels():
+        name, version = text.split("-")
+        assert metadata.version(name) == version
+
+
+def test_is_from_wheel_tells_installed_packages_from_others(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert is_from_wheel(os.path.join(tmp_path, "nvidia", "cu13", "lib", "libnvrtc.so.13"))
+    assert not is_from_wheel(os.path.join(tmp_path, "lib", "libnvrtc.so.13"))

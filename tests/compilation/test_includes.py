@@ -1,0 +1,350 @@
+"""The scan for included files: a cached image is never older than a header that it was made of."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cudart_py.compilation import cache, compiler
+from cudart_py.compilation.compiler import compile_image
+from cudart_py.errors import CompileError
+
+KERNEL = "\n__global__ void k(int* x) { *x = VALUE; }\n"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """Give every test an empty cache of its own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(folder))
+    return folder
+
+
+def value_of(source, **arguments):
+    """Return the number of four digits that the kernel stores."""
+    return re.search(rb", (\d{4});", compile_image(source, **arguments).ptx)[1].decode()
+
+
+def write(path, number):
+    path.write_text(f"#define VALUE {number}\n")
+
+
+SPELLINGS = {
+    "comment before": '/* c */ #include "value.cuh"',
+    "comment over lines before": '/* c\n */ #include "value.cuh"',
+    "comment after the hash": '# /**/ include "value.cuh"',
+    "comment before the name": '#include/* "other.cuh"\n */"value.cuh"',
+    "many comments": "#" + "/**/ " * 50 + "include" + "/* */" * 50 + '"value.cuh"',
+    "digraph": '%:include "value.cuh"',
+    "spliced": '#incl\\\nude "value.cuh"',
+    "spliced by CR LF": '#incl\\\r\nude "value.cuh"',
+    "spliced hash": '#\\\n\\\ninclude "value.cuh"',
+    "spliced name": '#include "val\\\nue.cuh"',
+    "spliced comment": '#/\\\n* c *\\\n/include "value.cuh"',
+    "form feeds": '\f#\finclude\f"value.cuh"',
+    "vertical tabs": '\v#\vinclude\v"value.cuh"',
+    "carriage returns": '\r#\rinclude\r"value.cuh"',
+    "include_next": '#include_next "value.cuh"',
+    "no blanks": '#include"value.cuh"',
+    "text behind the name": '#include "value.cuh" // c',
+    "after a raw string": '#define T R"(\n"/*)"\n#include "value.cuh"',
+    "after what looks like a comment in a string": '#define T "#/*"\n#include "value.cuh"\n#define U "*/ include"',
+    "after an apostrophe": '#if 0\ndon\'t\n#endif\n#include "value.cuh"',
+    "in a condition": '#if __CUDA_ARCH__\n#include "value.cuh"\n#endif',
+    "by a macro": '#define H "value.cuh"\n#include H',
+    "by a macro with arguments": "#define H(x) #x\n#include H(value.cuh)",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_editing_a_header_rebuilds_however_it_is_included(tmp_path, spelling):
+    path, header = tmp_path / "k.cu", tmp_path / "value.cuh"
+    path.write_text(spelling + KERNEL, newline="")
+    write(header, 1234)
+    assert value_of(path) == "1234"
+    write(header, 5678)
+    assert value_of(path) == "5678"
+
+
+@pytest.mark.parametrize("spelling", ['??=include "value.cuh"', '#incl??/\nude "value.cuh"'])
+def test_editing_a_header_included_by_trigraphs_rebuilds(tmp_path, spelling):
+    path, header = tmp_path / "k.cu", tmp_path / "value.cuh"
+    path.write_text(spelling + KERNEL)
+    write(header, 1234)
+    assert value_of(path, std=14) == "1234"
+    write(header, 5678)
+    assert value_of(path, std=14) == "5678"
+
+
+def test_spellings_that_are_read_are_cached(builds, tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text('#/* c */include /**/ "value.cuh"' + KERNEL)
+    write(tmp_path / "value.cuh", 1234)
+    value_of(path)
+    value_of(path)
+    assert len(builds) == 1
+
+
+ASKING = {
+    "a name": '#if __has_include("asked.cuh")',
+    "with comments": '#if __has_include /* c */ ( /* c */ "asked.cuh" /* c */ )',
+    "spliced": '#if __has_\\\ninclude("asked.cuh")',
+    "elif": '#if 0\n#elif __has_include("asked.cuh")',
+    "a name in a macro": '#define H "asked.cuh"\n#if __has_include(H)',
+    "a macro for a question": '#define ASK __has_include("asked.cuh")\n#if ASK',
+    "another name for it": '#define HAS __has_include\n#if HAS("asked.cuh")',
+    "a macro with arguments": '#define HAS(x) __has_include(x)\n#if HAS("asked.cuh")',
+    "pasted": '#define PASTE(a, b) a##b\n#if PASTE(__has_, include)("asked.cuh")',
+    "after asking for itself": '#if defined(__has_include) && __has_include("asked.cuh")',
+}
+
+
+@pytest.mark.parametrize("condition", ASKING.values(), ids=ASKING)
+def test_a_header_that_is_asked_for_and_appears_rebuilds(tmp_path, condition):
+    path = tmp_path / "k.cu"
+    path.write_text(f"{condition}\n#define VALUE 5678\n#else\n#define VALUE 1234\n#endif{KERNEL}")
+    assert value_of(path) == "1234"
+    (tmp_path / "asked.cuh").write_text("")
+    assert value_of(path) == "5678"
+
+
+@pytest.mark.parametrize("define", [{"HAS": "__has_include"}, {"HAS(x)": "__has_include(x)"}])
+def test_an_option_that_asks_for_a_header_counts(tmp_path, define):
+    path = tmp_path / "k.cu"
+    path.write_text(f'#if HAS("asked.cuh")\n#define VALUE 5678\n#else\n#define VALUE 1234\n#endif{KERNEL}')
+    assert value_of(path, define=define) == "1234"
+    (tmp_path / "asked.cuh").write_text("")
+    assert value_of(path, define=define) == "5678"
+
+
+def test_a_condition_of_a_macro_that_looks_into_another_folder_rebuilds(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "macros.cuh").write_text('#define ASK __has_include("asked.cuh")\n')
+    (tmp_path / "deep" / "user.cuh").write_text("#if ASK\n#define VALUE 5678\n#else\n#define VALUE 1234\n#endif\n")
+    path = tmp_path / "k.cu"
+    path.write_text('#include "macros.cuh"\n#include "deep/user.cuh"' + KERNEL)
+    assert value_of(path) == "1234"
+    (tmp_path / "deep" / "asked.cuh").write_text("")
+    assert value_of(path) == "5678"
+
+
+def test_asking_whether_the_compiler_can_be_asked_is_cached(builds, tmp_path):
+    path = tmp_path / "k.cu"
+    path.write_text(
+        f'#if defined(__has_include)\n#if __has_include("a.cuh")\n#endif\n#endif\n#define VALUE 1234{KERNEL}'
+    )
+    value_of(path)
+    value_of(path)
+    assert len(builds) == 1
+
+
+PRE_INCLUDES = [
+    ["--pre-include={}"],
+    ["--pre-include", "{}"],
+    ["-include={}"],
+    ["-include", "{}"],
+    ["  -include={} "],
+    ["-include", "value.cuh"],
+    ["-include=value.cuh", "-I", "nowhere"],
+]
+
+
+@pytest.mark.parametrize("options", PRE_INCLUDES, ids=" ".join)
+def test_editing_a_file_included_before_the_source_rebuilds(tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    header = tmp_path / "value.cuh"
+    write(header, 1234)
+    given_options = [option.format(header) for option in options]
+    assert value_of(KERNEL, options=given_options) == "1234"
+    write(header, 5678)
+    assert value_of(KERNEL, options=given_options) == "5678"
+
+
+def test_a_pre_included_file_that_appears_in_front_rebuilds(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "folder" / "value.cuh", 1234)
+    options = ["-include=value.cuh", "-Ifolder"]
+    assert value_of(KERNEL, options=options) == "1234"
+    write(tmp_path / "value.cuh", 5678)
+    assert value_of(KERNEL, options=options) == "5678"
+
+
+@pytest.mark.parametrize("option", ["-I{}", "-I {}", " -I  {} ", "-I={}", "--include-path={}"])
+def test_folders_of_options_are_searched_however_they_are_spelled(tmp_path, option):
+    write(tmp_path / "value.cuh", 1234)
+    source = "#include <value.cuh>" + KERNEL
+    assert value_of(source, options=[option.format(tmp_path)]) == "1234"
+    write(tmp_path / "value.cuh", 5678)
+    assert value_of(source, options=[option.format(tmp_path)]) == "5678"
+
+
+def test_parents_of_symbolic_links_are_the_systems(tmp_path):
+    real = tmp_path / "real" / "deep"
+    real.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(real)
+    write(tmp_path / "value.cuh", 9999)
+    write(tmp_path / "real" / "value.cuh", 1234)
+    source = '#include "link/../value.cuh"' + KERNEL
+    (tmp_path / "k.cu").write_text(source)
+    assert value_of(tmp_path / "k.cu") == "1234"
+    assert value_of("#include <value.cuh>" + KERNEL, options=[f"-I{tmp_path}/link/.."]) == "1234"
+    write(tmp_path / "real" / "value.cuh", 5678)
+    assert value_of(tmp_path / "k.cu") == "5678"
+    assert value_of("#include <value.cuh>" + KERNEL, options=[f"-I{tmp_path}/link/.."]) == "5678"
+
+
+def test_a_file_that_includes_itself_by_longer_and_longer_paths_ends(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a.cuh").write_text('#pragma once\n#define VALUE 1234\n#include "../x/a.cuh"\n')
+    (tmp_path / "k.cu").write_text('#include "x/a.cuh"' + KERNEL)
+    assert value_of(tmp_path / "k.cu") == "1234"
+
+
+def test_a_folder_in_the_place_of_a_header_is_passed_over_and_closed(tmp_path):
+    (tmp_path / "value.cuh").mkdir()
+    (tmp_path / "one").mkdir()
+    write(tmp_path / "one" / "value.cuh", 1234)
+    (tmp_path / "k.cu").write_text('#include "value.cuh"' + KERNEL)
+    value_of(tmp_path / "k.cu", include=tmp_path / "one")
+    opened = os.listdir("/proc/self/fd")
+    assert value_of(tmp_path / "k.cu", include=tmp_path / "one") == "1234"
+    assert len(os.listdir("/proc/self/fd")) == len(opened)
+
+
+def test_a_header_edited_during_the_compile_is_not_cached_under_its_old_content(monkeypatch, tmp_path):
+    path, header = tmp_path / "k.cu", tmp_path / "value.cuh"
+    path.write_text('#include "value.cuh"' + KERNEL)
+    write(header, 1234)
+    build = compiler._compile
+
+    def edited(request, inclusions):
+        write(header, 5678)
+        return build(request, inclusions)
+
+    monkeypatch.setattr(compiler, "_compile", edited)
+    assert value_of(path) == "5678"
+    monkeypatch.setattr(compiler, "_compile", build)
+    write(header, 1234)
+    assert value_of(path) == "1234"
+
+
+@pytest.mark.parametrize("macro", ["__TIME__", "__DATE__"])
+def test_the_time_of_the_compile_is_never_cached(builds, macro):
+    source = f"__constant__ char made[] = {macro};\n__global__ void k(char* x) {{ *x = made[0]; }}\n"
+    compile_image(source)
+    compile_image(source)
+    assert len(builds) == 2
+
+
+def test_a_file_that_the_compiler_writes_is_written_every_time(tmp_path):
+    times = tmp_path / "times.csv"
+    for _ in range(2):
+        compile_image("#define VALUE 1234" + KERNEL, options=[f"--time={times}"])
+        assert times.exists()
+        times.unlink()
+
+
+@pytest.mark.parametrize(
+    "text", ["#/*", "#", "# ", "#include/*", "#if#if", "#if (", "#define ", "\\\n", "/*", "__has_include"]
+)
+def test_odd_texts_take_time_in_proportion(text):
+    """Take seconds at most for what quadratic reading would take hours for; the runner's limit tells."""
+    code = f"from cudart_py.compilation import includes; includes.scan({text!r}.encode() * 100_000, '.', (), (), ())"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+# What may stand between the pieces of a directive, and what changes how the rest is read.
+_blank = st.lists(
+    st.sampled_from([" ", "\t", "\f", "\v", "\r", "\\\n", "\\\r\n", "/* c */", "/*\n*/", '/*"*/', "/*'*/", "/*#*/"]),
+    max_size=3,
+).map("".join)
+_before = st.lists(
+    st.sampled_from(
+        [
+            "\n", "/* c */", "// c\n", "// c\\\n", '#define A "/*"\n', "#define B '\"'\n", '#define C R"(\n/*)"\n',
+            "#if 0\ndon't\n#endif\n", "#if 1\n#else\n#endif\n", "#define D 1'000\n", "#define F __has_include\n",
+            '#define E R"x(\\\n)x"\n', "#define INCLUDE include\n", "#pragma once\n", "// ??/\n",
+        ]
+    ),
+    max_size=3,
+).map("".join)  # fmt: skip  # one line of them is easier to read than one of each
+
+
+@st.composite
+def _spliced(draw, word):
+    """Return a word with its lines broken anywhere."""
+    cuts = draw(st.lists(st.integers(1, len(word)), max_size=2))
+    for cut in sorted(cuts, reverse=True):
+        word = word[:cut] + draw(st.sampled_from(["\\\n", "\\\r\n"])) + word[cut:]
+    return word
+
+
+@st.composite
+def _directive(draw, name, std):
+    """Return an `#include` of a file, or a condition that asks for it, in an odd spelling."""
+    blank = lambda: draw(_blank)  # noqa: E731  # a shorthand within this function
+    quoted = draw(st.sampled_from([f'"{name}"', f"<{name}>"]))
+    hash_sign = draw(st.sampled_from(["#", "#", "%:", "??=" if std == 14 else "#"]))
+    kind = draw(st.sampled_from(["plain", "plain", "macro", "stringised", "asked", "alias"]))
+    start = f"{draw(_before)}{blank()}{hash_sign}{blank()}"
+    word = draw(_spliced(draw(st.sampled_from(["include", "include_next"]))))
+    if kind == "plain":
+        return f"{start}{word}{blank()}{draw(_spliced(quoted))}{blank()}\n"
+    if kind == "macro":
+        return f"#define H {quoted}\n{start}{word} {blank()}H\n"
+    if kind == "stringised":
+        return f"#define S(x) #x\n{start}{word} {blank()}S({name})\n"
+    asking = "__has_include" if kind == "asked" else "HAS"
+    condition = f"{start}if {asking}{blank()}({blank()}{quoted}{blank()})\n"
+    return f"#define HAS __has_include\n{condition}#include {quoted}\n#endif\n"
+
+
+def _result(path, folders, std, **arguments):
+    """Return the kernel, or None for a source that does not compile."""
+    try:
+        return compile_image(path, include=folders, std=std, **arguments).ptx
+    except CompileError:
+        return None
+
+
+@settings(max_examples=max(settings().max_examples // 8, 5))
+@given(
+    st.data(),
+    st.sampled_from([14, 17, 20]),
+    st.lists(
+        st.sampled_from(["here/v.cuh", "one/v.cuh", "two/v.cuh", "one/w.cuh", "here/w.cuh"]), min_size=2, max_size=5
+    ),
+)
+def test_a_hit_is_what_a_compile_would_give(tmp_path, data, std, changes):
+    """Random spellings of includes, in the source and in a header, whose files come, change and go."""
+    for name in ("here", "one", "two"):
+        shutil.rmtree(tmp_path / name, ignore_errors=True)
+        (tmp_path / name).mkdir()
+    for name in ("v.cuh", "w.cuh"):
+        (tmp_path / "two" / name).write_text(f"#define {name[0]} 1\n")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    path = tmp_path / "here" / "k.cu"
+    included = data.draw(_directive("v.cuh", std)) + data.draw(_directive("w.cuh", std))
+    path.write_text(
+        f"#define VALUE 1000\n#define OTHER 1\n{included}\n__global__ void k(int* x) {{ *x = VALUE * OTHER; }}\n",
+        newline="",
+    )
+    assert _result(path, folders, std) == _result(path, folders, std, cache=False)
+    for number, change in enumerate(changes, start=2):
+        header = tmp_path / change
+        if header.exists() and number % 3 == 0:
+            header.unlink()
+        else:
+            nested = (
+                data.draw(_directive("w.cuh", std)) if header.name == "v.cuh" else "#undef OTHER\n#define OTHER 7\n"
+            )
+            header.write_text(f"#undef VALUE\n#define VALUE {1000 + number}\n{nested}\n", newline="")
+        assert _result(path, folders, std) == _result(path, folders, std, cache=False)

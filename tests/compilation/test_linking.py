@@ -1,0 +1,119 @@
+"""link_images: code compiled apart made one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cudart_py.compilation.compiler import compile_image
+from cudart_py.compilation.linking import link_images
+from cudart_py.compilation.programs import Program
+from cudart_py.errors import LinkError
+
+CALLER = "extern __device__ float twice(float);\n__global__ void k(float* x) { x[0] = twice(x[1]); }\n"
+CALLED = "__device__ float twice(float a) { return a * 2; }\n"
+
+
+def made(source, kind, *options):
+    with Program(source, options=["--gpu-architecture=sm_90", "-rdc=true", *options]) as program:
+        program.compile()
+        return getattr(program, kind)
+
+
+@pytest.fixture(scope="module")
+def cubins():
+    return [made(CALLER, "cubin"), made(CALLED, "cubin")]
+
+
+@pytest.fixture(scope="module")
+def link_time_code():
+    return [made(CALLER, "ltoir", "-dlto"), made(CALLED, "ltoir", "-dlto")]
+
+
+def test_cubins_link_to_a_cubin(cubins):
+    assert link_images(cubins, arch=90).cubin.startswith(b"\x7fELF")
+
+
+def test_fatbins_link_to_a_cubin(cubins, fatbin):
+    linked = link_images([fatbin(cubin, "90") for cubin in cubins], arch=90)
+    assert linked.cubin.startswith(b"\x7fELF")
+    assert b"_Z1kPf" in linked.cubin
+
+
+def test_ptx_links_with_a_cubin(cubins):
+    image = link_images([made(CALLER, "ptx"), cubins[1]], arch=90)
+    assert image.cubin.startswith(b"\x7fELF")
+    assert str(image.signatures["_Z1kPf"]) == "void k(float*)"
+
+
+def test_link_time_code_links_to_both(link_time_code):
+    image = link_images(link_time_code, arch="sm_90")
+    assert image.cubin.startswith(b"\x7fELF")
+    assert b".entry _Z1kPf" in image.ptx
+    assert image.entries("k") == ("_Z1kPf",)
+
+
+def test_ptx_needs_link_time_code_alone(link_time_code, cubins):
+    assert link_images([link_time_code[0], cubins[1]], arch=90).ptx == b""
+
+
+def test_compiled_images_bring_architecture_and_signatures():
+    options = ["-rdc=true"]
+    image = link_images([compile_image(source, arch=90, options=options) for source in (CALLER, CALLED)])
+    assert image.arch == "sm_90"
+    assert str(image.signatures["_Z1kPf"]) == "void k(float*)"
+    assert image.resources["_Z1kPf"].registers > 0
+
+
+def test_files_are_read(tmp_path, cubins):
+    paths = []
+    for position, cubin in enumerate(cubins):
+        path = tmp_path / f"{position}.cubin"
+        path.write_bytes(cubin)
+        paths.append(path)
+    assert link_images(paths, arch=90).cubin
+
+
+def test_undefined_reference_names_the_symbol(cubins):
+    with pytest.raises(LinkError, match="Undefined reference to '_Z5twicef'") as caught:
+        link_images(cubins[:1], arch=90)
+    assert "Undefined" in caught.value.log
+    assert caught.value.status is not None
+
+
+def test_image_of_another_architecture_is_a_link_error(cubins):
+    with pytest.raises(LinkError):
+        link_images(cubins, arch=80)
+
+
+def test_unknown_option_is_a_link_error(cubins):
+    with pytest.raises(LinkError, match="--nonsense"):
+        link_images(cubins, arch=90, options=["--nonsense"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"images": b"x"}, TypeError, "images"),
+        ({"images": []}, ValueError, "images' is empty"),
+        ({"images": ["text"]}, TypeError, r"images\[0\]"),
+        ({"images": [b"nonsense"]}, ValueError, r"images\[0\]"),
+        ({"arch": None}, ValueError, "arch' is needed"),
+        ({"options": ["-arch=sm_80"]}, ValueError, "options"),
+        ({"options": "-lto"}, TypeError, "options"),
+        ({"options": ["-lto\0"]}, ValueError, r"options\[0\]"),
+        ({"options": None}, TypeError, "options"),
+        ({"images": 5}, TypeError, "images"),
+        ({"images": None}, TypeError, "images"),
+        ({"images": {b"x": 1}}, TypeError, "images"),
+        ({"images": [None]}, TypeError, r"images\[0\]"),
+        ({"images": [Path("a\0b")]}, ValueError, r"images\[0\]"),
+        ({"images": [Path("/dev/zero")]}, ValueError, r"images\[0\]"),
+        ({"arch": 9.0}, TypeError, "arch"),
+        ({"arch": 10**5000}, ValueError, "arch"),
+    ],
+)
+def test_bad_arguments_are_named(cubins, arguments, error, message):
+    with pytest.raises(error, match=f"^link: argument '{message}"):
+        link_images(**{"images": cubins, "arch": 90, **arguments})

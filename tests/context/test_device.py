@@ -1,0 +1,105 @@
+"""Devices, contexts and limits."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import pytest
+
+import cudart_py as cuda
+from cudart_py.driver import seam
+
+
+def test_devices_lists_them_all_in_order():
+    assert [d.ordinal for d in cuda.devices()] == list(range(len(cuda.devices())))
+    assert cuda.devices()[0] is cuda.Device(0)
+
+
+def test_a_device_that_is_not_there_is_a_value_error_naming_the_count():
+    with pytest.raises(ValueError, match="argument 'ordinal' must be an int from 0 to .* not the int 99"):
+        cuda.Device(99)
+    with pytest.raises(ValueError, match="not the int -1"):
+        cuda.Device(-1)
+    for wrong in (True, 0.0, "0"):
+        with pytest.raises(TypeError, match="ordinal"):
+            cuda.Device(wrong)
+
+
+def test_attributes_are_plausible(device):
+    p = device.properties
+    assert device.compute_capability >= (7, 5)
+    assert device.arch == "sm_{}{}".format(*device.compute_capability)
+    assert p.warp_size == 32
+    assert p.max_grid_dim[0] == 2**31 - 1
+    assert p.max_block_dim == (1024, 1024, 64)
+    assert p.shared_memory_per_block == 49152
+    assert p.shared_memory_per_block <= p.shared_memory_per_block_optin <= p.shared_memory_per_sm
+    assert p.sm_count > 0
+    assert p.total_memory >= 2**30
+    assert device.name
+
+
+def test_memory_info_adds_up(device):
+    info = device.memory_info
+    assert 0 < info.free <= info.total
+    assert info.used == info.total - info.free
+
+
+def test_driver_version_is_of_cuda_13():
+    assert cuda.driver_version()[0] == 13
+
+
+def test_with_makes_a_device_current_and_restores_the_callers_context():
+    before = int(seam.api.cuCtxGetCurrent())
+    with cuda.Device(0) as device:
+        assert int(seam.api.cuCtxGetCurrent()) == int(device.context)
+        with cuda.Device(0):
+            assert cuda.current_device() is device
+        assert cuda.current_device() is device
+    assert int(seam.api.cuCtxGetCurrent()) == before
+
+
+def test_the_last_device_restores_the_first(device):
+    last = cuda.devices()[-1]
+    with last:
+        assert cuda.current_device() is last
+        array = cuda.zeros(5)
+        assert array.device is last
+    assert cuda.current_device() is device
+    assert (array.to_host() == 0).all()
+
+
+def test_a_thread_without_a_context_gets_device_0(device):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(cuda.current_device()))
+    thread.start()
+    thread.join()
+    assert found == [cuda.Device(0)]
+
+
+def test_a_device_pickles_as_its_ordinal(device):
+    assert pickle.loads(pickle.dumps(device)) is device
+
+
+def test_limits_are_read_and_set(device):
+    before = device.limits.stack_size
+    device.limits.stack_size = before * 2
+    try:
+        assert device.limits.stack_size >= before * 2
+    finally:
+        device.limits.stack_size = before
+    assert "stack_size=" in repr(device.limits)
+    with pytest.raises(ValueError, match="'stack_size' .* not the int -1"):
+        device.limits.stack_size = -1
+    with pytest.raises(TypeError, match="'stack_size' must be an int"):
+        device.limits.stack_size = 1.5
+
+
+def test_synchronize_waits_without_work(device):
+    device.synchronize()
+
+
+def test_a_device_is_no_peer_of_itself(device):
+    with pytest.raises(ValueError, match="always has access"):
+        device.enable_peer(device)

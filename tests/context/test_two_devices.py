@@ -1,0 +1,29 @@
+"""Tests that need two devices, and are skipped where there is one, on two simulated ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = {
+    "tests/libraries/test_lifetimes.py": "another_device or second_device",
+    "tests/launch/test_launch.py": "own_devices_default_stream",
+    "tests/streams/test_stream.py": "borrowed_default_stream",
+}
+
+
+@pytest.mark.unsanitized("it runs on the simulator, in processes of its own")
+@pytest.mark.parametrize("path", TESTS)
+def test_they_pass_on_two_simulated_devices(path):
+    pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", path, "-k", TESTS[path]]
+    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": "2"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+    assert "SKIPPED" not in done.stdout

@@ -1,0 +1,170 @@
+"""Cooperative launches and clusters, the L2 access policy, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.context.debugging import state
+
+KERNELS = """
+extern "C" __global__ void grid_sum(unsigned int *arrived, unsigned int *out) {
+    // A grid barrier by hand: it ends only if all blocks are resident at once.
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        while (*(volatile unsigned int *)arrived < gridDim.x) { }
+        out[blockIdx.x] = *(volatile unsigned int *)arrived;
+    }
+}
+extern "C" __global__ void cluster_shape(unsigned int *out) {
+    unsigned int x, y, rank;
+    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(x));
+    asm("mov.u32 %0, %%cluster_nctaid.y;" : "=r"(y));
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    unsigned int block = blockIdx.y * gridDim.x + blockIdx.x;
+    if (threadIdx.x == 0) { out[3 * block] = x; out[3 * block + 1] = y; out[3 * block + 2] = rank; }
+}
+extern "C" __global__ void __cluster_dims__(2, 1, 1) compiled(unsigned int *out) {
+    unsigned int rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    out[blockIdx.x] = rank;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with cuda.Device(0):
+        return cuda.compile(KERNELS)
+
+
+def test_a_cooperative_grid_is_resident_at_once(device, kernels):
+    blocks = device.sm_count if "concurrent_host" in cuda.capabilities() else 8
+    arrived, out = cuda.zeros(1, np.uint32), cuda.zeros(blocks, np.uint32)
+    kernels["grid_sum"].launch(blocks, 32, cooperative=True)(arrived, out)
+    np.testing.assert_array_equal(out.to_host(), np.full(blocks, blocks))
+
+
+def test_a_cooperative_grid_that_is_too_large_names_the_most_blocks(device, kernels):
+    kernel = kernels["grid_sum"]
+    most = kernel.occupancy(256).blocks * device.sm_count
+    kernel.launch(most, 256, cooperative=True)
+    words = rf"grid_sum: a cooperative grid of \({most + 1}, 1, 1\) has {most + 1} blocks, and {most} blocks of 256"
+    with pytest.raises(cuda.LaunchError, match=words):
+        kernel.launch(most + 1, 256, cooperative=True)
+
+
+def test_a_cooperative_launch_can_be_bound(device, kernels):
+    arrived, out = cuda.zeros(1, np.uint32), cuda.zeros(4, np.uint32)
+    bound = kernels["grid_sum"].launch(4, 32, cooperative=True).bind(arrived, out)
+    bound()
+    np.testing.assert_array_equal(out.to_host(), np.full(4, 4))
+
+
+@pytest.mark.parametrize("cluster", [2, (2, 1), (2, 2, 1), (1, 4), 1])
+def test_clusters_have_the_shape_that_was_asked_for(device, kernels, cluster):
+    out = cuda.zeros((16, 3), np.uint32)
+    kernels["cluster_shape"].launch((4, 4), 32, cluster=cluster)(out)
+    x, y = (*(cluster if isinstance(cluster, tuple) else (cluster,)), 1)[:2]
+    values = out.to_host()
+    np.testing.assert_array_equal(values[:, :2], np.full((16, 2), (x, y)))
+    assert sorted(values[:, 2]) == sorted(list(range(x * y)) * (16 // (x * y)))
+
+
+def test_a_cluster_of_sixteen_blocks_is_allowed_for_the_caller(device, kernels):
+    out = cuda.zeros((16, 3), np.uint32)
+    kernels["cluster_shape"].launch((4, 4), 32, cluster=(4, 4))(out)
+    np.testing.assert_array_equal(np.sort(out.to_host()[:, 2]), np.arange(16))
+
+
+def test_a_kernel_compiled_for_clusters_is_launched_as_any(device, kernels):
+    out = cuda.zeros(4, np.uint32)
+    assert kernels["compiled"].required_cluster == (2, 1, 1)
+    kernels["compiled"][4, 1](out)
+    np.testing.assert_array_equal(out.to_host(), [0, 1, 0, 1])
+
+
+BAD = [
+    ("cluster_shape", (4, 4), (3, 1), ValueError, r"grid.x = 4 does not divide into clusters of 3 blocks"),
+    ("cluster_shape", (4, 4), (2, 8), ValueError, r"grid.y = 4 does not divide into clusters of 8 blocks"),
+    ("cluster_shape", 64, 32, ValueError, r"a cluster of \(32, 1, 1\) has 32 blocks, and \d+ is the most here"),
+    ("cluster_shape", 4, 0, ValueError, "'cluster.x' must be an int from 1 to .* not the int 0"),
+    ("cluster_shape", 4, "2", TypeError, "'cluster.x' must be an int, not the str '2'"),
+    ("compiled", 4, 4, ValueError, r"compiled was compiled for clusters of \(2, 1, 1\), not of \(4, 1, 1\)"),
+    ("compiled", 3, None, ValueError, "compiled: grid.x = 3 does not divide into clusters of 2 blocks"),
+]
+
+
+@pytest.mark.parametrize(("name", "grid", "cluster", "error", "words"), BAD)
+def test_a_cluster_that_cannot_be_names_kernel_and_limit(device, kernels, name, grid, cluster, error, words):
+    with pytest.raises(error, match=words):
+        kernels[name].launch(grid, 32, cluster=cluster)
+
+
+def test_attributed_launches_are_captured_too(device, kernels):
+    with cuda.Stream(non_blocking=True) as stream:
+        out = cuda.zeros((16, 3), np.uint32, stream=stream)
+        stream.synchronize()
+        with stream.capture() as graph:
+            kernels["cluster_shape"].launch((4, 4), 32, 0, stream, cluster=(2, 2))(out)
+        graph.instantiate().launch(stream)
+        assert out.to_host(stream=stream)[:, 0].sum() == 32
+        out.close()
+
+
+def test_the_access_policy_is_the_streams_inside_the_block_only(device, module):
+    from cuda.bindings import driver as enums
+
+    attribute = enums.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+
+    def window(stream):
+        from cudart_py.driver.seam import api
+
+        return api.cuStreamGetAttribute(stream.handle, attribute).accessPolicyWindow
+
+    with cuda.Stream() as stream:
+        x, y = cuda.full(1000, 1, np.float32, stream=stream), cuda.zeros(1000, np.float32, stream=stream)
+        with stream.access_policy(x, hit_ratio=0.5):
+            inside = window(stream)
+            assert inside.num_bytes == 4000
+            assert inside.hitRatio == 0.5
+            assert inside.hitProp == enums.CUaccessProperty.CU_ACCESS_PROPERTY_PERSISTING
+            module["saxpy"][4, 256, 0, stream](1.0, x, y, 1000)
+        assert window(stream).num_bytes == 0
+        np.testing.assert_array_equal(y.to_host(stream=stream), np.ones(1000))
+        device.reset_persisting_l2()
+        x.close()
+        y.close()
+
+
+POLICIES = [
+    ({"hit_ratio": 1.5}, ValueError, "'hit_ratio' must be a number from 0 to 1, not the float 1.5"),
+    ({"hit_ratio": "1"}, TypeError, "'hit_ratio' must be a number, not the str '1'"),
+    ({"hit": "always"}, ValueError, "'hit' must be one of 'normal', 'streaming', 'persisting', not the str 'always'"),
+    ({"miss": "persisting"}, ValueError, "'miss' must be one of 'normal', 'streaming', not the str 'persisting'"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "words"), POLICIES)
+def test_a_bad_access_policy_is_refused(device, options, error, words):
+    with cuda.Stream() as stream, pytest.raises(error, match=words):
+        stream.access_policy(cuda.zeros(10), **options)
+
+
+def test_an_access_policy_needs_a_contiguous_device_array(device):
+    with cuda.Stream() as stream:
+        with pytest.raises(ValueError, match="must be contiguous"):
+            stream.access_policy(cuda.zeros(10)[::2])
+        with pytest.raises(TypeError, match="argument 'array' must be a DeviceArray, not a NumPy array"):
+            stream.access_policy(np.zeros(10))
+
+
+def test_repeated_launches_are_noted_once(device, kernels):
+    """Or they would drive others out of the report of an error."""
+    arrived, out = cuda.zeros(1, np.uint32), cuda.zeros(1, np.uint32)
+    launch = kernels["grid_sum"].launch(1, 32, cooperative=True)
+    for _ in range(10):
+        launch(arrived, out)
+    assert sum(entry is launch._prepared.record for entry in state.log) == 1

@@ -1,0 +1,485 @@
+"""The checked launch: what it packs, and what it refuses before the driver sees it."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import inspect
+import pydoc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.context.debugging import state
+
+PAIR = np.dtype([("a", np.float32), ("b", np.float64)], align=True)
+
+
+def test_saxpy(device, module, rng):
+    x, y = (rng.random(100_003).astype(np.float32) for _ in range(2))
+    dx, dy = cuda.to_device(x), cuda.to_device(y)
+    module["saxpy"][(len(x) + 255) // 256, 256](2.0, dx, dy, len(x))
+    np.testing.assert_allclose(dy.to_host(), 2 * x + y, rtol=1e-6)
+
+
+def test_a_template_instance_launches(device, module):
+    out = cuda.zeros(64, np.float32)
+    module["fill<float, 32>"][2, 32](out, 1.5)
+    np.testing.assert_array_equal(out.to_host(), np.full(64, 1.5))
+    out = cuda.zeros(7, np.int64)
+    module["fill<long long, 7>"][1, 32](out, -(2**63))
+    np.testing.assert_array_equal(out.to_host(), np.full(7, -(2**63)))
+
+
+EXTREMES = [
+    (False, -128, -(2**15), -(2**31), -(2**63), 0, 0, 0, 0),
+    (True, 127, 2**15 - 1, 2**31 - 1, 2**63 - 1, 255, 65535, 2**32 - 1, 2**63 - 1),
+    (np.bool_(True), np.int8(-1), np.int16(5), np.int64(7), np.uint8(9), np.uint8(1), np.int64(2), True, np.uint64(3)),
+]
+
+
+@pytest.mark.parametrize("values", EXTREMES)
+def test_every_integer_type_takes_its_whole_range(device, module, values):
+    out = cuda.empty(9, np.int64)
+    module["scalars"][1, 1](out, *values)
+    np.testing.assert_array_equal(out.to_host(), [int(v) for v in values])
+
+
+@pytest.mark.parametrize("f", [1.1, np.float32(1.1), np.float64(1.1), 3, np.float16(0.5), float("inf"), -0.0])
+def test_floats_are_rounded_to_the_parameter(device, module, f):
+    out = cuda.empty(2, np.float64)
+    module["doubles"][1, 1](out, f, f)
+    np.testing.assert_array_equal(out.to_host(), [np.float64(np.float32(f)), np.float64(f)])
+
+
+def test_nan_is_a_float(device, module):
+    out = cuda.zeros(2)
+    module["doubles"][1, 1](out, float("nan"), np.nan)
+    assert np.isnan(out.to_host()).all()
+
+
+class CPair(ctypes.Structure):
+    _fields_ = [("a", ctypes.c_float), ("b", ctypes.c_double)]
+
+
+@pytest.mark.parametrize("pair", [np.array((1.5, 2.5), PAIR)[()], np.array((1.5, 2.5), PAIR), CPair(1.5, 2.5)])
+def test_structures_are_passed_by_value(device, module, pair):
+    out = cuda.zeros(1)
+    module["deep::pair"][1, 1](out, pair)
+    assert out.to_host()[0] == 4.0
+
+
+def test_four_thousand_bytes_by_value(device, module, rng):
+    host = rng.integers(0, 127, 4096).astype(np.int8)
+    out = cuda.zeros(64, np.int8)
+    module["wide"][1, 64](host.view("V4096")[0], out)
+    np.testing.assert_array_equal(out.to_host(), host[:64])
+
+
+def test_void_and_char_pointers_take_any_dtype(device, module):
+    source, out = cuda.full(1, 5, np.int64), cuda.zeros(4, np.float32)
+    module["anything"][1, 1](source, out)
+    assert out.to_host().view(np.uint8)[0] == 5
+
+
+def test_none_is_a_null_pointer_and_pointer_is_an_address(device, module):
+    out = cuda.zeros(2, np.uint8)
+    module["anything"][1, 1](None, out)
+    module["anything"][1, 1](cuda.Pointer(out.pointer), cuda.Pointer(out.pointer + 1))
+    assert not out.to_host().any()
+
+
+def arguments(**changes):
+    given = {"a": 2.0, "x": cuda.zeros(4, np.float32), "y": cuda.zeros(4, np.float32), "n": 4}
+    return [*{**given, **changes}.values()]
+
+
+def closed_array():
+    array = cuda.zeros(4, np.float32)
+    array.close()
+    return array
+
+
+def view_of_a_closed_array():
+    array = cuda.zeros(4, np.float32)
+    view = array[1:]
+    array.close()
+    return view
+
+
+BAD_ARGUMENTS = [
+    (
+        lambda: arguments()[:3],
+        TypeError,
+        r"saxpy\(float, float const\*, float\*, unsigned int\) takes 4 arguments, and 3",
+    ),
+    (lambda: [*arguments(), 1], TypeError, "takes 4 arguments, and 5 were given"),
+    (
+        lambda: arguments(x=cuda.zeros(4)),
+        TypeError,
+        r"argument 1 of saxpy \(float const\*\) takes an array of float32, not of float64",
+    ),
+    (
+        lambda: arguments(n=2**32),
+        ValueError,
+        r"argument 3 of saxpy \(unsigned int\) takes integers from 0 to 4294967295, not the int 4294967296",
+    ),
+    (lambda: arguments(n=-1), ValueError, "argument 3 of saxpy"),
+    (
+        lambda: arguments(n=4.0),
+        TypeError,
+        r"argument 3 of saxpy \(unsigned int\) takes an integer, not the float 4.0",
+    ),
+    (lambda: arguments(n=np.float32(4)), TypeError, "takes an integer"),
+    (lambda: arguments(n=None), TypeError, "takes an integer, not None"),
+    (lambda: arguments(n=np.array(4)), TypeError, "takes an integer, not a host array"),
+    (lambda: arguments(a=True), TypeError, r"argument 0 of saxpy \(float\) takes a number, not the bool True"),
+    (lambda: arguments(a="2"), TypeError, "takes a number, not the str '2'"),
+    (lambda: arguments(a=2**24 + 1), ValueError, "cannot hold the int 16777217 exactly"),
+    (lambda: arguments(a=1e39), ValueError, "too large"),
+    (lambda: arguments(a=cuda.zeros(1, np.float32)), TypeError, "argument 0 of saxpy .* is no pointer"),
+    (
+        lambda: arguments(x=np.zeros(4, np.float32)),
+        TypeError,
+        r"a host array of float32 and shape \(4,\); copy it with cudart_py.to_device",
+    ),
+    (lambda: arguments(x=cuda.pinned_empty(4, np.float32)), TypeError, "mapped=True"),
+    (lambda: arguments(x=1234), TypeError, r"cudart_py.Pointer\(0x4d2\)"),
+    (lambda: arguments(x="x"), TypeError, "takes a device array, not the str 'x'"),
+    (lambda: arguments(x=closed_array()), ValueError, "argument 1 of saxpy .*: the array is closed"),
+    (lambda: arguments(x=view_of_a_closed_array()), ValueError, "argument 1 of saxpy .*: the array is closed"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "words"), BAD_ARGUMENTS)
+def test_a_bad_argument_names_kernel_position_and_type(device, module, make, error, words):
+    with pytest.raises(error, match=words):
+        module["saxpy"][1, 4](*make())
+    with pytest.raises(error, match=words):
+        module["saxpy"][1, 4].bind(*make())
+
+
+BAD_SHAPES = [
+    ((0, 32), ValueError, "'grid.x' must be an int from 1 to 2147483647, not the int 0"),
+    ((-1, 32), ValueError, "'grid.x' must be an int from 1 to .* not the int -1"),
+    ((1, 0), ValueError, "'block.x' must be an int from 1 to 1024, not the int 0"),
+    ((1, 2048), ValueError, "'block.x' must be an int from 1 to .* not the int 2048"),
+    ((1, (32, 64)), ValueError, r"\(32, 64, 1\) has 2048 threads, and 1024 is the device's limit"),
+    ((1, (1, 1, 65)), ValueError, "'block.z' must be an int from 1 to 64, not the int 65"),
+    (((1, 65536), 1), ValueError, "'grid.y' must be an int from 1 to 65535, not the int 65536"),
+    (((1, 1, 65536), 1), ValueError, "'grid.z' must be an int from 1 to .* not the int 65536"),
+    ((2**31, 1), ValueError, "'grid.x' must be an int from 1 to .* not the int 2147483648"),
+    ((1.0, 32), TypeError, "'grid.x' must be an int, not the float 1.0"),
+    ((1, "32"), TypeError, "'block.x' must be an int, not"),
+    ((True, 32), TypeError, "'grid.x' must be an int, not the bool True"),
+    (((1, 1, 1, 1), 32), ValueError, "one to three dimensions, not 4"),
+    (((), 32), ValueError, "one to three dimensions, not 0"),
+    ((1, 32, -1), ValueError, "'shared_bytes' must be an int from 0 to .* not the int -1"),
+    ((1, 32, 2**30), ValueError, "1073741824 bytes of dynamic shared memory are outside 0 to"),
+    ((1, 32, 1.5), TypeError, "'shared_bytes' must be an int, not"),
+    ((1, 32, 0, 5), TypeError, "'stream' must be a cudart_py Stream or None, not the int 5"),
+    ((1,), TypeError, r"launch saxpy as saxpy\[grid, block\]"),
+    (1, TypeError, "launch saxpy as"),
+    ((1, 32, 0, None, 0), TypeError, "launch saxpy as"),
+]
+
+
+@pytest.mark.parametrize(("key", "error", "words"), BAD_SHAPES, ids=str)
+def test_a_bad_shape_names_kernel_and_limit(device, module, key, error, words):
+    with pytest.raises(error, match=words):
+        module["saxpy"][key]
+
+
+def test_a_block_over_the_kernels_own_bound_is_refused(device, module):
+    with pytest.raises(ValueError, match="bounded: a block of .* has 128 threads, and 64 is this kernel's limit"):
+        module["bounded"][1, 128]
+
+
+def test_numpy_integers_and_lists_are_shapes(device, module):
+    out = cuda.zeros(64, np.int32)
+    module["bounded"][np.int64(1), [np.uint32(64)]](out)
+    assert out.to_host().sum() == 64
+
+
+def test_shared_memory_above_48_kib_is_opted_in_to_and_never_lowered(device, module):
+    out = cuda.zeros(1, np.int32)
+    for kib in (4, 100, 8, 64):
+        n = kib * 256
+        module["dynamic"][1, 128, 4 * n](out, n)
+        assert out.to_host()[0] == n - 1
+    assert module["dynamic"].attributes.max_dynamic_shared_bytes >= 100 * 1024
+
+
+def test_bound_launches_that_take_turns_are_logged_in_their_order(device, module):
+    x = cuda.zeros(4, np.float32)
+    wide, narrow = (module["saxpy"][1, threads].bind(1.0, x, x, 4) for threads in (8, 4))
+    device.synchronize()
+    while len(state.log) > 1:
+        state.log.popleft()
+    for launch in (wide, wide, narrow, wide, narrow, narrow):
+        launch()
+    assert [entry.block[0] for entry in list(state.log)[1:]] == [8, 4, 8, 4]
+
+
+def test_a_launch_says_each_time_that_an_earlier_fault_ended_the_context(python):
+    program = """
+import cudart_py as cuda
+module = cuda.compile('extern "C" __global__ void astray(int *p) { p[blockIdx.x << 20] = 1; }')
+launch, x = module["astray"][1 << 10, 1], cuda.zeros(1, "int32")
+bound = launch.bind(x)
+bound()
+for call in (cuda.Device(0).synchronize, bound, lambda: launch(x)):
+    try:
+        call()
+    except cuda.CudaError as error:
+        print(error.status.name)
+"""
+    assert python(program, check=False).stdout == "CUDA_ERROR_ILLEGAL_ADDRESS\n" * 3
+
+
+def test_a_bound_launch_repeats_with_the_same_arguments(device, module):
+    x, y = cuda.full(10, 1, np.float32), cuda.zeros(10, np.float32)
+    bound = module["saxpy"][1, 32].bind(2.0, x, y, 10)
+    del x
+    for _ in range(3):
+        bound()
+    np.testing.assert_array_equal(y.to_host(), np.full(10, 6))
+    y.close()
+    with pytest.raises(ValueError, match="argument 2 of saxpy: the array is closed"):
+        bound()
+
+
+def test_launches_run_in_the_order_of_their_stream(device, module):
+    with cuda.Stream(non_blocking=True) as stream:
+        x, y = cuda.full(1000, 1, np.float32, stream=stream), cuda.zeros(1000, np.float32, stream=stream)
+        for _ in range(5):
+            module["saxpy"][4, 256, 0, stream](1.0, x, y, 1000)
+        np.testing.assert_array_equal(y.to_host(stream=stream), np.full(1000, 5))
+        x.close()
+        y.close()
+
+
+def test_a_closed_stream_is_refused(device, module):
+    stream = cuda.Stream()
+    launch = module["saxpy"][1, 4, 0, stream]
+    stream.close()
+    with pytest.raises(ValueError, match="stream is closed"):
+        launch(*arguments())
+
+
+def test_too_many_bytes_of_parameters_are_refused(device):
+    with pytest.raises((ValueError, cuda.CompileError), match="32764|parameter"):
+        cuda.compile('struct B { char c[40000]; }; extern "C" __global__ void k(B b, char *p) { *p = b.c[9]; }')["k"]
+
+
+NULL_STORE = """
+import cudart_py as cuda
+with cuda.Device(0):
+    kernel = cuda.compile('extern "C" __global__ void broken(int *p) { *p = 1; }')["broken"]
+    kernel[1, 32](None)
+    cuda.Device(0).synchronize()
+"""
+
+
+def test_debug_mode_names_the_kernel_that_stored_to_null(python):
+    result = python(NULL_STORE, check=False, CUDART_PY_DEBUG="1")
+    assert result.returncode == 1
+    assert "IllegalAddressError" in result.stderr
+    assert "It was broken[grid (1, 1, 1), block (32, 1, 1)]" in result.stderr
+    assert "launched at <string>:5" in result.stderr
+
+
+def test_without_debug_mode_the_failure_names_the_launches_since_the_last_good_synchronisation(python):
+    result = python(NULL_STORE, check=False, CUDART_PY_DEBUG="")
+    assert "IllegalAddressError" in result.stderr
+    assert "broken" in result.stderr
+
+
+def test_a_lost_context_is_reported_as_such_by_every_later_call(python):
+    program = NULL_STORE.replace("    cuda.Device(0).synchronize()\n", "") + (
+        "    for _ in range(2):\n"
+        "        try:\n"
+        "            cuda.Device(0).synchronize()\n"
+        "        except cuda.KernelFaultError as error:\n"
+        "            print(type(error).__name__)\n"
+    )
+    assert python(program, CUDART_PY_DEBUG="").stdout.split() == ["IllegalAddressError"] * 2
+
+
+def test_a_bound_launch_notices_that_registered_memory_was_closed(device, module):
+    host = np.zeros(8, np.float32)
+    with cuda.register_host(host) as memory:
+        bound = module["saxpy"][1, 8].bind(1.0, host, host, 8)
+        bound()
+        device.synchronize()
+    assert memory.closed
+    with pytest.raises(ValueError, match="page-locked or managed memory of an argument is closed"):
+        bound()
+
+
+def test_a_kernel_launches_in_its_own_devices_default_stream(device, module):
+    """Whatever device is current when it is asked for, and whether or not it was asked for before."""
+    others = cuda.devices()[1:]
+    if not others:
+        pytest.skip("there is one device")
+    x = cuda.zeros(8, np.float32)
+    with others[0]:
+        module["saxpy"][1, 8](1.0, x, x, 8)
+    assert x.to_host().sum() == 0
+
+
+@pytest.mark.parametrize("where", ["default stream", "own stream"])
+@pytest.mark.parametrize("how", ["checked", "bound", "memset", "allocation", "copy", "download"])
+def test_it_may_be_a_threads_first_cuda_work(device, module, how, where):
+    """The thread has no device current then, which must be noticed without asking at every call."""
+    stream = cuda.legacy_default if where == "default stream" else cuda.Stream()
+    x, y = cuda.full(300, 2, np.float32, stream=stream), cuda.full(300, 1, np.float32, stream=stream)
+    host = cuda.pinned_empty(300, np.float32)
+    launch = module["saxpy"][3, 128, 0, stream]
+    bound = launch.bind(3.0, x, y, 300)
+    work = {
+        "checked": lambda: launch(3.0, x, y, 300),
+        "bound": bound,
+        "memset": lambda: cuda.memset(y, 0, stream=stream),
+        "allocation": lambda: cuda.empty(100, stream=stream).close(),
+        "copy": lambda: cuda.memcpy(y, x, stream=stream),
+        "download": lambda: cuda.memcpy(host, x, stream=stream),
+    }[how]
+    # What is often done takes a shorter way from the second time on.
+    work()
+    work()
+    stream.synchronize()
+    cuda.memset(y, 0, stream=stream)
+    work()
+
+    def alone():
+        work()
+        found.append(cuda.current_device())
+
+    found: list[cuda.Device] = []
+    thread = threading.Thread(target=alone)
+    thread.start()
+    thread.join()
+    assert found == [device]
+    assert (y.to_host() == {"checked": 12, "bound": 12, "copy": 2}.get(how, 0)).all()
+    assert how != "download" or (host == 2).all()
+
+
+def test_a_launch_kept_in_a_class_is_no_method_of_it(device, module):
+    class Step:
+        launch = module["saxpy"][1, 32]
+
+    x, y = cuda.full(32, 2, np.float32), cuda.zeros(32, np.float32)
+    Step().launch(3.0, x, y, 32)
+    assert (y.to_host() == 6).all()
+
+
+def test_a_launch_says_what_it_launches_where(device, module):
+    with cuda.Stream() as stream:
+        launch = module["saxpy"][(2, 3), 32, 16, stream]
+        assert launch.kernel is module["saxpy"]
+        assert launch.stream is stream
+        assert (launch.shape.grid, launch.shape.block, launch.shape.shared_bytes) == ((2, 3, 1), (32, 1, 1), 16)
+
+
+def test_shared_bytes_that_no_driver_could_be_told_are_refused_as_such(device, module):
+    with pytest.raises(ValueError, match="'shared_bytes' must be an int from 0 to 18446744073709551615"):
+        module["saxpy"][1, 32, 2**64]
+    with pytest.raises(ValueError, match="shared memory"):
+        module["saxpy"][1, 32, 2**64 - 1]
+
+
+def test_python_shows_how_a_launch_and_a_bound_one_are_called(device, module):
+    launch = module["saxpy"][1, 32]
+    assert list(inspect.signature(launch).parameters) == ["arguments"]
+    assert not inspect.signature(launch.bind(*arguments())).parameters
+    assert "Launch the kernel" in pydoc.render_doc(launch)
+
+
+@pytest.mark.parametrize("key", [(3.0, 32), (3, True), ((3, 1.0), 32), (3, 32, 0.0)], ids=str)
+def test_a_shape_that_equals_one_that_was_launched_is_refused_still(device, module, key):
+    kernel = module["saxpy"]
+    for grid, block in ((3, 32), (3, 1), ((3, 1), 32)):
+        kernel[grid, block, 0]
+    with pytest.raises(TypeError, match="must be an int"):
+        kernel[key]
+
+
+def test_a_stream_lives_no_longer_for_a_launch_that_was_asked_for(device, module):
+    stream = cuda.Stream()
+    alive = weakref.ref(stream)
+    module["saxpy"][5, 32, 0, stream]
+    del stream
+    gc.collect()
+    assert alive() is None
+
+
+def test_other_launches_leave_a_bound_ones_parameters_alone(device, module):
+    kernel = module["saxpy"]
+    x, y = cuda.full(40, 1, np.float32), cuda.zeros(40, np.float32)
+    bound = [kernel[2, 32].bind(float(a), x, y, 40) for a in (1, 10, 100)]
+    kernel[2, 32](1000.0, x, y, 40)
+    for each in bound:
+        each()
+    np.testing.assert_array_equal(y.to_host(), np.full(40, 1111))
+
+
+def test_a_launch_from_within_a_launch_has_its_own_parameters(device, module):
+    kernel = module["saxpy"]
+    x, y = cuda.full(40, 1, np.float32), cuda.zeros(40, np.float32)
+
+    class Count:
+        def __index__(self):
+            kernel[2, 32](1.0, x, y, 40)
+            return 40
+
+    kernel[2, 32](10.0, x, y, Count())
+    np.testing.assert_array_equal(y.to_host(), np.full(40, 11))
+
+
+def test_a_launch_of_a_closed_module_is_refused(device):
+    module = cuda.compile('extern "C" __global__ void nothing() {}')
+    launch = module["nothing"][1, 1]
+    bound = launch.bind()
+    launch()
+    bound()
+    module.close()
+    for again in (launch, bound):
+        with pytest.raises(ValueError, match="nothing: its module is closed"):
+            again()
+
+
+ADD_ONE = 'extern "C" __global__ void add_one(float *x) { x[threadIdx.x] += 1; }'
+
+
+@pytest.fixture
+def captured(device):
+    """A list of the module whose kernel a graph launches, the executable graph, its stream and the kernel's array."""
+    with cuda.Stream() as stream:
+        modules = [cuda.compile(ADD_ONE)]
+        x = cuda.zeros(4, np.float32, stream=stream)
+        stream.synchronize()
+        with stream.capture() as graph:
+            modules[0]["add_one"][1, 4, 0, stream](x)
+        yield modules, graph.instantiate(), stream, x
+        x.close()
+
+
+def test_a_graph_keeps_the_modules_of_its_kernels_loaded(captured):
+    modules, graph, stream, x = captured
+    alive = weakref.ref(modules.pop())
+    gc.collect()
+    assert alive() is not None
+    graph.launch(stream)
+    np.testing.assert_array_equal(x.to_host(stream=stream), np.ones(4))
+
+
+def test_a_graph_notices_that_a_kernels_module_was_closed(captured):
+    (module,), graph, stream, _ = captured
+    graph.launch(stream)
+    module.close()
+    with pytest.raises(ValueError, match="add_one: the module is closed"):
+        graph.launch(stream)

@@ -1,0 +1,131 @@
+"""Modules: loading, finding kernels, variables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.compilation.compiler import compile_image
+from cudart_py.driver import seam
+
+
+def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
+    assert module["saxpy"].name == "saxpy"
+    assert module["deep::pair"].signature.parameters[1].type == "Pair"
+    assert module["fill<float, 32>"] is module["fill<float, 32>"]
+    assert "saxpy" in module
+    assert "nothing" not in module
+    assert "saxpy" in list(module)
+
+
+def test_an_unknown_kernel_lists_the_names(module):
+    with pytest.raises(cuda.NotFoundError, match=r"no kernel is named 'saxpi'; did you mean 'saxpy'\?.*deep::pair"):
+        module["saxpi"]
+
+
+def test_an_ambiguous_name_says_so(module):
+    with pytest.raises(cuda.NotFoundError, match=r"ambiguous.*float\*.*_Z10overloadedPf"):
+        module["overloaded"]
+    assert module["_Z10overloadedPf"].signature.parameters[0].dtype == "float32"
+
+
+def test_a_syntax_error_shows_the_line(device):
+    with pytest.raises(cuda.CompileError, match="int i = oops") as caught:
+        cuda.compile('extern "C" __global__ void k() {\n    int i = oops;\n}\n')
+    assert "oops" in caught.value.log
+    assert caught.value.status.name == "NVRTC_ERROR_COMPILATION"
+
+
+def test_an_image_loads_with_typed_scalars_only(device):
+    source = 'extern "C" __global__ void add(int *out, int a, double b) { *out = a + (int)b; }'
+    compiled = compile_image(source, arch=device.compute_capability)
+    image = compiled.cubin if seam.image_kind() == "cubin" else compiled.ptx
+    with cuda.load(image) as module:
+        out = cuda.zeros(1, np.int32)
+        module["add"][1, 1](out, np.int32(3), np.float64(4.0))
+        assert out.to_host()[0] == 7
+        with pytest.raises(TypeError, match=r"argument 1 of add \(4 bytes\) is passed by value"):
+            module["add"][1, 1](out, 3, np.float64(4.0))
+        with pytest.raises(ValueError, match="has 4 bytes, and .* has 8"):
+            module["add"][1, 1](out, np.int64(3), np.float64(4.0))
+
+
+def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device, fatbin):
+    major, minor = device.compute_capability
+    cubin = compile_image('extern "C" __global__ void k(int *out) { *out = 7; }', arch=(major, minor)).cubin
+    image = fatbin(cubin, f"{major}{minor}")
+    if seam.image_kind() != "cubin":
+        with pytest.raises(cuda.errors.ImageError, match="a fat binary"):
+            cuda.load(image)
+        return
+    with cuda.load(image) as module:
+        out = cuda.zeros(1, np.int32)
+        module["k"][1, 1](out)
+        assert out.to_host()[0] == 7
+
+
+def test_rubbish_is_no_image(device):
+    with pytest.raises(cuda.CudaError):
+        cuda.load(b"rubbish")
+    with pytest.raises(ValueError, match="empty"):
+        cuda.load(b"")
+
+
+@pytest.mark.parametrize("image", [5, "saxpy.ptx", None, 1.5, [b"ptx"]])
+def test_an_image_is_bytes_or_a_path(device, image):
+    """An integer is not taken for an address, and a str not for a path."""
+    for load in (cuda.load, cuda.Module):
+        with pytest.raises(TypeError, match=rf"image is bytes or a Path, not {type(image).__name__}"):
+            load(image)
+    with pytest.raises(TypeError, match="compiled is a CompiledImage or None, not int"):
+        cuda.Module(b"rubbish", 5)
+
+
+VARIABLES = """
+__constant__ float coefficients[4];
+__device__ int counter = 7;
+extern "C" __global__ void apply(float *out) { out[threadIdx.x] = coefficients[threadIdx.x] * counter; }
+"""
+
+
+def test_symbols_are_arrays_over_the_variables(device):
+    module = cuda.compile(VARIABLES)
+    coefficients = module.symbol("coefficients")
+    assert (coefficients.shape, coefficients.dtype) == ((4,), np.float32)
+    coefficients.copy_from(np.arange(4, dtype=np.float32))
+    counter = module.symbol("counter")
+    assert counter.to_host() == 7
+    cuda.memset(counter, 10)
+    out = cuda.empty(4, np.float32)
+    module["apply"][1, 4](out)
+    np.testing.assert_array_equal(out.to_host(), [0, 10, 20, 30])
+    with pytest.raises(cuda.NotFoundError, match="no variable is named 'nothing'"):
+        module.symbol("nothing")
+    with pytest.raises(ValueError, match="coefficients has 16 bytes"):
+        module.symbol("coefficients", np.float32, 5)
+
+
+def test_a_closed_module_is_refused(device):
+    module = cuda.compile('extern "C" __global__ void k(int *p) { *p = 1; }')
+    kernel = module["k"]
+    launch = kernel[1, 1]
+    module.close()
+    module.close()
+    for use in (lambda: module["k"], lambda: launch(None), lambda: kernel.handle, lambda: module.symbol("x")):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_a_kernel_keeps_its_module_loaded(device):
+    kernel = cuda.compile('extern "C" __global__ void k(int *p) { *p = 42; }')["k"]
+    out = cuda.zeros(1, np.int32)
+    kernel[1, 1](out)
+    assert out.to_host()[0] == 42
+
+
+def test_attributes(module):
+    attributes = module["bounded"].attributes
+    assert attributes.max_threads_per_block == 64
+    assert attributes.registers > 0
+    assert module["dynamic"].attributes.shared_bytes == 0

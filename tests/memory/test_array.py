@@ -1,0 +1,232 @@
+"""Device arrays: shapes, views and their lives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+
+@pytest.mark.parametrize("shape", [(), 0, 1, 7, (3, 5), (2, 0, 3), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int32, np.float64, np.complex128])
+def test_a_round_trip_keeps_every_byte(device, rng, shape, dtype):
+    host = rng.integers(0, 100, shape).astype(dtype)
+    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
+
+
+def test_shape_dtype_and_strides_are_numpys(device):
+    host = np.empty((3, 5, 7), np.int16)
+    array = cuda.empty_like(host)
+    assert (array.shape, array.dtype, array.strides) == (host.shape, host.dtype, host.strides)
+    assert (array.ndim, array.size, array.itemsize, array.nbytes, len(array)) == (3, 105, 2, 210, 3)
+    assert array.is_contiguous
+    assert array.device is device
+
+
+def test_size_zero_has_pointer_zero(device):
+    array = cuda.empty((3, 0))
+    assert array.pointer == 0
+    assert array.to_host().shape == (3, 0)
+    assert array[1:].pointer == 0
+
+
+KEYS = [
+    np.s_[2],
+    np.s_[-1],
+    np.s_[1:4],
+    np.s_[::2],
+    np.s_[..., 1],
+    np.s_[1, ..., 2],
+    np.s_[:, 1:5:3],
+    np.s_[2:2],
+    np.s_[1:3, 2, ::2],
+    np.s_[...],
+    np.s_[-3:, -2:],
+    np.s_[5:100],
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_views_are_numpys(device, rng, key):
+    host = rng.random((6, 5, 7))
+    array = cuda.to_device(host)
+    view = array[key]
+    assert view.shape == host[key].shape
+    np.testing.assert_array_equal(view.to_host(), host[key])
+
+
+def test_a_view_writes_through(device):
+    array = cuda.zeros((4, 6), np.int32)
+    array[1:3, ::2].copy_from(np.ones((2, 3), np.int32))
+    expected = np.zeros((4, 6), np.int32)
+    expected[1:3, ::2] = 1
+    np.testing.assert_array_equal(array.to_host(), expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "error", "words"),
+    [
+        (6, IndexError, "the index, the int 6, is outside axis 0 of size 6"),
+        ((0, 0), IndexError, "2 indices for an array of 1"),
+        (np.s_[::-1], ValueError, "step -1 on axis 0"),
+        (1.0, TypeError, "float is no index"),
+        (True, TypeError, "bool is no index"),
+        ((..., ...), IndexError, "one Ellipsis"),
+    ],
+)
+def test_a_wrong_index_is_named(device, key, error, words):
+    with pytest.raises(error, match=words):
+        cuda.zeros(6)[key]
+
+
+def test_reshape_and_view(device):
+    array = cuda.to_device(np.arange(12, dtype=np.int32))
+    np.testing.assert_array_equal(array.reshape(3, 4).to_host(), np.arange(12).reshape(3, 4))
+    np.testing.assert_array_equal(array.view("u1").to_host(), np.arange(12, dtype=np.int32).view("u1"))
+    np.testing.assert_array_equal(array.view(np.float32).to_host(), np.arange(12, dtype=np.int32).view(np.float32))
+    with pytest.raises(ValueError, match="12 elements"):
+        array.reshape(5)
+    with pytest.raises(ValueError, match="contiguous"):
+        array[::2].reshape(2, 3)
+    with pytest.raises(ValueError, match="do not divide"):
+        array[:3].view(np.float64)
+
+
+def test_pitched_rows_start_at_the_pitch(device, rng):
+    host = rng.random((5, 33)).astype(np.float32)
+    array = cuda.empty_pitched(host.shape, np.float32).copy_from(host)
+    assert array.pitch >= 132
+    assert array.pitch % 32 == 0
+    assert array.pointer % 256 == 0
+    np.testing.assert_array_equal(array.to_host(), host)
+    with pytest.raises(ValueError, match="two dimensions"):
+        cuda.empty_pitched(5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "error"), [(-1, ValueError), ((3, -2), ValueError), (2.5, TypeError), ("3", TypeError), (True, TypeError)]
+)
+def test_a_wrong_shape_is_named(device, shape, error):
+    with pytest.raises(error, match="shape"):
+        cuda.empty(shape)
+
+
+def test_dtypes_that_cannot_live_on_a_device_are_refused(device):
+    for dtype in (object, np.dtype(">f4"), "S0"):
+        with pytest.raises(TypeError, match="dtype"):
+            cuda.empty(3, dtype)
+
+
+def test_allocation_beyond_the_card_leaves_nothing_and_the_next_one_works(device):
+    device.synchronize()
+    before = device.memory_info.free
+    with pytest.raises(cuda.OutOfMemoryError) as caught:
+        cuda.empty(device.memory_info.total + 1, np.uint8)
+    assert caught.value.requested == device.memory_info.total + 1
+    assert caught.value.total == device.memory_info.total
+    assert cuda.to_device(np.arange(10)).to_host().sum() == 45
+    device.synchronize()
+    # A pool may keep a chunk of its own; what failed is not in it.
+    assert before - device.memory_info.free <= 64 << 20
+
+
+def test_use_after_close_is_a_value_error_and_views_close_with_the_array(device):
+    array = cuda.zeros(10)
+    view = array[2:5]
+    array.close()
+    array.close()
+    for a in (array, view):
+        assert a.closed
+        for use in (a.to_host, lambda a=a: a.pointer, lambda a=a: a[1:], lambda a=a: cuda.memset(a, 0)):
+            with pytest.raises(ValueError, match="closed"):
+                use()
+        a.close()
+        assert a.device is device
+    assert "closed" in repr(array)
+
+
+def test_closing_a_view_leaves_the_array(device):
+    array = cuda.to_device(np.arange(5))
+    view = array[1:3]
+    assert view.base is array
+    assert view[1:].base is array
+    assert array.base is None
+    view.close()
+    view.close()
+    assert view.closed
+    assert (view.device, view.stream, view.base) == (device, array.stream, None)
+    assert not array.closed
+    assert array.to_host().sum() == 10
+
+
+def test_an_array_outlives_its_stream(device):
+    stream = cuda.Stream()
+    array = cuda.zeros(100, stream=stream)
+    stream.close()
+    array.close()
+    device.synchronize()
+
+
+def test_with_closes(device):
+    with cuda.zeros(3) as array:
+        pass
+    assert array.closed
+
+
+def test_close_takes_the_stream_of_the_last_use(device):
+    with cuda.Stream() as stream:
+        array = cuda.zeros(100)
+        cuda.memset(array, 0, stream=stream)
+        array.close(stream=stream)
+        stream.synchronize()
+
+
+def test_full_takes_any_dtype(device):
+    for value, dtype in [(1.5, np.float64), (3, np.int64), (2 - 1j, np.complex128), (7, np.int8), (2.0, np.float16)]:
+        np.testing.assert_array_equal(cuda.full((3, 7), value, dtype).to_host(), np.full((3, 7), value, dtype))
+    pair = np.dtype([("a", np.int32), ("b", np.float64)])
+    value = np.array((3, 2.5), pair)[()]
+    np.testing.assert_array_equal(cuda.full(1001, value, pair).to_host(), np.full(1001, value, pair))
+
+
+def test_to_host_fills_out(device):
+    array = cuda.to_device(np.arange(6.0).reshape(2, 3))
+    out = np.full((2, 3), -1.0)
+    assert array.to_host(out) is out
+    assert out.sum() == 15
+    with pytest.raises(ValueError, match="argument 'out' must be of the array's shape"):
+        array.to_host(np.empty(6))
+
+
+def test_borrowed_memory_is_never_freed(device):
+    array = cuda.to_device(np.arange(6, dtype=np.int32))
+    borrowed = cuda.DeviceArray.borrow(array.pointer, (2, 2), np.int32, strides=(12, 4), owner=array)
+    np.testing.assert_array_equal(borrowed.to_host(), [[0, 1], [3, 4]])
+    borrowed.close()
+    assert array.to_host().sum() == 15
+    with pytest.raises(ValueError, match="pitch of 4 bytes, smaller than the row's 8 bytes"):
+        cuda.DeviceArray.borrow(array.pointer, (2, 2), np.int32, strides=(4, 4))
+    with pytest.raises(ValueError, match=r"'strides\[0\]' must be an int of 0 at least"):
+        cuda.DeviceArray.borrow(array.pointer, 2, np.int32, strides=(-4,))
+
+
+def test_every_array_is_of_one_class(device):
+    array = cuda.zeros((4, 4))
+    with cuda.MemoryPool() as pool:
+        arrays = [
+            array,
+            array[1:],
+            array.reshape(16),
+            cuda.empty_pitched((3, 3)),
+            cuda.empty(3, pool=pool),
+            cuda.DeviceArray.borrow(array.pointer, 3, np.float32, owner=array),
+        ]
+        assert {type(each) for each in arrays} == {cuda.DeviceArray}
+
+
+@pytest.mark.parametrize("make", [cuda.empty, cuda.empty_pitched, cuda.pinned_empty, cuda.managed_empty])
+def test_more_bytes_than_the_driver_can_be_asked_for_are_too_much_memory(device, make):
+    with pytest.raises(cuda.OutOfMemoryError, match=f"{2**67:,} bytes of .* memory were asked for") as caught:
+        make((2**62, 4), np.float64)
+    assert caught.value.requested == 2**67

@@ -1,0 +1,273 @@
+"""Large pageable copies through the page-locked ring."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py import errors
+from cudart_py.driver import seam
+from cudart_py.driver.seam import api
+from cudart_py.memory import staging
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Stage copies from 8 KiB on, in pieces of 1000 bytes, on any machine."""
+    cuda.release_staging()
+    monkeypatch.setattr(staging, "THRESHOLD", 8 << 10)
+    monkeypatch.setattr(staging, "_SLOT_BYTES", 1000)
+    monkeypatch.setattr(staging, "_SLOTS", 4)
+    monkeypatch.setattr(staging, "_FILLING", 3)
+    monkeypatch.setattr(staging, "_EMPTYING", 2)
+    monkeypatch.setattr(staging, "_THREADS", 2)
+    monkeypatch.setattr(staging, "_processors", lambda: 3)
+    monkeypatch.setattr(staging, "_LEAST_PROCESSORS", 1)
+    yield
+    cuda.release_staging()
+
+
+@pytest.fixture
+def pieces(monkeypatch):
+    """Collect the sizes of the copies that are asked of the driver."""
+    sizes = []
+
+    def noting(function):
+        def call(destination, source, nbytes, stream):
+            sizes.append(nbytes)
+            return function(destination, source, nbytes, stream)
+
+        return call
+
+    for name in ("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"):
+        # api's function binds the raw one when it is first looked up: in this order nothing is counted twice.
+        for face in (api, seam.raw):
+            monkeypatch.setitem(vars(face), name, noting(getattr(face, name)))
+    return sizes
+
+
+@pytest.mark.parametrize("nbytes", [8192, 8999, 9000, 9001, 100_003])
+@pytest.mark.parametrize("which", ["none", "new", "legacy", "per thread"])
+def test_bytes_arrive_both_ways(device, rng, small, pieces, nbytes, which):
+    stream = {
+        "none": None,
+        "new": cuda.Stream(non_blocking=True),
+        "legacy": cuda.legacy_default,
+        "per thread": cuda.per_thread_default,
+    }[which]
+    host = rng.integers(0, 256, nbytes, np.uint8)
+    array = cuda.to_device(host, stream=stream)
+    np.testing.assert_array_equal(array.to_host(stream=stream), host)
+    assert pieces == 2 * ([1000] * (nbytes // 1000) + [nbytes % 1000] * (nbytes % 1000 > 0))
+
+
+def test_the_source_may_change_as_soon_as_the_copy_returns(device, small):
+    host = np.arange(20_000)
+    stream = cuda.Stream(non_blocking=True)
+    array = cuda.empty(20_000, host.dtype, stream=stream)
+    cuda.memcpy(array, host, stream=stream)
+    host[:] = -1
+    np.testing.assert_array_equal(array.to_host(), np.arange(20_000))
+
+
+def test_a_download_into_pageable_memory_is_done_on_return(device, small):
+    stream = cuda.Stream(non_blocking=True)
+    array = cuda.to_device(np.arange(20_000), stream=stream)
+    out = np.zeros(20_000, np.int64)
+    cuda.memcpy(out, array, stream=stream)
+    np.testing.assert_array_equal(out, np.arange(20_000))
+
+
+def test_copies_stay_in_the_order_of_their_stream(device, module, small):
+    stream = cuda.Stream(non_blocking=True)
+    x = cuda.full(10_000, np.float32(1), stream=stream)
+    y = cuda.to_device(np.full(10_000, 5, np.float32), stream=stream)
+    module["saxpy"][40, 256, 0, stream](2.0, x, y, 10_000)
+    cuda.memcpy(x, np.full(10_000, 9, np.float32), stream=stream)
+    module["saxpy"][40, 256, 0, stream](1.0, x, y, 10_000)
+    np.testing.assert_array_equal(y.to_host(stream=stream), np.full(10_000, 16, np.float32))
+
+
+def test_page_locked_memory_and_small_copies_are_not_staged(device, small, pieces):
+    pinned, managed = cuda.pinned_empty(20_000, np.uint8), cuda.managed_empty(20_000, np.uint8)
+    plain = np.zeros(20_000, np.uint8)
+    with cuda.register_host(plain):
+        for host in (pinned, managed, plain):
+            cuda.to_device(host).to_host(host)
+    cuda.to_device(plain[:8191])
+    assert pieces == [20_000] * 6 + [8191]
+
+
+def test_a_copy_that_finds_the_ring_busy_goes_to_the_driver(device, small, pieces):
+    host = np.arange(10_000, dtype=np.uint8)
+    cuda.to_device(host)
+    pieces.clear()
+    ring = staging._rings[device]
+    with ring.busy:
+        np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
+    assert pieces == [10_000, 10_000]
+
+
+def test_many_threads_copy_at_once(device, small):
+    failures = []
+
+    def work(seed):
+        try:
+            with cuda.Device(0), cuda.Stream(non_blocking=True) as stream:
+                host = np.random.default_rng(seed).integers(0, 256, 30_011, np.uint8)
+                for _ in range(10):
+                    array = cuda.to_device(host, stream=stream)
+                    np.testing.assert_array_equal(array.to_host(stream=stream), host)
+                    array.close()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+@pytest.mark.parametrize("direction", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"])
+@pytest.mark.parametrize("at", [0, 2, 6, 9])
+def test_an_error_half_way_is_raised_and_the_next_copy_works(device, small, monkeypatch, direction, at):
+    host = np.arange(10_000, dtype=np.uint8)
+    array = cuda.to_device(host)
+    original, count = getattr(api, direction), [0]
+
+    def failing(*arguments):
+        count[0] += 1
+        if count[0] == at + 1:
+            raise errors.CudaError("planted")
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setitem(vars(api), direction, failing)
+        with pytest.raises(errors.CudaError, match="planted"):
+            cuda.to_device(host).to_host()
+    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
+    np.testing.assert_array_equal(array.to_host(), host)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Let the host's copies take so long that whoever does not wait for them is seen; give those in work."""
+    memmove, running = ctypes.memmove, []
+
+    def move(*arguments):
+        running.append(arguments)
+        time.sleep(0.01)
+        memmove(*arguments)
+        running.remove(arguments)
+
+    monkeypatch.setattr(ctypes, "memmove", move)
+    return running
+
+
+@pytest.mark.parametrize("call", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuEventRecord"])
+@pytest.mark.parametrize("at", [0, 1, 5, 8])
+def test_after_an_error_no_thread_touches_the_callers_memory(device, small, slow, monkeypatch, call, at):
+    host, out, array = np.arange(9000, dtype=np.uint8), np.zeros(9000, np.uint8), cuda.zeros(9000, np.uint8)
+    copies = {
+        "cuMemcpyHtoDAsync": [(array, host)],
+        "cuMemcpyDtoHAsync": [(out, array)],
+        "cuEventRecord": [(array, host), (out, array)],
+    }
+    for destination, source in copies[call]:
+        original, count = getattr(api, call), itertools.count()
+
+        def failing(*arguments, original=original, count=count):
+            if next(count) == at:
+                raise errors.CudaError("planted")
+            return original(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setitem(vars(api), call, failing)
+            with pytest.raises(errors.CudaError, match="planted"):
+                cuda.memcpy(destination, source)
+        assert not slow
+
+
+# Fewer and more pieces than there are threads (2), than are with them (3, 2), and slots (4).
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 30])
+def test_slots_are_used_again_only_when_they_are_done_with(device, rng, small, slow, monkeypatch, count):
+    monkeypatch.setattr(staging, "THRESHOLD", 1)
+    host = rng.integers(0, 256, 1000 * count, np.uint8)
+    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
+
+
+def test_some_slots_are_the_devices():
+    assert min(staging._FILLING, staging._EMPTYING) >= staging._THREADS
+    assert max(staging._FILLING, staging._EMPTYING) < staging._SLOTS
+
+
+def test_without_page_locked_memory_the_driver_copies(device, small, monkeypatch, pieces):
+    def none(*arguments, **named):
+        raise cuda.OutOfMemoryError("planted")
+
+    monkeypatch.setattr(staging, "PinnedMemory", none)
+    host = np.arange(10_000, dtype=np.uint8)
+    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
+    assert pieces == [10_000, 10_000]
+
+
+def test_during_capture_the_driver_decides(device, small, monkeypatch, pieces):
+    monkeypatch.setattr(staging, "_capturing", lambda stream: True)
+    cuda.to_device(np.zeros(10_000))
+    assert pieces == [80_000]
+
+
+def test_during_any_capture_of_ours_the_driver_copies(device, small, pieces):
+    stream, other = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    array = cuda.empty(10_000, stream=other)
+    with stream.capture():
+        cuda.memcpy(array, np.zeros(10_000), stream=other)
+    assert pieces == [80_000]
+    assert not staging._rings
+
+
+def test_the_ring_is_given_back_and_made_again(device, small):
+    host = np.arange(10_000)
+    cuda.to_device(host)
+    before = threading.active_count()
+    memory = staging._rings[device]._memory
+    cuda.release_staging()
+    assert memory.closed
+    assert threading.active_count() < before
+    np.testing.assert_array_equal(cuda.to_device(host).to_host(), host)
+
+
+def test_exit_with_a_ring_is_silent(python):
+    program = (
+        "import numpy as np, cudart_py as cuda\n"
+        "from cudart_py.memory import staging\n"
+        "staging._LEAST_PROCESSORS = 1\n"
+        "host = np.arange(2_000_000)\n"
+        "array = cuda.to_device(host)\n"
+        "assert staging._rings and (array.to_host() == host).all()\n"
+    )
+    result = python(program, CUDART_PY_DRIVER=seam._selected)
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_exit_with_every_kind_of_memory_alive_is_silent(python):
+    program = (
+        "import numpy as np, cudart_py as cuda\n"
+        "device = cuda.Device(0).__enter__()\n"
+        "managed, plain = cuda.managed_empty(10), np.zeros(1000)\n"
+        "registered, pool = cuda.register_host(plain), cuda.MemoryPool()\n"
+        "array = cuda.empty(10, pool=pool)\n"
+        "device.memory_pool = cuda.MemoryPool()\n"
+        "other = cuda.zeros(5)\n"
+        "borrowed = cuda.Stream.borrow(cuda.Stream())\n"
+    )
+    result = python(program, CUDART_PY_DRIVER=seam._selected)
+    assert (result.stdout, result.stderr) == ("", "")

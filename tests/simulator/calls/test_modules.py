@@ -1,0 +1,123 @@
+"""Modules: loading, variables, the attributes of kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda.bindings import driver as bindings
+
+from cudart_py.simulator import driver
+from tests.simulator.kernels import INVALID, Attribute, attribute, function, launch, ptx, with_counts
+from tests.simulator.support import Status, download, ok
+
+
+@pytest.mark.parametrize("form", ["bytes", "address", "bytearray"])
+def test_an_image_is_a_buffer_or_an_address(context: Any, form: str) -> None:
+    text = ptx()
+    buffer = ctypes.create_string_buffer(text)
+    image = {"bytes": text, "bytearray": bytearray(text), "address": ctypes.addressof(buffer)}[form]
+    assert ok(driver.cuModuleGetFunctionCount(ok(driver.cuModuleLoadData(image)))) == 7
+
+
+@pytest.mark.parametrize(
+    ("image", "status"),
+    [
+        (b"", Status.CUDA_ERROR_INVALID_PTX),
+        (b"this is no PTX", Status.CUDA_ERROR_INVALID_PTX),
+        (b".version 8.0\n.target sm_90\n nonsense", Status.CUDA_ERROR_INVALID_PTX),
+        (b".version 8.0\n.target sm_90\n.global .u32 x = {1, 2, 3};", Status.CUDA_ERROR_INVALID_PTX),
+        (b"\x7fELF and more", Status.CUDA_ERROR_NO_BINARY_FOR_GPU),
+        (b"\x50\xed\x55\xba and more", Status.CUDA_ERROR_NO_BINARY_FOR_GPU),
+        (None, INVALID),
+        (0, INVALID),
+        (5, INVALID),
+        (-1, INVALID),
+    ],
+)
+def test_other_images_are_refused_with_a_report(context: Any, image: Any, status: Any) -> None:
+    driver.take_report()
+    assert driver.cuModuleLoadData(image) == (status, None)
+    assert (driver.take_report() is None) == (status == INVALID)
+
+
+def test_a_refused_module_leaves_the_context_usable(context: Any) -> None:
+    """The report names the line of what is no PTX, and each instruction that isn't run."""
+    head = b".version 8.0\n.target sm_90\n.entry k() { .reg .b32 r;\n"
+    assert driver.cuModuleLoadData(head + b"add.u32 r, r;\n}") == (Status.CUDA_ERROR_INVALID_PTX, None)
+    assert "PTX line 4: add.u32 has 3 operands" in str(driver.take_report())
+    assert driver.cuModuleLoadData(head + b"brkpt;\n}") == (Status.CUDA_ERROR_NOT_SUPPORTED, None)
+    assert "'brkpt' at PTX line 4, in k" in str(driver.take_report())
+    ok(driver.cuModuleLoadData(head + b"add.u32 r, r, r;\n}"))
+    ok(driver.cuCtxSynchronize())
+
+
+def test_the_error_log_is_filled(context: Any) -> None:
+    options = bindings.CUjit_option
+    log = bytearray(200)
+    result = driver.cuModuleLoadDataEx(
+        b"this is no PTX",
+        2,
+        [options.CU_JIT_ERROR_LOG_BUFFER, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES],
+        [log, len(log)],
+    )
+    assert result[0] == Status.CUDA_ERROR_INVALID_PTX
+    assert b".version" in log
+
+
+def test_kernels_are_found_by_name_and_listed(module: Any) -> None:
+    listed = ok(driver.cuModuleEnumerateFunctions(7, module))
+    names = [ok(driver.cuFuncGetName(kernel)) for kernel in listed]
+    assert sorted(names) == [b"add", b"bounded", b"bump", b"clustered", b"pairs", b"spoil", b"tile"]
+    assert driver.cuModuleGetFunction(module, b"nothing") == (Status.CUDA_ERROR_NOT_FOUND, None)
+    assert int(ok(driver.cuFuncGetModule(listed[0]))) == int(module)
+
+
+def test_parameters_are_listed(module: Any) -> None:
+    kernel = function(module, "pairs")
+    assert ok(driver.cuFuncGetParamCount(kernel)) == 3
+    assert [ok(driver.cuFuncGetParamInfo(kernel, index)) for index in range(3)] == [(0, 8), (8, 16), (24, 1)]
+    assert driver.cuFuncGetParamInfo(kernel, 3) == (INVALID, None, None)
+
+
+def test_variables_have_their_first_values_and_sizes(module: Any) -> None:
+    address, size = ok(driver.cuModuleGetGlobal(module, b"table"))
+    assert size == 16
+    assert download(int(address), 4, np.int32).tolist() == [10, 20, 30, 40]
+    where, _ = ok(driver.cuModuleGetGlobal(module, b"where"))
+    counter, _ = ok(driver.cuModuleGetGlobal(module, b"counter"))
+    assert int(download(int(where), 1, np.uint64)[0]) == int(counter)
+    assert driver.cuModuleGetGlobal(module, b"nothing") == (Status.CUDA_ERROR_NOT_FOUND, None, None)
+
+
+def test_unloading_frees_the_variables_and_the_handles(context: Any) -> None:
+    start = ok(driver.cuMemGetInfo())
+    module = ok(driver.cuModuleLoadData(ptx()))
+    kernel = function(module, "add")
+    assert ok(driver.cuMemGetInfo()) != start
+    ok(driver.cuModuleUnload(module))
+    assert ok(driver.cuMemGetInfo()) == start
+    assert driver.cuModuleUnload(module) == (Status.CUDA_ERROR_INVALID_HANDLE,)
+    assert driver.cuFuncGetName(kernel) == (Status.CUDA_ERROR_INVALID_HANDLE, None)
+
+
+def test_shared_memory_is_limited_until_the_attribute_is_raised(module: Any) -> None:
+    kernel = function(module, "tile")
+    assert attribute(kernel, "SHARED_SIZE_BYTES") == 400
+    assert attribute(kernel, "MAX_DYNAMIC_SHARED_SIZE_BYTES") == 49152 - 400
+    assert launch(kernel, shared=49152 - 399) == INVALID
+    raised = Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    assert driver.cuFuncSetAttribute(kernel, raised, 232448 - 399) == (INVALID,)
+    ok(driver.cuFuncSetAttribute(kernel, raised, 232448 - 400))
+    assert not launch(kernel, shared=232448 - 400)
+    ok(driver.cuCtxSynchronize())
+
+
+def test_register_counts_come_from_the_compilers_note(context: Any) -> None:
+    module = ok(driver.cuModuleLoadData(with_counts("add", 200)))
+    kernel = function(module, "add")
+    assert attribute(kernel, "NUM_REGS") == 200
+    assert attribute(kernel, "LOCAL_SIZE_BYTES") == 24
+    assert attribute(function(module, "bump"), "NUM_REGS") == 32

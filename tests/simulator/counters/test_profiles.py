@@ -1,0 +1,312 @@
+"""Counters: the numbers that the hardware's rules give, by launch and by line, and where they are asked for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.profiling.annotated_source import annotated_sources
+
+pytestmark = pytest.mark.needs("profile")
+
+SOURCE = r"""
+extern "C" __global__ void transpose(float* out, const float* in, int width, int height) {
+    __shared__ float tile[32][32];
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8)
+        tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * width + x];
+    __syncthreads();
+    x = blockIdx.y * 32 + threadIdx.x;
+    y = blockIdx.x * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8)
+        out[(y + j) * height + x] = tile[threadIdx.x][threadIdx.y + j];
+}
+extern "C" __global__ void strided(float* out, const float* in, int stride) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[i * stride];
+}
+extern "C" __global__ void some(float* out, int lanes) {
+    if ((threadIdx.x & 31) < lanes) out[threadIdx.x] = 1;
+}
+extern "C" __global__ void count(int* out, int* before) {
+    before[threadIdx.x] = atomicAdd(&out[0], 1);
+    atomicAdd(&out[1], 1);
+}
+extern "C" __global__ void generic(float* out, float* in, int n) {
+    __shared__ float s[32];
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    const float* p = threadIdx.x < n ? in : s;
+    out[threadIdx.x] = p[threadIdx.x];
+}
+template <class T> __global__ void fill(T* out) { out[threadIdx.x] = 1; }
+"""
+LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
+
+
+@pytest.fixture(scope="module")
+def module():
+    with cuda.Device(0):
+        return cuda.compile(SOURCE, names=["fill<float>"])
+
+
+def run_transpose(module):
+    n = 1024
+    data, out = cuda.to_device(np.ones((n, n), np.float32)), cuda.empty((n, n), np.float32)
+    module["transpose"][(n // 32, n // 32), (32, 8)](out, data, n, n)
+
+
+def test_the_transpose_has_the_hardwares_numbers(device, module):
+    with cuda.profile() as p:
+        run_transpose(module)
+    metrics = p.launches[0].metrics
+    assert metrics[LD.format("requests")] == metrics[ST.format("requests")] == 32_768
+    assert metrics[LD.format("sectors")] == metrics[ST.format("sectors")] == 131_072
+    assert metrics[CONFLICTS.format("ld")] == 1_015_808
+    assert metrics[CONFLICTS.format("st")] == 0
+
+
+def test_a_launch_has_its_name_and_shape(device, module):
+    with cuda.profile() as p:
+        run_transpose(module)
+        module["fill<float>"][1, 64](cuda.zeros(64, np.float32))
+    assert [(x.kernel, x.grid, x.block) for x in p.launches] == [
+        ("transpose", (32, 32, 1), (32, 8, 1)),
+        ("fill<float>", (1, 1, 1), (64, 1, 1)),
+    ]
+
+
+def test_lines_have_their_own_numbers_and_add_up(device, module):
+    with cuda.profile() as p:
+        run_transpose(module)
+    launch = p.launches[0]
+    by_line = {line.line: line.metrics for line in launch.lines}
+    assert by_line[6][LD.format("requests")] == 32_768
+    assert by_line[6][ST.format("requests")] == 0
+    assert by_line[11][CONFLICTS.format("ld")] == 1_015_808
+    for name, value in launch.metrics.items():
+        if name.endswith(".sum"):
+            assert sum(line.metrics[name] for line in launch.lines) == value, name
+
+
+@pytest.mark.parametrize(("stride", "sectors"), [(1, 4), (2, 8), (4, 16), (8, 32), (33, 32)])
+def test_a_stride_spreads_a_load_over_sectors(device, module, stride, sectors):
+    data, out = cuda.zeros(64 * 33, np.float32), cuda.zeros(64, np.float32)
+    with cuda.profile() as p:
+        module["strided"][1, 64](out, data, stride)
+    assert p.launches[0].metrics[LD.format("sectors")] == 2 * sectors
+
+
+def test_an_offset_costs_one_more_sector(device, module):
+    data, out = cuda.zeros(65, np.float32), cuda.zeros(64, np.float32)
+    with cuda.profile() as p:
+        module["strided"][1, 64](out, data[1:], 1)
+    assert p.launches[0].metrics[LD.format("sectors")] == 2 * 5
+
+
+@pytest.mark.parametrize(("lanes", "sectors"), [(0, 0), (1, 1), (9, 2), (32, 4)])
+def test_only_active_lanes_count(device, module, lanes, sectors):
+    out = cuda.zeros(48, np.float32)
+    with cuda.profile() as p:
+        module["some"][1, 32](out, lanes)
+    assert p.launches[0].metrics[ST.format("requests")] == (lanes > 0)
+    assert p.launches[0].metrics[ST.format("sectors")] == sectors
+
+
+def test_a_block_that_32_does_not_divide_has_a_short_warp(device, module):
+    data, out = cuda.zeros(96, np.float32), cuda.zeros(96, np.float32)
+    with cuda.profile() as p:
+        module["strided"][2, 48](out, data, 1)
+    metrics = p.launches[0].metrics
+    assert metrics[LD.format("requests")] == 4
+    assert metrics[LD.format("sectors")] == 2 * (4 + 2)
+    assert metrics[LANES] == 24
+
+
+def test_an_atomic_whose_result_is_unused_is_a_reduction(device, module):
+    out, before = cuda.zeros(2, np.int32), cuda.zeros(64, np.int32)
+    with cuda.profile() as p:
+        module["count"][1, 64](out, before)
+    metrics = p.launches[0].metrics
+    assert metrics["l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"] == 2
+    assert metrics["l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"] == 2
+
+
+def test_a_generic_load_counts_where_each_lane_goes(device, module):
+    out, data = cuda.zeros(32, np.float32), cuda.zeros(32, np.float32)
+    with cuda.profile() as p:
+        module["generic"][1, 32](out, data, 8)
+    metrics = p.launches[0].metrics
+    assert metrics[LD.format("sectors")] == 1
+    assert metrics["smsp__inst_executed_op_shared_ld.sum"] == 1
+
+
+def test_results_are_those_without_counters(device, module):
+    data, out = cuda.to_device(np.arange(64, dtype=np.float32)), cuda.zeros(64, np.float32)
+    with cuda.profile():
+        module["strided"][1, 64](out, data, 1)
+    np.testing.assert_array_equal(out.to_host(), data.to_host())
+
+
+# The modules of counters and checks, but for the one that knows whether checks are on.
+WATCHING = {
+    path.stem
+    for room in ("checks", "counters")
+    for path in (Path(cuda.__file__).parent / "simulator" / room).rglob("*.py")
+    if path.stem not in ("__init__", "findings")
+} | {"observer"}
+
+
+def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, module):
+    data, out = cuda.zeros(64, np.float32), cuda.zeros(64, np.float32)
+    device.synchronize()
+    files, blocks = set(), []
+
+    def see(frame, event, _):
+        if event == "call":
+            files.add(Path(frame.f_code.co_filename).stem)
+            if frame.f_code.co_filename.startswith("<ptx"):
+                blocks.append(frame.f_code)
+
+    with cuda.checks("off"):
+        module["strided"][1, 64](out, data, 1)
+        sys.setprofile(see)
+        try:
+            device.synchronize()
+        finally:
+            sys.setprofile(None)
+    assert blocks
+    assert not any("observer" in block.co_names for block in blocks)
+    assert not files & WATCHING
+
+
+def test_what_was_launched_before_is_not_counted(device, module):
+    out = cuda.zeros(32, np.float32)
+    module["some"][1, 32](out, 1)
+    with cuda.profile() as p:
+        pass
+    assert p.launches == ()
+    assert str(p) == "no launches"
+
+
+def test_profiles_nest(device, module):
+    out = cuda.zeros(32, np.float32)
+    with cuda.profile() as outer:
+        module["some"][1, 32](out, 1)
+        with cuda.profile() as inner:
+            module["some"][1, 32](out, 2)
+    assert (len(outer.launches), len(inner.launches)) == (2, 1)
+
+
+def test_the_launches_of_a_graph_count(device, module):
+    out, stream = cuda.zeros(32, np.float32), cuda.Stream()
+    with stream.capture() as graph:
+        module["some"][1, 32, 0, stream](out, 4)
+    executable = graph.instantiate()
+    with cuda.profile() as p:
+        executable.launch(stream)
+        executable.launch(stream)
+    assert [launch.kernel for launch in p.launches] == ["some", "some"]
+
+
+def test_what_the_body_raises_comes_through(device, module):
+    p = cuda.profile()
+
+    def fail():
+        with p:
+            module["some"][1, 32](cuda.zeros(32, np.float32), 1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert len(p.launches) == 1
+
+
+def test_the_table_fits_80_columns(device, module):
+    with cuda.profile() as p:
+        run_transpose(module)
+        module["fill<float>"][1, 64](cuda.zeros(64, np.float32))
+    assert str(p).splitlines() == [
+        "                           sectors a  sectors a       bank  active",
+        "kernel        grid  block       load      store  conflicts   lanes",
+        "transpose    32x32   32x8        4.0        4.0  1,015,808    32.0",
+        "fill<float>      1     64          -        4.0          0    32.0",
+    ]
+    long = cuda.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), p.launches[0].metrics, ())
+    assert max(map(len, str(long).splitlines())) == 80
+
+
+def test_a_driver_without_counters_says_which_capability_lacks(device, monkeypatch):
+    from cudart_py.driver import seam
+
+    monkeypatch.setattr(seam, "capabilities", frozenset)
+    with pytest.raises(cuda.NotSupportedError, match="'profile'"), cuda.profile():
+        pass
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import cudart_py as cuda
+from cudart_py.profiling.annotated_source import annotated_sources
+
+print("arguments", sys.argv[1:])
+kernel = cuda.compile(Path(__file__).with_name("scale.cu"))["scale"]
+x = cuda.to_device(np.ones(64, np.float32))
+kernel[2, 32](x)
+sys.exit(3)
+"""
+KERNEL = """extern "C" __global__ void scale(float* x) {
+    int i = blockIdx.x * 32 + threadIdx.x;
+    x[i] *= 2;
+}
+"""
+
+
+def test_the_command_shows_the_source_with_its_numbers(python, tmp_path: Path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "scale.cu").write_text(KERNEL)
+    arguments = ["profile", str(tmp_path / "program.py"), "--much", "7"]
+    done = python(f"import sys; from cudart_py.__main__ import main; sys.exit(main({arguments}))", check=False)
+    assert done.returncode == 3, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "arguments ['--much', '7']"
+    line = next(line for line in lines if "x[i] *= 2" in line)
+    assert line.split()[:3] == ["4.0", "32.0", "3"]
+    assert str(tmp_path / "scale.cu") in lines
+
+
+def test_the_command_names_a_missing_program(python):
+    done = python("from cudart_py.__main__ import main; main(['profile', 'nowhere.py'])", check=False)
+    assert done.returncode == 2
+    assert "nowhere.py" in done.stderr
+
+
+def test_launches_that_are_alike_share_a_row_of_the_table(device, module):
+    data, out = cuda.zeros(64 * 33, np.float32), cuda.zeros(64, np.float32)
+    with cuda.profile() as p:
+        for stride in (1, 33, 1):
+            module["strided"][1, 64](out, data, stride)
+    rows = [line.split() for line in str(p).splitlines()[2:]]
+    assert [row[:3] for row in rows] == [["2", "x", "strided"], ["strided", "1", "64"]]
+    assert len(p.launches) == 3
+
+
+def test_long_stretches_that_did_nothing_are_left_out(tmp_path: Path, monkeypatch):
+    (tmp_path / "long.cu").write_text("".join(f"line {number}\n" for number in range(1, 101)))
+    monkeypatch.chdir(tmp_path)
+    lines = [cuda.LineProfile(str(tmp_path / "long.cu"), number, {LANES: 1.0}) for number in (20, 24, 60)]
+    launch = cuda.LaunchProfile("k", (1, 1, 1), (1, 1, 1), {}, tuple(lines))
+    text = annotated_sources([launch]).splitlines()
+    assert text[0] == "long.cu"
+    assert [int(line.split()[0]) for line in text[3:] if line.strip() != "⋮"] == [*range(17, 28), *range(57, 64)]
+    assert [line.strip() for line in text].count("⋮") == 2

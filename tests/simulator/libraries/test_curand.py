@@ -1,0 +1,181 @@
+"""cuRAND in software: when its numbers are written, and what goes wrong."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from nvmath.bindings import curand as bindings
+
+import cudart_py as cuda
+from cudart_py.simulator import driver
+from cudart_py.simulator.libraries import curand, host_curand
+from tests.simulator.support import Status, download, ok
+
+pytestmark = pytest.mark.skipif(not host_curand.is_installed(), reason="cuRAND is not installed (the extra cpu)")
+
+COUNT = 1001
+FUNCTIONS = sorted(name for name in curand.__all__ if inspect.isfunction(getattr(curand, name)))
+
+
+@pytest.fixture
+def generator(context: Any) -> Iterator[int]:
+    made = curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)
+    yield made
+    curand.destroy_generator(made)
+
+
+def zeros(count: int = COUNT) -> int:
+    address = int(ok(driver.cuMemAlloc(4 * count)))
+    ok(driver.cuMemsetD32(address, 0, count))
+    ok(driver.cuCtxSynchronize())
+    return address
+
+
+def now(address: int, count: int = COUNT) -> np.ndarray[Any, Any]:
+    """Return what is in device memory, without waiting for anything."""
+    return np.frombuffer(ctypes.string_at(address, 4 * count), np.uint32)
+
+
+def new_stream() -> int:
+    return int(ok(driver.cuStreamCreate(1)))
+
+
+def sequence(count: int) -> np.ndarray[Any, Any]:
+    """Return the first numbers of Philox, drawn by a host generator."""
+    out = np.empty(count, np.uint32)
+    made = curand.create_generator_host(bindings.RngType.PSEUDO_PHILOX4_32_10)
+    curand.generate(made, out.ctypes.data, count)
+    curand.destroy_generator(made)
+    return out
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parameters_are_those_of_nvmath(name: str) -> None:
+    ours = list(inspect.signature(getattr(curand, name)).parameters)
+    listed = getattr(bindings, name).__doc__.splitlines()[0].partition("(")[2].rpartition(")")[0]
+    assert ours == [parameter.split()[-1] for parameter in listed.split(",") if parameter]
+
+
+def test_numbers_are_written_when_the_stream_gets_there(generator: int) -> None:
+    address, stream = zeros(), new_stream()
+    curand.set_stream(generator, stream)
+    curand.generate(generator, address, COUNT)
+    assert not now(address).any()
+    ok(driver.cuStreamSynchronize(stream))
+    assert np.array_equal(now(address), sequence(COUNT))
+
+
+def test_calls_for_two_streams_continue_one_sequence_in_the_order_of_the_calls(generator: int) -> None:
+    streams, addresses = (new_stream(), new_stream()), (zeros(), zeros())
+    for stream, address in zip(streams, addresses, strict=True):
+        curand.set_stream(generator, stream)
+        curand.generate(generator, address, 1000)
+    for stream in reversed(streams):
+        ok(driver.cuStreamSynchronize(stream))
+    assert np.array_equal(np.concatenate([now(address, 1000) for address in addresses]), sequence(2000))
+
+
+def test_what_a_destroyed_generator_has_drawn_is_written(context: Any) -> None:
+    address = zeros()
+    made = curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)
+    curand.generate(made, address, COUNT)
+    curand.destroy_generator(made)
+    assert np.array_equal(download(address, COUNT, np.uint32), sequence(COUNT))
+
+
+def test_numbers_beyond_the_end_of_an_allocation_are_a_fault(generator: int) -> None:
+    curand.generate(generator, zeros(), 100_000)
+    assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
+
+
+def captured(generator: int, address: int, stream: int) -> Any:
+    """Return the executable graph of one draw."""
+    curand.set_stream(generator, stream)
+    ok(driver.cuStreamBeginCapture(stream, 0))
+    curand.generate(generator, address, COUNT)
+    return ok(driver.cuGraphInstantiate(ok(driver.cuStreamEndCapture(stream)), 0))
+
+
+def launched(executable: Any, address: int, stream: int) -> np.ndarray[Any, Any]:
+    ok(driver.cuGraphLaunch(executable, stream))
+    ok(driver.cuStreamSynchronize(stream))
+    return now(address)
+
+
+def test_a_captured_draw_is_written_by_the_graph(generator: int) -> None:
+    address, stream = zeros(), new_stream()
+    executable = captured(generator, address, stream)
+    ok(driver.cuCtxSynchronize())
+    assert not now(address).any()
+    assert np.array_equal(launched(executable, address, stream), sequence(COUNT))
+
+
+def test_a_graphs_next_launch_continues_the_sequence_of_philox(generator: int) -> None:
+    address, stream = zeros(), new_stream()
+    executable = captured(generator, address, stream)
+    found = [launched(executable, address, stream) for _ in range(3)]
+    assert np.array_equal(np.concatenate(found), sequence(3 * COUNT))
+
+
+def test_a_graphs_next_launch_makes_the_same_points_of_sobols_sequence(context: Any) -> None:
+    address, stream = zeros(), new_stream()
+    made = curand.create_generator(bindings.RngType.QUASI_SOBOL32)
+    executable = captured(made, address, stream)
+    first = launched(executable, address, stream)
+    assert np.array_equal(launched(executable, address, stream), first)
+    curand.destroy_generator(made)
+
+
+def test_a_graph_does_not_draw_from_a_generator_that_was_destroyed(context: Any) -> None:
+    address, stream = zeros(), new_stream()
+    made = curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)
+    executable = captured(made, address, stream)
+    launched(executable, address, stream)
+    curand.destroy_generator(made)
+    ok(driver.cuGraphLaunch(executable, stream))
+    assert driver.cuStreamSynchronize(stream)[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
+    assert "curandGenerate: the generator was destroyed" in (driver.take_report() or "")
+
+
+def test_numbers_that_meet_a_copy_of_another_stream_are_a_race(generator: int) -> None:
+    address, host = zeros(), np.empty(COUNT, np.uint32)
+    curand.set_stream(generator, new_stream())
+    curand.generate(generator, address, COUNT)
+    ok(driver.cuMemcpyDtoHAsync(host.ctypes.data, address, host.nbytes, new_stream()))
+    with pytest.warns(cuda.SimulatorWarning, match="race: curandGenerate writes .* a copy in another stream read"):
+        ok(driver.cuCtxSynchronize())
+
+
+def test_a_device_takes_the_best_ordering_of_mt19937_which_the_host_refuses(context: Any) -> None:
+    kind, best = bindings.RngType.PSEUDO_MT19937, bindings.Ordering.PSEUDO_BEST
+    generators = curand.create_generator(kind), curand.create_generator_host(kind)
+    curand.set_generator_ordering(generators[0], best)
+    with pytest.raises(bindings.cuRANDError, match="OUT_OF_RANGE"):
+        curand.set_generator_ordering(generators[1], best)
+    for generator in generators:
+        curand.destroy_generator(generator)
+
+
+def test_a_function_that_is_not_here_is_refused_by_name(context: Any) -> None:
+    with pytest.raises(Exception, match="ARCH_MISMATCH.*get_direction_vectors32"):
+        curand.get_direction_vectors32(101, 20_000)
+
+
+def test_a_host_generator_writes_at_once(context: Any) -> None:
+    assert sequence(4).tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def test_a_status_of_the_library_is_nvmaths_error(generator: int) -> None:
+    with pytest.raises(bindings.cuRANDError, match="OUT_OF_RANGE"):
+        curand.generate_poisson(generator, zeros(), 4, -1.0)
+
+
+def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_curand, "_library", lambda: None)
+    with pytest.raises(cuda.NotSupportedError, match=r"curandCreateGeneratorHost: .* 'cudart-py\[cpu\]"):
+        curand.create_generator(bindings.RngType.PSEUDO_PHILOX4_32_10)

@@ -1,0 +1,106 @@
+"""A module's instructions are checked when it is loaded: what is no PTX, and all that the simulator doesn't run."""
+
+from __future__ import annotations
+
+import pytest
+
+from cudart_py.simulator.ptx import PtxError, UnsupportedError, load_module
+from tests.simulator.ptx.machine import ptx_of
+
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+BODY = """.entry k(.param .u64 out, .param .u32 n) {{
+.reg .b16 %h<4>; .reg .b32 %r<4>; .reg .u32 %u<4>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %e<4>; .reg .pred %p<4>;
+{}
+ret; }}"""
+
+NO_PTX = {
+    "bar.sync 16;": "16 is no barrier: they are numbered from 0 to 15",
+    "bar.sync 1, 33;": "33 threads are no positive multiple of 32",
+    "cp.async.cg.shared.global [%r1], [%d1], 8;": "8 isn.t 16",
+    "lop3.b32 %r1, %r1, %r1, %r1, 256;": "256 isn't from 0 to 255",
+    "frobnicate.u32 %r1, %r2;": "frobnicate.u32 is no instruction of PTX",
+    "add.u33 %r1, %r2, %r3;": "add.u33 is no instruction of PTX",
+    "add %r1, %r2, %r3;": "add is no instruction of PTX",
+    "add.u32 %r1, %r2;": "add.u32 has 3 operands, not 2",
+    "add.u32 %r1, %r2, %r3, %r3;": "has 3 operands, not 4",
+    "add.u32 %d1, %r2, %r3;": "operand 1 is a register of .b64, not of .u32",
+    "add.f32 %f1, %u1, %f2;": "operand 2 is a register of .u32, not of .f32",
+    "add.u32 %p1, %r2, %r3;": "operand 1 is a register of .pred",
+    "add.u32 5, %r2, %r3;": "operand 1 is no register",
+    "add.u32 %r1, [%r2], %r3;": "operand 2 is no value",
+    "add.u32 {%r1, %r2}, %r2, %r3;": "operand 1 is a vector",
+    "add.u32 %r1, 0d3ff0000000000000, %r3;": "operand 2 is a floating-point literal",
+    "add.u32 %r9, %r2, %r3;": "%r9 is neither declared nor a special register",
+    "mov.u32 %r1, %reserved_smem_offset_9;": "%reserved_smem_offset_9 is neither declared nor a special register",
+    "mov.u32 %r1, nobody;": "nobody isn't declared",
+    "mov.u32 %r1, n+;": "operand 'n\\+' isn't understood",
+    "mov.u32 %r1, 0x1ffffffffffffffff;": "operand '0x1ffffffffffffffff' isn't understood",
+    "mov.b32 {%r1, %r2}, %d1;": "is a register of .b32, not of .b16",
+    "ld.global.u32 %r1, %d1;": "operand 2 is no address in brackets",
+    "ld.global.u32 %r1, [%f1];": "an address is in a register of .f32",
+    "ld.global.f32 %e1, [%d1];": "operand 1 is a register of .f64, not of .f32",
+    "ld.global.v2.u32 %r1, [%d1];": "operand 1 has 1 elements, not 2",
+    "ld.global.v2.u32 {%r1, %r2, %r3}, [%d1];": "operand 1 has 3 elements, not 2",
+    "ld.param.u64 %d1, [n];": "bytes 0 to 7 aren't within n, which has 4",
+    "ld.param.u32 %r1, [n+4];": "bytes 4 to 7 aren't within n",
+    "ld.param.u32 %r1, [m];": "m isn't declared",
+    "st.param.u32 [n], %r1;": "n is no parameter that can be written here",
+    "st.param.u32 [%d1], %r1;": "a function's parameter has no address in a register",
+    "setp.lt.u32 %r1, %r1, %r2;": "operand 1 is a register of .b32, not of .pred",
+    "selp.u32 %r1, %r1, %r2, %r3;": "operand 4 is a register of .b32, not of .pred",
+    "@%r1 bra end; end:": "the guard %r1 of .* is no predicate",
+    "bra nowhere;": "label nowhere is missing",
+    "brx.idx %r1, here; here:": "here is no list of targets",
+    "call nobody;": "function nobody isn't declared",
+    "call f, (%r1);": "function f gives 0 results and takes 0 arguments",
+    "call g;": "function g is declared and nowhere defined",
+    "shfl.sync.idx.b32 %r1|%r2, %r1, 0, 31, -1;": "operand 1 is a register of .b32, not of .pred",
+}
+
+
+@pytest.mark.parametrize("line", NO_PTX)
+def test_what_is_no_ptx_is_refused_with_its_line(line: str) -> None:
+    """The line is that of the PTX, since the compiler makes no such text."""
+    functions = ".func f() { ret; }\n.func g();\n"
+    with pytest.raises(PtxError, match=NO_PTX[line]) as error:
+        load_module(HEAD + functions + BODY.format(line))
+    assert error.value.line == 8
+    assert str(error.value).startswith("PTX line 8: ")
+
+
+def test_all_that_is_not_run_is_reported_at_once() -> None:
+    """Each opcode once, with its line and what would do instead, of all kernels whether they are launched or not."""
+    first = BODY.format("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];\nbrkpt;\nbrkpt;")
+    second = BODY.replace("k(", "other(").format("suld.b.1d.b32.trap %r1, [out, {%r2}];\nvote.all.pred %p1, %p2;")
+    with pytest.raises(UnsupportedError) as error:
+        load_module(HEAD + first + "\n" + second)
+    text = str(error.value)
+    assert text.startswith("the simulator doesn't run 4 instructions of this module:")
+    lines = text.splitlines()[1:]
+    assert [line.strip().split()[0] for line in lines] == [
+        "'ldmatrix.sync.aligned.m8n8.x1.shared.b16", "'brkpt'", "'suld.b.1d.b32.trap", "'vote.all.pred",
+    ]  # fmt: skip  # one for each
+    assert "at PTX line 6, in k: write wmma" in lines[0]
+    assert "at PTX line 7, in k: leave it out" in lines[1]
+    assert "in other: write to global memory" in lines[2]
+    assert "in other: write the form with .sync" in lines[3]
+
+
+def test_the_users_line_is_named_not_the_headers() -> None:
+    """Of what was inlined, the line is that of the kernel which called it, however deep."""
+    source = """
+__device__ __forceinline__ void inner() { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); }
+__device__ __forceinline__ void outer() { inner(); }
+extern "C" __global__ void k() {
+    outer();
+}
+"""
+    text = ptx_of(source)
+    assert "inlined_at" in text
+    with pytest.raises(UnsupportedError, match=r"'setmaxnreg.*' at \S*test\.cu:5, in k: leave it out"):
+        load_module(text)
+
+
+def test_addresses_of_32_bits_are_not_run() -> None:
+    with pytest.raises(UnsupportedError, match="addresses of 64 bits"):
+        load_module(".version 8.0\n.target sm_90\n.address_size 32\n")

@@ -1,0 +1,69 @@
+"""Branches go where their tables say, each lane to its own place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import Fault, load_module
+from tests.simulator.ptx.machine import Kernels
+
+# Six indices, three targets: the first and the second place stand in the table twice and three times.
+SOURCE = r"""
+extern "C" __global__ void table(int* out, const unsigned* which) {
+    int t = threadIdx.x, r;
+    asm volatile("{\n\t"
+        "places: .branchtargets first, second, first, third, second, second;\n\t"
+        "brx.idx %1, places;\n\t"
+        "first: mov.u32 %0, 10;\n\tbra.uni done;\n\t"
+        "second: mov.u32 %0, 20;\n\tbra.uni done;\n\t"
+        "third: mov.u32 %0, 30;\n\t"
+        "done:\n\t}" : "=r"(r) : "r"(which[t]));
+    out[t] = r;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return Kernels(SOURCE)
+
+
+def test_every_index_to_one_target_gets_there(kernels: Kernels) -> None:
+    """Lanes whose different indices name one target all go on from there."""
+    indices = np.arange(64, dtype=np.uint32) % 6
+    out = kernels.zeros(64)
+    kernels.launch("table", 1, 64, out, kernels.put(indices))
+    np.testing.assert_array_equal(kernels.get(out, 64), np.array([10, 20, 10, 30, 20, 20])[indices])
+
+
+@pytest.mark.parametrize("count", [1, 64])
+def test_an_index_beyond_the_table_is_a_fault(kernels: Kernels, count: int) -> None:
+    """PTX leaves it open where such a branch goes; the fault says index, table and line."""
+    indices = np.arange(64, dtype=np.uint32) % 6
+    indices[count - 1] = 6
+    with pytest.raises(Fault, match="index 6 of 6 targets") as fault:
+        kernels.launch("table", 1, count, kernels.zeros(64), kernels.put(indices))
+    assert fault.value.status_name == "CUDA_ERROR_LAUNCH_FAILED"
+
+
+def test_the_guard_of_an_indexed_branch_counts() -> None:
+    """Lanes whose guard is false go on behind the branch, whatever their index is."""
+    kernels = Kernels(
+        load_module(""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+    .reg .pred %p<1>; .reg .b32 %r<3>; .reg .b64 %d<3>;
+    mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 4; mov.u32 %r1, 7; mov.u32 %r2, 0;
+    places: .branchtargets far;
+    @%p0 brx.idx %r2, places;
+    mov.u32 %r1, 5;
+    far:
+    ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d2, %d0, %d1; st.global.u32 [%d2], %r1;
+    ret;
+}""")
+    )
+    out = kernels.zeros(8)
+    kernels.launch("k", 1, 8, out)
+    assert kernels.get(out, 8).tolist() == [7] * 4 + [5] * 4

@@ -1,0 +1,193 @@
+"""Every form in the table of opcodes runs, with operands that differ between threads and with ones that don't."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py
+from cudart_py.simulator.ptx import Module, load_module
+from cudart_py.simulator.ptx.compiling import hints
+from cudart_py.simulator.ptx.compiling.emitters.functions import Calls
+from cudart_py.simulator.ptx.compiling.forms import Form, Pattern, Row
+from cudart_py.simulator.ptx.compiling.fragments import fragment_length
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS, by_name, find_forms
+from cudart_py.simulator.ptx.operations import integers
+from cudart_py.simulator.ptx.syntax.types import type_size
+from tests.simulator.ptx.machine import Kernels
+
+SIMULATOR = Path(cudart_py.__file__).parent / "simulator"
+# The ends of blocks, what other tests run, and what needs a texture.
+ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex"}
+# How many spellings of a pattern are tried, spread over all there are.
+MOST = 24
+
+PROLOGUE = """
+    .reg .b16 same16_<8>, each16_<8>; .reg .b32 same32_<9>, each32_<9>; .reg .b64 same64_<9>, each64_<9>, memory, where;
+    .reg .f32 fsame32_<8>, feach32_<8>; .reg .f64 fsame64_<8>, feach64_<8>; .reg .pred psame_<8>, peach_<8>;
+    .reg .b8 same8_<8>, each8_<8>; .reg .b128 same128_<8>, each128_<8>;
+    .shared .align 16 .b8 tile[4096]; .shared .align 8 .b64 barrier; .local .align 16 .b8 spill[256];
+    ld.param.u64 memory, [out];
+    mbarrier.init.shared.b64 [barrier], 32;
+    mov.u32 each32_8, %tid.x; mov.u32 same32_8, 3; cvt.u64.u32 each64_8, each32_8; mov.u64 same64_8, 3;
+    setp.lt.u32 peach_0, each32_8, 7; setp.lt.u32 psame_0, same32_8, 7;
+"""
+
+
+def _prologue() -> str:
+    text = PROLOGUE
+    for kind in ("same", "each"):
+        for number in range(8):
+            text += f"cvt.u16.u32 {kind}16_{number}, {kind}32_8; add.u32 {kind}32_{number}, {kind}32_8, {number + 1};"
+            text += f"cvt.u8.u32 {kind}8_{number}, {kind}32_8; add.u64 {kind}64_{number}, {kind}64_8, {number + 1};"
+            text += f"cvt.rn.f32.u32 f{kind}32_{number}, {kind}32_8; cvt.rn.f64.u32 f{kind}64_{number}, {kind}32_8;"
+            text += f"mov.b128 {kind}128_{number}, {{{kind}64_8, {kind}64_8}};"
+            if number:
+                text += f"not.pred p{kind}_{number}, p{kind}_0;"
+    return text
+
+
+def _spellings(name: str, pattern: Pattern) -> list[str]:
+    """Return opcodes that a pattern allows, at most so many, spread over all of them."""
+    choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
+    total = 1
+    for choice in choices:
+        total *= len(choice)
+    step = max(total // MOST, 1) | 1
+    picked = itertools.islice(itertools.product(*choices), 0, None, step)
+    return [".".join([name, *filter(None, words)]) for words in picked]
+
+
+def _register(kind: str, type_name: str, number: int) -> str:
+    if type_name == "pred":
+        return f"p{kind}_{number}"
+    bits = 8 * type_size(type_name)
+    return f"{'f' if type_name in ('f32', 'f64') else ''}{kind}{bits}_{number}"
+
+
+def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
+    pattern = pattern.removesuffix("?")
+    number = place + 1
+    row, words = form.row, form.words
+    if pattern == "M":
+        if row.converges:
+            return "[where]"
+        if form.space == "param":
+            return "[out]"
+        if row.access == "mbarrier" or "mbarrier" in words:
+            return "[barrier]"
+        if row.access == "cp":
+            return "[tile]" if place == 0 else "[memory]"
+        places = {"shared": "[tile]", "local": "[spill]", "const": "[table]"}
+        return places.get(form.space, "[memory]")
+    if pattern in ("V", "=V"):
+        letter = kind if pattern == "V" else "same"
+        items = [_register(letter, form.types[0], item) for item in range(form.vector)]
+        return items[0] if form.vector == 1 else "{" + ", ".join(items) + "}"
+    if pattern in ("F", "=F"):
+        count = fragment_length(form, place)
+        return "{" + ", ".join(f"{kind}32_{item}" for item in range(count)) + "}"
+    if pattern[0] == "#":
+        return str(min(int(pattern[1:]), 1))
+    if pattern[0] == "@":
+        return pattern.rpartition("/")[2].removeprefix("@")
+    if pattern in ("B", "N", "Z"):
+        return {"B": "1", "N": "32", "Z": "16"}[pattern]
+    if pattern == "A":
+        return f"{kind}64_8"
+    name = form.types[0] if pattern.strip("=") == "P" else form.type_of(pattern)
+    if pattern[0] == "=":
+        first = _register("same", name, 0)
+        return f"{first}|psame_1" if "&" in pattern or ("|" in pattern and "all" in words) else first
+    if row.converges == "members" and place == len(form.operands) - 1:
+        # The member mask, which names all lanes.
+        return "-1"
+    return _register(kind, name, number)
+
+
+def _instruction(form: Form, opcode: str, kind: str) -> str:
+    patterns = [pattern for pattern in form.operands if not pattern.endswith("?")]
+    operands = [_operand(form, pattern, kind, place) for place, pattern in enumerate(patterns)]
+    if "L2::cache_hint" in form.words:
+        operands.append(_register(kind, "b64", 0))
+    return f"{opcode} {', '.join(operands)};"
+
+
+def _module(body: str) -> Module:
+    head = ".version 8.7\n.target sm_90\n.address_size 64\n.const .align 16 .b8 table[256];\n"
+    return load_module(f"{head}.visible .entry k(.param .align 16 .b8 out[256]) {{ {_prologue()}\n{body}\n}}")
+
+
+CASES = [
+    pytest.param(row.name, pattern, id=f"{row.name}-{number}-{place}")
+    for number, row in enumerate(ROWS)
+    if row.name not in ELSEWHERE
+    for place, pattern in enumerate(row.patterns)
+]
+
+
+def _form(opcode: str, pattern: Pattern) -> Form:
+    """Return the form of an opcode whose operands are those of a pattern."""
+    return next(form for form in find_forms(opcode) if form.operands == pattern.operands)
+
+
+def _runs(form: Form) -> bool:
+    """Return whether a form is of a matrix that there is, and can stand in a kernel by itself."""
+    fragments = [place for place, pattern in enumerate(form.operands) if pattern.lstrip("=") == "F"]
+    # Tests of calls have what a call is given.
+    passed = form.row.access == "st" and form.space == "param"
+    return all(fragment_length(form, place) for place in fragments) and not passed
+
+
+@pytest.mark.parametrize("kind", ["each", "same"])
+@pytest.mark.parametrize(("name", "pattern"), CASES)
+def test_a_row_runs(name: str, pattern: Pattern, kind: str) -> None:
+    """Whatever the table promises when a module is loaded can be executed."""
+    body = ""
+    for opcode in _spellings(name, pattern):
+        form = _form(opcode, pattern)
+        if _runs(form):
+            where = "tile" if form.space == "shared" else "memory"
+            body += f"mov.u64 where, {where}; {_instruction(form, opcode, kind)}\n"
+    kernels = Kernels(_module(body))
+    memory = kernels.put(np.zeros(8192, np.uint8))
+    kernels.launch("k", 1, 32, memory.to_bytes(8, "little") + bytes(248))
+
+
+@pytest.mark.parametrize(("name", "pattern"), CASES)
+def test_all_forms_of_an_opcode_have_the_same_facts(name: str, pattern: Pattern) -> None:
+    """Those who ask about an instruction look at its opcode alone, which several patterns may match."""
+    for opcode in _spellings(name, pattern):
+        assert len({form.row.facts for form in find_forms(opcode)}) == 1, opcode
+
+
+def test_a_row_either_emits_or_ends_a_block() -> None:
+    """Only a call does both: one of the system is emitted."""
+    for row in ROWS:
+        assert (row.emit is None) == (row.ends not in ("", "call")), row.name
+
+
+@pytest.mark.parametrize("modifiers", ["wide?", "sat/wide"])
+def test_a_modifier_that_the_function_is_not_told_of_is_an_error(modifiers: str) -> None:
+    """Otherwise the instruction would run as if the modifier weren't there."""
+    row = Row("new", Calls(integers.add_s32), f"{modifiers} s32 | =T T T")
+    with pytest.raises(ValueError, match="row 'new': .* modifier 'wide'"):
+        by_name((row,))
+
+
+def test_the_further_words_are_in_no_row() -> None:
+    """A word that a row has is known from there."""
+    assert not hints._FURTHER_WORDS & hints._KNOWN_WORDS
+
+
+def test_only_the_compiler_reads_opcodes() -> None:
+    """All else in the simulator asks for the facts of an instruction's form."""
+    rooms = SIMULATOR / "ptx" / "compiling", SIMULATOR / "ptx" / "syntax"
+    for path in SIMULATOR.rglob("*.py"):
+        if not any(path.is_relative_to(room) for room in rooms):
+            attributes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute))
+            assert all(node.attr != "opcode" for node in attributes), path

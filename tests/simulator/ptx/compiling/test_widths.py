@@ -1,0 +1,45 @@
+"""A register may be wider than what is loaded into it, stored from it or converted into it: its bits are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.simulator.ptx.machine import Kernels
+
+PATTERN = 0x89ABCDEF
+
+# Each moves the pattern at [in] through a wider register; 8 bytes are stored at [out]; wide is a .b64, real a .f64.
+MOVES = {
+    "ld.global.f32 wide, [in]; st.global.b64 [out], wide;": PATTERN,
+    "ld.global.u32 wide, [in]; st.global.b64 [out], wide;": PATTERN,
+    "ld.global.b32 wide, [in]; st.global.b64 [out], wide;": PATTERN,
+    "ld.global.s32 wide, [in]; st.global.b64 [out], wide;": PATTERN | 0xFFFFFFFF << 32,
+    "ld.global.s8 wide, [in]; st.global.b64 [out], wide;": 0xFFFFFFFFFFFFFFEF,
+    "ld.global.b32 real, [in]; st.global.f64 [out], real;": PATTERN,
+    "ld.global.b64 wide, [in]; st.global.f32 [out], wide;": PATTERN,
+    "ld.global.b64 wide, [in]; st.global.u16 [out], wide;": PATTERN & 0xFFFF,
+    "ld.global.f64 real, [in]; st.global.b32 [out], real;": PATTERN,
+    "ld.global.f32 wide, [in]; cvt.f64.f32 real, wide; st.global.f64 [out], real;": None,
+    "ld.global.b64 wide, [in]; cvt.s16.s8 word, wide; st.global.b32 [out], word;": 0xFFFFFFEF,
+    "ld.global.v2.f32 {wide, other}, [in]; st.global.b64 [out], wide;": PATTERN,
+}
+
+
+def _kernels(moves: str) -> Kernels:
+    source = 'extern "C" __global__ void k(unsigned long long* out, const unsigned* data) { asm volatile("{'
+    source += ".reg .b64 in, out, wide, other; .reg .f64 real; .reg .b32 word; .reg .pred p;"
+    source += f'mov.b64 out, %0; mov.b64 in, %1; {moves} }}" :: "l"(out), "l"(data)); }}'
+    return Kernels(source)
+
+
+@pytest.mark.parametrize("active", [1, 33])
+@pytest.mark.parametrize("moves", MOVES)
+def test_the_bits_are_kept(moves: str, active: int) -> None:
+    kernels = _kernels(moves)
+    out = kernels.zeros(1, np.uint64)
+    kernels.launch("k", 1, active, out, kernels.put(np.array([PATTERN, 0x01234567], np.uint32)))
+    expected = MOVES[moves]
+    if expected is None:
+        expected = int(np.array(PATTERN, np.uint32).view(np.float32).astype(np.float64).view(np.uint64))
+    assert kernels.get(out, 1, np.uint64)[0] == expected, hex(int(kernels.get(out, 1, np.uint64)[0]))

@@ -1,0 +1,157 @@
+"""A small memory and a runner, so that kernels can be executed by the PTX machine alone."""
+
+from __future__ import annotations
+
+import mmap
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cudart_py.compilation import headers
+from cudart_py.compilation.programs import Program, library_path, library_version
+from cudart_py.simulator.ptx import Launch, Module, load_module, run
+from cudart_py.simulator.state.memory.shadow import ShadowMemory
+
+__all__ = ["Kernels", "Memory", "ptx_of"]
+
+PROPERTIES = {"sm_count": 132, "warp_size": 32, "stack_limit": 1024, "malloc_heap": 8 << 20}
+
+
+class Memory:
+    """Return out pieces of one anonymous mapping, with a gap behind each."""
+
+    def __init__(self, size: int = 1 << 27) -> None:
+        self._map = mmap.mmap(-1, size)
+        self.bytes: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
+        self.base = int(self.bytes.ctypes.data)
+        self.generation = 0
+        self.heap: set[int] = set()
+        self.textures: dict[int, Any] = {}
+        self.shadows: dict[int, ShadowMemory] = {}
+        self._next = 4096
+        self._live: dict[int, int] = {}
+
+    def new(self, size: int) -> int:
+        """Allocate `size` bytes at a multiple of 256."""
+        address = self.base + self._next
+        self._next += (size + 255) // 256 * 256 + 256
+        self._live[address] = size
+        self.generation += 1
+        return address
+
+    def end(self, address: int) -> None:
+        """Free an allocation."""
+        del self._live[address]
+        self.generation += 1
+
+    def allocate(self, size: int) -> int:
+        """Serve a kernel's malloc."""
+        address = self.new(size)
+        self.heap.add(address)
+        return address
+
+    def release(self, address: int) -> bool:
+        """Serve a kernel's free."""
+        if address not in self.heap:
+            return False
+        self.heap.remove(address)
+        self.end(address)
+        return True
+
+    def view(self, address: int, count: int, dtype: Any) -> NDArray[Any]:
+        """View `count` elements."""
+        start = address - self.base
+        return self.bytes[start : start + count * np.dtype(dtype).itemsize].view(dtype)
+
+    def put(self, array: NDArray[Any]) -> int:
+        """Allocate and fill with an array's bytes."""
+        address = self.new(array.nbytes)
+        self.view(address, array.nbytes, np.uint8)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return address
+
+    def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the starts and ends of all allocations."""
+        starts = sorted(self._live)
+        return np.array(starts, np.int64), np.array([start + self._live[start] for start in starts], np.int64)
+
+    def shadow(self, start: int) -> ShadowMemory:
+        """Return the records of an allocation."""
+        return self.shadows.setdefault(start, ShadowMemory(start, self._live[start], True))
+
+    def describe(self, address: int) -> str:
+        """Say where an address lies."""
+        for start, size in self._live.items():
+            if start <= address < start + size + 256:
+                return f"{address - start} bytes from the start of {size}"
+        return "no allocation is near it"
+
+    def texture(self, handle: int) -> Any:
+        """Return a texture by its handle."""
+        return self.textures[handle]
+
+
+@lru_cache(maxsize=32)
+def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:
+    """Compile CUDA C++ to PTX alone, which the assembler never sees."""
+    folders = headers.find(library_version(), library_path()).folders
+    fixed = ["--gpu-architecture=compute_90", "-lineinfo", "--std=c++17", *(f"-I{folder}" for folder in folders)]
+    with Program(source, name="test.cu", options=[*fixed, *options]) as program:
+        program.compile()
+        return program.ptx.decode().rstrip("\0")
+
+
+class Kernels:
+    """Compile a source, place its variables, and launch its kernels; `printed` is what they print."""
+
+    def __init__(self, source: str | Module, *options: str) -> None:
+        self.memory = Memory()
+        self.module = source if isinstance(source, Module) else load_module(ptx_of(source, options))
+        self.printed: list[str] = []
+        self.symbols = {name: self.memory.new(max(v.size, 1)) for name, v in self.module.variables.items()}
+        for name, variable in self.module.variables.items():
+            data = bytearray(variable.initial)
+            for offset, symbol, addend in variable.relocations:
+                target = self.symbols.get(symbol, self.module.function_addresses.get(symbol, 0)) + addend
+                data[offset : offset + 8] = target.to_bytes(8, "little")
+            self.memory.view(self.symbols[name], len(data), np.uint8)[:] = np.frombuffer(bytes(data), np.uint8)
+
+    def launch(
+        self,
+        name: str,
+        grid: int | tuple[int, int, int],
+        block: int | tuple[int, int, int],
+        *arguments: Any,
+        steps: int | None = 1_000_000,
+        observer: Any = None,
+        clock: Any = None,
+        **options: Any,
+    ) -> None:
+        """Pack the arguments by the sizes of the parameters, and run."""
+        entry = self.module.entries[name]
+        data = bytearray(entry.parameter_bytes)
+        for parameter, argument in zip(entry.params, arguments, strict=True):
+            if isinstance(argument, int):
+                raw = (argument & ((1 << 8 * parameter.size) - 1)).to_bytes(parameter.size, "little")
+            else:
+                raw = bytes(argument) if isinstance(argument, bytes) else argument.tobytes()
+            data[parameter.offset : parameter.offset + parameter.size] = raw
+        shapes = [shape if isinstance(shape, tuple) else (shape, 1, 1) for shape in (grid, block)]
+        launch = Launch(entry, shapes[0], shapes[1], parameters=bytes(data), **options)
+        run(
+            self.module, launch, self.memory, symbols=self.symbols, print_=self.printed.append, steps=steps,
+            properties=PROPERTIES, observer=observer, clock=clock,
+        )  # fmt: skip  # grouped by meaning
+
+    def put(self, array: NDArray[Any]) -> int:
+        """Copy an array to device memory."""
+        return self.memory.put(array)
+
+    def zeros(self, count: int, dtype: Any = np.int32) -> int:
+        """Allocate zeros."""
+        return self.memory.put(np.zeros(count, dtype))
+
+    def get(self, address: int, count: int, dtype: Any = np.int32) -> NDArray[Any]:
+        """Copy elements back."""
+        return self.memory.view(address, count, dtype).copy()

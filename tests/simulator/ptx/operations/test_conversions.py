@@ -1,0 +1,276 @@
+"""Conversions round once, saturate, and treat NaN as the PTX manual says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx.operations.conversions import INTEGERS, converter
+from cudart_py.simulator.ptx.operations.floats.formats import narrow_f16, narrow_fp8, widen, widen_fp8
+from tests.simulator.ptx.operations.references import (
+    Array,
+    assert_same_floats,
+    bits_of,
+    finite,
+    floats,
+    integers,
+    round_exact,
+)
+
+COUNT = 3000
+FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+ROUNDINGS = ["rn", "rz", "rm", "rp"]
+MASKS = {"u": "u", "s": "i"}
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def patterns(a: Array, kind: str) -> Array:
+    """View floats as the operand type of their kind."""
+    return a.view(np.uint16) if kind == "f16" else a
+
+
+def assert_patterns(actual: Array, expected: list[float], kind: str, operands: Array) -> None:
+    """Compare bit patterns of a narrow format with expected values; NaN is canonical."""
+    nan = {"f16": 0x7FFF, "bf16": 0x7FFF, "tf32": 0x7FFFFFFF}[kind]
+    wanted = [nan if math.isnan(v) else bits_of(v, kind) for v in expected]
+    wrong = [i for i, (x, y) in enumerate(zip(actual.tolist(), wanted, strict=True)) if x != y]
+    assert not wrong, f"{float(operands[wrong[0]]).hex()} gave {actual[wrong[0]]:#x}, expected {wanted[wrong[0]]:#x}"
+
+
+def round_float(value: float, kind: str, rounding: str) -> float:
+    """Round a float into a format; infinities and NaN pass."""
+    return round_exact(Fraction(value), kind, rounding, math.copysign(1, value) < 0) if finite(value) else value
+
+
+@pytest.mark.parametrize("destination", INTEGERS)
+@pytest.mark.parametrize("source", INTEGERS)
+def test_integers_wrap_or_saturate(destination: str, source: str) -> None:
+    """cvt and cvt.sat between integer types"""
+    a = integers(INTEGERS[source], COUNT, 1)
+    info = np.iinfo(INTEGERS[destination])
+    span = 1 << info.bits
+    wrapped = [(int(v) - info.min) % span + info.min for v in a]
+    assert converter(destination, source)(a).tolist() == wrapped
+    clipped = [max(info.min, min(info.max, int(v))) for v in a]
+    result = converter(destination, source, sat=True)(a)
+    assert result.dtype == INTEGERS[destination]
+    assert result.tolist() == clipped
+
+
+@pytest.mark.parametrize("rounding", ["rni", "rzi", "rmi", "rpi"])
+@pytest.mark.parametrize("destination", INTEGERS)
+@pytest.mark.parametrize("source", FLOATS)
+def test_floats_to_integers_saturate(destination: str, source: str, rounding: str) -> None:
+    """Float to integer rounds, saturates, and gives the manual's value for NaN"""
+    info = np.iinfo(INTEGERS[destination])
+    bounds = np.array([info.min, info.max, info.max / 2], np.float64)
+    near = np.concatenate([np.nextafter(bounds, d) for d in (-math.inf, math.inf, 0)] + [bounds, bounds + 0.5])
+    whole = np.arange(-300, 300) / 4
+    a = np.concatenate([floats(FLOATS[source], COUNT, 2), near.astype(FLOATS[source]), whole.astype(FLOATS[source])])
+    rounds = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[rounding]
+    special = source == "f64" or info.bits == 64
+    of_nan = (info.min if info.min else 1 << (info.bits - 1)) if special else 0
+
+    def reference(value: float) -> int:
+        if math.isnan(value):
+            return of_nan
+        if math.isinf(value):
+            return info.max if value > 0 else info.min
+        return max(info.min, min(info.max, rounds(value)))
+
+    convert = converter(destination, source, rounding=rounding)
+    # All values at once, and those alone that are inside every type's range, positive or negative.
+    for part in (a, a[(a > -0.6) & (a < 100)], a[a > 0], a[a < 0]):
+        assert convert(patterns(part, source)).tolist() == [reference(float(v)) for v in part]
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("destination", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("source", ["u8", "s16", "u32", "s32", "u64", "s64"])
+def test_integers_to_floats_round_once(destination: str, source: str, rounding: str) -> None:
+    """Integer to float in every rounding mode"""
+    a = integers(INTEGERS[source], COUNT, 3)
+    # Near ties of float32 with a far sticky bit.
+    if source in ("u64", "s64"):
+        a[::7] = (np.int64(2**24 + 1) << 30) + np.arange(a[::7].size) % 3 - 1
+    expected = [round_exact(Fraction(int(v)), destination, rounding) for v in a]
+    result = converter(destination, source, rounding=rounding)(a)
+    if destination in ("f16", "bf16"):
+        assert_patterns(result, expected, destination, a)
+    else:
+        assert_same_floats(result, expected, a)
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize("destination", ["f16", "bf16", "f32"])
+def test_floats_to_narrower_floats(destination: str, source: str, rounding: str) -> None:
+    """Float to float in every rounding mode"""
+    if (destination, source) == ("f32", "f32"):
+        return
+    a = floats(FLOATS[source], COUNT, 4)
+    halves = (np.random.default_rng(5).integers(-5000, 5000, COUNT) * 2.0**-13).astype(FLOATS[source])
+    near = np.random.default_rng(6).standard_normal(COUNT).astype(np.float16).astype(FLOATS[source])
+    near = np.nextafter(near, np.where(np.arange(COUNT) % 2, 9, -9).astype(FLOATS[source]))
+    tiny = (np.random.default_rng(7).integers(-4000, 4000, COUNT) * 2.0**-27).astype(FLOATS[source])
+    a = np.concatenate([a, halves, near, tiny])
+    result = converter(destination, source, rounding=rounding)(a)
+    expected = [round_float(float(v), destination, rounding) for v in a]
+    if destination == "f32":
+        assert_same_floats(result, expected, a)
+    else:
+        assert_patterns(result, expected, destination, a)
+
+
+def test_every_f16_and_bf16_widens_exactly() -> None:
+    """f16 and bf16 to f32 and f64 are exact"""
+    codes = np.arange(65536, dtype=np.uint32).astype(np.uint16)
+    f16 = codes.view(np.float16).astype(np.float64)
+    bf16 = (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    assert_same_floats(converter("f32", "f16")(codes), f16.tolist(), codes)
+    assert_same_floats(converter("f64", "f16")(codes), f16.tolist(), codes)
+    assert_same_floats(converter("f32", "bf16")(codes), bf16.tolist(), codes)
+    assert (converter("f16", "f32", rounding="rn")(widen(codes, "f16"))[~np.isnan(f16)] == codes[~np.isnan(f16)]).all()
+
+
+def test_f32_around_every_tie_of_f16() -> None:
+    """f32 to f16 rounds to nearest even at each point halfway between two f16 numbers, and next to it"""
+    codes = np.arange(0x7C00, dtype=np.uint16)
+    numbers = np.append(codes.view(np.float16).astype(np.float32), np.float32(65536))
+    ties = (numbers[:-1] + numbers[1:]) / 2
+    even = np.where(codes % 2 == 0, codes, codes + 1).astype(np.uint16)
+    convert = converter("f16", "f32", rounding="rn")
+    for sign in (np.uint16(0), np.uint16(0x8000)):
+        signed = -ties if sign else ties
+        assert (convert(signed) == even | sign).all()
+        assert (convert(np.nextafter(signed, np.float32(0))) == codes | sign).all()
+        assert (convert(np.nextafter(signed, 2 * signed)) == (codes + np.uint16(1)) | sign).all()
+
+
+def test_a_pair_decides_a_tie_of_its_high_part() -> None:
+    """f16 rounding of a pair follows the low part where the high part alone is a tie"""
+    high = np.array([1 + 2.0**-11, 1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-11, 1 + 2.0**-11])
+    low = np.array([2.0**-70, -(2.0**-70), -(2.0**-70), -(2.0**-70), 0.0])
+    assert narrow_f16(high, low).tolist() == [0x3C01, 0x3C00, 0x3C01, 0xBC01, 0x3C00]
+
+
+@pytest.mark.parametrize("rounding", ["rna", "rn", "rz"])
+def test_tf32(rounding: str) -> None:
+    """tf32 keeps ten fraction bits"""
+    a = floats(np.float32, COUNT, 8)
+    few = (1 + np.arange(1000) / 8192).astype(np.float32)
+    a = np.concatenate([a, few, -few])
+    result = converter("tf32", "f32", rounding=rounding)(a)
+    expected = [round_tf32(float(v), rounding) for v in a]
+    assert_patterns(result, expected, "tf32", a)
+    rectified = [value if math.isnan(value) else max(0.0, value) + 0.0 for value in expected]
+    assert_patterns(converter("tf32", "f32", rounding=rounding, relu=True)(a), rectified, "tf32", a)
+
+
+def round_tf32(value: float, rounding: str) -> float:
+    """Round to tf32, whose subnormal unit is that of ten fraction bits."""
+    return round_float(value, "tf32", rounding)
+
+
+def test_integral_rounding_of_floats() -> None:
+    """cvt.rni and friends within a float type, with the sign of a zero kept"""
+    a = np.array([-0.5, 0.5, 1.5, 2.5, -0.2, 1e30, math.inf, math.nan], np.float32)
+    assert_same_floats(
+        converter("f32", "f32", rounding="rni")(a), [-0.0, 0.0, 2.0, 2.0, -0.0, float(a[5]), math.inf, math.nan], a
+    )
+    assert_same_floats(
+        converter("f64", "f64", rounding="rpi")(a.astype(np.float64)),
+        [-0.0, 1.0, 2.0, 3.0, -0.0, float(a[5]), math.inf, math.nan],
+        a,
+    )
+
+
+def test_sat_and_ftz() -> None:
+    """cvt.sat clamps to [0, 1]; cvt.ftz flushes f32 on both sides"""
+    a = np.array([-1.0, 2.0, 0.5, math.nan, -0.0])
+    assert_same_floats(converter("f32", "f64", rounding="rn", sat=True)(a), [0.0, 1.0, 0.5, 0.0, 0.0], a)
+    assert converter("f16", "f64", rounding="rn", sat=True)(a).tolist() == [0, 0x3C00, 0x3800, 0, 0]
+    infinite = np.array([math.inf, -math.inf])
+    assert converter("f16", "f64", rounding="rn", sat=True)(infinite).tolist() == [0x3C00, 0]
+    assert converter("bf16", "f64", rounding="rn", sat=True)(infinite).tolist() == [0x3F80, 0]
+    tiny = np.array([1e-40, -1e-40], np.float32)
+    assert_same_floats(converter("f64", "f32", ftz=True)(tiny), [0.0, -0.0], tiny)
+    assert_same_floats(converter("f32", "f64", rounding="rn", ftz=True)(tiny.astype(np.float64)), [0.0, -0.0], tiny)
+    assert converter("s32", "f32", rounding="rpi", ftz=True)(tiny).tolist() == [0, 0]
+    assert converter("s32", "f32", rounding="rpi")(tiny).tolist() == [1, 0]
+
+
+def test_pairs_of_halves_put_the_first_operand_on_top() -> None:
+    """cvt.rn.f16x2.f32 and cvt.rn.bf16x2.f32, with relu and satfinite"""
+    a, b = np.array([1.0, -2.0, 1e9], np.float32), np.array([0.5, 3.0, math.nan], np.float32)
+    assert converter("f16x2", "f32", rounding="rn")(a, b).tolist() == [0x3C003800, 0xC0004200, 0x7C007FFF]
+    assert converter("f16x2", "f32", rounding="rn", relu=True)(a, b).tolist() == [0x3C003800, 0x00004200, 0x7C007FFF]
+    assert converter("f16x2", "f32", rounding="rn", satfinite=True)(a, b).tolist()[2] == 0x7BFF7FFF
+    assert converter("bf16x2", "f32", rounding="rn")(a, b).tolist() == [0x3F803F00, 0xC0004040, 0x4E6E7FFF]
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_eight_bit_floats(kind: str) -> None:
+    """fp8 rounds to the nearest even value and saturates to the greatest finite one"""
+    values = widen_fp8(np.arange(256, dtype=np.uint8), kind)
+    numbers = np.isfinite(values)
+    assert (narrow_fp8(values[numbers], kind) == np.arange(256)[numbers]).all()
+    ladder = np.unique(np.abs(values[numbers]))
+    middle = (ladder[1:] + ladder[:-1]) / 2
+    rounded = widen_fp8(narrow_fp8(middle, kind), kind)
+    assert np.isin(rounded, ladder).all()
+    assert (narrow_fp8(middle, kind) & 1 == 0).all()
+    assert (widen_fp8(narrow_fp8(np.nextafter(middle, np.float32(0)), kind), kind) == ladder[:-1]).all()
+    assert (widen_fp8(narrow_fp8(np.nextafter(middle, np.float32(np.inf)), kind), kind) == ladder[1:]).all()
+    top = np.array([1e9, -math.inf, math.nan], np.float32)
+    assert widen_fp8(narrow_fp8(top[:2], kind), kind).tolist() == [ladder[-1], -ladder[-1]]
+    assert narrow_fp8(top, kind)[2] == 0x7F
+    packed = converter(kind + "x2", "f32", rounding="rn", satfinite=True)(ladder[:3], ladder[1:4])
+    assert packed.tolist() == [0x0001, 0x0102, 0x0203]
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_pairs_of_eight_bit_floats_become_pairs_of_halves(kind: str) -> None:
+    """cvt.rn.f16x2.e4m3x2 and e5m2x2, with relu"""
+    patterns = np.arange(0x10000, dtype=np.uint32)
+    each = narrow_f16(widen_fp8(np.arange(256, dtype=np.uint8), kind)).astype(np.uint32)
+    packed = patterns.astype(np.uint16)
+    expected = each[patterns // 256] * 65536 + each[patterns % 256]
+    result = converter("f16x2", kind + "x2", rounding="rn")(packed)
+    assert result.dtype == np.uint32
+    assert (result == expected).all()
+    each = np.where(each & 0x8000 > 0, each & 0, each)
+    expected = each[patterns // 256] * 65536 + each[patterns % 256]
+    assert (converter("f16x2", kind + "x2", rounding="rn", relu=True)(packed) == expected).all()
+
+
+@pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
+def test_relu_makes_negative_eight_bit_floats_zero(kind: str) -> None:
+    """cvt.rn.satfinite.relu.e4m3x2 and e5m2x2, of f32 and of f16x2"""
+    a, b = np.array([-2.0, 1.0, 3.0], np.float32), np.array([1.5, -0.25, 2.0], np.float32)
+    clamped = converter(kind + "x2", "f32", rounding="rn", satfinite=True)(np.maximum(a, 0), np.maximum(b, 0))
+    assert (clamped > 0).all()
+    relu = converter(kind + "x2", "f32", rounding="rn", satfinite=True, relu=True)
+    assert relu(a, b).tolist() == clamped.tolist()
+    halves = converter("f16x2", "f32", rounding="rn")(a, b)
+    of_halves = converter(kind + "x2", "f16x2", rounding="rn", satfinite=True, relu=True)
+    assert of_halves(halves).tolist() == clamped.tolist()
+
+
+def test_unknown_types_are_refused() -> None:
+    """cvt names the type that it doesn't know"""
+    with pytest.raises(ValueError, match="b128"):
+        converter("b128", "f32")
+    with pytest.raises(ValueError, match="q7"):
+        converter("f32", "q7")
+    with pytest.raises(ValueError, match="rounding"):
+        converter("s32", "f32")

@@ -1,0 +1,177 @@
+"""Special registers: what an H200 gave for each, and clocks that go on while kernels wait for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import Clock, Fault
+from cudart_py.simulator.ptx.running import specials
+from tests.simulator.ptx.machine import Kernels
+
+# What an H200 gave in a block of one thread with 64 bytes of static and 100 of dynamic shared memory.
+OF_THE_H200 = {
+    "reserved_smem_offset_begin": 0, "reserved_smem_offset_end": 288, "reserved_smem_offset_cap": 1024,
+    "reserved_smem_offset_0": 0, "reserved_smem_offset_1": 0,
+    "total_smem_size": 256, "dynamic_smem_size": 100, "aggr_smem_size": 1188,
+    "nwarpid": 64, "nsmid": 132, "laneid": 0, "warpid": 0, "cluster_nctarank": 1, "cluster_ctarank": 0, "pm0": 0,
+    "tid.w": 0, "ntid.w": 0, "ctaid.w": 0, "nctaid.w": 0, "clusterid.w": 0,
+}  # fmt: skip  # rows of a table
+
+LOOKS = r"""
+typedef unsigned long long u64;
+__device__ u64 timer() { u64 t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
+extern "C" __global__ void clocks(long long *out) {
+    out[0] = clock64();
+    out[1] = clock64();
+    out[2] = clock();
+    __nanosleep(1000);
+    out[3] = clock64();
+    out[4] = timer();
+    __nanosleep(100000);
+    out[5] = timer();
+}
+extern "C" __global__ void wait(long long *out, long long cycles) {
+    long long start = clock64();
+    while (clock64() - start < cycles) ;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = clock64() - start;
+}
+extern "C" __global__ void wait_each(long long *out, long long cycles) {
+    long long start = clock64();
+    while (clock64() - start < cycles * (1 + threadIdx.x)) ;
+    out[threadIdx.x] = clock64() - start;
+}
+extern "C" __global__ void wait_short(unsigned *out, unsigned cycles) {
+    unsigned start = clock();
+    while ((unsigned)clock() - start < cycles) ;
+    *out = clock() - start;
+}
+extern "C" __global__ void wait_timer(u64 *out, u64 nanoseconds) {
+    u64 start = timer();
+    while (timer() - start < nanoseconds) ;
+    *out = timer() - start;
+}
+extern "C" __global__ void timed(long long *out, int n) {
+    float x = n;
+    for (int i = 0; i < n; i++) {
+        long long start = clock64();
+        x = x * x + 1;
+        out[i] = clock64() - start + (x == 0.5f);
+    }
+}
+extern "C" __global__ void patience(volatile int *flag, int *out) {
+    if (blockIdx.x) {
+        *flag = 1;
+        return;
+    }
+    long long start = clock64();
+    while (!*flag && clock64() - start < 100000) ;
+    *out = *flag;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return Kernels(LOOKS)
+
+
+@pytest.mark.parametrize("name", OF_THE_H200)
+def test_a_special_register_holds_what_the_hardware_says(name):
+    source = f"""
+    extern "C" __global__ void look(unsigned *out) {{
+        __shared__ int cells[16];
+        extern __shared__ int more[];
+        unsigned found;
+        asm volatile("mov.u32 %0, %%{name};  // of %1 and %2" : "=r"(found) : "l"(cells), "l"(more) : "memory");
+        *out = found;
+    }}"""
+    machine = Kernels(source)
+    out = machine.zeros(1, np.uint32)
+    machine.launch("look", 1, 1, out, shared_bytes=100)
+    assert machine.get(out, 1, np.uint32)[0] == OF_THE_H200[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "known"), [("%tid.x", True), ("%envreg31", True), ("%envreg32", False), ("%tid.q", False), ("%nix", False)]
+)
+def test_special_registers_are_known_by_name(name, known):
+    assert specials.known(name) is known
+
+
+def test_clocks_go_on_and_naps_let_time_pass(kernels):
+    out = kernels.zeros(6, np.int64)
+    kernels.launch("clocks", 1, 1, out, clock=Clock(2_000_000))
+    first, second, third, after, before, later = kernels.get(out, 6, np.int64)
+    assert 0 < first < second < third
+    assert 2000 <= after - third < 2100
+    assert 100_000 <= later - before < 100_100
+    assert later % 32 == 0
+
+
+@pytest.mark.parametrize("cycles", [1_000, 1_000_000, 1_000_000_000, 10**12])
+def test_a_wait_for_the_clock_ends_soon_and_not_much_too_late(kernels, cycles):
+    out = kernels.zeros(256, np.int64)
+    kernels.launch("wait", 4, 64, out, cycles, steps=20_000)
+    waited = kernels.get(out, 256, np.int64)
+    assert waited.min() >= cycles
+    assert waited.max() < 1.1 * cycles + 100
+
+
+def test_threads_that_wait_differently_long_each_wait_long_enough(kernels):
+    out = kernels.zeros(64, np.int64)
+    kernels.launch("wait_each", 1, 64, out, 1_000_000)
+    waited = kernels.get(out, 64, np.int64)
+    wanted = 1_000_000 * np.arange(1, 65)
+    assert (waited >= wanted).all()
+    # Those of a warp that are done wait for the others.
+    assert waited.max() < 1.1 * wanted[-1]
+
+
+def test_a_wait_for_the_short_clock_ends(kernels):
+    out = kernels.zeros(1, np.uint32)
+    kernels.launch("wait_short", 1, 1, out, 3_000_000_000, steps=20_000)
+    assert 3_000_000_000 <= kernels.get(out, 1, np.uint32)[0] < 3_300_000_000
+
+
+def test_a_wait_for_the_global_timer_ends(kernels):
+    out = kernels.zeros(1, np.uint64)
+    kernels.launch("wait_timer", 1, 1, out, 1_000_000_000, steps=20_000)
+    assert 1_000_000_000 <= kernels.get(out, 1, np.uint64)[0] < 1_100_000_000
+
+
+def test_each_turn_of_a_loop_that_times_itself_takes_the_same(kernels):
+    out = kernels.zeros(1000, np.int64)
+    kernels.launch("timed", 1, 1, out, 1000)
+    taken = kernels.get(out, 1000, np.int64)
+    assert len(set(taken.tolist())) <= 2
+    assert 0 < taken.max() < 100
+
+
+def test_a_wait_for_memory_or_the_clock_lets_other_blocks_write_first(kernels):
+    flag, out = kernels.zeros(1), kernels.zeros(1)
+    # So many threads that the blocks don't run together.
+    kernels.launch("patience", 64, 1024, flag, out)
+    assert kernels.get(out, 1)[0] == 1
+
+
+def test_time_is_the_same_in_every_run_and_goes_on_from_launch_to_launch(kernels):
+    def times() -> list[list[int]]:
+        clock, found = Clock(), []
+        for _ in range(2):
+            out = kernels.zeros(6, np.int64)
+            kernels.launch("clocks", 1, 1, out, clock=clock)
+            found.append(kernels.get(out, 6, np.int64).tolist())
+        return found
+
+    first = times()
+    assert first == times()
+    assert first[1][0] > first[0][3]
+
+
+def test_the_clock_goes_on_after_a_kernel_that_failed():
+    machine = Kernels('extern "C" __global__ void astray(int *p) { __nanosleep(1000); *p = 1; }')
+    clock = Clock()
+    with pytest.raises(Fault):
+        machine.launch("astray", 1, 1, 8, clock=clock)
+    assert clock.cycles(0) > 1000

@@ -1,0 +1,228 @@
+"""PTX as people write it by hand: forms that NVIDIA's compiler doesn't make give what the PTX manual says."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import time
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import Fault, PtxError, load_module
+from tests.simulator.ptx.machine import Kernels
+
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+# A kernel that stores %r0 of each of its 32 threads to its parameter.
+KERNEL = """
+.visible .entry k(.param .u64 out)
+{{
+    .reg .b64 to; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
+    {body}
+    mov.u32 %r8, %tid.x;
+    mul.wide.u32 %d1, %r8, 4;
+    ld.param.u64 to, [out];
+    add.u64 to, to, %d1;
+    st.global.u32 [to], %r0;
+    ret;
+}}
+"""
+
+
+def run(body: str, before: str = "", *, head: str = HEAD) -> list[int]:
+    """Return what 32 threads leave in %r0."""
+    kernels = Kernels(load_module(head + before + KERNEL.format(body=body)))
+    out = kernels.zeros(32)
+    kernels.launch("k", 1, 32, out)
+    return kernels.get(out, 32, np.uint32).tolist()
+
+
+BODIES = {
+    "a vector of registers": "\
+        .reg .v4 .b32 v; mov.u32 v.x, 1; mov.u32 v.y, 20; mov.b32 v.b, 300; mov.b32 v.w, 4000;\
+        add.u32 %r0, v.r, v.g; add.u32 %r0, %r0, v.z; add.u32 %r0, %r0, v.a;",
+    "a vector of registers as an operand": "\
+        .reg .v4 .b32 v; .reg .v2 .b32 w; .shared .align 16 .b32 s[4]; st.shared.v4.b32 [s], {1, 20, 300, 4000};\
+        ld.shared.v4.b32 v, [s]; ld.shared.v2.b32 w, [s+8]; add.u32 %r0, v.x, v.y; add.u32 %r0, %r0, w.x;\
+        add.u32 %r0, %r0, w.y;",
+    "a shared variable behind another statement": "\
+        mov.u32 %r1, 4321; .shared .b32 s[4]; st.shared.u32 [s+4], %r1; ld.shared.u32 %r0, [s+4];",
+    "several statements of declarations in a line": "\
+        .local .b32 a; .local .align 8 .b32 b[3]; st.local.u32 [a], 4000; st.local.u32 [b+8], 321;\
+        ld.local.u32 %r1, [a]; ld.local.u32 %r2, [b + 8]; add.u32 %r0, %r1, %r2;",
+    "a variable of a function": "\
+        .global .u32 g = 4000; .const .u32 c[2] = {1, 321}; ld.global.u32 %r1, [g]; ld.const.u32 %r2, [c+4];\
+        add.u32 %r0, %r1, %r2;",
+    "a register and a number as a value": "\
+        .shared .b32 s[4]; mov.u32 %r1, 4320; st.shared.u32 [s], %r1 + 1; ld.shared.u32 %r0, [s];",
+    "a register and a number": "\
+        .shared .b32 s[4]; mov.u32 %r1, s; mov.u32 %r2, %r1+4; st.shared.u32 [%r2], 4321; ld.shared.u32 %r0, [%r1+4];",
+    "a symbol and a number": "\
+        .shared .b32 s[4]; st.shared.u32 [s+8], 4321; mov.u32 %r1, s+8; ld.shared.u32 %r0, [%r1];",
+    "a negative offset": "\
+        .shared .b32 s[4]; st.shared.u32 [s], 4321; mov.u32 %r1, s+8; ld.shared.u32 %r0, [%r1-8];",
+    "numbers of all bases": "mov.u32 %r1, 0x1000; add.u32 %r0, %r1, 0b11100000; add.u32 %r0, %r0, 01U;",
+    "a decimal fraction": "\
+        .reg .f64 x; mov.f64 x, 4321.0; cvt.rzi.u32.f64 %r0, x;",
+    "the same names in two scopes": "\
+        { .reg .b32 q; .shared .b32 s; mov.u32 q, 4000; st.shared.u32 [s], q; ld.shared.u32 %r1, [s]; }\
+        { .reg .b32 q; .shared .b32 s; mov.u32 q, 321; st.shared.u32 [s], q; ld.shared.u32 %r2, [s]; }\
+        add.u32 %r0, %r1, %r2;",
+    "labels of two scopes": "\
+        mov.u32 %r0, 4320; { bra.uni L; mov.u32 %r0, 1; L: } { bra.uni L; mov.u32 %r0, 1; L: } add.u32 %r0, %r0, 1;",
+    "modifiers behind the type": "mov.u32 %r1, 4321; mov.u32 %r2, 5; max.s32.relu %r0, %r1, %r2;",
+    "a guard apart from its predicate": "\
+        setp.eq.u32 %p1, 1, 1; mov.u32 %r0, 4321; @ ! %p1 mov.u32 %r0, 1;",
+}
+
+
+@pytest.mark.parametrize("form", BODIES)
+def test_a_form_is_understood(form: str) -> None:
+    assert set(run(BODIES[form])) == {4321}
+
+
+def test_parameters_may_be_written_without_blanks() -> None:
+    kernel = KERNEL.replace(".param .u64 out", ".param.u64 out").replace("{{", "{").replace("}}", "}")
+    kernels = Kernels(load_module(HEAD + kernel.replace("{body}", "mov.u32 %r0, 4321;")))
+    out = kernels.zeros(32)
+    kernels.launch("k", 1, 32, out)
+    assert set(kernels.get(out, 32).tolist()) == {4321}
+
+
+def test_functions_may_pass_registers() -> None:
+    """Results and parameters in registers, a literal among the arguments, and a result with a name of its own."""
+    before = """
+    .func (.reg .u32 sum) plus (.reg .u32 a, .reg .u32 b) { add.u32 sum, a, b; ret; }
+    .func (.param .u32 product) times (.param .u32 a, .reg .u32 b)
+    { .reg .u32 x; ld.param.u32 x, [a]; mul.lo.u32 x, x, b; st.param.u32 [product], x; ret; }
+    """
+    body = """
+    mov.u32 %r1, %tid.x;
+    call (%r2), plus, (%r1, 7);
+    { .param .u32 given; .param .u32 made; st.param.u32 [given], %r2;
+      call.uni (made), times, (given, %r1); ld.param.u32 %r0, [made]; }
+    """
+    assert run(body, before) == [(t + 7) * t for t in range(32)]
+
+
+def test_lanes_that_call_apart_keep_registers_apart() -> None:
+    before = ".func (.reg .u32 r) twice (.reg .u32 a) { add.u32 r, a, a; ret; }"
+    body = "mov.u32 %r1, %tid.x; mov.u32 %r0, %r1; setp.gt.u32 %p1, %r1, 9; @%p1 call (%r0), twice, (%r1);"
+    assert run(body, before) == [2 * t if t > 9 else t for t in range(32)]
+
+
+def test_two_functions_may_give_their_shared_variables_one_name() -> None:
+    before = "".join(
+        f".func (.reg .u32 r) f{size} () {{ .shared .b32 tile[{size}]; st.shared.u32 [tile], {size};"
+        " bar.sync 0; ld.shared.u32 r, [tile]; ret; }\n"
+        for size in (8, 2)
+    )
+    body = "call (%r1), f8, (); call (%r2), f2, (); mul.lo.u32 %r1, %r1, 10; add.u32 %r0, %r1, %r2;"
+    assert set(run(body, before)) == {82}
+
+
+def test_text_without_source_lines_has_its_own() -> None:
+    text = HEAD + "\n.entry k() {\n  .reg .b64 a;\n  mov.u64 a, 8;\n  st.global.u32 [a], 1;\n}\n"
+    with pytest.raises(Fault, match=r"kernel k at PTX line 8: .*'st\.global\.u32 \[a\], 1'"):
+        Kernels(load_module(text)).launch("k", 1, 1)
+
+
+DECLARED_TWICE = {
+    "a kernel": ".entry a() {ret;}\n.entry a() {ret;}",
+    "a function": ".func a() {ret;}\n.func a() {ret;}",
+    "a variable": ".global .u32 a;\n.global .u32 a;",
+    "a function and a variable": ".global .u32 a;\n.func a() {ret;}",
+    "a register": ".entry k() {.reg .b32 a;\n.reg .b64 a;}",
+    "registers": ".entry k() {.reg .b32 a<4>;\n.reg .b64 a<4>;}",
+    "a label": ".entry k() {a:\na:\nret;}",
+    "a variable of a function": ".entry k() {.shared .b32 a;\n.local .b32 a;}",
+    "a parameter": ".entry k(.param .u32 b,\n.param .u32 b) {ret;}",
+}
+
+
+@pytest.mark.parametrize("what", DECLARED_TWICE)
+def test_a_name_is_declared_once(what: str) -> None:
+    with pytest.raises(PtxError, match=r"PTX line [45]: .*(a|b) is declared twice"):
+        load_module(HEAD + DECLARED_TWICE[what])
+
+
+def test_what_is_announced_may_be_defined_later() -> None:
+    module = load_module(
+        HEAD
+        + ".extern .func f(.param .u32 x);\n.extern .global .u32 v;\n.global .u32 v = 3;\n.func f(.param .u32 x) {ret;}"
+    )
+    assert module.variables["v"].initial == b"\3\0\0\0"
+    assert not module.variables["v"].external
+    assert module.function("f") is not None
+
+
+REFUSED = {
+    "sm_9x": (".version 8.0\n.target sm_9x\n", "PTX line 2: target 'sm_9x' isn't known"),
+    "no target": (".version 8.0\n.entry k() {}", "PTX line 2: .version is followed by no .target"),
+    "no version": (".target sm_90\n", "PTX line 1: .* no .version"),
+    "version": (".version 8\n.target sm_90\n", "no .version"),
+    "open comment": (HEAD + "\n/* and so on", "PTX line 5: the comment that begins here is never closed"),
+    "open brace": (HEAD + ".entry k() { {", "PTX line 4: the brace that opens here is never closed"),
+    "no semicolon": (HEAD + ".entry k() {\nret\n}", "PTX line 5: 'ret' isn't ended by a semicolon"),
+    "undeclared register": (HEAD + ".entry k() {\n.reg .b32 %r<2>;\n@%p1 bra L;\nL: }", "PTX line 6: the guard %p1"),
+    "missing label": (HEAD + ".entry k() {\nbra L;\n{L:} }", "PTX line 5: label L is missing"),
+    "alignment": (HEAD + ".global .align 3 .u32 x;", "PTX line 4: .* no alignment that is a power of two"),
+    "type": (HEAD + ".global .u33 x;", "PTX line 4: .* a .u33 that isn't understood"),
+    "extent": (HEAD + ".global .u32 x[y];", "PTX line 4: .* an extent that is no number"),
+    "directive": (HEAD + ".entry k() .maxthreads 5 { ret; }", "PTX line 4: .*maxthreads"),
+    "block": (HEAD + ".entry k() .maxntid 0, 1, 1 { ret; }", "PTX line 4: .maxntid 0, 1, 1 has no positive extents"),
+    "character": (HEAD + ".entry k() { ret; }\n\u00e9", "PTX line 5: the character 'é' isn't PTX"),
+    "shared": (HEAD + ".entry k() { .shared .b8 x[50000]; ret; }", "50000 bytes of static shared memory"),
+    "constant": (HEAD + ".const .b8 x[70000];", "70000 bytes of constant variables"),
+    "nowhere": (HEAD + ".global .u64 x = y;", "PTX line 4: .* the address of y, which is nowhere"),
+}  # fmt: skip  # rows of a table
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_ptx_is_refused_with_its_line(what: str) -> None:
+    text, message = REFUSED[what]
+    with pytest.raises(PtxError, match=message):
+        load_module(text)
+
+
+LONG = {
+    "blank lines": lambda n: "\n" * n + ".entry k() {" + "\n" * n + "}",
+    "braces in braces": lambda n: ".entry k() {" + "{" * n + "}" * n + "}",
+    "braces": lambda n: ".entry k() {" + "{}" * n + "}",
+    "open braces": lambda n: ".entry k() {" + "{" * n,
+    "a comment": lambda n: "/*" + "* " * n + "*/",
+    "comments": lambda n: "// a comment\n" * n,
+    "open comments": lambda n: "/*" * n,
+    "variables": lambda n: "".join(f".global .u32 v{i};\n" for i in range(n)),
+    "labels": lambda n: ".entry k() {" + "".join(f"L{i}: " for i in range(n)) + "}",
+    "registers": lambda n: ".entry k() {" + "".join(f".reg .b32 r{i}; mov.u32 r{i}, 1; " for i in range(n)) + "}",
+    "one line": lambda n: ".entry k() { .reg .b32 r; " + "mov.u32 r, 1; " * n + "}",
+    "parameters": lambda n: ".func f(" + ",".join(f".param .u8 p{i}" for i in range(n)) + ") { ret; }",
+    "functions": lambda n: "".join(f".func f{i}() {{ ret; }}\n" for i in range(n)),
+    "initial values": lambda n: ".global .u8 x[] = {" + "1," * n + "1};",
+}  # fmt: skip  # rows of a table
+
+
+@pytest.mark.parametrize("what", LONG)
+def test_reading_takes_time_in_proportion_to_the_text(what: str) -> None:
+    """Four times the text takes about four times as long; where time grew as the square it would be 16 times."""
+    least, most = (_seconds(HEAD + LONG[what](count)) for count in (2_000, 8_000))
+    # Below a few milliseconds a clock tells nothing.
+    assert most < 10 * max(least, 0.005)
+
+
+def _seconds(text: str) -> float:
+    """Return the processor's time of reading a text, right or wrong: the best of three."""
+    times = []
+    # What the garbage collector does depends on all that other tests have left.
+    gc.disable()
+    try:
+        for _ in range(3):
+            start = time.process_time()
+            with contextlib.suppress(PtxError):  # some of the texts are wrong at their end
+                for entry in load_module(text).entries.values():
+                    assert entry.function.name == "k"
+            times.append(time.process_time() - start)
+    finally:
+        gc.enable()
+    return min(times)

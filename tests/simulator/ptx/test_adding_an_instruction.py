@@ -1,0 +1,64 @@
+"""The page that tells how to add a PTX instruction has one that works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx.compiling import opcodes
+from cudart_py.simulator.ptx.operations import integers
+from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.operations import test_integers
+
+PAGE = Path(__file__).parents[3] / "docs" / "adding-a-ptx-instruction.md"
+TEXT = PAGE.read_text()
+[KERNEL] = re.findall(r"```cpp\n(.*?)```", TEXT, re.DOTALL)
+[ERROR] = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
+LOAD, *_ = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+OPERATION, ROW, TEST = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.fixture
+def added(monkeypatch):
+    """Add the page's operation and its row for one test."""
+    names = dict(vars(integers))
+    exec(OPERATION, names)
+    monkeypatch.setattr(integers, "vavrg4", names["vavrg4"], raising=False)
+    monkeypatch.setitem(opcodes.TABLE, "vavrg4", [eval(ROW, dict(vars(opcodes)))])
+    opcodes.find_forms.cache_clear()
+    yield
+    opcodes.find_forms.cache_clear()
+
+
+def test_the_pages_command_fails_with_the_pages_error(python, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("average.cu").write_text(KERNEL)
+    setting, *command, program = shlex.split(LOAD)
+    assert (setting, command) == ("CUDART_PY_DRIVER=simulator", ["uv", "run", "python", "-c"])
+    done = python(program, check=False, CUDART_PY_DRIVER="simulator")
+    expected = re.escape(ERROR).replace("…", ".*")
+    assert re.search(rf"^{expected}\Z", done.stderr, re.MULTILINE), done.stderr
+
+
+def test_the_pages_instruction_runs(added):
+    kernels = Kernels(KERNEL)
+    a, b = np.random.default_rng().integers(0, 256, (2, 33, 4), np.uint8)
+    out = kernels.zeros(33)
+    kernels.launch("average", 1, 33, out, kernels.put(a), kernels.put(b))
+    expected = (a.astype(int) + b + 1) // 2
+    assert (kernels.get(out, 132, np.uint8).reshape(33, 4) == expected).all()
+
+
+def test_the_pages_test_passes(added):
+    names = dict(vars(test_integers))
+    exec(TEST, names)
+    names["test_averages_of_bytes"]()
+
+
+def test_the_page_names_what_is_there():
+    for path in re.findall(r"`((?:cudart_py|tests|docs)/[\w./-]+)`", TEXT):
+        assert (PAGE.parents[1] / path).exists(), path

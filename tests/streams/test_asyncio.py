@@ -1,0 +1,276 @@
+"""Streams and events inside asyncio: what `await` waits for, raises and leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.context import capture as captures_module
+from cudart_py.driver import seam
+from cudart_py.streams import awaiting
+
+SECONDS = 60  # behind which a wait counts as hanging
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, SECONDS))
+
+
+@pytest.fixture
+def stream(device):
+    with cuda.Stream(non_blocking=True) as made:
+        yield made
+
+
+@pytest.fixture
+def never_done(monkeypatch):
+    """Let all events say that they are not reached yet, and count those that are open."""
+    opened = []
+
+    class Unreached(cuda.Event):
+        done = False
+
+        def __init__(self, **options):
+            super().__init__(**options)
+            opened.append(self)
+
+    monkeypatch.setattr("cudart_py.streams.awaiting.Event", Unreached)
+    return opened
+
+
+def fills(stream, count=20):
+    """Queue fills, the last of which is copied into the array returned."""
+    out = cuda.pinned_empty(4, np.int32)
+    out[:] = -1
+    x = cuda.empty(4, np.int32, stream=stream)
+    for value in range(count):
+        cuda.memset(x, value, stream=stream)
+    x.to_host(out, stream=stream)
+    x.close(stream=stream)
+    return out
+
+
+def test_awaiting_a_stream_waits_for_its_work(stream):
+    async def main():
+        out = fills(stream)
+        await stream
+        assert out.tolist() == [19] * 4
+        assert stream.done
+
+    run(main())
+
+
+@pytest.mark.parametrize("default", [cuda.legacy_default, cuda.per_thread_default])
+def test_the_default_streams_can_be_awaited(device, default):
+    async def main():
+        out = fills(default)
+        await default
+        assert out.tolist() == [19] * 4
+
+    run(main())
+
+
+def test_awaiting_an_event_waits_for_the_work_before_it(stream):
+    async def main():
+        out = fills(stream)
+        event = stream.record()
+        await event
+        assert event.done
+        assert out.tolist() == [19] * 4
+
+    run(main())
+
+
+def test_awaiting_an_event_that_was_never_recorded_returns_at_once(device):
+    async def main():
+        await cuda.Event()
+
+    run(main())
+
+
+def test_several_streams_and_events_are_awaited_together(device):
+    async def main():
+        streams = [cuda.Stream() for _ in range(3)]
+        outs = [fills(each) for each in streams]
+        await asyncio.gather(streams[0], streams[1], streams[2].record())
+        assert [out.tolist() for out in outs] == [[19] * 4] * 3
+
+    run(main())
+
+
+def test_the_event_loop_goes_on_meanwhile(stream, never_done):
+    async def main():
+        waiting = asyncio.ensure_future(stream)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    run(main())
+
+
+def test_a_cancelled_wait_leaves_nothing_and_the_stream_as_it_was(stream, never_done):
+    async def main():
+        out = fills(stream)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(stream, 0.01)
+        return out
+
+    out = run(main())
+    assert len(never_done) == 1
+    assert never_done[0].closed
+    stream.synchronize()
+    assert out.tolist() == [19] * 4
+
+
+def test_work_given_to_a_stream_meanwhile_is_not_waited_for(stream, monkeypatch):
+    """A stream that always has work would never be done."""
+
+    def more(event):
+        cuda.memset(x, 1, stream=stream)
+        return asked(event)
+
+    x = cuda.zeros(4, np.int32, stream=stream)
+    asked = cuda.Event.done.fget
+    monkeypatch.setattr(cuda.Event, "done", property(more))
+
+    async def main():
+        await stream
+
+    run(main())
+    x.close(stream=stream)
+
+
+def test_a_closed_stream_cannot_be_awaited(device):
+    async def main(closed):
+        with pytest.raises(ValueError, match="is closed"):
+            await closed
+
+    stream, event = cuda.Stream(), cuda.Event()
+    stream.close()
+    event.close()
+    run(main(stream))
+    run(main(event))
+
+
+def test_a_stream_cannot_be_awaited_inside_its_capture_which_goes_on(stream):
+    x = cuda.zeros(4, np.int32, stream=stream)
+    stream.synchronize()
+
+    async def main():
+        with stream.capture() as graph:
+            with pytest.raises(cuda.CaptureError, match="waiting for a stream cannot be captured"):
+                await stream
+            cuda.memset(x, 1, stream=stream)
+        assert graph.node_count == 1
+
+    run(main())
+
+
+def test_another_stream_is_awaited_in_the_middle_of_a_capture(device, stream):
+    x = cuda.zeros(4, np.int32, stream=stream)
+    stream.synchronize()
+
+    async def main():
+        with cuda.Stream(non_blocking=True) as other:
+            out = fills(other)
+            with stream.capture("global") as graph:
+                cuda.memset(x, 1, stream=stream)
+                await other
+            assert graph.node_count == 1
+            assert out.tolist() == [19] * 4
+
+    run(main())
+    assert not captures_module.captures
+
+
+FAULT = """
+import asyncio, cudart_py as cuda
+
+async def main():
+    with cuda.Device(0):
+        kernel = cuda.compile('extern "C" __global__ void broken(int *p) { *p = 1; }')["broken"]
+        stream = cuda.Stream(non_blocking=True)
+        kernel[1, 32, 0, stream](None)
+        await AWAITED
+
+asyncio.run(asyncio.wait_for(main(), 60))
+"""
+
+
+@pytest.mark.unsanitized("a kernel stores to address 0 on purpose")
+@pytest.mark.parametrize("awaited", ["stream", "stream.record()"])
+def test_awaiting_raises_what_the_work_failed_with(python, awaited):
+    result = python(FAULT.replace("AWAITED", awaited), check=False, CUDART_PY_DRIVER=seam._selected)
+    message = result.stderr.partition("IllegalAddressError: cuEventQuery")[2]
+    assert "broken" in message  # the kernel
+
+
+def test_a_future_that_a_callback_sets_is_set_though_nothing_else_waits(stream):
+    async def main():
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        out = fills(stream)
+        stream.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
+        assert await future == [19] * 4
+
+    run(main())
+
+
+def test_a_future_that_a_callback_sets_is_set_though_its_stream_is_closed(device):
+    async def main():
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        with cuda.Stream() as closed:
+            out = fills(closed)
+            closed.add_callback(lambda: loop.call_soon_threadsafe(future.set_result, out.tolist()))
+        assert await future == [19] * 4
+
+    run(main())
+
+
+def test_the_pages_example_runs(capsys):
+    """docs/asyncio.md"""
+    page = (Path(__file__).parents[2] / "docs" / "asyncio.md").read_text(encoding="utf-8")
+    example = re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]
+    exec(compile(example, "asyncio.md", "exec"), {})
+    assert [int(each) for each in re.findall(r"\d+(?=[,)\]])", capsys.readouterr().out)] == [0, 2, 4]
+
+
+def test_what_asks_for_a_callback_is_let_go_with_its_loop(stream, never_done, monkeypatch):
+    monkeypatch.setattr(awaiting, "capabilities", frozenset)
+    seen = []
+
+    async def main():
+        stream.add_callback(lambda: seen.append(1))
+        await asyncio.sleep(0)
+
+    run(main())
+    gc.collect()
+    assert len(never_done) == 1
+    stream.synchronize()
+    assert seen == [1]
+
+
+def test_a_loop_that_ends_before_its_callbacks_have_run_says_nothing(python):
+    program = """
+import asyncio, cudart_py as cuda
+
+async def main(stream):
+    for _ in range(50):
+        stream.add_callback(lambda: None)
+
+with cuda.Device(0), cuda.Stream() as stream:
+    asyncio.run(main(stream))
+    stream.synchronize()
+"""
+    result = python(program, CUDART_PY_DRIVER=seam._selected)
+    assert (result.stdout, result.stderr) == ("", "")

@@ -1,0 +1,69 @@
+"""What the scripts that compare speeds share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    import bars
+
+    yield bars
+    del sys.modules["bars"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [(["ok", ""], 0), ([], 0), (["ok", "not judged"], 2), (["not judged", "MISSED", "ok"], 1)],
+)
+def test_the_exit_status_is_that_of_the_worst_verdict(bars, verdicts, status):
+    assert bars.exit_status(map(bars.Verdict, verdicts)) == status
+
+
+def test_a_tables_columns_are_as_wide_as_their_widest_cell(bars):
+    assert bars.table(("what", "us"), [("a launch", "3.25"), ("b", "12.25")], right=" r").splitlines() == [
+        "| what     |    us |",
+        "| -------- | ----: |",
+        "| a launch |  3.25 |",
+        "| b        | 12.25 |",
+    ]
+
+
+def test_a_page_keeps_what_stands_before_its_heading(bars, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\ntext\n\n## Measured\n\nold\n")
+    bars.write_page(page, "new")
+    assert page.read_text() == "# Title\n\ntext\n\n## Measured\n\nnew\n"
+
+
+def test_a_page_without_the_heading_is_refused_and_stays_as_it_is(bars, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n")
+    with pytest.raises(SystemExit, match="has no line '## Measured'"):
+        bars.write_page(page, "new")
+    assert page.read_text() == "# Title\n"
+
+
+@pytest.mark.parametrize("page", ["host-cost.md", "libraries.md", "measuring.md"])
+def test_the_pages_that_the_scripts_write_have_the_heading(bars, page):
+    assert f"\n{bars.HEADING}\n" in (SCRIPTS.parent / "docs" / page).read_text()
+
+
+def test_what_was_found_is_read_as_it_was_written(bars, tmp_path):
+    record = {"where": "a card", "rows": [1.5, "ok"]}
+    bars.keep(tmp_path / "found.json", record)
+    assert bars.recall(tmp_path / "found.json") == record
+
+
+def test_the_conditions_name_the_card_and_the_packages_that_are_installed(bars, device):
+    text = bars.conditions(device, "numpy", "no-such-package")
+    assert text.startswith(device.name)
+    assert ", numpy " in text
+    assert "no-such-package" not in text
