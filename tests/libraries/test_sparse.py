@@ -87,6 +87,25 @@ def test_sddmm_is_the_product_where_the_result_stores_something(device, rng):
     assert np.allclose(out.to_host().toarray(), stored * (a @ b) + pattern.toarray())
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_matrix_that_stores_nothing_takes_part_in_products(device, rng, format):
+    nothing = SparseMatrix.from_host(sparse.csr_array((8, 6)), format)
+    out = cuda.to_device(np.full(8, np.nan))
+    spmv(nothing, cuda.to_device(rng.standard_normal(6)), out)
+    assert not out.to_host().any()
+
+
+def test_a_matrix_that_stores_nothing_is_the_result_of_products(device, rng):
+    nothing = sparse.csr_array((8, 6))
+    a, b = rng.standard_normal((8, 4)), rng.standard_normal((4, 6))
+    out = SparseMatrix.from_host(nothing)
+    sddmm(cuda.to_device(a), cuda.to_device(b), out)
+    assert out.to_host().nnz == 0
+    other = SparseMatrix.from_host(random_matrix(rng, (6, 9)))
+    assert spgemm(SparseMatrix.from_host(nothing), other).to_host().nnz == 0
+    assert sparse_from_dense(cuda.zeros((8, 6))).count == 0
+
+
 def test_a_dense_matrix_becomes_sparse(device, rng):
     dense = random_matrix(rng, (7, 9)).toarray()
     found = sparse_from_dense(cuda.to_device(dense))

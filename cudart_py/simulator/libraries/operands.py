@@ -41,6 +41,8 @@ class Operand:
     @property
     def elements(self) -> NDArray[Any]:
         """The elements themselves, which a call may read and write while it runs."""
+        if not self.extent:  # an empty array lies nowhere: its address is 0
+            return np.empty(self.shape, self.dtype)
         return memory.space.window(self.address, self.shape, self.strides, self.dtype)
 
     def rows(self) -> Iterator[tuple[int, int]]:
