@@ -59,7 +59,7 @@ from .memory.creation import empty, empty_like, empty_pitched, full, to_device, 
 from .memory.fills import memset
 from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
 from .memory.interop import as_device_array, from_dlpack
-from .memory.managed import advise, managed_empty, prefetch
+from .memory.managed import ManagedAttributes, advise, managed_attributes, managed_empty, prefetch
 from .memory.pointers import pointer_attributes
 from .memory.pools import MemoryPool
 from .memory.staging import release_staging
@@ -101,6 +101,7 @@ __all__ = [
     "LaunchProfile",
     "LineProfile",
     "LinkError",
+    "ManagedAttributes",
     "MemoryInfo",
     "MemoryPool",
     "MisalignedAddressError",
@@ -144,6 +145,7 @@ __all__ = [
     "legacy_default",
     "link",
     "load",
+    "managed_attributes",
     "managed_empty",
     "memcpy",
     "memcpy2d",

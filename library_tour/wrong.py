@@ -22,17 +22,19 @@ __all__ = ["shown_wrong"]
 SECONDS = 60
 
 
-def shown_wrong(name: str, program: Callable[[], str]) -> Row:
+def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> Row:
     """Return a row whose check holds if the program is found to be wrong, with what was found below the table.
 
     `program` is a module's function. It launches what is wrong, and raises what the driver reports, or
-    returns in one sentence what is wrong with the result; an empty one says that nothing is.
+    returns in one sentence what is wrong with the result; an empty one says that nothing is. The driver has
+    so many `devices`.
     """
     command = [sys.executable, "-m", __name__, program.__module__, program.__name__]
     # The package's own place first, in a checkout that is not installed too.
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_CHECKS": "warn"}
+    environment["CUDART_PY_SIMULATOR_DEVICES"] = str(devices)
     environment["PYTHONPATH"] = path
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)

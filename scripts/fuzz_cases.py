@@ -56,6 +56,7 @@ RETURNED = {
     "Launch",
     "LaunchProfile",
     "LineProfile",
+    "ManagedAttributes",
     "Measurement",
     "MemoryInfo",
     "Occupancy",

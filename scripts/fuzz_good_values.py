@@ -197,6 +197,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "Module.symbol.name": lambda w: "numbers",
     "Module.symbol.shape": lambda w: (2, 2),
     "nvtx_range.name": lambda w: "solve",
+    "managed_attributes.array": World.managed,
     "prefetch.array": World.managed,
     "Program.name": lambda w: "kernel.cu",
     "register_host.array": World.host,

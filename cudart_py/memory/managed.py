@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,9 @@ from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .host_memory import HostMemory, array_over, pinned_owner
 
-__all__ = ["ManagedMemory", "advise", "managed_empty", "prefetch"]
+__all__ = ["ManagedAttributes", "ManagedMemory", "advise", "managed_attributes", "managed_empty", "prefetch"]
+
+Location = Device | Literal["host"]
 
 _ADVICE = (
     "set_read_mostly",
@@ -27,6 +30,25 @@ _ADVICE = (
     "set_accessed_by",
     "unset_accessed_by",
 )
+
+
+# What the driver answers for a location: a device's ordinal, or one of these.
+_HOST, _NOWHERE = -1, -2
+
+
+@dataclass(frozen=True)
+class ManagedAttributes:
+    """What the driver was told about all pages of a managed array; a location is a Device or "host".
+
+    `read_mostly` and `preferred_location` are what `advise` set, and `accessed_by` names those that it gave mappings.
+    `last_prefetch_location` is where the last `prefetch` that has been carried out sent the pages; they may have moved
+    since. A location is None where there is none, or where it isn't the same for all pages.
+    """
+
+    read_mostly: bool
+    preferred_location: Location | None
+    accessed_by: tuple[Location, ...]
+    last_prefetch_location: Location | None
 
 
 class ManagedMemory(HostMemory):
@@ -69,7 +91,7 @@ def managed_empty(shape: Any, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     return array_over(ManagedMemory(math.prod(sizes) * kind.itemsize), sizes, kind)
 
 
-def advise(array: NDArray[Any], advice: str, location: Device | Literal["host"] | None = None) -> None:
+def advise(array: NDArray[Any], advice: str, location: Location | None = None) -> None:
     """Tell the driver how a managed array will be used (cuMemAdvise).
 
     `advice` is "set_read_mostly", "set_preferred_location", "set_accessed_by", or one of these with "unset_" in
@@ -84,9 +106,7 @@ def advise(array: NDArray[Any], advice: str, location: Device | Literal["host"] 
         api.cuMemAdvise(address, nbytes, kind, where)
 
 
-def prefetch(
-    array: NDArray[Any], location: Device | Literal["host"] | None = None, *, stream: Stream | None = None
-) -> None:
+def prefetch(array: NDArray[Any], location: Location | None = None, *, stream: Stream | None = None) -> None:
     """Move a managed array's pages in the order of a stream to where they are needed next (cuMemPrefetchAsync).
 
     `location` is a Device, by default the stream's, or "host". Returns at once. Raises ValueError for an array that
@@ -97,6 +117,33 @@ def prefetch(
     where = _location("prefetch", queue.device if location is None else location)
     with activated(queue.device):
         api.cuMemPrefetchAsync(address, nbytes, where, 0, queue.handle)
+
+
+def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
+    """Return the advice on a managed array and where it was prefetched to last (cuMemRangeGetAttribute).
+
+    Doesn't wait for prefetches that are still queued. Raises ValueError for an array that is not managed.
+    """
+    address, nbytes = _managed_range("managed_attributes", array)
+    # As many as can be named: every device, and the host.
+    most = api.cuDeviceGetCount() + 1
+
+    def ask(name: str, values: int = 1) -> Any:
+        kind = getattr(enums.CUmem_range_attribute, f"CU_MEM_RANGE_ATTRIBUTE_{name}")
+        return api.cuMemRangeGetAttribute(4 * values, kind, address, nbytes)
+
+    with activated(current_device()):
+        preferred, prefetched = map(_found, (ask("PREFERRED_LOCATION"), ask("LAST_PREFETCH_LOCATION")))
+        named = map(_found, ask("ACCESSED_BY", most))
+        mappings = tuple(location for location in named if location is not None)
+        return ManagedAttributes(bool(ask("READ_MOSTLY")), preferred, mappings, prefetched)
+
+
+def _found(ordinal: int) -> Location | None:
+    """Return the location that the driver's answer means."""
+    if ordinal == _NOWHERE:
+        return None
+    return "host" if ordinal == _HOST else Device(ordinal)
 
 
 def _managed_range(call: str, array: Any) -> tuple[int, int]:

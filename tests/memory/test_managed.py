@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.driver.seam import api
 from cudart_py.memory.host_memory import is_pinned, pinned_owner
-
-
-def attribute(array, name, nbytes=4):
-    from cuda.bindings import driver as enums
-
-    kind = getattr(enums.CUmem_range_attribute, f"CU_MEM_RANGE_ATTRIBUTE_{name}")
-    return api.cuMemRangeGetAttribute(nbytes, kind, array.ctypes.data, array.nbytes)
 
 
 def test_it_is_a_real_numpy_array(device):
@@ -68,7 +60,12 @@ def test_it_is_freed_with_the_last_array_over_it(device):
 def test_a_closed_one_is_refused(device):
     array = cuda.managed_empty(10)
     pinned_owner(array).close()
-    for use in (cuda.device_pointer, cuda.prefetch, lambda a: cuda.advise(a, "set_read_mostly")):
+    for use in (
+        cuda.device_pointer,
+        cuda.prefetch,
+        cuda.managed_attributes,
+        lambda a: cuda.advise(a, "set_read_mostly"),
+    ):
         with pytest.raises(ValueError, match="ManagedMemory is closed"):
             use(array)
 
@@ -80,19 +77,30 @@ def test_no_elements_need_no_memory(device):
 def test_advice_reaches_the_driver(device):
     array = cuda.managed_empty(1 << 16)
     cuda.advise(array, "set_read_mostly")
-    assert attribute(array, "READ_MOSTLY") == 1
+    assert cuda.managed_attributes(array).read_mostly
     cuda.advise(array, "unset_read_mostly")
-    assert attribute(array, "READ_MOSTLY") == 0
+    assert not cuda.managed_attributes(array).read_mostly
     cuda.advise(array, "set_preferred_location", "host")
-    assert attribute(array, "PREFERRED_LOCATION") == -1
+    assert cuda.managed_attributes(array).preferred_location == "host"
     cuda.advise(array, "set_preferred_location", device)
-    assert attribute(array, "PREFERRED_LOCATION") == device.ordinal
+    assert cuda.managed_attributes(array).preferred_location is device
     cuda.advise(array, "unset_preferred_location")
-    assert attribute(array, "PREFERRED_LOCATION") == -2
+    assert cuda.managed_attributes(array).preferred_location is None
     cuda.advise(array, "set_accessed_by")
-    assert attribute(array, "ACCESSED_BY", 8)[0] == device.ordinal
+    assert device in cuda.managed_attributes(array).accessed_by
     cuda.advise(array, "unset_accessed_by", device)
-    assert device.ordinal not in attribute(array, "ACCESSED_BY", 8)
+    assert device not in cuda.managed_attributes(array).accessed_by
+
+
+def test_new_memory_has_no_advice(device):
+    assert cuda.managed_attributes(cuda.managed_empty(1 << 16)) == cuda.ManagedAttributes(False, None, (), None)
+
+
+def test_the_host_can_be_named_beside_every_device(device):
+    array = cuda.managed_empty(1 << 16)
+    for location in ("host", *cuda.devices()):
+        cuda.advise(array, "set_accessed_by", location)
+    assert set(cuda.managed_attributes(array).accessed_by) == {"host", *cuda.devices()}
 
 
 @pytest.mark.parametrize("with_stream", [False, True])
@@ -102,10 +110,10 @@ def test_a_prefetch_is_in_the_order_of_its_stream(device, with_stream):
     stream = cuda.Stream() if with_stream else None
     cuda.prefetch(array, stream=stream)
     (stream or device).synchronize()
-    assert attribute(array, "LAST_PREFETCH_LOCATION") == device.ordinal
+    assert cuda.managed_attributes(array).last_prefetch_location is device
     cuda.prefetch(array, "host", stream=stream)
     (stream or device).synchronize()
-    assert attribute(array, "LAST_PREFETCH_LOCATION") == -1
+    assert cuda.managed_attributes(array).last_prefetch_location == "host"
     assert (array == 5).all()
 
 
@@ -119,6 +127,8 @@ def test_a_prefetch_is_in_the_order_of_its_stream(device, with_stream):
         ),
         (lambda: cuda.advise(np.empty(3), "set_read_mostly"), ValueError, "not managed memory"),
         (lambda: cuda.prefetch(cuda.pinned_empty(3)), ValueError, "not managed memory"),
+        (lambda: cuda.managed_attributes(cuda.pinned_empty(3)), ValueError, "not managed memory"),
+        (lambda: cuda.managed_attributes(cuda.zeros(3)), TypeError, "DeviceArray"),
         (lambda: cuda.prefetch(cuda.zeros(3)), TypeError, "DeviceArray"),
         (lambda: cuda.prefetch(cuda.managed_empty(3)[:0]), ValueError, "no elements"),
         (

@@ -67,6 +67,16 @@ def test_the_readers_own_choice_of_checks_changes_nothing(monkeypatch, mode):
     assert "race" in row.note
 
 
+def devices() -> str:
+    return f"{len(cuda.devices())} devices."
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_it_runs_on_as_many_devices_as_it_asks_for(monkeypatch, count):
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_DEVICES", "3")
+    assert shown_wrong("idea", devices, devices=count).note == f"{count} devices."
+
+
 def sleep() -> str:
     time.sleep(30)
     return ""
