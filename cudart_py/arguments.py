@@ -191,6 +191,10 @@ def shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     """Return a shape, an int or a tuple or list of ints, as a tuple of ints that are not negative."""
     if type(value) is int and 0 <= value < _NO_SIZE:
         return (value,)  # the commonest shape
+    return _checked_shape(call, name, value)
+
+
+def _checked_shape(call: str, name: str, value: Any) -> tuple[int, ...]:
     if isinstance(value, tuple | list):
         sizes = tuple(integer(call, f"{name}[{axis}]", size) for axis, size in enumerate(value))
     elif isinstance(value, bool) or not hasattr(type(value), "__index__"):

@@ -111,8 +111,11 @@ class Handle:
 
     def close(self) -> None:
         """Give the handle back; a second call does nothing."""
-        with _closing:
+        _closing.acquire()  # as `with` does, which takes three times as long
+        try:
             value, self._value = self._value, None
+        finally:
+            _closing.release()
         if value is None:
             return
         changes.note()

@@ -60,7 +60,7 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
         count=len(parameters),
         names="".join(f"a{i}, " for i in range(len(parameters))) or "()",
         tests=" and ".join(_plain(i, parameter) for i, parameter in enumerate(parameters)) or "True",
-        values=", ".join(f"a{i}._value" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)),
+        values=", ".join(f"a{i}._address" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)),
     )
 
     def convert(arguments: tuple[Any, ...]) -> tuple[Any, ...]:

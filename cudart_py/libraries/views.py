@@ -82,7 +82,7 @@ def check_place(device: Device, **operands: Any) -> list[int]:
                 f"{name} is on device {home.ordinal}, and the work on device {device.ordinal}, which has no access: "
                 f"copy it, or call Device({device.ordinal}).enable_peer(Device({home.ordinal}))"
             )
-        addresses.append(operand._value)
+        addresses.append(operand._address)
     return addresses
 
 

@@ -37,7 +37,9 @@ class DeviceArray(Handle):
     An array of size 0 has the pointer 0.
     """
 
+    # `_value` is what the driver gave and takes back, None once the array is closed.
     __slots__ = {
+        "_address": "Where the first element lies, as kernels and copies take it.",
         "_origin": "Where memory of its own came from.",
         "_strides": "None for those of a contiguous array, which few ask for.",
         "base": "What owns the memory: the array that this is a view of, an allocation, or None for itself.",
@@ -51,7 +53,7 @@ class DeviceArray(Handle):
 
     def __init__(
         self,
-        pointer: int,
+        pointer: Any,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         nbytes: int,
@@ -61,7 +63,8 @@ class DeviceArray(Handle):
         base: DeviceArray | Allocation | None = None,
         origin: Origin | None = None,
     ) -> None:
-        self._value = pointer if nbytes else 0
+        self._value = pointer
+        self._address = int(pointer) if nbytes else 0
         self._owned = base is None
         self._origin = origin
         self._strides = strides
@@ -117,7 +120,7 @@ class DeviceArray(Handle):
         """The device address of the first element (CUdeviceptr); ValueError when closed."""
         if self.closed:
             raise ValueError("this DeviceArray is closed")
-        return int(self._value)
+        return self._address
 
     handle = pointer
 
@@ -149,7 +152,7 @@ class DeviceArray(Handle):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{self._value:#x} on device {self.device.ordinal}"
+        state = "closed" if self.closed else f"{self._address:#x} on device {self.device.ordinal}"
         return f"<DeviceArray {self.shape} {self.dtype} at {state}>"
 
     # -- views ---------------------------------------------------------------------------------
@@ -348,13 +351,15 @@ class DeviceArray(Handle):
         self._release(value)
 
     def _release(self, value: Any) -> None:
+        if not self._address:
+            return
         native, origin = self.stream._queue, self._origin
         # The quick way of the commonest end, of memory whose origin does not matter, as in `allocate_array`.
-        if origin is None and native is not None and not captures and this_thread.device is self.device and value:
+        if origin is None and native is not None and not captures and this_thread.device is self.device:
             (status,) = raw.cuMemFreeAsync(value, native)
             if status:
                 raise failure(status, "cuMemFreeAsync")
-        elif value:
+        else:
             self._origin = None
             free(value, origin, self.device, self.stream)
 
@@ -384,10 +389,10 @@ def allocate_array(
         if not status:
             given = here._pool
             origin = None if given is None else Origin(None, None, given.memory)
-            return DeviceArray(int(address), shape, dtype, nbytes, here, stream, None, None, origin)
+            return DeviceArray(address, shape, dtype, nbytes, here, stream, None, None, origin)
     device = stream.device
     address, origin = allocate(nbytes, device, stream, pool)
-    return DeviceArray(int(address), shape, dtype, nbytes, device, stream, None, None, origin)
+    return DeviceArray(address, shape, dtype, nbytes, device, stream, None, None, origin)
 
 
 def side_of(call: str, name: str, array: Any, *, writes: bool = False) -> Side:

@@ -54,7 +54,10 @@ def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
     if native is None or here is None or stream._device not in (None, here) or captures:
         return False
     to, source = _whole_address(dst, True), _whole_address(src, False)
-    if not to or not source or dst.dtype is not src.dtype or dst.nbytes != src.nbytes:
+    if not to or not source or dst.dtype is not src.dtype:
+        return False
+    nbytes = dst.nbytes
+    if nbytes != src.nbytes:
         return False
     copy: Callable[..., tuple[Any, ...]]
     if isinstance(dst, DeviceArray):
@@ -63,9 +66,9 @@ def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
         copy = raw.cuMemcpyDtoHAsync
     else:
         return False
-    if dst.nbytes >= staging.THRESHOLD and copy is not raw.cuMemcpyDtoDAsync:
+    if nbytes >= staging.THRESHOLD and copy is not raw.cuMemcpyDtoDAsync:
         return False
-    (status,) = copy(to, source, dst.nbytes, native)
+    (status,) = copy(to, source, nbytes, native)
     if status:
         raise failure(status, copy.__name__)
     return True
@@ -74,7 +77,7 @@ def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
 def _whole_address(array: Any, writes: bool) -> int:
     """Return the address of an array whose elements lie in one piece, 0 for others and for what is no array."""
     if isinstance(array, DeviceArray):
-        return array._value if array.is_contiguous and not array.closed else 0
+        return array._address if array.is_contiguous and not array.closed else 0
     if not isinstance(array, np.ndarray):
         return 0
     flags = array.flags
