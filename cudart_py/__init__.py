@@ -19,7 +19,7 @@ from .context.device import Device, current_device, devices, driver_version
 from .context.occupancy import Occupancy, occupancy
 from .context.properties import DeviceProperties, MemoryInfo
 from .driver.checks import checks
-from .driver.seam import capabilities
+from .driver.seam import capabilities, raw
 from .driver.unwrap import check
 from .errors import (
     CaptureError,
@@ -159,6 +159,7 @@ __all__ = [
     "pointer_attributes",
     "prefetch",
     "profile",
+    "raw",
     "register_host",
     "release_staging",
     "timed",

@@ -11,13 +11,14 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import cudart_py as cuda
 
 from .stop import Check, Row
 
-__all__ = ["shown_wrong"]
+__all__ = ["all_shown_wrong", "shown_wrong"]
 
 SECONDS = 60
 
@@ -44,6 +45,12 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
     if done.returncode:
         return Row(name, check=Check(f"{name} runs", False, done.stderr.strip()))
     return Row(name, check=Check(f"{name} is found to be wrong", bool(report), word="caught"), note=report)
+
+
+def all_shown_wrong(programs: Mapping[str, Callable[[], str]]) -> list[Row]:
+    """Return the rows of `shown_wrong` for several programs by their names, as many at a time as there are CPUs."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(shown_wrong, programs, programs.values()))
 
 
 def main() -> None:

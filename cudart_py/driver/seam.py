@@ -40,6 +40,12 @@ ENVIRONMENT_VARIABLE = "CUDART_PY_DRIVER"
 _NAMES = ("cuda", "simulator")
 _MAJOR = 13
 
+_RAW = """The functions of the driver in use, as `cuda.bindings.driver` has them: `raw.cuMemAlloc(1024)`.
+
+Each returns the tuple of its status and its values, which `check` unwraps. The first use chooses the driver. A function
+that the driver does not have is an AttributeError; the simulator has fewer than a GPU's driver.
+"""
+
 _lock = threading.RLock()
 _module: ModuleType | None = None
 _selected: str | None = None
@@ -48,6 +54,8 @@ _is_forked = False
 
 def _keep_raw(name: str) -> Any:
     """Find one of the chosen driver's functions, and keep it as an attribute of `raw` from then on."""
+    if name.startswith("__"):  # who only looks at `raw`, as inspect does, chooses no driver
+        raise AttributeError(f"module 'raw' has no attribute {name!r}")
     value = getattr(_choose(), name)
     setattr(raw, name, value)
     return value
@@ -69,7 +77,7 @@ if TYPE_CHECKING:
 else:
     # A module, because Python reads the attributes of modules several times as fast as those of an object that finds
     # them by a method.
-    raw = ModuleType("raw")
+    raw = ModuleType("raw", _RAW)
     raw.__getattr__ = _keep_raw
 api = _Api()
 

@@ -82,3 +82,23 @@ def test_capabilities_are_names_of_the_documented_table():
         line.split("`")[1] for line in seam.capabilities.__doc__.splitlines() if line.strip().startswith("| `")
     }
     assert cuda.capabilities() <= documented
+
+
+def test_raw_calls_return_the_drivers_tuples_which_check_unwraps(device):
+    status, version = cuda.raw.cuDriverGetVersion()
+    assert not status
+    assert version == cuda.check(cuda.raw.cuDriverGetVersion())
+    with pytest.raises(cuda.InvalidValueError, match="CUDA_ERROR_INVALID_VALUE"):
+        cuda.check(cuda.raw.cuMemFree(1))
+
+
+def test_looking_at_the_raw_calls_chooses_no_driver(python):
+    python(
+        "import cudart_py as c; from cudart_py.driver import seam;"
+        "assert 'bindings' in c.raw.__doc__ and not hasattr(c.raw, '__wrapped__'); assert seam._module is None"
+    )
+
+
+def test_a_function_that_the_driver_lacks_is_an_attribute_error(device):
+    with pytest.raises(AttributeError):
+        cuda.raw.cuNothing  # noqa: B018  # the access is what fails

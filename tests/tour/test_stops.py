@@ -75,7 +75,7 @@ def test_the_stop_reports_and_draws_times_where_the_driver_has_them(name, any_cl
     outcome = run_stop(name, cuda.Device(0), SMALL.get(name, 5000))
     assert outcome.state == "passed", explained(outcome)
     rated = [row for row in outcome.result.rows if "of limit" in row.values]
-    assert rated or name == "device_query"
+    assert rated or outcome.result.limit is None
     if rated:
         assert outcome.result.limit.rate
         pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")

@@ -8,7 +8,7 @@ import pytest
 import cudart_py as cuda
 from library_tour import wrong
 from library_tour.course import heat, histogram
-from library_tour.wrong import shown_wrong
+from library_tour.wrong import all_shown_wrong, shown_wrong
 
 
 def wrong_result() -> str:
@@ -87,3 +87,8 @@ def test_what_does_not_end_is_stopped_and_said(monkeypatch):
     row = shown_wrong("a loop", sleep)
     assert not row.check.holds
     assert "stopped after 2 seconds" in row.check.detail
+
+
+def test_several_programs_give_their_rows_in_the_given_order():
+    rows = all_shown_wrong({"first": wrong_result, "second": nothing_wrong})
+    assert [(row.name, row.check.holds) for row in rows] == [("first", True), ("second", False)]
