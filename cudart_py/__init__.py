@@ -16,7 +16,7 @@ from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
 from .compilation.programs import Program
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
-from .context.occupancy import Occupancy, occupancy
+from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
 from .context.properties import DeviceProperties, MemoryInfo
 from .driver.checks import checks
 from .driver.seam import capabilities, raw
@@ -72,6 +72,7 @@ from .streams.graph import ExecutableGraph, Graph
 from .streams.stream import Stream, legacy_default, per_thread_default
 
 __all__ = [
+    "MULTIPROCESSORS",
     "BoundLaunch",
     "CacheInfo",
     "CacheWarning",

@@ -16,7 +16,7 @@ from typing import Any
 import cudart_py as cuda
 
 from .runner import Outcome
-from .stop import Bars, Curve, Film, Picture, Points, Timeline, Value
+from .stop import Bars, Curve, Film, Picture, Points, Row, Timeline, Value
 
 __all__ = ["SCHEMA", "environment", "record", "write"]
 
@@ -90,19 +90,24 @@ def _stop(outcome: Outcome) -> dict[str, Any]:
         "message": outcome.message,
         "seconds": round(outcome.seconds, 3),
         "limit": None if limit is None else {"name": limit.name, "unit": limit.unit, "rate": limit.rate},
-        "rows": [
-            {
-                "name": row.name,
-                "values": {column: _finite(value) for column, value in row.values.items()},
-                "holds": None if row.check is None else row.check.holds,
-                "note": row.note,
-            }
-            for row in result.rows
-        ],
+        "rows": _rows(result.rows),
+        "tables": {heading: _rows(rows) for heading, rows in result.tables.items()},
         "checks": [{"fact": check.fact, "holds": check.holds, "detail": check.detail} for check in result.all_checks],
         "pictures": [_picture(picture) for picture in result.pictures],
         "notes": list(result.notes),
     }
+
+
+def _rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": row.name,
+            "values": {column: _finite(value) for column, value in row.values.items()},
+            "holds": None if row.check is None else row.check.holds,
+            "note": row.note,
+        }
+        for row in rows
+    ]
 
 
 def _picture(picture: Picture) -> dict[str, Any]:

@@ -45,16 +45,23 @@ def _parts(done: Outcome) -> Iterator[RenderableType]:
     if limit is not None:
         rate = f" {number(limit.rate)} {limit.unit}" if limit.rate else ""
         yield Text(f"limit{rate}: {limit.name}", "dim")
-    if result.rows:
-        yield table(result.rows)
-    for row in result.rows:
-        if row.note:
-            yield Text(f"{row.name}: {row.note}")
+    yield from _with_notes(result.rows)
+    for heading, rows in result.tables.items():
+        yield Text(heading, "bold")
+        yield from _with_notes(rows)
     yield from map(Text, result.notes)
     for check in done.failed_checks:
         yield Text(f"FAILED: {check.fact}. {check.detail}".rstrip(), STYLES["failed"])
     if done.message:
         yield Text(done.message, STYLES[done.state])
+
+
+def _with_notes(rows: Sequence[Row]) -> Iterator[RenderableType]:
+    if rows:
+        yield table(rows)
+    for row in rows:
+        if row.note:
+            yield Text(f"{row.name}: {row.note}")
 
 
 def table(rows: Sequence[Row]) -> Table:

@@ -123,18 +123,27 @@ Picture = Curve | Bars | Timeline | Film
 
 @dataclass(frozen=True)
 class Result:
-    """What a stop found: `rows` in the table's order, facts beside them, `notes` in full sentences."""
+    """What a stop found: `rows` in the table's order, facts beside them, `notes` in full sentences.
+
+    `tables` are further tables below the first, by their headings, for rows with columns of their own.
+    """
 
     rows: Sequence[Row]
     limit: Limit | None = None
     checks: Sequence[Check] = ()
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
+    tables: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+
+    @property
+    def all_rows(self) -> list[Row]:
+        """The rows of all tables."""
+        return [*self.rows, *(row for rows in self.tables.values() for row in rows)]
 
     @property
     def all_checks(self) -> list[Check]:
         """The rows' checks, then the others."""
-        return [row.check for row in self.rows if row.check] + list(self.checks)
+        return [row.check for row in self.all_rows if row.check] + list(self.checks)
 
 
 class Stop(Protocol):

@@ -85,18 +85,30 @@ def stop(found: Json) -> Iterator[str]:
     if any(facts):
         yield ""
         yield " ".join(filter(None, facts))
-    columns = list(dict.fromkeys(column for row in found["rows"] for column in row["values"]))
+    yield from rows(found["rows"])
+    for title, others in found.get("tables", {}).items():  # records before there were such have none
+        yield ""
+        yield f"**{title}**"
+        yield from rows(others)
+    for remark in found["notes"]:
+        yield ""
+        yield remark
+
+
+def rows(found: Sequence[Json]) -> Iterator[str]:
+    """Yield a table of a stop and the notes of its rows."""
+    columns = list(dict.fromkeys(column for row in found for column in row["values"]))
 
     def cell(column: str, values: Json) -> str:
         value = values.get(column)
         return f"{100 * value:.1f} %" if column.startswith("of ") and value is not None else number(value)
 
     yield ""
-    yield from table(["", *columns], [[x["name"], *(cell(c, x["values"]) for c in columns)] for x in found["rows"]])
-    remarks = [f"{row['name']}: {row['note']}" for row in found["rows"] if row["note"]] + found["notes"]
-    for remark in remarks:
-        yield ""
-        yield remark
+    yield from table(["", *columns], [[x["name"], *(cell(c, x["values"]) for c in columns)] for x in found])
+    for row in found:
+        if row["note"]:
+            yield ""
+            yield f"{row['name']}: {row['note']}"
 
 
 def main() -> None:

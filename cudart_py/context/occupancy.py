@@ -1,8 +1,9 @@
 """Occupancy: how many blocks of a kernel a multiprocessor holds at once, worked out from numbers, without a driver.
 
 The limits of each compute capability are those of the CUDA C++ Programming Guide, "Technical Specifications per
-Compute Capability", which the CCCL header `cuda/__device/arch_traits.h` repeats. The units in which registers and
-shared memory are handed out are those of the toolkit's header `cuda_occupancy.h`.
+Compute Capability": of its editions up to now, since each drops the capabilities that the toolkit no longer compiles
+for. The units in which warps, registers and shared memory are handed out are those of the toolkit's header
+`cuda_occupancy.h`, whose edition of CUDA 7.0 still has those of compute capability 1.x and 2.x.
 """
 
 from __future__ import annotations
@@ -19,26 +20,32 @@ if TYPE_CHECKING:
 __all__ = ["MULTIPROCESSORS", "Multiprocessor", "Occupancy", "compute", "multiprocessor_of", "occupancy"]
 
 _WARP_SIZE = 32
-_MAX_THREADS_PER_BLOCK = 1024
 _MAX_REGISTERS_PER_THREAD = 255
 # The largest value of C's size_t; a smaller number that does not fit a multiprocessor is no error, and gives 0 blocks.
 _MAX_SIZE = 2**64 - 1
-# A multiprocessor has four parts with a quarter of the registers each; a warp lives in one of them.
-_PARTS = 4
-_REGISTER_UNIT = 256  # registers are given to a warp in units of so many
+_KIB = 1 << 10
+# Compute capability 2.x gives registers to a warp in units of 64, and of 128 where a thread has so many.
+_FERMI_UNIT, _FERMI_DOUBLE = 64, (21, 22, 29, 30, 37, 38, 45, 46)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Multiprocessor:
-    """The resources of one multiprocessor. Shared memory is in bytes."""
+    """The resources of one multiprocessor, and of what runs there. Shared memory is in bytes."""
 
     threads: int
     blocks: int
     shared_bytes: int
     shared_bytes_per_block: int  # with the opt-in above 48 KiB
-    reserved_shared_bytes: int  # taken by the driver for each block
     shared_unit: int  # shared memory is given to a block in units of so many bytes
+    reserved_shared_bytes: int = 0  # taken by the driver for each block
+    threads_per_block: int = 1024
     registers: int = 65536
+    registers_per_block: int = 65536
+    registers_per_thread: int = 255
+    register_unit: int = 256  # registers are given to a warp in units of so many; to a block where there is one part
+    parts: int = 4  # each has its share of the registers, and a warp lives in one of them
+    refusing_parts: int = 4  # a block is refused unless it would fit with its warps spread evenly over so many parts
+    warp_unit: int = 1  # a block takes warps in units of so many
 
     @property
     def warps(self) -> int:
@@ -46,24 +53,112 @@ class Multiprocessor:
         return self.threads // _WARP_SIZE
 
 
-def _of_generation(threads: int, blocks: int, shared_kib: int) -> Multiprocessor:
+def _tesla(threads: int, registers: int, register_unit: int) -> Multiprocessor:
+    """Return a multiprocessor of compute capability 1.x, which gives registers to whole blocks."""
+    return Multiprocessor(
+        threads=threads,
+        blocks=8,
+        shared_bytes=16 * _KIB,
+        shared_bytes_per_block=16 * _KIB,
+        shared_unit=512,
+        threads_per_block=512,
+        registers=registers,
+        registers_per_block=registers,
+        registers_per_thread=124,
+        register_unit=register_unit,
+        parts=1,
+        refusing_parts=1,
+        warp_unit=2,
+    )
+
+
+def _fermi() -> Multiprocessor:
+    """Return a multiprocessor of compute capability 2.x."""
+    return Multiprocessor(
+        threads=1536,
+        blocks=8,
+        shared_bytes=48 * _KIB,
+        shared_bytes_per_block=48 * _KIB,
+        shared_unit=128,
+        registers=32 * _KIB,
+        registers_per_block=32 * _KIB,
+        registers_per_thread=63,
+        register_unit=_FERMI_UNIT,
+        parts=2,
+        refusing_parts=2,
+    )
+
+
+def _kepler_to_turing(
+    blocks: int,
+    shared_kib: int,
+    *,
+    threads: int = 2048,
+    block_shared_kib: int = 48,
+    registers_kib: int = 64,
+    block_registers_kib: int = 64,
+    registers_per_thread: int = 255,
+    parts: int = 4,
+) -> Multiprocessor:
+    """Return a multiprocessor of compute capability 3.x to 7.x, with its registers in units of 1024."""
+    return Multiprocessor(
+        threads=threads,
+        blocks=blocks,
+        shared_bytes=shared_kib * _KIB,
+        shared_bytes_per_block=block_shared_kib * _KIB,
+        shared_unit=256,
+        registers=registers_kib * _KIB,
+        registers_per_block=block_registers_kib * _KIB,
+        registers_per_thread=registers_per_thread,
+        parts=parts,
+    )
+
+
+def _since_ampere(threads: int, blocks: int, shared_kib: int) -> Multiprocessor:
     """Return a multiprocessor of compute capability 8.0 or later."""
-    return Multiprocessor(threads, blocks, shared_kib << 10, (shared_kib - 1) << 10, 1024, 128)
+    return Multiprocessor(
+        threads=threads,
+        blocks=blocks,
+        shared_bytes=shared_kib * _KIB,
+        shared_bytes_per_block=(shared_kib - 1) * _KIB,
+        shared_unit=128,
+        reserved_shared_bytes=_KIB,
+    )
 
 
+# The multiprocessors of every compute capability, (major, minor), from the first one on.
 MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
-    (7, 5): Multiprocessor(1024, 16, 64 << 10, 64 << 10, 0, 256),
-    (8, 0): _of_generation(2048, 32, 164),
-    (8, 6): _of_generation(1536, 16, 100),
-    (8, 7): _of_generation(1536, 16, 164),
-    (8, 8): _of_generation(1536, 16, 100),
-    (8, 9): _of_generation(1536, 24, 100),
-    (9, 0): _of_generation(2048, 32, 228),
-    (10, 0): _of_generation(2048, 32, 228),
-    (10, 3): _of_generation(2048, 32, 228),
-    (11, 0): _of_generation(1536, 24, 228),
-    (12, 0): _of_generation(1536, 24, 100),
-    (12, 1): _of_generation(1536, 24, 100),
+    (1, 0): _tesla(768, 8 * _KIB, 256),
+    (1, 1): _tesla(768, 8 * _KIB, 256),
+    (1, 2): _tesla(1024, 16 * _KIB, 512),
+    (1, 3): _tesla(1024, 16 * _KIB, 512),
+    (2, 0): _fermi(),
+    (2, 1): _fermi(),
+    (3, 0): _kepler_to_turing(16, 48, registers_per_thread=63),
+    (3, 2): _kepler_to_turing(16, 48, block_registers_kib=32),
+    (3, 5): _kepler_to_turing(16, 48),
+    (3, 7): _kepler_to_turing(16, 112, registers_kib=128),
+    (5, 0): _kepler_to_turing(32, 64),
+    (5, 2): _kepler_to_turing(32, 96),
+    (5, 3): _kepler_to_turing(32, 64, block_registers_kib=32),
+    # What cannot run on 6.1, with its four parts, is refused here too.
+    (6, 0): _kepler_to_turing(32, 64, parts=2),
+    (6, 1): _kepler_to_turing(32, 96),
+    (6, 2): _kepler_to_turing(32, 64, block_registers_kib=32),
+    (7, 0): _kepler_to_turing(32, 96, block_shared_kib=96),
+    (7, 2): _kepler_to_turing(32, 96, block_shared_kib=96),
+    (7, 5): _kepler_to_turing(16, 64, block_shared_kib=64, threads=1024),
+    (8, 0): _since_ampere(2048, 32, 164),
+    (8, 6): _since_ampere(1536, 16, 100),
+    (8, 7): _since_ampere(1536, 16, 164),
+    (8, 8): _since_ampere(1536, 16, 100),
+    (8, 9): _since_ampere(1536, 24, 100),
+    (9, 0): _since_ampere(2048, 32, 228),
+    (10, 0): _since_ampere(2048, 32, 228),
+    (10, 3): _since_ampere(2048, 32, 228),
+    (11, 0): _since_ampere(1536, 24, 228),
+    (12, 0): _since_ampere(1536, 24, 100),
+    (12, 1): _since_ampere(1536, 24, 100),
 }
 
 
@@ -96,7 +191,7 @@ def occupancy(
 ) -> Occupancy:
     """Work out how many blocks one multiprocessor holds at once; needs no driver and no device.
 
-    `compute_capability` is (major, minor), 7.5 or later. `registers_per_thread` is what the compiler reports, 0 for
+    `compute_capability` is (major, minor), from 1.0 on. `registers_per_thread` is what the compiler reports, 0 for
     no limit by registers. `shared_bytes_per_block` is static and dynamic shared memory together, in bytes. The
     multiprocessor is taken to give all it can as shared memory, as it does unless a kernel asks otherwise.
 
@@ -129,36 +224,47 @@ def multiprocessor_of(properties: DeviceProperties) -> Multiprocessor:
         reserved_shared_bytes=properties.reserved_shared_memory_per_block,
         shared_unit=256 if major == 7 else 128,
         registers=properties.registers_per_sm,
+        registers_per_block=properties.registers_per_block,
     )
 
 
 def compute(multiprocessor: Multiprocessor, threads: int, registers: int, shared_bytes: int) -> Occupancy:
     """Work out the occupancy from checked numbers: a block's threads, a thread's registers, a block's bytes."""
     warps = _ceil_divide(threads, _WARP_SIZE)
-    limits = {"warps": multiprocessor.warps // warps, "blocks": multiprocessor.blocks}
-    if threads > _MAX_THREADS_PER_BLOCK:
+    taken = _round_up(warps, multiprocessor.warp_unit)
+    limits = {"warps": multiprocessor.warps // taken, "blocks": multiprocessor.blocks}
+    if threads > multiprocessor.threads_per_block:
         limits = {"threads": 0, **limits}
     if registers:
-        limits["registers"] = _by_registers(multiprocessor, warps, registers)
+        limits["registers"] = _by_registers(multiprocessor, taken, registers)
     needed = shared_bytes + multiprocessor.reserved_shared_bytes
     if shared_bytes > multiprocessor.shared_bytes_per_block:
         limits["shared memory"] = 0
     elif needed:
-        unit = multiprocessor.shared_unit
-        limits["shared memory"] = multiprocessor.shared_bytes // (_ceil_divide(needed, unit) * unit)
+        limits["shared memory"] = multiprocessor.shared_bytes // _round_up(needed, multiprocessor.shared_unit)
     limiter = min(limits, key=lambda name: limits[name])
     blocks = limits[limiter]
     return Occupancy(blocks, blocks * warps, multiprocessor.warps, limiter, limits)
 
 
 def _by_registers(multiprocessor: Multiprocessor, warps: int, registers: int) -> int:
-    of_a_warp = _ceil_divide(registers * _WARP_SIZE, _REGISTER_UNIT) * _REGISTER_UNIT
-    # The hardware checks a block as if its warps were spread evenly over the parts.
-    if of_a_warp * _ceil_divide(warps, _PARTS) * _PARTS > multiprocessor.registers:
+    if registers > multiprocessor.registers_per_thread:
         return 0
-    warps_of_a_part = multiprocessor.registers // _PARTS // of_a_warp
-    return warps_of_a_part * _PARTS // warps
+    unit, parts = multiprocessor.register_unit, multiprocessor.parts
+    if parts == 1:
+        return multiprocessor.registers // _round_up(warps * registers * _WARP_SIZE, unit)
+    if unit == _FERMI_UNIT and registers in _FERMI_DOUBLE:
+        unit *= 2
+    of_a_warp = _round_up(registers * _WARP_SIZE, unit)
+    if of_a_warp * _round_up(warps, multiprocessor.refusing_parts) > multiprocessor.registers_per_block:
+        return 0
+    warps_of_a_part = multiprocessor.registers // parts // of_a_warp
+    return warps_of_a_part * parts // warps
 
 
 def _ceil_divide(number: int, by: int) -> int:
     return -(-number // by)
+
+
+def _round_up(number: int, unit: int) -> int:
+    return _ceil_divide(number, unit) * unit

@@ -32,9 +32,11 @@ def test_rows_limit_and_pictures_are_recorded():
         Timeline("t", {"copy": [(0.0, 1.5)]}),
         Film("f", [np.zeros((2, 2))] * 3),
     ]
-    result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), pictures=pictures)
+    tables = {"Others": [Row("b", {"ms": 2.5})]}
+    result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), pictures=pictures, tables=tables)
     [stop] = record.record({"date": "today"}, [outcome(result)])["stops"]
     assert stop["rows"] == [{"name": "a", "values": {"ms": 1.5}, "holds": None, "note": ""}]
+    assert stop["tables"] == {"Others": [{"name": "b", "values": {"ms": 2.5}, "holds": None, "note": ""}]}
     assert stop["limit"] == {"name": "link", "unit": "GB/s", "rate": 55.0}
     assert stop["pictures"] == [
         {"kind": "curve", "name": "c", "x": "x", "y": "y", "lines": {"l": [[1, 2]]}},

@@ -73,6 +73,17 @@ def test_brackets_in_names_are_no_markup():
     assert "[bold]" in text(report.table([Row("[bold]")]))
 
 
+def test_further_tables_follow_the_first_under_their_headings():
+    tables = {"Another table": [Row("b", {"blocks": 4}, note="a fact")]}
+    lines = [line.rstrip() for line in text(report.outcome(outcome(Result([Row("a")], tables=tables)))).splitlines()]
+    assert lines.index("a") < lines.index("Another table") < lines.index("b       4") < lines.index("b: a fact")
+
+
+def test_a_check_of_a_further_table_counts():
+    result = Result([Row("a")], tables={"Another": [Row("b", check=Check("it holds", False))]})
+    assert [check.fact for check in result.all_checks] == ["it holds"]
+
+
 def test_the_limit_is_named_with_its_rate():
     shown = text(report.outcome(outcome(Result([], Limit("copy bandwidth", rate=4250.0)))))
     assert "size 1,000: grains\nlimit 4,250 GB/s: copy bandwidth\n" in shown

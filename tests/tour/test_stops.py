@@ -95,13 +95,15 @@ def as_on_a_large_gpu(row: Row) -> Row:
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if name != "device_query"])
 def test_the_table_of_a_gpu_fits_into_80_columns(name, any_clock, monkeypatch):
     monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
-    rows = [as_on_a_large_gpu(row) for row in run_stop(name, cuda.Device(0), SMALL.get(name, 500)).result.rows]
-    console = Console(file=io.StringIO(), width=80)
-    console.print(report.table(rows))
-    header, _, *lines = console.file.getvalue().splitlines()
-    assert [line.split("  ")[0].rstrip() for line in lines] == [row.name for row in rows]
-    columns = dict.fromkeys(column for row in rows for column in row.values)
-    assert all(column in header for column in columns), header
+    result = run_stop(name, cuda.Device(0), SMALL.get(name, 500)).result
+    for found in (result.rows, *result.tables.values()):
+        rows = [as_on_a_large_gpu(row) for row in found]
+        console = Console(file=io.StringIO(), width=80)
+        console.print(report.table(rows))
+        header, _, *lines = console.file.getvalue().splitlines()
+        assert [line.split("  ")[0].rstrip() for line in lines] == [row.name for row in rows]
+        columns = dict.fromkeys(column for row in rows for column in row.values)
+        assert all(column in header for column in columns), header
 
 
 def pictures(result: Result, kind: type) -> set[str]:
@@ -124,7 +126,7 @@ def test_the_course_draws_its_curves_bars_film_and_timeline(any_clock):
 
 @pytest.mark.parametrize("name", stops.COURSE)
 def test_the_docstring_shows_every_checked_row(name):
-    rows = run_stop(name, cuda.Device(0), 50).result.rows
+    rows = run_stop(name, cuda.Device(0), 50).result.all_rows
     assert [row.name for row in rows if row.check and row.name not in stops.load(name).__doc__] == []
 
 
@@ -134,7 +136,7 @@ def places(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if places(stops.load(name).__doc__)])
 def test_the_docstring_names_the_places_in_the_code_that_a_run_names(name):
-    notes = " ".join(row.note for row in run_stop(name, cuda.Device(0), 50).result.rows)
+    notes = " ".join(row.note for row in run_stop(name, cuda.Device(0), 50).result.all_rows)
     assert places(stops.load(name).__doc__) == places(notes)
 
 
