@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import cudart_py as cuda
-from library_tour import stops
+from library_tour import device_code, stops
 from library_tour.stop import Result, Size
 
 Run = Callable[[cuda.Device, int], Result]
@@ -26,3 +28,22 @@ def only_stops(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             monkeypatch.setitem(sys.modules, f"library_tour.course.{name}", module)
 
     return replace
+
+
+@pytest.fixture
+def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, Mapping[str, str]], None]:
+    """Let a stop compile other device code: `changed_kernels("heat", {text: other})` replaces a text by another."""
+
+    def change(stem: str, changes: Mapping[str, str]) -> None:
+        original = device_code.find(stem)
+        for header in original.parent.glob("*.cuh"):
+            shutil.copy(header, tmp_path)
+        source = original.read_text()
+        for text, other in changes.items():
+            assert source.count(text) == 1, text
+            source = source.replace(text, other)
+        changed = tmp_path / original.name
+        changed.write_text(source)
+        monkeypatch.setattr(device_code, "find", lambda name: {stem: changed}[name])
+
+    return change

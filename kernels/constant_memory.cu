@@ -1,0 +1,140 @@
+// Constant memory holds 64 KB that kernels only read. Its cache gives one word at a time to all lanes of a warp, and an
+// instruction can take that word as an operand: a coefficient that all threads need costs no load.
+//
+//   polynomial_global     a load from global memory for each coefficient
+//   polynomial_shared     each block copies the coefficients to shared memory first: still a load for each
+//   polynomial_constant   the coefficients in __constant__ memory, which the host writes before the launch
+//   polynomial_argument   the coefficients as an argument by value: arguments lie in constant memory too
+//   polynomial_registers  a coefficient loaded from global memory is used for several numbers while it is in a
+//                         register
+//
+//   look_up_constant      a table in constant memory, with as many different words in a warp as the caller asks for: the
+//                         cache gives them one after the other
+//   look_up_shared        the same table in shared memory: 32 words in 32 banks come at once
+//   look_up_global        the same table in global memory: 32 words in one line of the L1 cache come at once
+//
+// Polynomials have `terms` coefficients, that of the highest power first. Blocks have BLOCK threads.
+
+constexpr int BLOCK = 256;
+constexpr int MOST_TERMS = BLOCK;  // a thread copies one coefficient at most
+
+__constant__ float constant_coefficients[MOST_TERMS];
+
+template <int terms>
+struct Coefficients {
+    float of[terms];
+};
+
+template <int terms>
+__device__ float horner(float x, const float* coefficients)
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < terms; i++)
+        sum = sum * x + coefficients[i];
+    return sum;
+}
+
+template <int terms>
+__global__ void polynomial_global(const float* __restrict__ x, const float* __restrict__ coefficients, float* y, int n)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n)
+        y[i] = horner<terms>(x[i], coefficients);
+}
+
+template <int terms>
+__global__ void polynomial_shared(const float* __restrict__ x, const float* __restrict__ coefficients, float* y, int n)
+{
+    __shared__ float shared[terms];
+    if (threadIdx.x < terms)
+        shared[threadIdx.x] = coefficients[threadIdx.x];
+    __syncthreads();
+
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n)
+        y[i] = horner<terms>(x[i], shared);
+}
+
+template <int terms>
+__global__ void polynomial_constant(const float* __restrict__ x, float* y, int n)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n)
+        y[i] = horner<terms>(x[i], constant_coefficients);
+}
+
+template <int terms>
+__global__ void polynomial_argument(const float* __restrict__ x, const Coefficients<terms> coefficients, float* y,
+                                    int n)
+{
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i < n)
+        y[i] = horner<terms>(x[i], coefficients.of);
+}
+
+template <int terms, int numbers>
+__global__ void polynomial_registers(const float* __restrict__ x, const float* __restrict__ coefficients, float* y,
+                                     int n)
+{
+    int first = blockIdx.x * BLOCK * numbers + threadIdx.x;
+    float value[numbers], sum[numbers];
+#pragma unroll
+    for (int k = 0; k < numbers; k++) {
+        int i = first + k * BLOCK;
+        value[k] = i < n ? x[i] : 0.0f;
+        sum[k] = 0.0f;
+    }
+#pragma unroll 16
+    for (int term = 0; term < terms; term++) {
+        float coefficient = coefficients[term];
+#pragma unroll
+        for (int k = 0; k < numbers; k++)
+            sum[k] = sum[k] * value[k] + coefficient;
+    }
+#pragma unroll
+    for (int k = 0; k < numbers; k++) {
+        int i = first + k * BLOCK;
+        if (i < n)
+            y[i] = sum[k];
+    }
+}
+
+// The table has ROWS rows of LANES words. In each round a thread reads the word at its place in every row and goes one
+// place further, so that no word can stay in a register.
+constexpr int LANES = 32;
+constexpr int ROWS = BLOCK / LANES;
+
+__constant__ unsigned constant_table[ROWS * LANES];
+
+__device__ unsigned sum_of_places(const unsigned* table, unsigned words, int rounds)
+{
+    unsigned place = threadIdx.x % words;
+    unsigned sum = 0;
+#pragma unroll 1
+    for (int round = 0; round < rounds; round++) {
+#pragma unroll
+        for (int row = 0; row < ROWS; row++)
+            sum += table[row * LANES + place];
+        place = (place + 1) % LANES;
+    }
+    return sum;
+}
+
+extern "C" __global__ void look_up_constant(unsigned* sums, unsigned words, int rounds)
+{
+    sums[blockIdx.x * BLOCK + threadIdx.x] = sum_of_places(constant_table, words, rounds);
+}
+
+extern "C" __global__ void look_up_shared(const unsigned* __restrict__ table, unsigned* sums, unsigned words, int rounds)
+{
+    __shared__ unsigned shared[ROWS * LANES];
+    shared[threadIdx.x] = table[threadIdx.x];
+    __syncthreads();
+    sums[blockIdx.x * BLOCK + threadIdx.x] = sum_of_places(shared, words, rounds);
+}
+
+extern "C" __global__ void look_up_global(const unsigned* __restrict__ table, unsigned* sums, unsigned words, int rounds)
+{
+    sums[blockIdx.x * BLOCK + threadIdx.x] = sum_of_places(table, words, rounds);
+}

@@ -1,0 +1,190 @@
+"""Read coefficients that all threads need from constant memory, and a table of which each lane needs another word.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run constant_memory
+    constant_memory: Coefficients and tables in constant memory
+    size 8,197: numbers to compute the polynomial of
+    limit: instructions, about 1 each
+                                loads  wavefronts  instructions  check
+    ──────────────────────────────────────────────────────────────────
+    global memory              66,049           0       136,544  right
+    shared memory                 521      66,056       139,191  right
+    constant memory               257           0       136,023  right
+    argument by value             257           0       136,287  right
+    registers, 8 numbers each  10,497           0        97,754  right
+    4 terms, global memory      1,285           0         7,016  right
+    4 terms, constant memory      257           0         6,495  right
+    constant table, 1 word          0           0         5,736  right
+    constant table, 32 words        0           0         5,736  right
+    shared table, 32 words         24         984         3,432  right
+    global table, 32 words        960           0         5,760  right
+    An arithmetic instruction takes a word of constant memory as an operand, or
+    finds it in a register that the whole warp shares. From global or shared memory
+    each coefficient is loaded into a register of each lane first. Arguments of a
+    kernel lie in constant memory too, so that a few coefficients need no variable.
+    A thread that computes 8 numbers loads each coefficient once for all of them, so
+    that the loads hardly matter. Nor do they in a polynomial of 4 terms, whose
+    limit is the memory of the numbers.
+    The cache of constant memory serves the different words that a warp reads one
+    after the other. A table of which each lane reads another word belongs into
+    shared memory, or stays in global memory and its L1 cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import issue_limit
+from ..stop import Curve, Limit, Result, Size
+from ..variants import Variant, measure
+
+TITLE = "Coefficients and tables in constant memory"
+SIZE = Size("numbers to compute the polynomial of", full=2**27 + 3, small=2**13 + 5)
+BLOCK, PER_THREAD = 256, 8
+TERMS, FEW_TERMS = 256, 4
+SEVERAL = f"polynomial_registers<{TERMS}, {PER_THREAD}>"
+NAMES = [
+    *(f"polynomial_{memory}<{TERMS}>" for memory in ("global", "shared", "constant", "argument")),
+    *(f"polynomial_{memory}<{FEW_TERMS}>" for memory in ("global", "constant")),
+    SEVERAL,
+]
+LANES, ROWS = 32, 8  # of the table
+WORDS = (1, 2, 4, 8, 16, 32)  # different ones that a warp reads at once
+CHECKED_BLOCKS, CHECKED_ROUNDS = 3, 5
+NUMBERS_PER_ROUND = 2**16  # a table is read for as many rounds as keep the device busy for about as long
+# Of sums of TERMS products in [-1, 1], each rounded to single precision.
+TOLERANCE = 5e-4
+UNIT = "Greads/s"
+EXPLAINED_BY = ("loads", "wavefronts", "instructions")
+
+Floats = NDArray[np.float32]
+Words = NDArray[np.uint32]
+Launch = Callable[[], object]
+
+
+def polynomial(x: Floats, coefficients: Floats) -> Floats:
+    """Return the polynomial at each x, computed in double precision; the first coefficient has the highest power."""
+    return np.polyval(coefficients.astype(np.float64), x.astype(np.float64)).astype(np.float32)
+
+
+def looked_up(table: Words, words: int, rounds: int) -> Words:
+    """Return each thread's sum, modulo 2^32, of the words that a block reads from the table of ROWS x LANES."""
+    places = (np.arange(BLOCK) % words)[:, None] + np.arange(rounds)
+    return np.asarray(table.sum(axis=0, dtype=np.uint32)[places % LANES].sum(axis=1, dtype=np.uint32))
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every variant on a few numbers; time the polynomials of all and the tables on a full device."""
+    limit = issue_limit(device, 1, UNIT)
+    module = load("constant_memory", names=NAMES)
+    tables = Tables(device, module, blocks_for(size, NUMBERS_PER_ROUND))
+    variants = [
+        *polynomials(module, size),
+        tables.variant("constant", 1),
+        *(tables.variant(memory, LANES) for memory in Tables.MEMORIES),
+    ]
+    rows = measure(variants, limit, EXPLAINED_BY)
+    notes = [
+        "An arithmetic instruction takes a word of constant memory as an operand, or finds it in a register that the "
+        "whole warp shares. From global or shared memory each coefficient is loaded into a register of each lane "
+        "first. Arguments of a kernel lie in constant memory too, so that a few coefficients need no variable.",
+        f"A thread that computes {PER_THREAD} numbers loads each coefficient once for all of them, so that the loads "
+        f"hardly matter. Nor do they in a polynomial of {FEW_TERMS} terms, whose limit is the memory of the numbers.",
+        "The cache of constant memory serves the different words that a warp reads one after the other. A table of "
+        "which each lane reads another word belongs into shared memory, or stays in global memory and its L1 cache.",
+    ]
+    pictures = [tables.curve(limit)] if timing.available() else []
+    return Result(rows, limit, pictures=pictures, notes=notes)
+
+
+def polynomials(module: cuda.Module, size: int) -> list[Variant]:
+    """Return the variants that compute a polynomial, which differ in where the coefficients are."""
+    random = np.random.default_rng()
+    block = random.uniform(-1, 1, min(size, INPUT_BLOCK)).astype(np.float32)
+    coefficients = random.uniform(-1, 1, TERMS).astype(np.float32)
+    checked = min(size, SIZE.small)
+    x, y = repeated(block, size), cuda.empty(size, np.float32)
+    in_global = cuda.to_device(coefficients)
+    in_constant = module.symbol("constant_coefficients")
+    in_constant.copy_from(coefficients)
+    by_value = np.zeros((), [("of", np.float32, TERMS)])[()]
+    by_value["of"] = coefficients
+
+    def variant(name: str, kernel_name: str, *places: Any, terms: int = TERMS, per_thread: int = 1) -> Variant:
+        kernel = module[kernel_name]
+
+        def launch(count: int) -> Launch:
+            return kernel[blocks_for(count, BLOCK * per_thread), BLOCK].bind(x, *places, y, count)
+
+        return Variant(
+            name=name,
+            launch=launch(checked),
+            output=y[:checked],
+            expected=polynomial(block[:checked], coefficients[:terms]),
+            tolerance=TOLERANCE,
+            timed=launch(size),
+            amount=terms * size,
+        )
+
+    return [
+        variant("global memory", f"polynomial_global<{TERMS}>", in_global),
+        variant("shared memory", f"polynomial_shared<{TERMS}>", in_global),
+        variant("constant memory", f"polynomial_constant<{TERMS}>"),
+        variant("argument by value", f"polynomial_argument<{TERMS}>", by_value),
+        variant(f"registers, {PER_THREAD} numbers each", SEVERAL, in_global, per_thread=PER_THREAD),
+        variant(f"{FEW_TERMS} terms, global memory", f"polynomial_global<{FEW_TERMS}>", in_global, terms=FEW_TERMS),
+        variant(f"{FEW_TERMS} terms, constant memory", f"polynomial_constant<{FEW_TERMS}>", terms=FEW_TERMS),
+    ]
+
+
+class Tables:
+    """The look-ups of a table in each of the memories, by full blocks on every multiprocessor."""
+
+    MEMORIES = ("constant", "shared", "global")
+
+    def __init__(self, device: cuda.Device, module: cuda.Module, rounds: int) -> None:
+        self._rounds = rounds
+        self._table = np.random.default_rng().integers(0, 2**32, (ROWS, LANES), np.uint32)
+        module.symbol("constant_table").copy_from(self._table.ravel())
+        in_global = cuda.to_device(self._table.ravel())
+        self._kernels = {memory: module[f"look_up_{memory}"] for memory in self.MEMORIES}
+        self._places: Mapping[str, tuple[cuda.DeviceArray, ...]] = {
+            "constant": (), "shared": (in_global,), "global": (in_global,)
+        }  # fmt: skip  # one row
+        self._blocks = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
+        self._sums = cuda.empty(self._blocks * BLOCK, np.uint32)
+
+    def variant(self, memory: str, words: int) -> Variant:
+        """Return the look-ups of so many different words by a warp at once."""
+
+        def launch(blocks: int, rounds: int) -> Launch:
+            return self._kernels[memory][blocks, BLOCK].bind(*self._places[memory], self._sums, words, rounds)
+
+        return Variant(
+            name=f"{memory} table, {words} {'word' if words == 1 else 'words'}",
+            launch=launch(CHECKED_BLOCKS, CHECKED_ROUNDS),
+            output=self._sums[: CHECKED_BLOCKS * BLOCK],
+            expected=np.tile(looked_up(self._table, words, CHECKED_ROUNDS), CHECKED_BLOCKS),
+            timed=launch(self._blocks, self._rounds),
+            amount=self._sums.size * ROWS * self._rounds,
+        )
+
+    def curve(self, limit: Limit) -> Curve:
+        """Return the rate of each memory against the number of different words that a warp reads at once."""
+        lines = {}
+        for memory in self.MEMORIES:
+            rows = measure([self.variant(memory, words) for words in WORDS], limit, quick=True)
+            lines[f"{memory} memory"] = [
+                (words, float(row.values[UNIT])) for words, row in zip(WORDS, rows, strict=True)
+            ]
+        return Curve("words", "different words that a warp reads at once", UNIT, lines, logarithmic="xy", line=limit)
