@@ -27,7 +27,10 @@ class MemoryInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """A device's attributes. Sizes are in bytes, clocks in kHz, widths in bits."""
+    """A device's attributes. Sizes are in bytes, clocks in kHz, widths in bits.
+
+    `single_to_double_ratio` is how many times as fast arithmetic is in single precision as in double.
+    """
 
     name: str
     uuid: uuid.UUID
@@ -71,6 +74,7 @@ class DeviceProperties:
     compute_preemption_supported: bool
     integrated: bool
     ecc_enabled: bool
+    single_to_double_ratio: int
 
     @property
     def max_warps_per_sm(self) -> int:
@@ -139,6 +143,7 @@ def read_properties(ordinal: int) -> DeviceProperties:
         compute_preemption_supported=bool(ask("COMPUTE_PREEMPTION_SUPPORTED")),
         integrated=bool(ask("INTEGRATED")),
         ecc_enabled=bool(ask("ECC_ENABLED")),
+        single_to_double_ratio=ask("SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO"),
     )
 
 

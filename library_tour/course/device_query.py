@@ -1,11 +1,12 @@
-"""List the properties that decide how a kernel is launched, and the peaks computed from clocks and widths.
+"""List the properties that decide how a kernel is launched, the limits of every compute capability, and the peaks.
 
 On the software driver, which checks and does not time:
 
     $ library-tour run device_query
-    device_query: Device properties and theoretical peaks
+    device_query: Device properties, limits by compute capability, peaks
                                         value                       unit
     ───────────────────────────────────────────────────────────────────────
+    compute capability                  9.0
     multiprocessors                                            132
     threads in a warp                                           32
     threads, most in a block                                 1,024
@@ -28,18 +29,78 @@ On the software driver, which checks and does not time:
     copy engines                                                 3
     peak memory bandwidth                                    4,917  GB/s
     peak fp32 arithmetic                                      66.9  TFLOP/s
+    peak fp64 arithmetic                                      33.5  TFLOP/s
+    A multiprocessor holds at most, by compute capability:
+                  threads  warps  blocks  registers  shared KiB
+    ───────────────────────────────────────────────────────────
+    1.0 to 1.1        768     24       8      8,192          16
+    1.2 to 1.3      1,024     32       8     16,384          16
+    2.0 to 2.1      1,536     48       8     32,768          48
+    3.0 to 3.5      2,048     64      16     65,536          48
+    3.7             2,048     64      16    131,072         112
+    5.0             2,048     64      32     65,536          64
+    5.2             2,048     64      32     65,536          96
+    5.3 to 6.0      2,048     64      32     65,536          64
+    6.1             2,048     64      32     65,536          96
+    6.2             2,048     64      32     65,536          64
+    7.0 to 7.2      2,048     64      32     65,536          96
+    7.5             1,024     32      16     65,536          64
+    8.0             2,048     64      32     65,536         164
+    8.6             1,536     48      16     65,536         100
+    8.7             1,536     48      16     65,536         164
+    8.8             1,536     48      16     65,536         100
+    8.9             1,536     48      24     65,536         100
+    9.0 to 10.3     2,048     64      32     65,536         228
+    11.0            1,536     48      24     65,536         228
+    12.0 to 12.1    1,536     48      24     65,536         100
+    A block, a thread and a grid have at most, by compute capability:
+                  threads  registers  a thread's  shared KiB  grid in x, y, z
+    ────────────────────────────────────────────────────────────────────────────────
+    1.0 to 1.1        512      8,192         124          16  65535 x 65535 x 1
+    1.2 to 1.3        512     16,384         124          16  65535 x 65535 x 1
+    2.0 to 2.1      1,024     32,768          63          48  65535 x 65535 x 65535
+    3.0             1,024     65,536          63          48  2^31-1 x 65535 x 65535
+    3.2             1,024     32,768         255          48  2^31-1 x 65535 x 65535
+    3.5 to 5.2      1,024     65,536         255          48  2^31-1 x 65535 x 65535
+    5.3             1,024     32,768         255          48  2^31-1 x 65535 x 65535
+    6.0 to 6.1      1,024     65,536         255          48  2^31-1 x 65535 x 65535
+    6.2             1,024     32,768         255          48  2^31-1 x 65535 x 65535
+    7.0 to 7.2      1,024     65,536         255          96  2^31-1 x 65535 x 65535
+    7.5             1,024     65,536         255          64  2^31-1 x 65535 x 65535
+    8.0             1,024     65,536         255         163  2^31-1 x 65535 x 65535
+    8.6             1,024     65,536         255          99  2^31-1 x 65535 x 65535
+    8.7             1,024     65,536         255         163  2^31-1 x 65535 x 65535
+    8.8 to 8.9      1,024     65,536         255          99  2^31-1 x 65535 x 65535
+    9.0 to 11.0     1,024     65,536         255         227  2^31-1 x 65535 x 65535
+    12.0 to 12.1    1,024     65,536         255          99  2^31-1 x 65535 x 65535
+    Peak arithmetic, of this device and of those of the course:
+                        fp32 TFLOP/s  fp64 TFLOP/s  fp32 / fp64  GFLOP/s a watt
+    ───────────────────────────────────────────────────────────────────────────
+    this device                 66.9          33.5            2
+    course: T1000               2.60        0.0810           32
+    course: V100                15.6          7.80            2
+    course: A100                19.5          9.70            2              49
+    course: H100                66.9          33.5            2              96
+    course: AMD 7995WX                                                       35
     No live figures: "nvml" is an NVIDIA driver library and can only be found via
     system search. Ensure the NVIDIA display driver is installed.
+    CUDA 13 compiles for compute capability 7.5 and later; the older ones are
+    history. More than 48 KiB of shared memory a block has to be opted in to. A peak
+    is what the lanes would reach if each finished a fused multiply-add, two
+    operations, in every clock.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import groupby
+
 import cudart_py as cuda
 
-from ..live import live_rows
-from ..stop import Check, Result, Row
+from ..live import live_rows, power_limit
+from ..stop import Check, Result, Row, Value
 
-TITLE = "Device properties and theoretical peaks"
+TITLE = "Device properties, limits by compute capability, peaks"
 SIZE = None
 
 # Lanes for single precision in a multiprocessor, which no attribute tells: the programming guide's
@@ -48,12 +109,25 @@ FP32_LANES = {
     (7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 7): 128, (8, 9): 128, (9, 0): 128,
     (10, 0): 128, (10, 3): 128, (11, 0): 128, (12, 0): 128, (12, 1): 128,
 }  # fmt: skip  # rows of a table
+# The largest grid, from a compute capability on.
+GRIDS = {(1, 0): "65535 x 65535 x 1", (2, 0): "65535 x 65535 x 65535", (3, 0): "2^31-1 x 65535 x 65535"}
+# The course's devices: TFLOP/s in single and in double precision, and GFLOP/s a watt.
+COURSE: dict[str, tuple[float | None, float | None, float | None]] = {
+    "course: T1000": (2.6, 0.081, None),
+    "course: V100": (15.6, 7.8, None),
+    "course: A100": (19.5, 9.7, 49),
+    "course: H100": (66.9, 33.5, 96),
+    "course: AMD 7995WX": (None, None, 35),
+}
+
+Capability = tuple[int, int]
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """List properties, peaks and, where NVML has them, live figures."""
+    """List properties, peaks, live figures where NVML has them, and the limits of every compute capability."""
     has, memory = device.properties, device.memory_info
     rows = [
+        row("compute capability", in_words([has.compute_capability])),
         row("multiprocessors", has.sm_count),
         row("threads in a warp", has.warp_size),
         row("threads, most in a block", has.max_threads_per_block),
@@ -76,17 +150,28 @@ def run(device: cuda.Device, size: int) -> Result:
         row("copy engines", has.async_engine_count),
         row("peak memory bandwidth", has.memory_bandwidth / 1e9, "GB/s"),
     ]
-    lanes = FP32_LANES.get(has.compute_capability)
-    if lanes:
-        # A fused multiply-add is two operations.
-        rows.append(row("peak fp32 arithmetic", 2 * lanes * has.sm_count * has.clock_rate / 1e9, "TFLOP/s"))
+    single = peak(has)
+    if single:
+        rows.append(row("peak fp32 arithmetic", single, "TFLOP/s"))
+        rows.append(row("peak fp64 arithmetic", single / has.single_to_double_ratio, "TFLOP/s"))
     live, notes = live_rows(has.pci_bus_id)
     checks = [
         Check("a block's most threads are whole warps", has.max_threads_per_block % has.warp_size == 0),
         Check("free memory is within the total", 0 <= memory.free <= memory.total <= has.total_memory),
         Check("the device is among the machine's", device in cuda.devices()),
+        agreement(has),
     ]
-    return Result(rows + live, checks=checks, notes=notes)
+    tables = {
+        "A multiprocessor holds at most, by compute capability:": limits(of_multiprocessor),
+        "A block, a thread and a grid have at most, by compute capability:": limits(of_launch),
+        "Peak arithmetic, of this device and of those of the course:": peaks(has),
+    }
+    note = (
+        "CUDA 13 compiles for compute capability 7.5 and later; the older ones are history. More than 48 KiB of shared "
+        "memory a block has to be opted in to. A peak is what the lanes would reach if each finished a fused "
+        "multiply-add, two operations, in every clock."
+    )
+    return Result(rows + live, checks=checks, notes=[*notes, note], tables=tables)
 
 
 def row(name: str, value: float | str, unit: str = "") -> Row:
@@ -97,3 +182,77 @@ def row(name: str, value: float | str, unit: str = "") -> Row:
 def by(sizes: tuple[int, int, int]) -> str:
     """Return three sizes as a text."""
     return " x ".join(map(str, sizes))
+
+
+def in_words(capabilities: list[Capability]) -> str:
+    """Return one compute capability as a text, or the first and the last of several."""
+    first, last = (f"{major}.{minor}" for major, minor in (capabilities[0], capabilities[-1]))
+    return first if first == last else f"{first} to {last}"
+
+
+def peak(has: cuda.DeviceProperties) -> float | None:
+    """Return the peak of single precision in TFLOP/s, a fused multiply-add being two; None where lanes are unknown."""
+    lanes = FP32_LANES.get(has.compute_capability)
+    return 2 * lanes * has.sm_count * has.clock_rate / 1e9 if lanes else None
+
+
+def of_multiprocessor(capability: Capability) -> dict[str, Value]:
+    """Return what a multiprocessor holds at once."""
+    holds = cuda.MULTIPROCESSORS[capability]
+    return {
+        "threads": holds.threads,
+        "warps": holds.warps,
+        "blocks": holds.blocks,
+        "registers": holds.registers,
+        "shared KiB": holds.shared_bytes // 2**10,
+    }
+
+
+def of_launch(capability: Capability) -> dict[str, Value]:
+    """Return how much a block, one of its threads and a grid may have."""
+    allows = cuda.MULTIPROCESSORS[capability]
+    return {
+        "threads": allows.threads_per_block,
+        "registers": allows.registers_per_block,
+        "a thread's": allows.registers_per_thread,
+        "shared KiB": allows.shared_bytes_per_block // 2**10,
+        "grid in x, y, z": GRIDS[max(first for first in GRIDS if first <= capability)],
+    }
+
+
+def limits(of: Callable[[Capability], dict[str, Value]]) -> list[Row]:
+    """Return a row for each run of compute capabilities that have the same limits."""
+    runs = [(list(found), values) for values, found in groupby(cuda.MULTIPROCESSORS, of)]
+    return [Row(in_words(capabilities), values) for capabilities, values in runs]
+
+
+def agreement(has: cuda.DeviceProperties) -> Check:
+    """Check that the table has this device's limits, if it knows its compute capability."""
+    fact = "the table of limits agrees with the device"
+    if has.compute_capability not in cuda.MULTIPROCESSORS:
+        return Check(fact, True)
+    says = {
+        "threads": has.max_threads_per_sm,
+        "warps": has.max_warps_per_sm,
+        "blocks": has.max_blocks_per_sm,
+        "registers": has.registers_per_sm,
+        "shared KiB": has.shared_memory_per_sm // 2**10,
+    }
+    table = of_multiprocessor(has.compute_capability)
+    return Check(fact, table == says, f"the table has {table}, and the driver says {says}")
+
+
+def peaks(has: cuda.DeviceProperties) -> list[Row]:
+    """Return the peaks of this device beside those of the course's."""
+    single, watts = peak(has), power_limit(has.pci_bus_id)
+    double = single / has.single_to_double_ratio if single else None
+    a_watt = 1e3 * single / watts if single and watts else None
+    found = {"this device": (single, double, a_watt), **COURSE}
+    columns = ("fp32 TFLOP/s", "fp64 TFLOP/s", "GFLOP/s a watt")
+    rows = []
+    for name, figures in found.items():
+        values: dict[str, Value] = {c: value for c, value in zip(columns, figures, strict=True) if value is not None}
+        if figures[0] and figures[1]:
+            values["fp32 / fp64"] = round(figures[0] / figures[1])
+        rows.append(Row(name, values))
+    return rows

@@ -36,6 +36,7 @@ def test_attributes_are_plausible(device):
     assert p.shared_memory_per_block == 49152
     assert p.shared_memory_per_block <= p.shared_memory_per_block_optin <= p.shared_memory_per_sm
     assert p.sm_count > 0
+    assert p.single_to_double_ratio in (1, 2, 3, 4, 8, 16, 24, 32, 64)
     assert p.total_memory >= 2**30
     assert device.name
 

@@ -19,6 +19,10 @@ def library(monkeypatch):
     for name, value in {
         "init_v2": lambda: None,
         "device_get_handle_by_pci_bus_id_v2": lambda address: 1,
+        "system_get_driver_version": lambda: "580.95.05",
+        "device_get_memory_info_v2": lambda handle: SimpleNamespace(used=3 * 2**30),
+        "device_get_compute_running_processes_v3": lambda handle: [1, 2],
+        "device_get_enforced_power_limit": lambda handle: 700_000,
         "device_get_utilization_rates": lambda handle: SimpleNamespace(gpu=97),
         "device_get_power_usage": lambda handle: 650_500,
         "device_get_temperature_v": lambda handle, sensor: 55,
@@ -31,8 +35,18 @@ def library(monkeypatch):
 def test_live_figures_are_rows(library):
     rows, notes = live.live_rows("0000:01:00.0")
     assert notes == []
-    assert {row.name: row.values["value"] for row in rows}["now: power"] == 650.5
-    assert len(rows) == 5
+    found = {row.name: row.values["value"] for row in rows}
+    assert found["now: power"] == 650.5
+    assert found["now: driver"] == "580.95.05"
+    assert found["now: memory used"] == 3
+    assert found["now: processes"] == 2
+    assert len(rows) == 9
+
+
+def test_the_power_limit_is_in_watts_and_none_where_nobody_knows(library):
+    assert live.power_limit("0000:01:00.0") == 700
+    library.setattr(nvml, "init_v2", no_driver)
+    assert live.power_limit("0000:01:00.0") is None
 
 
 def test_without_nvml_a_sentence_says_why(library):

@@ -1,0 +1,51 @@
+"""The limits and the peaks that device_query shows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import cudart_py as cuda
+from library_tour.course import device_query
+
+
+@pytest.fixture
+def tables(device):
+    return [{row.name: row.values for row in rows} for rows in device_query.run(device, 0).tables.values()]
+
+
+def test_capabilities_with_equal_limits_share_a_row(tables):
+    held, allowed, _ = tables
+    assert held["1.0 to 1.1"] == {"threads": 768, "warps": 24, "blocks": 8, "registers": 8192, "shared KiB": 16}
+    assert held["2.0 to 2.1"]["warps"] == 48
+    assert allowed["3.0"]["a thread's"] == 63
+    assert allowed["1.2 to 1.3"]["grid in x, y, z"] == "65535 x 65535 x 1"
+
+
+def test_every_known_capability_is_in_one_row(tables):
+    for table in tables[:2]:
+        edges = [tuple(map(float, name.split(" to "))) for name in table]
+        for capability in cuda.MULTIPROCESSORS:
+            number = float("{}.{}".format(*capability))  # minor numbers have one digit
+            assert sum(edge[0] <= number <= edge[-1] for edge in edges) == 1, capability
+
+
+def test_the_peaks_stand_beside_the_courses(tables):
+    assert tables[2]["course: T1000"]["fp32 / fp64"] == 32
+    assert tables[2]["course: V100"]["fp32 / fp64"] == 2
+
+
+def test_a_device_that_the_table_does_not_describe_is_noticed(device):
+    odd = dataclasses.replace(device.properties, max_threads_per_sm=96)
+    assert device_query.agreement(device.properties).holds
+    check = device_query.agreement(odd)
+    assert not check.holds
+    assert "'threads': 96" in check.detail
+
+
+def test_a_devices_gflops_a_watt_are_its_peak_over_its_power(device, monkeypatch):
+    monkeypatch.setattr(device_query, "power_limit", lambda address: 700.0)
+    ours = device_query.peaks(device.properties)[0].values
+    if "fp32 TFLOP/s" in ours:
+        assert ours["GFLOP/s a watt"] == pytest.approx(1e3 * ours["fp32 TFLOP/s"] / 700)
