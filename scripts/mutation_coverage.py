@@ -76,22 +76,25 @@ class Record:
         """Return the tests to run for a mutant of a line of a module, whose own test files are given, in their order.
 
         First come the tests of the module's own files that execute the line's statement, all of them. Then come other
-        tests that execute the statement, and those that execute anything else of the module, while there are no more
-        than `MOST_TESTS` that take `MOST_SECONDS`. Of each test function the quickest case comes first, then of each
+        tests that execute the statement, those of its own files that execute nothing of the module, since what they do
+        may be in a process of its own, and those that execute anything else of the module, while there are no more than
+        `MOST_TESTS` that take `MOST_SECONDS`. Of each test function the quickest case comes first, then of each
         the next one. The tests of one file stay together, since they share what the file makes for them once.
         """
         by_line = self._tests_by_line(module)
         near = set[str]().union(*(by_line.get(each, ()) for each in statement(self._clone / module, line)))
-        ordered = sorted(set[str]().union(*by_line.values()), key=lambda test: (test not in near, self.seconds[test]))
+        seen = set[str]().union(*by_line.values())
+        apart = {test for test in self.seconds if _file(test) in own} - seen
+        ordered = sorted(seen | apart, key=lambda test: (test not in near, test not in apart, self.seconds[test]))
         cases: Counter[str] = Counter()
         ranks = {}
         for test in ordered:
             function = test.partition("[")[0]
-            ranks[test] = (test not in near, _file(test) not in own, cases[function])
+            ranks[test] = (test not in near, test not in apart, _file(test) not in own, cases[function])
             cases[function] += 1
         ordered.sort(key=ranks.__getitem__)
         total = list(itertools.accumulate(self.seconds[test] for test in ordered))
-        own_near = sum(rank[:2] == (False, False) for rank in ranks.values())
+        own_near = sum(test in near and _file(test) in own for test in ordered)
         chosen = ordered[: max(own_near, min(MOST_TESTS, bisect.bisect(total, MOST_SECONDS)))]
         files = list(dict.fromkeys(map(_file, chosen)))
         return sorted(chosen, key=lambda test: files.index(_file(test)))

@@ -111,6 +111,16 @@ def test_rows_whose_planes_lie_farther_apart_than_the_highest_pitch_are_copied_a
     np.testing.assert_array_equal(y.to_host(), values[:, :2, :2])
 
 
+def test_axes_that_follow_each_other_without_a_gap_are_one(stream, calls):
+    values = np.arange(3 * 4 * 4 * 8, dtype=np.int32).reshape(3, 4, 4, 8)
+    padded, packed = cuda.zeros((3, 5, 4, 10), values.dtype), cuda.to_device(values)
+    calls.clear()
+    # The planes have a gap behind them, and the two axes below are 16 rows of one pitch.
+    cuda.memcpy(padded[:, :4, :, :8], packed)
+    assert calls == {"cuMemcpy3DAsync": 1}
+    np.testing.assert_array_equal(padded.to_host()[:, :4, :, :8], values)
+
+
 # The same bytes, and dtypes of which each can be cast to the other or not.
 DTYPES = [
     (np.int32, np.float64),

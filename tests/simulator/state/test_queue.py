@@ -12,6 +12,8 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import contexts
 from cudart_py.simulator.state.queue import scheduling
+from cudart_py.simulator.state.queue.operations import FaultError, Operation
+from cudart_py.simulator.state.streams import find_stream
 from tests.simulator.support import HostCalls, Status, ok, upload
 
 NOT_READY = (Status.CUDA_ERROR_NOT_READY,)
@@ -396,3 +398,23 @@ def test_8_threads_with_their_own_streams_agree_with_one(context: Any) -> None:
     for thread in threads:
         thread.join()
     assert results == dict.fromkeys(range(8), True)
+
+
+class Failing(Operation):
+    """Work that fails without an end of its context."""
+
+    def __init__(self, status: Status) -> None:
+        self.status = status
+
+    def run(self, context: contexts.Context) -> None:
+        raise FaultError(self.status, "it failed", sticky=False)
+
+
+def test_of_several_pieces_that_fail_the_first_one_is_told_once(context: Any, calls: HostCalls) -> None:
+    stream = make_stream()
+    for status in (Status.CUDA_ERROR_NOT_SUPPORTED, Status.CUDA_ERROR_INVALID_PTX):
+        scheduling.enqueue(find_stream(stream), Failing(status))
+    calls.launch(stream, "behind")
+    assert driver.cuStreamSynchronize(stream) == (Status.CUDA_ERROR_NOT_SUPPORTED,)
+    assert calls.names == ["behind"]
+    assert driver.cuStreamSynchronize(stream) == (Status.CUDA_SUCCESS,)

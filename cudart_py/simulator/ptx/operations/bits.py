@@ -261,7 +261,7 @@ def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
     where_zero = _two_inputs(zero, b, c)
     where_one = _two_inputs(one, b, c)
     if one == zero:
-        result: Array = where_zero | (a & np.uint32(0))
+        result: Array = np.broadcast_arrays(where_zero, a)[0].copy()  # in the shape of all three
     elif zero == 0:
         result = a & where_one
     elif one + zero == 15:

@@ -188,6 +188,7 @@ def _float_to_float(source: str, finish: _Finish) -> Conversion:
         raise ValueError(f"cvt has no source type {source!r}")
     destination, rounding, ftz = finish.destination, finish.rounding, finish.ftz
     integral = _TO_INTEGRAL.get(rounding)
+    is_double = source == "f64"
 
     def convert(a: Array) -> Array:
         if source in HALVES:
@@ -196,12 +197,12 @@ def _float_to_float(source: str, finish: _Finish) -> Conversion:
             a = flush_f32(a)
         if integral is not None:
             a = integral(a)
-        if destination == "f32" and a.dtype == np.float32:
+        if destination == "f32" and not is_double:
             return finish.of_f32(a)
-        if destination in HALVES and a.dtype == np.float32:
+        if destination in HALVES and not is_double:
             # float32 needs no way through float64 to become narrower.
             return finish(a)
-        if destination == "f64" and a.dtype == np.float64:
+        if destination == "f64" and is_double:
             return saturate(a) if finish.sat else canonical_f64(np.array(a), a)
         return finish(a.astype(np.float64))
 

@@ -147,7 +147,7 @@ def max_s32(a: Array, b: Array, *, relu: bool = False) -> Array:
 
 def _quotient(a: Array, b: Array) -> Array:
     quotient: Array = np.floor_divide(a, b)
-    if (a | b).min(initial=0) < 0:
+    if ((a | b) < 0).any():
         remainder = a - quotient * b
         # NumPy floors: the quotient is one too small where the remainder has not the dividend's sign.
         quotient = quotient + ((remainder != 0) & ((remainder ^ a) < 0))
@@ -252,7 +252,7 @@ def dp2a_lo(a: Array, b: Array, c: Array) -> Array:
 
 def dp2a_hi(a: Array, b: Array, c: Array) -> Array:
     """Add the products of both halves of ``a`` and the two high bytes of ``b`` (``dp2a.hi``)."""
-    return _dot([(_piece(a, i, 16), _piece(b, i + 2, 8)) for i in range(2)], c)
+    return _dot([(_piece(a, i, 16), _piece(b, j, 8)) for i, j in ((0, 2), (1, 3))], c)
 
 
 def _pack_halves(low: Array, high: Array) -> Array:

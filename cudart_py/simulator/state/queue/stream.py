@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
-_identities = itertools.count(1)
+_identities = itertools.count()
 
 
 class Stream:

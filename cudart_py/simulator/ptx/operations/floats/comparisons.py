@@ -23,7 +23,7 @@ def eq(a: Array, b: Array) -> Array:
 
 def ne(a: Array, b: Array) -> Array:
     """Return where both are numbers and differ."""
-    return np.less(a, b) | np.greater(a, b)
+    return np.logical_or(np.less(a, b), np.greater(a, b))
 
 
 def lt(a: Array, b: Array) -> Array:

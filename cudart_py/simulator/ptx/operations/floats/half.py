@@ -127,7 +127,8 @@ def _extreme(smaller: bool, kind: str, a: Array, b: Array, ftz: bool, nan: bool,
     result = np.where(a_nan, b, np.where(b_nan, a, result))
     if xorsign_abs:
         result = result | signs
-    return np.where(a_nan | b_nan if nan else a_nan & b_nan, NAN_F16, result)
+    is_nan = np.logical_or(a_nan, b_nan) if nan else np.logical_and(a_nan, b_nan)
+    return np.where(is_nan, NAN_F16, result)
 
 
 def minimum(kind: str, a: Array, b: Array, *, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False) -> Array:

@@ -198,17 +198,13 @@ def _bits(a: Array) -> Array:
     return np.asarray(a).view(np.uint64 if a.dtype == np.float64 else np.uint32)
 
 
-def _sign(a: Array) -> Array:
-    return _bits(a) & _SIGN_F32
-
-
 def _extreme(
     a: Array, b: Array, smaller: bool, ftz: bool = False, nan: bool = False, xorsign_abs: bool = False
 ) -> Array:
     """Return the smaller or larger operand; -0 is below +0, and a NaN loses unless ``nan`` asks that it win."""
     if ftz:
         a, b = flush_f32(a), flush_f32(b)
-    signs = _sign(a) ^ _sign(b) if xorsign_abs else None
+    negative = np.signbit(a) != np.signbit(b)
     if xorsign_abs:
         a, b = np.abs(a), np.abs(b)
     # NumPy's vectorised loops are for two arrays only.
@@ -225,8 +221,8 @@ def _extreme(
             # NumPy leaves open which zero it gives: the smaller has any operand's sign, the larger a common one.
             common = _bits(a) | _bits(b) if smaller else _bits(a) & _bits(b)
             result = np.where(zeros, common.view(result.dtype), result)
-    if signs is not None:
-        result = (_bits(result) | signs).view(result.dtype)
+    if xorsign_abs:
+        result = np.where(negative, -result, result)
     return canonical_f32(result) if result.dtype == np.float32 else canonical_f64(result, a, b)
 
 
