@@ -21,6 +21,7 @@ COURSE = (
     "copies",
     "copies_2d",
     "memset",
+    "managed",
     "constant_memory",
     # Coalescing, shared memory, divergence
     "stride_and_offset",

@@ -12,12 +12,14 @@ from cudart_py.benchmark import MeasureOptions, measure
 
 from .stop import Limit, Value
 
-__all__ = ["Phases", "available", "host_ms", "median_ms", "per_second", "rates", "turn_off", "waiting_ms"]
+__all__ = ["Phases", "available", "fresh_ms", "host_ms", "median_ms", "per_second", "rates", "turn_off", "waiting_ms"]
 
 # Slow variants are repeated less, until the time is up: one of a second is measured once.
 OPTIONS = MeasureOptions(min_samples=1, min_seconds=0.05, max_seconds=0.3, warm_up_seconds=0.02)
 # A curve has many points, which need not be as exact as a table's rows.
 QUICK = MeasureOptions(precision=0.01, min_samples=1, min_seconds=0.01, max_seconds=0.1, warm_up_seconds=0.005)
+# How often work is timed that has to be made ready each time.
+FRESH_TIMES = 5
 # What the first letter of a rate's unit multiplies.
 PREFIXES = {"M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -41,6 +43,21 @@ def median_ms(work: Callable[[], object], stream: cuda.Stream | None = None, *, 
     seconds = measure(work, stream=stream, options=QUICK if quick else OPTIONS).median
     assert seconds is not None  # asked only where `available`
     return 1e3 * seconds
+
+
+def fresh_ms(before: Callable[[], object], work: Callable[[], object]) -> float:
+    """Return the current device's median time of `work` from a state that `before` makes again each time, untimed.
+
+    What `work` does on the host before it returns is part of the time.
+    """
+    times = []
+    for _ in range(FRESH_TIMES):
+        before()
+        cuda.current_device().synchronize()
+        with cuda.timed() as timer:
+            work()
+        times.append(timer.milliseconds)
+    return statistics.median(times)
 
 
 def host_ms(work: Callable[[], object], *, wait: bool) -> float:

@@ -23,6 +23,7 @@ class Variant:
 
     `launch` computes `output`, on the device or the host, which must come within `tolerance` of
     `expected`. The output is poisoned before; where it is an input too, `prepare` writes it instead.
+    `before` makes the state that a launch starts from, each time, outside of the time that is taken.
     `timed` is what is timed, `launch` where it is not given, and does `amount` of what the limit counts:
     bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the variant's row.
     """
@@ -34,6 +35,7 @@ class Variant:
     amount: float = 0
     tolerance: float = 0.0
     prepare: Callable[[], object] | None = None
+    before: Callable[[], object] | None = None
     timed: Callable[[], object] | None = None
     columns: Mapping[str, Value] = field(default_factory=dict)
 
@@ -55,6 +57,9 @@ def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
         variant.prepare()
     else:
         poison(variant.output)
+    if variant.before:
+        variant.before()
+        cuda.current_device().synchronize()
     try:
         counted = counters.count(variant.launch, explained_by)
         got = on_host(variant.output)
@@ -67,7 +72,8 @@ def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
 def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:
     if not timing.available() or row.check is None or not row.check.holds:
         return row
-    ms = timing.median_ms(variant.timed or variant.launch, quick=quick)
+    work = variant.timed or variant.launch
+    ms = timing.fresh_ms(variant.before, work) if variant.before else timing.median_ms(work, quick=quick)
     return Row(row.name, {**timing.rates(ms, variant.amount, limit), **row.values}, row.check)
 
 

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import cudart_py as cuda
 
@@ -47,10 +48,10 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
     return Row(name, check=Check(f"{name} is found to be wrong", bool(report), word="caught"), note=report)
 
 
-def all_shown_wrong(programs: Mapping[str, Callable[[], str]]) -> list[Row]:
+def all_shown_wrong(programs: Mapping[str, Callable[[], str]], *, devices: int = 1) -> list[Row]:
     """Return the rows of `shown_wrong` for several programs by their names, as many at a time as there are CPUs."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(shown_wrong, programs, programs.values()))
+        return list(pool.map(partial(shown_wrong, devices=devices), programs, programs.values()))
 
 
 def main() -> None:

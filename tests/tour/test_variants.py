@@ -39,6 +39,19 @@ def test_an_output_that_is_an_input_is_prepared_instead(monkeypatch):
     assert row.check.holds
 
 
+def test_the_state_is_made_before_the_check_and_each_timed_launch(monkeypatch):
+    monkeypatch.setattr(timing, "available", lambda: True)
+    output, order = cuda.zeros(8, np.int32), []
+
+    def launch() -> None:
+        order.append("launch")
+        cuda.memset(output, 3)
+
+    [row] = measure([variant(launch, output, before=lambda: order.append("before"))], LIMIT)
+    assert order == ["before", "launch"] * (1 + timing.FRESH_TIMES)
+    assert row.values["ms"] >= 0
+
+
 def test_a_wrong_variant_is_never_timed(monkeypatch):
     monkeypatch.setattr(timing, "available", lambda: True)
     [row] = measure([variant(lambda: None, cuda.zeros(8, np.int32))], LIMIT)

@@ -1,0 +1,19 @@
+// Managed memory has one address for the host and all devices. The kernel is the same wherever the pages are: a load
+// from a page that is elsewhere takes long, and no instruction shows it.
+//
+//   advance   each number becomes the one that comes `steps` later in a sequence of pseudorandom numbers
+//
+// The sequence is x -> factor x + summand modulo 2^32. An input is read once, however many steps follow, so that
+// `steps` sets how long the kernel computes for the bytes that it reads.
+
+extern "C" __global__ void advance(const unsigned* in, unsigned* out, int n, unsigned factor, unsigned summand,
+                                   int steps)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    unsigned x = in[i];
+    for (int step = 0; step < steps; step++)
+        x = factor * x + summand;
+    out[i] = x;
+}

@@ -1,0 +1,297 @@
+"""Managed memory has one address everywhere: its pages move when they are touched, or when the driver is told.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run managed
+    managed: Managed memory: page faults, prefetches and advice
+    size 65,539: numbers in the array
+    limit: the link to the host
+                                    steps  loads  instructions  check
+    ──────────────────────────────────────────────────────────────────
+    copied from pinned memory           1  2,049        69,757  right
+    managed, page faults                1  2,049        69,757  right
+    managed, prefetched                 1  2,049        69,757  right
+    managed, stays on the host          1  2,049        69,757  right
+    prefetch, then long kernel      1,024  2,049     3,735,418  right
+    prefetch beside long kernel     1,024  2,051     3,739,246  right
+    managed, on the device already      1  2,049        69,757  right
+    two devices, one array
+    advice, asked back                                          right
+    host reads too early                                        caught
+    host writes too early                                       caught
+    two devices, one array: it needs a second device. Each advances its half of one
+    array, and nothing is copied for the other.
+    advice, asked back: preferred location: host; accessed by: device 0.
+    host reads too early: 1,000 of 1,000 numbers are still those from before the
+    launch, which is only queued.
+    host writes too early: 1,000 of 1,000 results are those of what the host wrote
+    after the launch.
+    The host reads an array whose pages are on the device
+                 check
+    ──────────────────
+    page faults  right
+    prefetched   right
+    read mostly  right
+    Managed memory consists of pages that the driver moves between the host and the
+    devices. The kernel executes the same loads wherever the pages are. A load from
+    a page on the host is a page fault: the warp waits until the driver has moved
+    the page. A prefetch moves many pages at a time, without faults, and beside
+    other work.
+    Pages whose preferred location is the host stay there, and each load crosses the
+    link: good for data that is read once. Pages that are mostly read are copied
+    instead of moved, so that host and device each read a copy of their own; a write
+    discards the other copies.
+    The host sees a kernel's results only after it has waited for the kernel. It
+    must not change what a queued kernel will read, because no copy has been made of
+    it.
+    A managed array takes 0.3 of the device's 16,384 MiB here. It may be larger than
+    that memory: the driver then moves pages back to the host to make room, and
+    every pass over the array brings each page across the link again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..device_code import blocks_for, load
+from ..limits import link_limit
+from ..stop import Check, Result, Row, Size, Timeline
+from ..variants import Variant, measure
+from ..wrong import all_shown_wrong
+
+TITLE = "Managed memory: page faults, prefetches and advice"
+SIZE = Size("numbers in the array", full=2**26 + 3, small=2**16 + 3, least=8)
+BLOCK = 256
+FACTOR, SUMMAND = 1664525, 1013904223
+# The long kernel computes about as long as the link takes to bring its input.
+SHORT, LONG = 1, 1024
+PIECES = 8
+EXPLAINED_BY = ("loads", "instructions")
+NOTES = (
+    "Managed memory consists of pages that the driver moves between the host and the devices. The kernel executes the "
+    "same loads wherever the pages are. A load from a page on the host is a page fault: the warp waits until the "
+    "driver has moved the page. A prefetch moves many pages at a time, without faults, and beside other work.",
+    "Pages whose preferred location is the host stay there, and each load crosses the link: good for data that is read "
+    "once. Pages that are mostly read are copied instead of moved, so that host and device each read a copy of their "
+    "own; a write discards the other copies.",
+    "The host sees a kernel's results only after it has waited for the kernel. It must not change what a queued kernel "
+    "will read, because no copy has been made of it.",
+)
+NEEDS_FAULTS = (
+    "This device cannot stop at a page fault (concurrent_managed_access is False): each launch moves all managed pages "
+    "to the device, and there are no prefetches."
+)
+
+Numbers = NDArray[np.uint32]
+Spans = list[tuple[cuda.Event, cuda.Event]]
+
+
+def reference(x: Numbers, steps: int) -> Numbers:
+    """Return the numbers that come so many steps later: all steps together are one multiplication and one addition."""
+    factor, summand = 1, 0
+    for _ in range(steps):
+        factor, summand = FACTOR * factor % 2**32, (FACTOR * summand + SUMMAND) % 2**32
+    return x * np.uint32(factor) + np.uint32(summand)
+
+
+def kernel_over(x: Any, y: Any, steps: int, stream: cuda.Stream = cuda.legacy_default) -> cuda.BoundLaunch:
+    """Return the launch on the current device that advances the numbers in `x` into `y`."""
+    kernel = load("managed")["advance"][blocks_for(x.size, BLOCK), BLOCK, 0, stream]
+    return kernel.bind(x, y, x.size, FACTOR, SUMMAND, steps)
+
+
+def managed_copy(x: Numbers) -> Numbers:
+    """Return the numbers in managed memory, whose pages are on the host because the host has written them."""
+    array: Numbers = cuda.managed_empty(x.shape, x.dtype)
+    array[:] = x
+    return array
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check and time each way in which a kernel reaches numbers of the host, and the host those on the device."""
+    host: Numbers = cuda.pinned_empty(size, np.uint32)
+    host[:] = np.random.default_rng().integers(0, 2**32, size, np.uint32)
+    x, y, copied = managed_copy(host), cuda.empty(size, np.uint32), cuda.empty(size, np.uint32)
+    expected = {steps: reference(host, steps) for steps in (SHORT, LONG)}
+    limit = link_limit(host.nbytes)
+
+    def variant(name: str, launch: Callable[[], object], steps: int = SHORT, **options: Any) -> Variant:
+        return Variant(
+            name=name, launch=launch, output=y, expected=expected[steps], amount=host.nbytes,
+            columns={"steps": steps}, **options,
+        )  # fmt: skip  # grouped by meaning
+
+    def copy_first() -> None:
+        cuda.memcpy(copied, host, stream=cuda.legacy_default)
+        over_copy()
+
+    over_copy, over_pages = kernel_over(copied, y, SHORT), kernel_over(x, y, SHORT)
+    explicit = variant("copied from pinned memory", copy_first)
+    wrong = all_shown_wrong({"host reads too early": read_early, "host writes too early": write_early})
+    if not device.properties.concurrent_managed_access:
+        rows = measure([explicit, variant("managed, moved by the launch", over_pages)], limit, EXPLAINED_BY)
+        return Result([*rows, *wrong], limit, notes=[NEEDS_FAULTS])
+
+    def to_host() -> None:
+        cuda.prefetch(x, "host")
+
+    def prefetched(steps: int) -> Callable[[], None]:
+        launch = kernel_over(x, y, steps)
+
+        def work() -> None:
+            cuda.prefetch(x)
+            launch()
+
+        return work
+
+    far = managed_copy(host)
+    cuda.advise(far, "set_preferred_location", "host")
+    cuda.advise(far, "set_accessed_by", device)
+    pieces = Pieces(x, y)
+    over_the_link = [
+        explicit,
+        variant("managed, page faults", over_pages, before=to_host),
+        variant("managed, prefetched", prefetched(SHORT), before=to_host),
+        variant("managed, stays on the host", kernel_over(far, y, SHORT)),
+        variant("prefetch, then long kernel", prefetched(LONG), LONG, before=to_host),
+        variant("prefetch beside long kernel", pieces.advance, LONG, before=to_host),
+    ]
+    rows = measure(over_the_link, limit, EXPLAINED_BY)
+    # The link limits neither what is on the device already nor, below, the one thread of the host that reads.
+    rows += measure([variant("managed, on the device already", over_pages)], None, EXPLAINED_BY)
+    tables = {"The host reads an array whose pages are on the device": measure(read_by_host(x, host), None)}
+    rows += [*on_two_devices(device, x, expected[SHORT]), advice(far, device), *wrong]
+    larger = (
+        f"A managed array takes {host.nbytes / 2**20:,.1f} of the device's {device.memory_info.total / 2**20:,.0f} MiB "
+        "here. It may be larger than that memory: the driver then moves pages back to the host to make room, and every "
+        "pass over the array brings each page across the link again."
+    )
+    pictures = [pieces.timeline(to_host)] if timing.available() else []
+    return Result(rows, limit, pictures=pictures, notes=[*NOTES, larger], tables=tables)
+
+
+class Pieces:
+    """An array in pieces: while the kernel advances one in a stream, the next one is prefetched in another stream."""
+
+    def __init__(self, x: Numbers, y: cuda.DeviceArray) -> None:
+        self.moving, self.computing = cuda.Stream(), cuda.Stream()
+        starts = [piece * x.size // PIECES for piece in range(PIECES + 1)]
+        parts = [slice(start, stop) for start, stop in pairwise(starts)]
+        self.parts = [(x[part], kernel_over(x[part], y[part], LONG, self.computing)) for part in parts]
+
+    def advance(self) -> tuple[Spans, Spans]:
+        """Advance all numbers; return the events around the prefetches, and those around the kernels."""
+        prefetches: Spans = []
+        kernels: Spans = []
+        for part, launch in self.parts:
+            start = self.moving.record()
+            cuda.prefetch(part, stream=self.moving)
+            prefetches.append((start, self.moving.record()))
+            self.computing.wait(prefetches[-1][1])
+            start = self.computing.record()
+            launch()
+            kernels.append((start, self.computing.record()))
+        return prefetches, kernels
+
+    def timeline(self, before: Callable[[], object]) -> Timeline:
+        """Return a picture of one such round."""
+        before()
+        cuda.current_device().synchronize()
+        spans = dict(zip(("prefetch", "long kernel"), self.advance(), strict=True))
+        cuda.current_device().synchronize()
+        begin = spans["prefetch"][0][0]
+        lanes = {name: [(start - begin, end - begin) for start, end in events] for name, events in spans.items()}
+        return Timeline("overlap", lanes)
+
+
+def read_by_host(x: Numbers, data: Numbers) -> list[Variant]:
+    """Return the ways in which the host reads pages that are on the device."""
+    seen, mostly_read = np.empty(data.shape, data.dtype), managed_copy(data)
+    cuda.advise(mostly_read, "set_read_mostly")
+
+    def variant(name: str, array: Numbers, *, fetch: bool = False) -> Variant:
+        def read() -> None:
+            if fetch:
+                cuda.prefetch(array, "host")
+                cuda.legacy_default.synchronize()
+            np.copyto(seen, array)
+
+        return Variant(
+            name=name, launch=read, output=seen, expected=data, amount=data.nbytes,
+            before=lambda: cuda.prefetch(array),
+        )  # fmt: skip  # grouped by meaning
+
+    return [
+        variant("page faults", x),
+        variant("prefetched", x, fetch=True),
+        variant("read mostly", mostly_read),
+    ]
+
+
+def on_two_devices(device: cuda.Device, x: Numbers, expected: Numbers) -> list[Row]:
+    """Let two devices advance one half of an array each, into halves of another, where there are two."""
+    name = "two devices, one array"
+    others = [other for other in cuda.devices() if other is not device and other.properties.concurrent_managed_access]
+    if not others:
+        needs = "it needs a second device. Each advances its half of one array, and nothing is copied for the other."
+        return [Row(name, note=needs)]
+    y: Numbers = cuda.managed_empty(x.shape, x.dtype)
+    halves = []
+    for each, part in zip((device, others[0]), (slice(0, x.size // 2), slice(x.size // 2, None)), strict=True):
+        with each:
+            halves.append((each, x[part], y[part], kernel_over(x[part], y[part], SHORT)))
+
+    def work() -> None:
+        for each, source, target, launch in halves:
+            with each:
+                cuda.prefetch(source)
+                cuda.prefetch(target)
+                launch()
+        for each, *_ in halves:
+            each.synchronize()
+
+    variant = Variant(
+        name=name, launch=work, output=y, expected=expected, amount=x.nbytes,
+        before=lambda: cuda.prefetch(x, "host"), columns={"steps": SHORT},
+    )  # fmt: skip  # grouped by meaning
+    return measure([variant], None, EXPLAINED_BY)
+
+
+def advice(far: Numbers, device: cuda.Device) -> Row:
+    """Return a row that holds if the driver still knows the advice on the array that stays on the host."""
+    known = cuda.managed_attributes(far)
+    told = cuda.ManagedAttributes(False, "host", (device,), None)
+    fact = "the driver knows the advice"
+    note = f"preferred location: {known.preferred_location}; accessed by: {', '.join(map(place, known.accessed_by))}."
+    return Row("advice, asked back", check=Check(fact, known == told, str(known)), note=note)
+
+
+def place(location: cuda.Device | str) -> str:
+    """Return a location's name."""
+    return location if isinstance(location, str) else f"device {location.ordinal}"
+
+
+def read_early() -> str:
+    """Read a kernel's result without waiting for the kernel."""
+    x, y = managed_copy(np.arange(1, 1001, dtype=np.uint32)), managed_copy(np.zeros(1000, np.uint32))
+    kernel_over(x, y, SHORT)()
+    old = int(np.count_nonzero(y == 0))
+    return f"{old:,} of {y.size:,} numbers are still those from before the launch, which is only queued." if old else ""
+
+
+def write_early() -> str:
+    """Write a kernel's input after the launch, as one may after a copy from pageable memory."""
+    data = np.arange(1, 1001, dtype=np.uint32)
+    x, y = managed_copy(data), cuda.empty(data.size, np.uint32)
+    kernel_over(x, y, SHORT)()
+    x[:] = 0
+    wrong = int(np.count_nonzero(y.to_host() != reference(data, SHORT)))
+    return f"{wrong:,} of {y.size:,} results are those of what the host wrote after the launch." if wrong else ""

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters
+from library_tour.course import managed
+from library_tour.runner import run_stop
+from library_tour.wrong import shown_wrong
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {row.name: row for row in run_stop("managed", cuda.Device(0), 333).result.rows}
+
+
+def test_the_reference_takes_one_step_after_another():
+    x = np.array([0, 1, 2**32 - 1], np.uint32)
+    assert managed.reference(x, 1).tolist() == [1013904223, 1015568748, 1012239698]
+    assert managed.reference(x, 7).tolist() == managed.reference(managed.reference(x, 3), 4).tolist()
+
+
+def test_a_kernel_of_other_steps_is_noticed(monkeypatch):
+    right = managed.kernel_over
+    monkeypatch.setattr(managed, "kernel_over", lambda x, y, steps, *stream: right(x, y, steps + 1, *stream))
+    outcome = run_stop("managed", cuda.Device(0), 333)
+    assert outcome.state == "failed"
+    assert {check.fact for check in outcome.failed_checks} >= {
+        "managed, page faults equals NumPy's result",
+        "prefetch beside long kernel equals NumPy's result",
+    }
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_the_kernel_loads_as_much_wherever_the_pages_are(rows):
+    short = {row.values["loads"] for row in rows.values() if row.values.get("steps") == managed.SHORT}
+    assert len(short) == 1
+
+
+def test_the_advice_is_asked_back(rows):
+    assert rows["advice, asked back"].note == "preferred location: host; accessed by: device 0."
+
+
+def test_one_device_needs_a_second_one_to_share_an_array(monkeypatch, device):
+    monkeypatch.setattr(cuda, "devices", lambda: (device,))
+    x = managed.managed_copy(np.arange(9, dtype=np.uint32))
+    [row] = managed.on_two_devices(device, x, managed.reference(x, managed.SHORT))
+    assert "needs a second device" in row.note
+
+
+TWO_DEVICES = """
+import cudart_py as cuda
+from library_tour.runner import run_stop
+outcome = run_stop("managed", cuda.Device(0), 333)
+[row] = [row for row in outcome.result.rows if row.name == "two devices, one array"]
+print(outcome.state, row.check.holds)
+"""
+
+
+def test_two_devices_share_an_array(python):
+    if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
+        pytest.skip("this machine has one device")
+    assert python(TWO_DEVICES, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "passed True\n"
+
+
+def test_without_page_faults_the_stop_says_what_it_needs_and_passes_what_it_can(monkeypatch, device):
+    without = replace(device.properties, concurrent_managed_access=False)
+    monkeypatch.setattr(cuda.Device, "properties", without)
+    outcome = run_stop("managed", device, 333)
+    assert outcome.state == "passed"
+    assert "concurrent_managed_access" in outcome.result.notes[0]
+    assert [row.name for row in outcome.result.rows if "steps" in row.values] == [
+        "copied from pinned memory",
+        "managed, moved by the launch",
+    ]
+
+
+def test_a_result_that_is_read_early_is_old():
+    assert shown_wrong("early", managed.read_early).note.startswith("1,000 of 1,000 numbers are still")
+
+
+def test_an_input_that_is_written_early_changes_the_result():
+    assert shown_wrong("early", managed.write_early).note.startswith(
+        "1,000 of 1,000 results are those of what the host"
+    )
+
+
+def test_the_timeline_shows_each_piece_in_both_streams(device):
+    x = managed.managed_copy(np.arange(999, dtype=np.uint32))
+    timeline = managed.Pieces(x, cuda.empty_like(x)).timeline(lambda: cuda.prefetch(x, "host"))
+    assert list(timeline.lanes) == ["prefetch", "long kernel"]
+    for spans in timeline.lanes.values():
+        assert len(spans) == managed.PIECES
+        assert all(start <= end for start, end in spans)
+    arrivals = [end for _, end in timeline.lanes["prefetch"]]
+    assert all(start >= arrived for (start, _), arrived in zip(timeline.lanes["long kernel"], arrivals, strict=True))
