@@ -17,6 +17,7 @@ COURSE = (
     "vector_add",
     "daxpy",
     "map",
+    "nan_check",
     # Memory
     "copies",
     "copies_2d",

@@ -1,0 +1,182 @@
+"""Find the first NaN of a large array: by isnan(), by the bits, and as fast as memory is read.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run nan_check
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from ..device_code import blocks_for, find, load
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import read_limit
+from ..stop import Check, Result, Row, Size
+from ..variants import Variant, measure
+from ..wrong import shown_wrong
+
+TITLE = "Finding NaNs in a large array, by isnan() and by their bits"
+SIZE = Size("floats, or half as many doubles", full=2**30 + 3, small=2**16 + 3, least=2)
+CHECKED = 2**14 + 5  # numbers of the arrays that have NaNs
+BLOCK, LOADS = 256, 4
+# Of a fixed grid, as in the stop `reduction`.
+FIXED_BLOCK = 1024
+EXPLAINED_BY = ("loads", "instructions")
+
+Numbers = NDArray[np.floating[Any]]
+
+
+class Way(NamedTuple):
+    """A kernel, the type of its numbers, and how many bytes a thread of a fixed grid loads, 0 for a thread a number."""
+
+    kernel: str
+    dtype: type[np.floating[Any]] = np.float32
+    fixed: bool = False
+    fast_math: bool = False
+
+
+WAYS = {
+    "isnan": Way("first_nan<Isnan<float>>"),
+    "isnan, fast math": Way("first_nan<Isnan<float>>", fast_math=True),
+    "bits": Way("first_nan<Above<float>>"),
+    "fixed grid, by four": Way("first_nan_grid<float, 1>", fixed=True),
+    "four loads in flight": Way(f"first_nan_grid<float, {LOADS}>", fixed=True),
+    "doubles: bits": Way("first_nan<Above<double>>", np.float64),
+    "doubles: 13 digits f": Way("first_nan<Mantissa<13>>", np.float64),
+    "doubles: four loads": Way(f"first_nan_grid<double, {LOADS}>", np.float64, fixed=True),
+}
+TOO_SHORT = "first_nan<Mantissa<12>>"
+# What is almost a NaN: infinities, zeros, the largest and the smallest numbers.
+ORDINARY = {
+    dtype: np.array([np.inf, -np.inf, 0.0, -0.0, info.max, info.min, info.tiny, info.smallest_subnormal], dtype)
+    for dtype, info in ((dtype, np.finfo(dtype)) for dtype in (np.float32, np.float64))
+}
+# The usual NaN, one with the lowest bit alone, and one with every bit set.
+NANS = {
+    np.float32: np.array([0x7FC00000, 0x7F800001, 0xFFFFFFFF], np.uint32),
+    np.float64: np.array([0x7FF8 << 48, 0x7FF0 << 48 | 1, 2**64 - 1], np.uint64),
+}
+
+
+def reference(x: Numbers) -> int:
+    """Return the place of the first NaN, or the length where there is none."""
+    places = np.flatnonzero(np.isnan(x))
+    return int(places[0]) if places.size else x.size
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every way on arrays with and without NaNs; time it on a large one without, which is read to its end."""
+    random = np.random.default_rng()
+    limit = read_limit(device)
+    rows = []
+    for dtype, length in ((np.float32, size), (np.float64, size // 2)):
+        block = ordinary_numbers(random, min(length, INPUT_BLOCK), dtype)
+        x = repeated(block, length)
+        small = [block[:CHECKED].copy() for _ in NANS[dtype]]
+        for number, nan in zip(small, NANS[dtype], strict=True):
+            number.view(nan.dtype)[random.integers(number.size, size=2)] = nan
+        small[-1].view(NANS[dtype].dtype)[-1] = NANS[dtype][0]
+        rows += measure(make_variants(device, x, small), limit, EXPLAINED_BY)
+    rows += [shown_wrong("doubles: 12 digits f", twelve_digits), host_fast_math()]
+    notes = [
+        "CUDA's isnan() stays right with --use_fast_math, which changes division, square roots, denormal numbers and "
+        "fused operations but promises nothing about NaNs. A host compiler's -ffast-math promises that there are none, "
+        "and isnan() becomes false. A comparison of the bits as integers is right with any option.",
+        "A thread that tests one number waits for one load. With four loads of 16 bytes in flight and one branch for "
+        "their numbers, fewer warps keep the memory busy. Nothing is written where no NaN is found.",
+    ]
+    return Result(rows, limit, notes=notes)
+
+
+def ordinary_numbers(random: np.random.Generator, size: int, dtype: type[np.floating[Any]]) -> Numbers:
+    """Return random numbers with infinities, zeros and extreme ones among them, and no NaN."""
+    numbers = random.standard_normal(size).astype(dtype)
+    numbers[random.integers(size, size=ORDINARY[dtype].size)] = ORDINARY[dtype]
+    return numbers
+
+
+def load_all(*, fast_math: bool = False) -> cuda.Module:
+    """Compile all kernels of this stop."""
+    names = [TOO_SHORT, *dict.fromkeys(way.kernel for way in WAYS.values())]
+    return load("nan_check", names=names, fast_math=fast_math)
+
+
+def make_variants(device: cuda.Device, x: cuda.DeviceArray, small: list[Numbers]) -> list[Variant]:
+    """Return the ways for the type of `x`, checked on it and on small arrays and timed on it, which has no NaN."""
+    arrays = [x, *map(cuda.to_device, small)]
+    found = cuda.empty(len(arrays), np.uint32)
+    expected = np.array([x.size, *map(reference, small)], np.uint32)
+
+    def searching(way: Way, place: int) -> Callable[[], object]:
+        array, first = arrays[place], found[place : place + 1]
+        blocks, block = blocks_for(array.size, BLOCK), BLOCK
+        if way.fixed:
+            most = device.sm_count * device.properties.max_threads_per_sm // FIXED_BLOCK
+            blocks, block = min(most, blocks_for(array.nbytes, 16 * FIXED_BLOCK)), FIXED_BLOCK
+        launch = load_all(fast_math=way.fast_math)[way.kernel][blocks, block].bind(array, first, array.size)
+
+        def search() -> None:
+            cuda.memset(first, array.size)
+            launch()
+
+        return search
+
+    def all_of(searches: list[Callable[[], object]]) -> Callable[[], object]:
+        return lambda: [search() for search in searches]
+
+    return [
+        Variant(
+            name=name,
+            launch=all_of([searching(way, place) for place in range(len(arrays))]),
+            output=found,
+            expected=expected,
+            timed=searching(way, 0),
+            amount=x.nbytes,
+        )
+        for name, way in WAYS.items()
+        if x.dtype == way.dtype
+    ]
+
+
+def twelve_digits() -> str:
+    """Look for np.nan with a mask that leaves out the highest bit of the mantissa; return what it misses."""
+    x, first = np.array([1.0, np.nan]), cuda.full(1, 2, np.uint32)
+    load_all()[TOO_SHORT][1, 32](cuda.to_device(x), first, x.size)
+    if first.to_host()[0] == reference(x):
+        return ""
+    return (
+        f"np.nan is not found. Its bits are {x.view(np.uint64)[1]:#018x}: of the mantissa's 52 bits only the highest is "
+        "set, and a mask of 12 digits f covers 48. With 13 digits it covers all."
+    )
+
+
+def host_fast_math() -> Row:
+    """Compile the host's part of the device code with -ffast-math and ask it whether np.nan is a NaN."""
+    name = "host: isnan, -ffast-math"
+    if shutil.which("c++") is None:
+        return Row(name, note="not run here: there is no host compiler named c++")
+    with tempfile.TemporaryDirectory() as folder:
+        made, library = Path(folder, "host.o"), Path(folder, "host.so")
+        options = ["-x", "c++", "-O2", "-fPIC", "-ffast-math"]
+        subprocess.run(["c++", *options, "-c", find("nan_check"), "-o", made], check=True)
+        # Linked without the option, which would make this whole process treat denormal numbers as zeros.
+        subprocess.run(["c++", "-shared", made, "-o", library], check=True)
+        compiled = ctypes.CDLL(str(library))
+    answers = {}
+    for function in (compiled.host_isnan, compiled.host_bit_test):
+        function.argtypes, function.restype = [ctypes.c_double], ctypes.c_bool
+        answers[function.__name__] = function(np.nan)
+    check = Check("only the bit test finds np.nan", answers == {"host_isnan": False, "host_bit_test": True}, str(answers), "caught")
+    return Row(name, check=check, note="isnan(nan) is false, and the bit test is true.")
