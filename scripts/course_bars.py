@@ -30,8 +30,8 @@ from library_tour.record import environment
 from library_tour.runner import Outcome, run_stop
 
 SOURCE = Path(__file__).parent / "cub_baseline.cu"
-COPY, CUB = "copy, device to device", "CUB"
-SIDE, SUMMED, COUNTED = 16384, 2**29, 2**28
+COPY, CUB, LIMIT = "copy, device to device", "CUB", "the stop's limit"
+SIDE, SUMMED, COUNTED, SEARCHED = 16384, 2**29, 2**28, 2**30
 CALLS = 2**28 * 256  # of map's function
 Work = Callable[[], object]
 
@@ -50,7 +50,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Bar:
-    """What the best of a stop's rows has to reach in a column: so much of a rival's rate, or of a given one."""
+    """What the best of a stop's rows has to reach in a column: so much of a rival's rate or of a given one."""
 
     stop: str
     column: str
@@ -73,6 +73,7 @@ BARS = [
     Bar("monte_carlo", "Gsteps/s", 1.0, 1000.0, lambda row: row.startswith("Euler")),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.412 / 1e9, lambda row: "fast math" not in row and "two GPUs" not in row),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.119 / 1e9, lambda row: "fast math" in row),
+    Bar("nan_check", "GB/s", 0.95, LIMIT),
 ]
 
 
@@ -148,6 +149,13 @@ def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
             "PyTorch": in_torch(x, lambda x, torch: x.sum),
         }
         yield from measured(stop, "GB/s", works, x.nbytes)
+    if stop == "nan_check":
+        x = random_floats(SEARCHED)
+        works = {
+            "CuPy": in_cupy(x, lambda x, cupy: lambda: cupy.isnan(x).any()),
+            "PyTorch": in_torch(x, lambda x, torch: lambda: x.isnan().any()),
+        }
+        yield from measured(stop, "GB/s", works, x.nbytes)
     if stop == "histogram":
         for kind, values in {"": random_floats(COUNTED), " equal": cuda.full(COUNTED, 0.5, np.float32)}.items():
             for bins in (10, 256):
@@ -215,6 +223,8 @@ def judge(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
         rate = rates[best]
         found = [other.rate for other in others if other.name == bar.of and other.case in (bar.column, bar.unit)]
         whole = bar.of if isinstance(bar.of, float) else (found or [None])[0]
+        if bar.of == LIMIT and outcome.result.limit is not None:
+            whole = outcome.result.limit.rate
     named = bar.of if isinstance(bar.of, str) else "the bar"
     if not whole:
         return bar.stop, bar.column, best, f"{rate:,.1f}", named, "", least, Verdict.NOT_JUDGED

@@ -3,6 +3,32 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run nan_check
+    nan_check: Finding NaNs in a large array, by isnan() and by their bits
+    size 65,539: floats, or half as many doubles
+    limit: read bandwidth
+                              loads  instructions  check
+    ─────────────────────────────────────────────────────
+    isnan                     3,588        61,290  right
+    isnan, fast math          3,588        61,290  right
+    bits                      3,588        61,290  right
+    fixed grid, by four         903        33,942  right
+    four loads in flight        903        39,653  right
+    doubles: bits             2,564        43,882  right
+    doubles: 13 digits f      2,564        51,574  right
+    doubles: four loads       1,287        47,697  right
+    doubles: 12 digits f                           caught
+    host: isnan, -ffast-math                       caught
+    doubles: 12 digits f: np.nan is not found. Its bits are 0x7ff8000000000000: of
+    the mantissa's 52 bits only the highest is set, and a mask of 12 digits f covers
+    48. With 13 digits it covers all.
+    host: isnan, -ffast-math: isnan(nan) is false, and the bit test is true.
+    CUDA's isnan() stays right with --use_fast_math, which changes division, square
+    roots, denormal numbers and fused operations but promises nothing about NaNs. A
+    host compiler's -ffast-math promises that there are none, and isnan() becomes
+    false. A comparison of the bits as integers is right with any option.
+    A thread with one number has one load of 4 bytes in flight. With four loads of
+    16 bytes, and one branch for their numbers, a thread keeps 16 times as many
+    bytes under way. Where no NaN is found, nothing is written.
 """
 
 from __future__ import annotations
@@ -35,14 +61,15 @@ BLOCK, LOADS = 256, 4
 FIXED_BLOCK = 1024
 EXPLAINED_BY = ("loads", "instructions")
 
+Kind = type[np.floating[Any]]
 Numbers = NDArray[np.floating[Any]]
 
 
 class Way(NamedTuple):
-    """A kernel, the type of its numbers, and how many bytes a thread of a fixed grid loads, 0 for a thread a number."""
+    """A kernel, the type of its numbers, whether its grid is fixed, and how it is compiled."""
 
     kernel: str
-    dtype: type[np.floating[Any]] = np.float32
+    dtype: Kind = np.float32
     fixed: bool = False
     fast_math: bool = False
 
@@ -59,12 +86,12 @@ WAYS = {
 }
 TOO_SHORT = "first_nan<Mantissa<12>>"
 # What is almost a NaN: infinities, zeros, the largest and the smallest numbers.
-ORDINARY = {
+ORDINARY: dict[Kind, Numbers] = {
     dtype: np.array([np.inf, -np.inf, 0.0, -0.0, info.max, info.min, info.tiny, info.smallest_subnormal], dtype)
     for dtype, info in ((dtype, np.finfo(dtype)) for dtype in (np.float32, np.float64))
 }
 # The usual NaN, one with the lowest bit alone, and one with every bit set.
-NANS = {
+NANS: dict[Kind, NDArray[Any]] = {
     np.float32: np.array([0x7FC00000, 0x7F800001, 0xFFFFFFFF], np.uint32),
     np.float64: np.array([0x7FF8 << 48, 0x7FF0 << 48 | 1, 2**64 - 1], np.uint64),
 }
@@ -94,13 +121,13 @@ def run(device: cuda.Device, size: int) -> Result:
         "CUDA's isnan() stays right with --use_fast_math, which changes division, square roots, denormal numbers and "
         "fused operations but promises nothing about NaNs. A host compiler's -ffast-math promises that there are none, "
         "and isnan() becomes false. A comparison of the bits as integers is right with any option.",
-        "A thread that tests one number waits for one load. With four loads of 16 bytes in flight and one branch for "
-        "their numbers, fewer warps keep the memory busy. Nothing is written where no NaN is found.",
+        "A thread with one number has one load of 4 bytes in flight. With four loads of 16 bytes, and one branch for "
+        "their numbers, a thread keeps 16 times as many bytes under way. Where no NaN is found, nothing is written.",
     ]
     return Result(rows, limit, notes=notes)
 
 
-def ordinary_numbers(random: np.random.Generator, size: int, dtype: type[np.floating[Any]]) -> Numbers:
+def ordinary_numbers(random: np.random.Generator, size: int, dtype: Kind) -> Numbers:
     """Return random numbers with infinities, zeros and extreme ones among them, and no NaN."""
     numbers = random.standard_normal(size).astype(dtype)
     numbers[random.integers(size, size=ORDINARY[dtype].size)] = ORDINARY[dtype]
@@ -157,8 +184,8 @@ def twelve_digits() -> str:
     if first.to_host()[0] == reference(x):
         return ""
     return (
-        f"np.nan is not found. Its bits are {x.view(np.uint64)[1]:#018x}: of the mantissa's 52 bits only the highest is "
-        "set, and a mask of 12 digits f covers 48. With 13 digits it covers all."
+        f"np.nan is not found. Its bits are {x.view(np.uint64)[1]:#018x}: of the mantissa's 52 bits only the highest "
+        "is set, and a mask of 12 digits f covers 48. With 13 digits it covers all."
     )
 
 
@@ -178,5 +205,6 @@ def host_fast_math() -> Row:
     for function in (compiled.host_isnan, compiled.host_bit_test):
         function.argtypes, function.restype = [ctypes.c_double], ctypes.c_bool
         answers[function.__name__] = function(np.nan)
-    check = Check("only the bit test finds np.nan", answers == {"host_isnan": False, "host_bit_test": True}, str(answers), "caught")
+    only_bits = answers == {"host_isnan": False, "host_bit_test": True}
+    check = Check("only the bit test finds np.nan", only_bits, str(answers), "caught")
     return Row(name, check=check, note="isnan(nan) is false, and the bit test is true.")
