@@ -19,7 +19,17 @@ from .handles import release
 from .plans import Plan
 from .random import Generator, log_normal, normal, poisson, uniform
 from .solvers import cholesky, eigh, lstsq, qr, solve, solve_triangular, svd
-from .sparse import SparseMatrix, SparseVector, sddmm, sparse_from_dense, spdot, spgemm, spmm, spmv
+from .sparse import (
+    SparseMatrix,
+    SparseVector,
+    sddmm,
+    solve_tridiagonal,
+    sparse_from_dense,
+    spdot,
+    spgemm,
+    spmm,
+    spmv,
+)
 
 __all__ = [
     "Generator",
@@ -51,6 +61,7 @@ __all__ = [
     "sddmm",
     "solve",
     "solve_triangular",
+    "solve_tridiagonal",
     "sparse_from_dense",
     "spdot",
     "spgemm",

@@ -1,9 +1,20 @@
-"""Sparse matrices and their products, by cuSPARSE."""
+"""Sparse matrices and their products, and tridiagonal systems, by cuSPARSE."""
 
 from __future__ import annotations
 
 from .matrix import SparseMatrix, SparseVector
 from .products import spdot, spmm, spmv
 from .sparse_results import sddmm, sparse_from_dense, spgemm
+from .tridiagonal import solve_tridiagonal
 
-__all__ = ["SparseMatrix", "SparseVector", "sddmm", "sparse_from_dense", "spdot", "spgemm", "spmm", "spmv"]
+__all__ = [
+    "SparseMatrix",
+    "SparseVector",
+    "sddmm",
+    "solve_tridiagonal",
+    "sparse_from_dense",
+    "spdot",
+    "spgemm",
+    "spmm",
+    "spmv",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,8 @@ from scipy import sparse
 from ..state.streams import complete_stream, find_stream
 from .calls import queue
 from .functions import LibraryError, Objects, entry, missing
-from .numbers import DTYPES, from_host, to_host
-from .operands import Operand, vector
+from .numbers import DTYPES, LETTERS, Numbers, from_host, to_host
+from .operands import Operand, array, vector
 from .sparse_descriptors import (
     SparseMatrix,
     create_coo,
@@ -39,6 +40,8 @@ from .sparse_descriptors import (
 )
 
 __all__ = [
+    "cgtsv2strided_batch",
+    "cgtsv2strided_batch_buffer_size_ext",
     "create",
     "create_coo",
     "create_csr",
@@ -55,10 +58,14 @@ __all__ = [
     "destroy_dn_vec",
     "destroy_sp_mat",
     "destroy_sp_vec",
+    "dgtsv2strided_batch",
+    "dgtsv2strided_batch_buffer_size_ext",
     "sddmm",
     "sddmm_buffer_size",
     "sddmm_preprocess",
     "set_stream",
+    "sgtsv2strided_batch",
+    "sgtsv2strided_batch_buffer_size_ext",
     "sp_gemm_compute",
     "sp_gemm_copy",
     "sp_gemm_create_descr",
@@ -72,6 +79,8 @@ __all__ = [
     "sp_mv_preprocess",
     "sp_vv",
     "sp_vv_buffer_size",
+    "zgtsv2strided_batch",
+    "zgtsv2strided_batch_buffer_size_ext",
 ]
 
 _call = entry(Status.EXECUTION_FAILED)
@@ -338,3 +347,67 @@ def sddmm(
     reads = [left, right, out.offsets, out.indices, *((out.values,) if rest else ())]
     queue(found.stream, "cusparseSDDMM", multiply, reads=reads, writes=[out.values],
           workspaces=_workspace(external_buffer))  # fmt: skip  # grouped by meaning
+
+
+# -- tridiagonal systems, by the letter of the dtype -----------------------------------------------
+
+
+def _gtsv2strided_batch_buffer_size_ext(
+    dtype: np.dtype[Any], handle: int, m: int, dl: int, d: int, du: int, x: int, batch_count: int, batch_stride: int
+) -> int:
+    """Return the bytes of the buffer (cusparseXgtsv2StridedBatch_bufferSizeExt)."""
+    _check_systems(m, batch_count, batch_stride)
+    return _WORKSPACE
+
+
+@_call
+def _gtsv2strided_batch(
+    dtype: np.dtype[Any], handle: int, m: int, dl: int, d: int, du: int, x: int, batch_count: int, batch_stride: int,
+    p_buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue the solution of many tridiagonal systems, in place of their right sides (cusparseXgtsv2StridedBatch)."""
+    found = _handles.find(handle)
+    _check_systems(m, batch_count, batch_stride)
+    *diagonals, right = (
+        array(int(address), (batch_count, m), dtype, (batch_stride, 1)) for address in (dl, d, du, x)
+    )  # each system is a row
+
+    def solve() -> None:
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            right.elements[...] = _solved(*(operand.elements for operand in (*diagonals, right)))
+
+    name = "cusparseXgtsv2StridedBatch"
+    reads = [*diagonals, right]
+    queue(found.stream, name, solve, reads=reads, writes=[right], workspaces=_workspace(p_buffer))
+
+
+def _check_systems(m: int, batch_count: int, batch_stride: int) -> None:
+    if m < 3 or batch_count < 1 or batch_stride < m:
+        raise LibraryError(
+            Status.INVALID_VALUE, f"{batch_count} systems of {m} unknowns, {batch_stride} apart; 3 unknowns at least"
+        )
+
+
+def _solved(lower: Numbers, middle: Numbers, upper: Numbers, right: Numbers) -> Numbers:
+    """Return the solutions of systems, one a row, by elimination without pivots."""
+    upper, solution = upper.copy(), right.copy()
+    upper[:, 0] /= middle[:, 0]
+    solution[:, 0] /= middle[:, 0]
+    for i in range(1, middle.shape[1]):
+        pivot = middle[:, i] - lower[:, i] * upper[:, i - 1]
+        upper[:, i] /= pivot
+        solution[:, i] = (solution[:, i] - lower[:, i] * solution[:, i - 1]) / pivot
+    for i in range(middle.shape[1] - 2, -1, -1):
+        solution[:, i] -= upper[:, i] * solution[:, i + 1]
+    return solution
+
+
+_SINGLE, _DOUBLE, _COMPLEX, _DOUBLE_COMPLEX = LETTERS.values()
+sgtsv2strided_batch = functools.partial(_gtsv2strided_batch, _SINGLE)
+dgtsv2strided_batch = functools.partial(_gtsv2strided_batch, _DOUBLE)
+cgtsv2strided_batch = functools.partial(_gtsv2strided_batch, _COMPLEX)
+zgtsv2strided_batch = functools.partial(_gtsv2strided_batch, _DOUBLE_COMPLEX)
+sgtsv2strided_batch_buffer_size_ext = functools.partial(_gtsv2strided_batch_buffer_size_ext, _SINGLE)
+dgtsv2strided_batch_buffer_size_ext = functools.partial(_gtsv2strided_batch_buffer_size_ext, _DOUBLE)
+cgtsv2strided_batch_buffer_size_ext = functools.partial(_gtsv2strided_batch_buffer_size_ext, _COMPLEX)
+zgtsv2strided_batch_buffer_size_ext = functools.partial(_gtsv2strided_batch_buffer_size_ext, _DOUBLE_COMPLEX)

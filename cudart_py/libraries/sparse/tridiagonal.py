@@ -1,0 +1,72 @@
+"""Many systems with tridiagonal matrices at once: cuSPARSE on DeviceArrays."""
+
+from __future__ import annotations
+
+from ...context.current import activated
+from ...memory.array import DeviceArray
+from ...memory.copies import memcpy
+from ...memory.creation import empty
+from ...streams.stream import Stream
+from .. import views
+from ..failures import failure
+from ..handles import keep, library_handle, scratch
+
+__all__ = ["solve_tridiagonal"]
+
+# The library takes no smaller systems.
+LEAST = 3
+
+
+def solve_tridiagonal(
+    lower: DeviceArray,
+    middle: DeviceArray,
+    upper: DeviceArray,
+    b: DeviceArray,
+    out: DeviceArray | None = None,
+    *,
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue the solution of tridiagonal systems into `out` and return it, new unless given; it may be `b` itself.
+
+    All arrays are contiguous and have the shape (systems, unknowns), with three unknowns at least. Row i of a system
+    is lower[i] x[i - 1] + middle[i] x[i] + upper[i] x[i + 1] = b[i]; the first element of `lower` and the last of
+    `upper` are zero. There is no pivoting, so a matrix without dominant diagonal may lose digits, or give infinities
+    and NaNs (cusparseXgtsv2StridedBatch). Raises TypeError and ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, b=b)
+    kind = views.kind("b", b, ("float32", "float64", "complex64", "complex128"))
+    if b.ndim != 2 or b.shape[1] < LEAST:
+        raise ValueError(f"b has shape {b.shape}; it is (systems, unknowns), with {LEAST} unknowns at least")
+    operands = {"lower": lower, "middle": middle, "upper": upper} | ({} if out is None else {"out": out})
+    views.check_place(device, **operands)
+    for name, operand in operands.items():
+        views.require_dtype(name, operand, b.dtype, "b")
+        views.require_shape(name, operand, b.shape, "b")
+    for name, operand in {**operands, "b": b}.items():
+        views.require_contiguous(name, operand)
+    in_place = out is not None and out.pointer == b.pointer
+    if out is not None:
+        read = {"lower": lower, "middle": middle, "upper": upper} | ({} if in_place else {"b": b})
+        extents = {name: (operand.pointer, operand.nbytes) for name, operand in read.items()}
+        views.check_apart("out", out.pointer, out.nbytes, **extents)
+    systems, unknowns = b.shape
+    with activated(device):
+        if out is None:
+            out = empty(b.shape, b.dtype, stream=where)
+        if not systems:
+            return out
+        if not in_place:
+            memcpy(out, b, stream=where)
+        handle = library_handle("cusparse", where, device)
+        name = f"{kind.letter}gtsv2strided_batch"
+        arguments = (
+            handle.native, unknowns, lower.pointer, middle.pointer, upper.pointer, out.pointer, systems, unknowns,
+        )  # fmt: skip  # grouped by meaning
+        try:
+            memory = scratch(device).get(getattr(handle.functions, f"{name}_buffer_size_ext")(*arguments), where)
+            getattr(handle.functions, name)(*arguments, memory.pointer)
+        except Exception as error:
+            raise failure("cusparseXgtsv2StridedBatch", error) from error
+    keep(where, "solve_tridiagonal", lower, middle, upper, b, out, memory)
+    return out
