@@ -22,6 +22,7 @@ COURSE = (
     "copies",
     "copies_2d",
     "memset",
+    "stream_ordered",
     "managed",
     "constant_memory",
     # Coalescing, shared memory, divergence

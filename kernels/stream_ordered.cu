@@ -1,0 +1,22 @@
+// Temporary arrays, allocated and freed in the order of a stream. The result is x + 2 x + ... + steps x, and each term
+// is first stored in a temporary array.
+//
+//   store_multiple   writes a multiple of every number into the temporary array
+//   add_to           adds the temporary array to the total
+//
+// In a stream, a temporary array may be freed right behind add_to, before either kernel has run: the free takes its turn
+// in the stream. Another stream knows nothing of this order, unless an event tells it.
+
+extern "C" __global__ void store_multiple(const unsigned* x, unsigned* term, unsigned factor, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        term[i] = factor * x[i];
+}
+
+extern "C" __global__ void add_to(unsigned* total, const unsigned* term, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        total[i] += term[i];
+}

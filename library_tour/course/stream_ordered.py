@@ -1,0 +1,262 @@
+"""Allocate and free temporary arrays in the order of a stream, from a pool of the device's memory.
+
+On the software driver, which checks and does not time:
+
+    $ library-tour run stream_ordered
+    stream_ordered: Allocating and freeing memory in the order of a stream
+    size 262,147: numbers in a temporary array
+    limit: copy bandwidth
+                        waits  used/held    check
+    ──────────────────────────────────────────────
+    no pool                 8               right
+    pool returns            8               right
+    pool keeps              8               right
+    pool, no waits          0               right
+    one array for all       0               right
+    two streams             0               right
+    four arrays                256/256 MiB  right
+    three freed                64/256 MiB   right
+    threshold of zero          64/64 MiB    right
+    all freed, trimmed         0/0 MiB      right
+    more than max_size                      right
+    used, no wait                           caught
+    memory given away                       caught
+    more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
+    were asked for and 17,108,563,968 of 17,179,869,184 are free; the pool holds
+    67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
+    used, no wait: kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4
+    bytes of global memory at 0x7f… (0 bytes into the 16380-byte allocation
+    at 0x7f…, allocated at library_tour/course/stream_ordered.py:254),
+    which kernel store_multiple in another stream, block (0, 0, 0), thread (0, 0, 0)
+    wrote at kernels/stream_ordered.cu:14, and nothing puts one before the other;
+    block (0, 0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    memory given away: 4,095 of 4,095 numbers are wrong.
+    kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
+    memory at 0x7f… (0 bytes into the 16380-byte allocation at
+    0x7f…, allocated at library_tour/course/stream_ordered.py:235), which a
+    fill in another stream wrote, and nothing puts one before the other; block (0,
+    0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    The first row's arrays are allocated and freed by calls of the host, as
+    cudaMalloc and cudaFree do it: the device must have finished before the memory
+    is free. A pool's arrays are allocated and freed as work of a stream. The host
+    need not wait, and the next array of the stream gets the same memory, because
+    all kernels that used it come before. 'waits' counts the waits of the host for
+    the device.
+    Another stream has no part in this order. It must wait for the first one before
+    it uses the array, and the array must be freed in the stream that uses it last.
+    Without the wait, the numbers can be right by chance.
+    'used' is what a pool's arrays occupy, 'held' what it has taken from the device.
+    When the host waits, a pool gives back what is unused above its release
+    threshold. To take it again costs more than to keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..checks import compare, on_host, refusal
+from ..device_code import blocks_for, load
+from ..limits import copy_limit
+from ..stop import Check, Curve, Result, Row, Size
+from ..variants import Variant, measure
+from ..wrong import shown_wrong
+
+TITLE = "Allocating and freeing memory in the order of a stream"
+SIZE = Size("numbers in a temporary array", full=2**26 + 3, small=2**18 + 3)
+STEPS = 8
+BLOCK = 256
+MIB = 2**20
+CHUNK = 64 * MIB  # bytes of each array that shows what a pool holds
+CURVE = tuple(4**power for power in range(6, 16))  # bytes of the arrays of the curve
+
+Words = NDArray[np.uint32]
+
+
+def reference(x: Words) -> Words:
+    """Return x + 2 x + ... + STEPS x, modulo 2^32."""
+    return x * np.uint32(sum(range(1, STEPS + 1)))
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check and time a temporary array in each step, show what pools hold, and what goes wrong between two streams."""
+    host = np.random.default_rng().integers(0, 2**32, size, np.uint32)
+    limit = copy_limit(device)
+    with cuda.MemoryPool() as keeping, cuda.MemoryPool(release_threshold=0) as returning:
+        rows = measure(list(make_variants(host, keeping, returning)), limit)
+        pictures = [costs(keeping, returning)] if timing.available() else []
+        rows += [two_streams(host), *pool_rows(device)]
+        if timing.available():
+            rows.append(Row("1 MiB, both calls", timing.rates(timing.waiting_ms(partial(in_pool, MIB, keeping)))))
+    rows += [
+        shown_wrong("used, no wait", used_without_wait),
+        shown_wrong("memory given away", given_away),
+    ]
+    notes = [
+        "The first row's arrays are allocated and freed by calls of the host, as cudaMalloc and cudaFree do it: the "
+        "device must have finished before the memory is free. A pool's arrays are allocated and freed as work of a "
+        "stream. The host need not wait, and the next array of the stream gets the same memory, because all kernels "
+        "that used it come before. 'waits' counts the waits of the host for the device.",
+        "Another stream has no part in this order. It must wait for the first one before it uses the array, and the "
+        "array must be freed in the stream that uses it last. Without the wait, the numbers can be right by chance.",
+        "'used' is what a pool's arrays occupy, 'held' what it has taken from the device. When the host waits, a pool "
+        "gives back what is unused above its release threshold. To take it again costs more than to keep it.",
+    ]
+    return Result(rows, limit, pictures=pictures, notes=notes)
+
+
+def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Iterator[Variant]:
+    """Yield the ways to get a temporary array for each step."""
+    size = host.size
+    x, total, whole = cuda.to_device(host), cuda.empty_like(host), cuda.empty_like(host)
+    module = load("stream_ordered")
+    store, add = (module[name][blocks_for(size, BLOCK), BLOCK] for name in ("store_multiple", "add_to"))
+
+    def variant(name: str, allocate: Callable[[], cuda.DeviceArray], waits: int = 0, *, wait: bool = False) -> Variant:
+        def steps() -> None:
+            for factor in range(1, STEPS + 1):
+                term = allocate()
+                store(x, term, factor, size)
+                add(total, term, size)
+                if term is not whole:
+                    term.close()
+                if wait:
+                    cuda.legacy_default.synchronize()
+
+        return Variant(
+            name=name,
+            prepare=partial(cuda.memset, total, 0),
+            launch=steps,
+            output=total,
+            expected=reference(host),
+            amount=5 * host.nbytes * STEPS,  # each step reads three arrays and writes two
+            columns={"waits": waits},
+        )
+
+    # One padded row: its calls, cuMemAllocPitch and cuMemFree, are not work of a stream.
+    yield variant("no pool", partial(cuda.empty_pitched, (1, size), np.uint32), STEPS)
+    from_pools = [partial(cuda.empty, size, np.uint32, pool=pool) for pool in (returning, keeping)]
+    yield variant("pool returns", from_pools[0], STEPS, wait=True)
+    yield variant("pool keeps", from_pools[1], STEPS, wait=True)
+    yield variant("pool, no waits", from_pools[1])
+    yield variant("one array for all", lambda: whole)
+
+
+def two_streams(host: Words) -> Row:
+    """Use an array of one stream in another one, which waits for the first and then frees the array."""
+    size = host.size
+    module = load("stream_ordered")
+    first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    x, total = cuda.to_device(host), cuda.zeros(size, np.uint32)
+    cuda.legacy_default.synchronize()
+    term = cuda.empty(size, np.uint32, stream=first)
+    module["store_multiple"][blocks_for(size, BLOCK), BLOCK, 0, first](x, term, 1, size)
+    second.wait(first)
+    module["add_to"][blocks_for(size, BLOCK), BLOCK, 0, second](total, term, size)
+    term.close(stream=second)
+    second.synchronize()
+    return Row("two streams", {"waits": 0}, compare("the second stream read the array", on_host(total), host))
+
+
+def pool_rows(device: cuda.Device) -> Iterator[Row]:
+    """Yield what a pool holds, from its arrays' allocation to their end, and what it refuses."""
+    with cuda.MemoryPool() as pool:
+
+        def row(name: str, used: int) -> Row:
+            device.synchronize()
+            holds = pool.used == used <= pool.reserved
+            detail = f"{pool.used} bytes are used and {pool.reserved} reserved, where arrays hold {used}"
+            values = {"used/held": f"{pool.used // MIB}/{pool.reserved // MIB} MiB"}
+            return Row(name, values, Check(f"{name}: the pool counts its arrays' bytes", holds, detail))
+
+        arrays = [cuda.empty(CHUNK, np.uint8, pool=pool) for _ in range(4)]
+        yield row("four arrays", 4 * CHUNK)
+        for array in arrays[:3]:
+            array.close()
+        yield row("three freed", CHUNK)
+        pool.release_threshold = 0
+        yield row("threshold of zero", CHUNK)
+        arrays[3].close()
+        device.synchronize()
+        pool.trim()
+        yield row("all freed, trimmed", 0)
+    with cuda.MemoryPool(max_size=CHUNK) as small:
+        array = cuda.empty(CHUNK, np.uint8, pool=small)
+        full = refusal("no more than max_size", cuda.OutOfMemoryError, partial(cuda.empty, CHUNK, np.uint8, pool=small))
+        yield Row("more than max_size", check=full, note=full.detail)
+        array.close()
+
+
+def in_pool(nbytes: int, pool: cuda.MemoryPool) -> None:
+    """Allocate and free in the default stream."""
+    cuda.empty(nbytes, np.uint8, pool=pool).close()
+
+
+def costs(keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Curve:
+    """Measure the host's time for allocating and freeing against the size."""
+
+    def waited(nbytes: int) -> None:
+        in_pool(nbytes, returning)
+        cuda.legacy_default.synchronize()
+
+    ways: dict[str, Callable[[int], object]] = {
+        "no pool": lambda nbytes: cuda.empty_pitched((1, nbytes), np.uint8).close(),
+        "pool returns it at a wait": waited,
+        "pool keeps it": lambda nbytes: in_pool(nbytes, keeping),
+    }
+    lines = {
+        name: [(nbytes, 1e3 * timing.waiting_ms(partial(way, nbytes))) for nbytes in CURVE]
+        for name, way in ways.items()
+    }
+    return Curve("calls", "bytes", "us to allocate and free", lines, logarithmic="xy")
+
+
+def used_without_wait() -> str:
+    """Read an array in a stream that does not wait for the stream which allocates and writes it.
+
+    The numbers are right all the same, since the host lets the first stream run before it asks for them.
+    """
+    first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    return second_reads(first, second, lambda term: first.synchronize(), waits=False)
+
+
+def given_away() -> str:
+    """Free an array in its own stream, which does not wait for the stream that reads it, and use the memory again."""
+    first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+
+    def replace(term: cuda.DeviceArray) -> None:
+        term.close()
+        other = cuda.empty(term.size, np.uint32, stream=first)
+        cuda.memset(other, 0, stream=first)
+        first.synchronize()
+
+    return second_reads(first, second, replace)
+
+
+def second_reads(
+    first: cuda.Stream,
+    second: cuda.Stream,
+    meanwhile: Callable[[cuda.DeviceArray], None],
+    *,
+    waits: bool = True,
+) -> str:
+    """Write an array in the first stream and add it up in the second; return how many numbers are wrong."""
+    host = np.arange(1, 2**12, dtype=np.uint32)
+    module = load("stream_ordered")
+    x, total = cuda.to_device(host), cuda.zeros(host.size, np.uint32)
+    cuda.legacy_default.synchronize()
+    term = cuda.empty(host.size, np.uint32, stream=first)
+    grid = blocks_for(host.size, BLOCK)
+    module["store_multiple"][grid, BLOCK, 0, first](x, term, 1, host.size)
+    if waits:
+        second.wait(first)
+    module["add_to"][grid, BLOCK, 0, second](total, term, host.size)
+    meanwhile(term)
+    wrong = np.count_nonzero(total.to_host(stream=second) != host)
+    return f"{wrong:,} of {host.size:,} numbers are wrong." if wrong else ""

@@ -1,0 +1,61 @@
+"""Stream-ordered memory: what pools hold, and what a missing wait between two streams does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import plots
+from library_tour.course import stream_ordered
+from library_tour.runner import run_stop
+from library_tour.stop import Result
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {row.name: row for row in run_stop("stream_ordered", cuda.Device(0), 77).result.rows}
+
+
+def test_the_sum_of_the_multiples_is_taken_modulo_two_to_the_32():
+    assert stream_ordered.reference(np.array([1, 2**31 + 1], np.uint32)).tolist() == [36, 36]
+
+
+def test_a_pool_keeps_what_is_freed_until_its_threshold_or_a_trim_returns_it(rows):
+    four, three, none = (
+        rows[name].values["used/held"] for name in ("four arrays", "three freed", "all freed, trimmed")
+    )
+    held = four.removeprefix("256/")
+    assert three == f"64/{held}"
+    assert none == "0/0 MiB"
+
+
+def test_a_full_pool_refuses_and_names_its_limit(rows):
+    assert f"the pool holds {stream_ordered.CHUNK:,} at most" in rows["more than max_size"].note
+
+
+@pytest.mark.parametrize("name", ["used, no wait", "memory given away"])
+def test_a_missing_wait_is_reported_as_a_race_with_another_stream(rows, name):
+    assert "race" in rows[name].note
+    assert "in another stream" in rows[name].note
+
+
+def test_only_memory_given_away_gives_wrong_numbers(rows):
+    assert rows["memory given away"].note.startswith("4,095 of 4,095 numbers are wrong.")
+    assert "are wrong" not in rows["used, no wait"].note
+
+
+def test_the_waiting_program_has_no_wrong_numbers(device):
+    first, second = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+    with cuda.checks("error"):
+        assert stream_ordered.second_reads(first, second, lambda term: term.close(stream=second)) == ""
+
+
+def test_the_costs_are_drawn_for_three_ways(device, tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_ordered, "CURVE", (2**12, 2**20))
+    with cuda.MemoryPool() as keeping, cuda.MemoryPool(release_threshold=0) as returning:
+        curve = stream_ordered.costs(keeping, returning)
+    assert len(curve.lines) == 3
+    assert all(us > 0 for points in curve.lines.values() for _, us in points)
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
+    assert plots.draw("stream_ordered", stream_ordered.TITLE, Result([], pictures=[curve]), tmp_path)
