@@ -6,47 +6,51 @@ On the software driver, which checks and does not time:
     stream_ordered: Allocating and freeing memory in the order of a stream
     size 262,147: numbers in a temporary array
     limit: copy bandwidth
-                        waits  used/held    check
-    ──────────────────────────────────────────────
-    no pool                 8               right
-    pool returns            8               right
-    pool keeps              8               right
-    pool, no waits          0               right
-    one array for all       0               right
-    two streams             0               right
-    four arrays                256/256 MiB  right
-    three freed                64/256 MiB   right
-    threshold of zero          64/64 MiB    right
-    all freed, trimmed         0/0 MiB      right
-    more than max_size                      right
-    used, no wait                           caught
-    memory given away                       caught
-    more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
-    were asked for and 17,108,563,968 of 17,179,869,184 are free; the pool holds
-    67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
-    used, no wait: kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4
-    bytes of global memory at 0x7f… (0 bytes into the 16380-byte allocation
-    at 0x7f…, allocated at library_tour/course/stream_ordered.py:254),
-    which kernel store_multiple in another stream, block (0, 0, 0), thread (0, 0, 0)
-    wrote at kernels/stream_ordered.cu:14, and nothing puts one before the other;
-    block (0, 0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+                          waits  check
+    ───────────────────────────────────
+    no pool                   8  right
+    pool returns              8  right
+    pool keeps                8  right
+    pool keeps, no waits      0  right
+    one array for all         0  right
+    two streams, waiting      0  right
+    used without a wait          caught
+    memory given away            caught
+    used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
+    reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
+    allocation at 0x7f…, allocated at
+    library_tour/course/stream_ordered.py:259), which kernel store_multiple in
+    another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
+    kernels/stream_ordered.cu:14, and nothing puts one before the other; block (0,
+    0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
     memory given away: 4,095 of 4,095 numbers are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:235), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:240), which a
     fill in another stream wrote, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
+    What a pool holds
+                          used MiB  reserved MiB  check
+    ───────────────────────────────────────────────────
+    four arrays                256           256  right
+    three freed                 64           256  right
+    threshold of 0 bytes        64            64  right
+    all freed, trimmed           0             0  right
+    more than max_size                            right
+    more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
+    were asked for and 17,109,613,056 of 17,179,869,184 are free; the pool holds
+    67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
     The first row's arrays are allocated and freed by calls of the host, as
     cudaMalloc and cudaFree do it: the device must have finished before the memory
     is free. A pool's arrays are allocated and freed as work of a stream. The host
     need not wait, and the next array of the stream gets the same memory, because
-    all kernels that used it come before. 'waits' counts the waits of the host for
-    the device.
+    all kernels that used it come before. 'waits' counts how often the host waits
+    for the device.
     Another stream has no part in this order. It must wait for the first one before
     it uses the array, and the array must be freed in the stream that uses it last.
     Without the wait, the numbers can be right by chance.
-    'used' is what a pool's arrays occupy, 'held' what it has taken from the device.
-    When the host waits, a pool gives back what is unused above its release
+    'used' is what a pool's arrays occupy, and 'reserved' what it has taken from the
+    device. When the host waits, a pool gives back what is unused above its release
     threshold. To take it again costs more than to keep it.
 """
 
@@ -91,24 +95,25 @@ def run(device: cuda.Device, size: int) -> Result:
     with cuda.MemoryPool() as keeping, cuda.MemoryPool(release_threshold=0) as returning:
         rows = measure(list(make_variants(host, keeping, returning)), limit)
         pictures = [costs(keeping, returning)] if timing.available() else []
-        rows += [two_streams(host), *pool_rows(device)]
         if timing.available():
             rows.append(Row("1 MiB, both calls", timing.rates(timing.waiting_ms(partial(in_pool, MIB, keeping)))))
     rows += [
-        shown_wrong("used, no wait", used_without_wait),
+        two_streams(host),
+        shown_wrong("used without a wait", used_without_wait),
         shown_wrong("memory given away", given_away),
     ]
+    tables = {"What a pool holds": list(pool_rows(device))}
     notes = [
         "The first row's arrays are allocated and freed by calls of the host, as cudaMalloc and cudaFree do it: the "
         "device must have finished before the memory is free. A pool's arrays are allocated and freed as work of a "
         "stream. The host need not wait, and the next array of the stream gets the same memory, because all kernels "
-        "that used it come before. 'waits' counts the waits of the host for the device.",
+        "that used it come before. 'waits' counts how often the host waits for the device.",
         "Another stream has no part in this order. It must wait for the first one before it uses the array, and the "
         "array must be freed in the stream that uses it last. Without the wait, the numbers can be right by chance.",
-        "'used' is what a pool's arrays occupy, 'held' what it has taken from the device. When the host waits, a pool "
-        "gives back what is unused above its release threshold. To take it again costs more than to keep it.",
+        "'used' is what a pool's arrays occupy, and 'reserved' what it has taken from the device. When the host waits, "
+        "a pool gives back what is unused above its release threshold. To take it again costs more than to keep it.",
     ]
-    return Result(rows, limit, pictures=pictures, notes=notes)
+    return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
 
 def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Iterator[Variant]:
@@ -144,7 +149,7 @@ def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryP
     from_pools = [partial(cuda.empty, size, np.uint32, pool=pool) for pool in (returning, keeping)]
     yield variant("pool returns", from_pools[0], STEPS, wait=True)
     yield variant("pool keeps", from_pools[1], STEPS, wait=True)
-    yield variant("pool, no waits", from_pools[1])
+    yield variant("pool keeps, no waits", from_pools[1])
     yield variant("one array for all", lambda: whole)
 
 
@@ -161,7 +166,7 @@ def two_streams(host: Words) -> Row:
     module["add_to"][blocks_for(size, BLOCK), BLOCK, 0, second](total, term, size)
     term.close(stream=second)
     second.synchronize()
-    return Row("two streams", {"waits": 0}, compare("the second stream read the array", on_host(total), host))
+    return Row("two streams, waiting", {"waits": 0}, compare("the second stream read the array", on_host(total), host))
 
 
 def pool_rows(device: cuda.Device) -> Iterator[Row]:
@@ -172,7 +177,7 @@ def pool_rows(device: cuda.Device) -> Iterator[Row]:
             device.synchronize()
             holds = pool.used == used <= pool.reserved
             detail = f"{pool.used} bytes are used and {pool.reserved} reserved, where arrays hold {used}"
-            values = {"used/held": f"{pool.used // MIB}/{pool.reserved // MIB} MiB"}
+            values = {"used MiB": pool.used // MIB, "reserved MiB": pool.reserved // MIB}
             return Row(name, values, Check(f"{name}: the pool counts its arrays' bytes", holds, detail))
 
         arrays = [cuda.empty(CHUNK, np.uint8, pool=pool) for _ in range(4)]
@@ -181,7 +186,7 @@ def pool_rows(device: cuda.Device) -> Iterator[Row]:
             array.close()
         yield row("three freed", CHUNK)
         pool.release_threshold = 0
-        yield row("threshold of zero", CHUNK)
+        yield row("threshold of 0 bytes", CHUNK)
         arrays[3].close()
         device.synchronize()
         pool.trim()
