@@ -1,7 +1,7 @@
 // cuRAND's device functions, and an integral that random points estimate. They need cuRAND's headers.
 //
-//   bits<State, streams>       some numbers of the host's generator: number i is the number i / streams of stream i %
-//                              streams
+//   bits<State, streams>       the numbers at some places of the host's sequence: place i is number i / streams of stream
+//                              i % streams
 //   bits_philox                the same for Philox, whose streams give four numbers at a time
 //   uniform<State>             each thread continues with a state of its own; only the result is in memory
 //   integrand                  the product of (|4 x - 2| + a) / (1 + a) for a = 0, 1, 2...: its integral over the unit
@@ -11,24 +11,23 @@
 #include <curand_kernel.h>
 
 template <class State, int streams>
-__global__ void bits(unsigned* out, unsigned long long seed, int first, int n)
+__global__ void bits(unsigned* out, const int* places, unsigned long long seed, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n)
         return;
     State state;
-    curand_init(seed, (first + i) % streams, (first + i) / streams, &state);
+    curand_init(seed, places[i] % streams, places[i] / streams, &state);
     out[i] = curand(&state);
 }
 
-extern "C" __global__ void bits_philox(uint4* out, unsigned long long seed, int first, int groups,
-                                       int streams)
+extern "C" __global__ void bits_philox(uint4* out, const int* places, unsigned long long seed, int groups, int streams)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= groups)
         return;
     curandStatePhilox4_32_10_t state;
-    curand_init(seed, (first + i) % streams, (first + i) / streams * 4ull, &state);
+    curand_init(seed, places[i] % streams, places[i] / streams * 4ull, &state);
     out[i] = curand4(&state);
 }
 

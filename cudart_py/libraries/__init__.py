@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from .blas import axpy, dot, gemm, gemm_epilogue, gemv
+from .blas import axpy, dot, gemm, gemm_epilogue, gemv, scal
 from .dtypes import bfloat16, complex32, from_bfloat16, to_bfloat16
 from .failures import NotPositiveDefiniteError, SingularMatrixError
 from .fourier import fft, ifft, irfft, rfft
@@ -22,6 +22,7 @@ from .solvers import cholesky, eigh, lstsq, qr, solve, solve_triangular, svd
 from .sparse import (
     SparseMatrix,
     SparseVector,
+    gemvi,
     sddmm,
     solve_tridiagonal,
     sparse_from_dense,
@@ -49,6 +50,7 @@ __all__ = [
     "gemm",
     "gemm_epilogue",
     "gemv",
+    "gemvi",
     "ifft",
     "irfft",
     "log_normal",
@@ -58,6 +60,7 @@ __all__ = [
     "qr",
     "release",
     "rfft",
+    "scal",
     "sddmm",
     "solve",
     "solve_triangular",

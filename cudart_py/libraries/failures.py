@@ -60,7 +60,7 @@ def failure(call: str, error: Exception) -> Exception:
     """Make the exception to raise for what a call of the bindings raised.
 
     What the library answered with a status is a CudaError of the class that the status stands for. A library
-    or driver that is not there is a NotSupportedError that names the extra which brings it. Errors of our own
+    or driver that is not there is a NotSupportedError that names the extra which installs it. Errors of our own
     come back as they are.
     """
     status = getattr(error, "status", None)

@@ -41,8 +41,8 @@ class CapturedIteration:
         self._remember = module["remember"][1, 1, 0, stream].bind(
             self._following, self._rr, self.history, self._count, most + 1
         )
-        # What the libraries set up at a first call cannot be captured. These products change nothing, and leave the
-        # square of the first residual.
+        # What the libraries set up at a first call cannot be captured. These calls set it up, and leave the square of
+        # the first residual.
         spmv(a, self._p, self._q, stream=stream)
         dot(self._r, self._r, self._rr, stream=stream)
         cuda.memcpy(self._following, self._rr, stream=stream)

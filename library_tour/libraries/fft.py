@@ -1,42 +1,47 @@
-"""Transform with cuFFT: all kinds, batches and lengths, and Poisson's equation solved by a division.
+"""Fourier transforms with cuFFT: all kinds, batches and lengths, and Poisson's equation solved in Fourier space.
 
 On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run fft
-    fft: cuFFT of every kind and length, and Poisson's equation
+    fft: Fourier transforms with cuFFT, and Poisson's equation
     size 60: points of the batch's transforms, and of a side of the square
     limit: copy bandwidth
-                        by             error    bound  check
-    ────────────────────────────────────────────────────────
-    C2C single          cuFFT        9.1e-08  5.6e-06  right
-    C2C single, back    cuFFT        1.3e-07  1.1e-05  right
-    C2C double          cuFFT        1.8e-16  1.0e-14  right
-    C2C double, back    cuFFT        2.6e-16  2.1e-14  right
-    R2C single          cuFFT        8.8e-08  5.6e-06  right
-    C2R single, back    cuFFT        1.2e-07  1.1e-05  right
-    R2C double          cuFFT        1.6e-16  1.0e-14  right
-    C2R double, back    cuFFT        2.4e-16  2.1e-14  right
-    C2C half            cuFFT        2.1e-04   0.0469  right
-    1-D of 3,600        cuFFT        2.8e-16  2.1e-14  right
-    2-D of 3,600        cuFFT        2.5e-16  2.1e-14  right
-    3-D of 3,375        cuFFT        2.7e-16  2.1e-14  right
-    columns             cuFFT        1.5e-16  1.2e-14  right
-    strided window      cuFFT        1.8e-16  1.2e-14  right
-    in place            cuFFT        1.8e-16  1.2e-14  right
-    length 2^8          cuFFT        9.7e-08  7.6e-06  right
-    length 3^5          cuFFT        1.2e-07  7.6e-06  right
-    length 5^3          cuFFT        1.1e-07  6.6e-06  right
-    length 7^3          cuFFT        1.2e-07  8.0e-06  right
-    length 251, prime   cuFFT        2.2e-07  1.7e-05  right
-    nvmath C2C double   nvmath, CPU  2.0e-16  1.0e-14  right
-    nvmath C2C single   nvmath, CPU  8.7e-08  5.6e-06  right
-    nvmath, planned     nvmath, CPU  8.7e-08  5.6e-06  right
-    Poisson's equation  cuFFT        3.4e-16  2.1e-14  right
-    Poisson's equation: a kernel divides; the right-hand side is one wave, so that
-    nothing but rounding is left
-    Errors are in the 2-norm over the result's, and the bound is 16 roundings for
-    each factor of two of the length. GB/s count each number read and written once,
-    as if the transform were a copy.
+                          by             error    bound  check
+    ──────────────────────────────────────────────────────────
+    C2C single            cuFFT        9.5e-08  5.6e-06  right
+    C2C single, back      cuFFT        1.4e-07  1.1e-05  right
+    C2C double            cuFFT        1.8e-16  1.0e-14  right
+    C2C double, back      cuFFT        2.6e-16  2.1e-14  right
+    R2C single            cuFFT        8.8e-08  5.6e-06  right
+    C2R single, back      cuFFT        1.3e-07  1.1e-05  right
+    R2C double            cuFFT        1.7e-16  1.0e-14  right
+    C2R double, back      cuFFT        2.5e-16  2.1e-14  right
+    C2C half              cuFFT        2.1e-04   0.0469  right
+    1-D of 3,600          cuFFT        2.8e-16  2.1e-14  right
+    2-D of 3,600          cuFFT        2.5e-16  2.1e-14  right
+    3-D of 3,375          cuFFT        2.7e-16  2.1e-14  right
+    columns               cuFFT        1.6e-16  1.2e-14  right
+    strided window        cuFFT        1.8e-16  1.2e-14  right
+    in place              cuFFT        1.8e-16  1.2e-14  right
+    R2C in place, padded  cuFFT        2.4e-16  2.1e-14  right
+    length 2^8            cuFFT        9.8e-08  7.6e-06  right
+    length 3^5            cuFFT        1.2e-07  7.6e-06  right
+    length 5^3            cuFFT        1.1e-07  6.6e-06  right
+    length 7^3            cuFFT        1.2e-07  8.0e-06  right
+    length 251, prime     cuFFT        2.2e-07  1.7e-05  right
+    nvmath C2C double     nvmath, CPU  1.8e-16  1.0e-14  right
+    nvmath C2C single     nvmath, CPU  9.5e-08  5.6e-06  right
+    nvmath, planned       nvmath, CPU  9.5e-08  5.6e-06  right
+    Poisson's equation    cuFFT        3.4e-16  2.1e-14  right
+    Poisson's equation: a kernel divides the spectrum by minus the squared wave
+    numbers; the right-hand side is one wave, which the grid represents exactly, so
+    that the whole error is rounding
+    Errors are in the 2-norm, relative to that of the result; the bound is 16
+    roundings for each factor of two of the length. GB/s count each number read once
+    and written once, as a copy would do.
+    The transform of n real numbers has n/2 + 1 complex elements, which take the
+    room of n + 2 real ones (n + 1 where n is odd). So each row of a transform in
+    place is padded by two numbers, as in FFTW.
 """
 
 from __future__ import annotations
@@ -61,7 +66,7 @@ from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error
 from .precisions import numbers, on_device, unit_roundoff
 
-TITLE = "cuFFT of every kind and length, and Poisson's equation"
+TITLE = "Fourier transforms with cuFFT, and Poisson's equation"
 SIZE = Size("points of the batch's transforms, and of a side of the square", full=4096, small=60, least=4)
 CHECKED = 180
 BATCH = 24
@@ -81,9 +86,9 @@ def exact(x: Array) -> Array:
 
 
 def bound_of(dtype: Any, points: int) -> float:
-    """Return how far a transform may be off in the 2-norm, over the result's: some roundings a level of it.
+    """Return how far a transform may be off in the 2-norm, relative to the result: some roundings for each level.
 
-    A length that is a prime is done by three transforms of twice the length and more.
+    A prime length needs three transforms of at least twice the length.
     """
     return float(16 * unit_roundoff(np.dtype(dtype)) * np.log2(max(points, 2)))
 
@@ -100,11 +105,13 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += timed_rows(size, limit)
     rows.append(poisson_row(n - n % 2))
     pictures = length_curves(limit) if timing.available() else []
-    note = (
-        "Errors are in the 2-norm over the result's, and the bound is 16 roundings for each factor of two of the "
-        "length. GB/s count each number read and written once, as if the transform were a copy."
-    )
-    return Result(rows, limit, pictures=pictures, notes=[note])
+    notes = [
+        "Errors are in the 2-norm, relative to that of the result; the bound is 16 roundings for each factor of two "
+        "of the length. GB/s count each number read once and written once, as a copy would do.",
+        "The transform of n real numbers has n/2 + 1 complex elements, which take the room of n + 2 real ones (n + 1 "
+        "where n is odd). So each row of a transform in place is padded by two numbers, as in FFTW.",
+    ]
+    return Result(rows, limit, pictures=pictures, notes=notes)
 
 
 def kind_rows(n: int) -> list[Row]:
@@ -158,7 +165,7 @@ def dimension_rows(n: int) -> list[Row]:
 
 
 def layout_rows(n: int) -> list[Row]:
-    """Transform columns, every other element of windows, and in place."""
+    """Transform columns, every other element of windows, and in place, also real numbers in padded rows."""
     from scipy import fft as reference
 
     rows = []
@@ -173,7 +180,21 @@ def layout_rows(n: int) -> list[Row]:
     place = cuda.to_device(x.copy())
     got = libraries.fft(place, place).to_host()
     rows.append(judged("in place", by, relative_error(exact(got), reference.fft(exact(x))), bound))
+    rows.append(padded_row(n))
     return rows
+
+
+def padded_row(n: int) -> Row:
+    """Transform real numbers in place: two numbers behind each row give room for its spectrum."""
+    from scipy import fft as reference
+
+    real = numbers((BATCH, n, n), np.float64)
+    spectrum = poisoned((BATCH, n, n // 2 + 1), np.complex128)
+    inside = spectrum.view(np.float64)[:, :, :n]
+    cuda.memcpy3d(inside, real)
+    got = libraries.rfft(inside, spectrum, axes=(1, 2)).to_host()
+    error = relative_error(exact(got), reference.rfft2(exact(real)))
+    return judged("R2C in place, padded", "cuFFT", error, bound_of(np.float64, n * n))
 
 
 def length_rows() -> list[Row]:
@@ -184,14 +205,14 @@ def length_rows() -> list[Row]:
     for length, title in ((2**8, "2^8"), (3**5, "3^5"), (5**3, "5^3"), (7**3, "7^3"), (251, "251, prime")):
         x = numbers((4, length), np.complex64)
         error = relative_error(exact(libraries.fft(cuda.to_device(x)).to_host()), reference.fft(exact(x)))
-        # A prime's transform goes through longer ones.
+        # A transform of prime length is computed by longer ones.
         points = length if "prime" not in title else 4 * length**2
         rows.append(judged(f"length {title}", "cuFFT", error, bound_of(np.complex64, points)))
     return rows
 
 
 def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
-    """Transform with nvmath.fft, which runs on the CPU where there is no GPU: at once, and planned."""
+    """Transform with nvmath.fft, which runs on the CPU where there is no GPU: in one call, and planned."""
     from scipy import fft as reference
 
     execution = "cuda" if runs_on_gpu() else "cpu"
@@ -216,7 +237,7 @@ def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
                        amount=amount, limit=limit)
         )  # fmt: skip  # grouped by meaning
     if not rows[0].values:
-        return rows[:1]  # the others lack the same library
+        return rows[:1]  # the other rows need the same library
     with ExitStack() as stack:
 
         def planned(x: Any) -> Callable[[], Any]:
@@ -234,7 +255,7 @@ def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
 
 
 def timed_rows(size: int, limit: Limit) -> list[Row]:
-    """Transform a batch of many short rows, and a square: what memory allows, or nearly."""
+    """Time a batch of many short rows and a square, which memory limits, or nearly so."""
     if not timing.available():
         return []
     rows = []
@@ -261,13 +282,10 @@ def timed_rows(size: int, limit: Limit) -> list[Row]:
 
 
 def poisson_row(n: int) -> Row:
-    """Solve the equation Δu = f on a periodic square: transform, divide, transform back.
-
-    A kernel divides the spectrum.
-    """
+    """Solve the equation Δu = f on a periodic square: transform, divide in a kernel, transform back."""
     grid = 2 * np.pi * np.arange(n) / n
     x, y = np.meshgrid(grid, grid)
-    # A wave that the grid holds: what is left is rounding alone.
+    # A wave that the grid represents exactly, so that the whole error is rounding.
     u = np.sin(x) * np.cos(y)
     f = -2 * u
     spectrum = libraries.rfft(cuda.to_device(f), axes=(0, 1))
@@ -275,7 +293,10 @@ def poisson_row(n: int) -> Row:
     blocks = (blocks_for(columns, BLOCK[0]), blocks_for(n, BLOCK[1]))
     load("fft")["poisson"][blocks, BLOCK](spectrum, n)
     got = libraries.irfft(spectrum, axes=(0, 1), length=n, overwrite=True).to_host()
-    note = "a kernel divides; the right-hand side is one wave, so that nothing but rounding is left"
+    note = (
+        "a kernel divides the spectrum by minus the squared wave numbers; the right-hand side is one wave, which the "
+        "grid represents exactly, so that the whole error is rounding"
+    )
     error = relative_error(got, u)
     return judged("Poisson's equation", "cuFFT", error, bound_of(np.float64, n * n), note=note)
 
@@ -288,7 +309,7 @@ def length_curves(limit: Limit) -> list[Curve]:
     points = {name: [(n, 1e3 * nanoseconds / n) for n, nanoseconds in line] for name, line in times.items()}
     if limit.rate:
         # A point is read and written once, 16 bytes; a nanosecond moves as many bytes as a second does gigabytes.
-        points["memory, once there and back"] = [(float(n), 16e3 / limit.rate) for n in SMOOTH]
+        points["memory, one read and one write"] = [(float(n), 16e3 / limit.rate) for n in SMOOTH]
     return [
         Curve("times", "points of a transform", "ns a transform, in a batch", times, logarithmic="xy"),
         Curve("lengths", "points of a transform", "ps a point, in a batch", points, logarithmic="xy"),

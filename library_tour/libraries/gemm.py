@@ -1,9 +1,9 @@
-"""Multiply matrices with cuBLAS: every precision, layout and epilogue, by nvmath's own face and by its bindings.
+"""Multiply matrices with cuBLAS in every precision, layout and epilogue, beside nvmath's high-level functions.
 
 On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run gemm
-    gemm: cuBLAS in every precision, with what follows in the same pass
+    gemm: Matrix products with cuBLAS: precisions, layouts and epilogues
     size 96: rows and columns of the matrices
     limit: arithmetic of each precision, memory for vectors
                         by             error    bound  check
@@ -30,19 +30,23 @@ On the simulator, whose libraries are in software and which times nothing:
     op C x op N         cuBLAS       1.8e-08  2.3e-05  right
     op C x op T         cuBLAS       1.8e-08  2.3e-05  right
     op C x op C         cuBLAS       1.8e-08  2.3e-05  right
-    windows             cuBLAS       3.4e-17  1.1e-14  right
-    0.5 a b - 2 c       cuBLAS       3.3e-17  1.1e-14  right
-    16 of 12 x 12       cuBLAS       2.4e-08  8.3e-07  right
+    windows             cuBLAS       3.5e-17  1.1e-14  right
+    0.5 a b - 2 c       cuBLAS       3.2e-17  1.1e-14  right
+    16 of 12 x 12       cuBLAS       2.5e-08  8.3e-07  right
     bias, ReLU: fused   cuBLASLt     1.3e-08  7.6e-06  right
     bias, GELU: fused   cuBLASLt     1.3e-08  7.6e-06  right
     bias, GELU: apart   cuBLAS       1.3e-08  7.6e-06  right
     gemv float64        cuBLAS       1.9e-17  1.1e-14  right
-    axpy float64        cuBLAS       6.7e-17  4.4e-16  right
-    nvmath, bias, GELU: not run here: nvmath does this on a GPU alone
-    nvmath, tensors: not run here: nvmath does this on a GPU alone
-    Errors are in the Frobenius norm, over the product of the operands' norms. A
-    product of matrices does n operations with each number: arithmetic bounds it.
-    gemv and axpy do one or two, and are as fast as memory.
+    axpy float64        cuBLAS       6.9e-17  4.4e-16  right
+    scal float64        cuBLAS       5.0e-17  4.4e-16  right
+    nvmath, bias, GELU: not run here: nvmath has this function on a GPU only
+    nvmath, tensors: not run here: nvmath has this function on a GPU only
+    Errors are in the Frobenius norm, relative to the product of the operands'
+    norms. Matrices are stored row by row: cuBLAS, which expects columns, is asked
+    for the transposed product, so that nothing is copied.
+    A product of two n x n matrices does about n operations for each number that it
+    reads, so arithmetic limits it. gemv, axpy and scal do one or two operations for
+    each number, so memory limits them, at a small fraction of the arithmetic rate.
 """
 
 from __future__ import annotations
@@ -67,9 +71,9 @@ from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error
 from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
 
-TITLE = "cuBLAS in every precision, with what follows in the same pass"
+TITLE = "Matrix products with cuBLAS: precisions, layouts and epilogues"
 SIZE = Size("rows and columns of the matrices", full=4096, small=96, least=4)
-# Checked at this size or a smaller one, against products in extended precision.
+# The largest size that is checked, against products in extended precision.
 CHECKED = 160
 CURVE_SIZES = (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 BLOCK = (32, 8)
@@ -83,15 +87,16 @@ def turned(x: Array, op: str) -> Array:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every way at a small size, and time at the full one."""
+    """Check every kind of product at a small size, and time it at the full one."""
     n = min(size, CHECKED)
     timed = timing.available()
     limits = {
         unit: Limit(unit, "TFLOP/s", peak_of(device, unit) if timed else None)
         for unit in ("fp32", "fp64", "tf32", "halves")
     }
-    # Two operations for the eight bytes of an element, or for the three numbers that axpy moves.
-    memory = {"gemv": ("read", 2 / 8), "axpy": ("copy", 2 / 24)}
+    # Operations a byte: gemv does two for each element of 8 bytes that it reads. axpy does two, and reads two numbers
+    # and writes one; scal does one, and reads and writes a number.
+    memory = {"gemv": ("read", 2 / 8), "axpy": ("copy", 2 / 24), "scal": ("copy", 1 / 16)}
     for name, (kind, intensity) in memory.items():
         rate = 1e-12 * intensity * measured_ceiling(device, kind) if timed else None
         limits[name] = Limit(kind, "TFLOP/s", rate)
@@ -100,10 +105,13 @@ def run(device: cuda.Device, size: int) -> Result:
     rows += [operation_row(op_a, op_b, n) for op_a in "NTC" for op_b in "NTC" if op_a + op_b != "NN"]
     rows += [window_row(n), scaled_row(n), batch_row(n)]
     rows += epilogue_rows(n, size, limits["fp32"])
-    rows += [gemv_row(n, size, limits["gemv"]), axpy_row(n, size, limits["axpy"])]
+    rows += [gemv_row(n, size, limits["gemv"]), *vector_rows(n, size, limits)]
     notes = [
-        "Errors are in the Frobenius norm, over the product of the operands' norms. A product of matrices does n "
-        "operations with each number: arithmetic bounds it. gemv and axpy do one or two, and are as fast as memory."
+        "Errors are in the Frobenius norm, relative to the product of the operands' norms. Matrices are stored row by "
+        "row: cuBLAS, which expects columns, is asked for the transposed product, so that nothing is copied.",
+        "A product of two n x n matrices does about n operations for each number that it reads, so arithmetic limits "
+        "it. gemv, axpy and scal do one or two operations for each number, so memory limits them, at a small fraction "
+        "of the arithmetic rate.",
     ]
     pictures = [rate_curve(device, limits)] if timed else []
     return Result(rows, Limit("arithmetic of each precision, memory for vectors", "TFLOP/s"), pictures=pictures,
@@ -137,10 +145,10 @@ def precision_row(name: str, n: int, size: int, limits: dict[str, Limit]) -> Row
 
 
 def high_level_rows(n: int, size: int, limit: Limit) -> list[Row]:
-    """Multiply with nvmath's own functions: at once, planned, with what follows, and as a contraction of tensors."""
+    """Multiply with nvmath's functions: in one call, planned, with an epilogue, and as a contraction of tensors."""
     rows = [matmul_row(name, n, size, limit) for name in ("float32", "float64", "complex64", "complex128")]
     if not rows[0].values:
-        return rows[:1]  # the others lack the same library
+        return rows[:1]  # the other rows need the same library
     a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n, 1), np.float32)
     error_of, bound = functools.partial(product_error, a=a, b=b), bound_of(np.float32, n)
     amount, operands = 2 * size**3, functools.partial(lent_pair, size, np.float32)
@@ -205,7 +213,7 @@ def matmul_row(name: str, n: int, size: int, limit: Limit) -> Row:
 
 
 def execution() -> str:
-    """Return where nvmath shall compute."""
+    """Return the place where nvmath computes: "cuda" or "cpu"."""
     return "cuda" if runs_on_gpu() else "cpu"
 
 
@@ -225,7 +233,7 @@ def operation_row(op_a: str, op_b: str, n: int) -> Row:
 
 
 def window_row(n: int) -> Row:
-    """Multiply windows of a larger matrix: rows begin further apart than they are long."""
+    """Multiply windows of a larger matrix, whose leading dimension is larger than the length of a row."""
     whole = numbers((2 * n, 2 * n), np.float64)
     place = cuda.to_device(whole)
     a, b = (slice(1, n + 1), slice(0, n)), (slice(n, 2 * n), slice(1, n))
@@ -234,7 +242,7 @@ def window_row(n: int) -> Row:
 
 
 def scaled_row(n: int) -> Row:
-    """Scale the product and add it to what is there."""
+    """Scale the product by alpha, and add it to the output scaled by beta."""
     a, b, c = (numbers((n, n), np.float64) for _ in range(3))
     got = libraries.gemm(cuda.to_device(a), cuda.to_device(b), cuda.to_device(c.copy()), alpha=0.5, beta=-2.0).to_host()
     left, right, there = exact(a), exact(b), exact(c)
@@ -259,7 +267,7 @@ def gelu(x: Array) -> Array:
 
 
 def gelu_of(a: Array, b: Array, bias: Array) -> tuple[Array, float, float]:
-    """Return the activation of a b + bias in extended precision, a scale for its error, and a bound over that."""
+    """Return the activation of a b + bias in extended precision, a scale for its error, and a bound relative to it."""
     n = len(a)
     scale = float(np.linalg.norm(a) * np.linalg.norm(b) + np.sqrt(n) * np.linalg.norm(bias))
     # The activations' slopes are at most 1.13; their own rounding is some units.
@@ -267,7 +275,7 @@ def gelu_of(a: Array, b: Array, bias: Array) -> tuple[Array, float, float]:
 
 
 def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
-    """Add a bias and apply an activation: within the product's pass, and in three calls."""
+    """Add a bias and apply an activation: in the product's epilogue, and by kernels of their own."""
     a, b, bias = numbers((n, n), np.float32), numbers((n, n), np.float32), numbers((n,), np.float32)
     activated, scale, bound = gelu_of(a, b, bias)
     expected = {"ReLU": np.maximum(exact(a) @ exact(b) + exact(bias), 0), "GELU": activated}
@@ -298,7 +306,7 @@ def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
 
 
 def in_three_calls(module: cuda.Module, a: Any, b: Any, bias: Any, out: cuda.DeviceArray) -> None:
-    """Multiply, add the bias and apply the activation, each in a pass of its own."""
+    """Multiply, add the bias and apply the activation, each in a call of its own."""
     libraries.gemm(a, b, out)
     follow(module, out, bias)
 
@@ -312,7 +320,7 @@ def follow(module: cuda.Module, matrix: cuda.DeviceArray, bias: cuda.DeviceArray
 
 
 def gemv_row(n: int, size: int, limit: Limit) -> Row:
-    """Multiply a matrix and a vector: two operations for each number of the matrix."""
+    """Multiply a matrix and a vector, with two operations for each element of the matrix."""
     a, x = numbers((n, n + 1), np.float64), numbers((n + 1,), np.float64)
     got = libraries.gemv(cuda.to_device(a), cuda.to_device(x), poisoned(n, np.float64)).to_host()
     work: Callable[[], object] | None = None
@@ -323,21 +331,35 @@ def gemv_row(n: int, size: int, limit: Limit) -> Row:
                   amount=2 * size**2, limit=limit, host=True)  # fmt: skip  # grouped by meaning
 
 
-def axpy_row(n: int, size: int, limit: Limit) -> Row:
-    """Add a multiple of a vector: two operations for three numbers moved."""
+def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
+    """Add a multiple of a vector (axpy) and scale a vector (scal), with one operation or two for each number."""
     x, y = numbers((n * n,), np.float64), numbers((n * n,), np.float64)
-    got = libraries.axpy(2.5, cuda.to_device(x), cuda.to_device(y.copy())).to_host()
-    result = exact(y) + np.longdouble(2.5) * exact(x)
-    work: Callable[[], object] | None = None
+    place = cuda.to_device(x)
+    added = libraries.axpy(2.5, place, cuda.to_device(y)).to_host()
+    scaled = libraries.scal(2.5, place).to_host()
+    errors = {
+        "axpy": relative_error(exact(added), exact(y) + np.longdouble(2.5) * exact(x)),
+        "scal": relative_error(exact(scaled), np.longdouble(2.5) * exact(x)),
+    }
+    works: dict[str, Callable[[], object]] = {}
     if timing.available():
-        work = functools.partial(libraries.axpy, 1e-9, *(on_device((size**2,), np.float64) for _ in range(2)))
-    return judged("axpy float64", "cuBLAS", relative_error(exact(got), result), 2.0**-51, work=work,
-                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip  # grouped by meaning
+        first, second = (on_device((size**2,), np.float64) for _ in range(2))
+        works = {
+            "axpy": functools.partial(libraries.axpy, 1e-9, first, second),
+            "scal": functools.partial(libraries.scal, -1.0, first),
+        }
+    operations = {"axpy": 2, "scal": 1}
+    return [
+        judged(f"{name} float64", "cuBLAS", error, 2.0**-51, work=works.get(name), amount=operations[name] * size**2,
+               limit=limits[name], host=True)
+        for name, error in errors.items()
+    ]  # fmt: skip  # grouped by meaning
 
 
 def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:
-    """Measure TFLOP/s against the size, beside what memory and arithmetic allow."""
+    """Measure TFLOP/s against the size, beside gemv and what memory and arithmetic allow."""
     lines = {name: product_rates(way) for name, way in PRECISIONS.items()}
+    lines["gemv float64"] = vector_rates()
     copy = 1e-12 * measured_ceiling(device, "copy")
     for name in ("float32", "bfloat16"):
         way = PRECISIONS[name]
@@ -351,7 +373,7 @@ def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:
 def product_rates(precision: Precision) -> list[tuple[float, float]]:
     """Measure the TFLOP/s of products of matrices of each size on the device.
 
-    Of normal numbers: with zeros a GPU needs less power, and is faster than it can be.
+    The matrices hold normal numbers: zeros need less power, and a GPU multiplies them at a higher clock.
     """
     a, b, out = (on_device((max(CURVE_SIZES) ** 2,), precision.dtype) for _ in range(3))
     rates = []
@@ -359,4 +381,14 @@ def product_rates(precision: Precision) -> list[tuple[float, float]]:
         operands = [x[: n * n].reshape(n, n) for x in (a, b, out)]
         ms = timing.median_ms(functools.partial(libraries.gemm, *operands, compute=precision.compute), quick=True)
         rates.append((float(n), timing.per_second(precision.operations * n**3, ms, "TFLOP/s")))
+    return rates
+
+
+def vector_rates() -> list[tuple[float, float]]:
+    """Measure the TFLOP/s of products of a matrix of each size and a vector."""
+    a, x, out = (on_device((count,), np.float64) for count in (max(CURVE_SIZES) ** 2, *2 * (max(CURVE_SIZES),)))
+    rates = []
+    for n in CURVE_SIZES:
+        ms = timing.median_ms(functools.partial(libraries.gemv, a[: n * n].reshape(n, n), x[:n], out[:n]), quick=True)
+        rates.append((float(n), timing.per_second(2 * n**2, ms, "TFLOP/s")))
     return rates

@@ -30,14 +30,14 @@ def nvmath_row(
     limit: Limit | None = None,
     gpu_only: bool = False,
 ) -> Row:
-    """Return the row of a call whose operands are on the host, or of what keeps it from running here.
+    """Return the row of a call whose operands are on the host, or the row that says why it does not run here.
 
-    Where a GPU takes times, and a package is installed whose arrays nvmath takes (`lender`), `make_work` makes what
-    is timed: the same with operands on the device.
+    Where a GPU takes times, and a package is installed whose arrays nvmath takes (`lender`), `make_work` returns the
+    timed call, which is the same with operands on the device.
     """
     on_gpu = runs_on_gpu()
     if gpu_only and not on_gpu:
-        return skipped_row(title, "nvmath does this on a GPU alone")
+        return skipped_row(title, "nvmath has this function on a GPU only")
     try:
         got = np.asarray(call())
     except (ImportError, RuntimeError) as error:
@@ -48,7 +48,7 @@ def nvmath_row(
 
 
 def runs_on_gpu() -> bool:
-    """Return whether nvmath can compute on the device: it knows no other memory than a GPU's."""
+    """Return whether nvmath can compute on the device, which has to be a GPU."""
     return "interop" in cuda.capabilities()
 
 

@@ -1,9 +1,9 @@
-"""Whether a result is right: its error in a norm, against what the arithmetic allows, as a row of a stop."""
+"""Judge a result by its error in a norm, against the rounding that its arithmetic allows, as a row of a stop."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,46 +28,47 @@ def judged(
     limit: Limit | None = None,
     host: bool = False,
     note: str = "",
+    columns: Mapping[str, Value] | None = None,
 ) -> Row:
-    """Return a row: what executed it, its relative error and what that may be, and its time where that is a GPU's.
+    """Return a row: the library that computed, the relative error and its bound, and the time where a GPU takes it.
 
-    `work` queues the operation on the default stream, `amount` is what it does of what the limit counts. `host`
-    adds what a call costs the host.
+    `work` queues the operation on the default stream and does `amount` of what the limit counts: bytes for GB/s,
+    operations for TFLOP/s. `host` adds the time that a call takes of the host. `columns` are further columns.
     """
     check = Check(f"{name}: error within {bound:.1e}", bool(error <= bound), f"{error:.2e}")
     values: dict[str, Value] = {"by": by, "error": error}
     if not timing.available():
-        values["bound"] = bound  # times need its place in the table; the check has it anyway
+        values["bound"] = bound  # where there are times, they need its place in the table; the check has it anyway
     elif work is not None and check.holds:
         values.update(rates(timing.median_ms(work), amount, limit))
         if host:
             values["host us"] = 1e6 * (measure_host(work, options=timing.OPTIONS).median or 0.0)
-    return Row(name, values, check, note)
+    return Row(name, {**values, **(columns or {})}, check, note)
 
 
 def rates(ms: float, amount: float, limit: Limit | None) -> dict[str, Value]:
-    """Return a row's time, rate and per cent of the limit, in fewer columns than the course's stops have for it."""
+    """Return a row's time, rate and per cent of the limit, in narrower columns than those of the course's stops."""
     found = timing.rates(ms, amount, limit)
     fraction = found.pop("of limit", None)
     return found if fraction is None else {**found, "limit %": 100 * float(fraction)}
 
 
 def relative_error(got: NDArray[Any], exact: NDArray[Any], scale: float | None = None) -> float:
-    """Return the 2-norm (of matrices the Frobenius norm) of the difference over the exact result's, or a scale."""
+    """Return the 2-norm (of matrices the Frobenius norm) of the difference, over that of the result or over `scale`."""
     size = float(np.linalg.norm(exact.ravel())) if scale is None else scale
     found = float(np.linalg.norm((got - exact).ravel()))
     return found / size if size else found
 
 
 def skipped_row(name: str, reason: str) -> Row:
-    """Return the row of something that is not for this driver, with the reason."""
+    """Return the row of an operation that this driver cannot do, with the reason."""
     return Row(name, note=f"not run here: {reason}")
 
 
 def missing_row(name: str, extra: str, error: Exception) -> Row:
-    """Return the row of something that a missing library keeps from running, with the extra that brings it."""
+    """Return the row of an operation whose library is missing, with the extra that installs the library."""
     text = str(error) or type(error).__name__
-    # Where the loader has looked, and what else could be done, fills pages.
+    # The rest of the text, which lists the folders where the loader has looked, fills pages.
     library = re.search(r"\blib([A-Za-z]+)[\w.-]*\.so", text)
     reason = f"{library[1]} is not installed" if library else re.split(r"[.,:;]?\s*\n|[.,:;] |\.$", text)[0]
-    return skipped_row(name, f'{reason}; the extra `{extra}` brings it: pip install "cudart-py[{extra}]"')
+    return skipped_row(name, f'{reason}; the extra `{extra}` installs it: pip install "cudart-py[{extra}]"')

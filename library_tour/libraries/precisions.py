@@ -1,4 +1,4 @@
-"""The precisions of matrix products: their dtypes, their numbers, how far off they may be and how fast they can be."""
+"""The precisions of matrix products: their dtypes, random numbers, error bounds and peak rates."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def unit_roundoff(dtype: Any, compute: str | None = None) -> float:
 
 
 def bound_of(dtype: Any, inner: int, compute: str | None = None) -> float:
-    """Return how far a product may be off, over the product of the norms.
+    """Return the bound of a product's error, relative to the product of the norms.
 
     Each of `inner` additions rounds once, in single precision for halves; inputs of TF32 and results of halves
     round once more. Complex numbers are four products and two sums.

@@ -1,9 +1,9 @@
-"""Draw random numbers with cuRAND: every generator and distribution, and an integral by chance and by design.
+"""Draw random numbers with cuRAND: every generator and distribution, and an integral estimated from random points.
 
 On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run rand
-    rand: cuRAND's generators, by chance and by design
+    rand: Random numbers with cuRAND: generators, distributions, quasi-random points
     size 4,100: numbers to draw
     limit: write bandwidth
                             by        error   bound  check
@@ -24,18 +24,23 @@ On the simulator, whose libraries are in software and which times nothing:
     in a kernel, xorwow     kernel     0.00    0.00  right
     in a kernel, mrg32k3a   kernel     0.00    0.00  right
     in a kernel, philox     kernel     0.00    0.00  right
-    integral by chance      cuRAND   0.0204   0.141  right
-    integral by design      cuRAND  2.5e-05  0.0249  right
-    A generator's own row has uniform numbers of single precision.
-    Estimates may be off by 6 standard errors: the column error is in those. For
-    numbers drawn in kernels it counts those that are not the host's, for integrals
-    it is the error itself, with 1,024 points in 6 dimensions.
-    MT19937 takes seconds to begin on the host, and is left to a GPU.
+    integral, random        cuRAND   0.0204   0.141  right
+    integral, quasi-random  cuRAND  2.5e-05  0.0249  right
+    The row of a generator draws uniform numbers of single precision. Its error is
+    chi squared over 64 bins, less its mean, in its standard deviations. The error
+    of a distribution is that of its mean or variance, in standard errors. Up to 6
+    of them are accepted.
+    The rows 'in a kernel' count the numbers that differ from those of the host API.
+    The integral has 1,024 points in 6 dimensions; the error is that of the
+    integral. Quasi-random points cover the cube more evenly than random ones, so
+    the error falls nearly like 1/n and not like 1/sqrt(n).
+    MT19937 is left out here: without a GPU it takes seconds to prepare its streams.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,26 +50,31 @@ import cudart_py as cuda
 from cudart_py.libraries.random import KINDS, Generator
 
 from .. import timing
-from ..checks import compare, poison, poisoned
+from ..checks import compare, poisoned
 from ..device_code import blocks_for, load
 from ..limits import write_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
 from .judgement import judged, missing_row
 
-TITLE = "cuRAND's generators, by chance and by design"
+TITLE = "Random numbers with cuRAND: generators, distributions, quasi-random points"
 SIZE = Size("numbers to draw", full=2**28, small=2**12 + 4, least=64)
-# Checked are so many, a number that no block divides; philox makes four at a time.
+# How many numbers are checked, which no block divides. Philox makes four at a time.
 CHECKED, CHECKED_IN_KERNELS, GROUP = 2**14 + 4, 2**9 + 4, 4
 KNOWN_PHILOX = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
-# Moments are estimated, and may be off by so many standard errors.
+# How many standard errors an estimate may differ from the exact value.
 DEVIATIONS = 6.0
 BINS = 64
-# The host's MT19937 takes seconds to make its streams.
+# A generator on the host takes seconds to prepare the streams of MT19937.
 SLOW = ("mt19937",)
 SKIPPED, DRAWN = 1000, 200
 DIMENSIONS = 6
+# For each dimension after the first: the degree of a primitive polynomial over the integers modulo 2, its inner
+# coefficients as bits, and the first direction integers (S. Joe and F. Y. Kuo, 2008).
+SOBOL = ((1, 0, (1,)), (2, 1, (1, 3)), (3, 1, (1, 3, 1)), (3, 2, (1, 1, 1)), (4, 1, (1, 1, 3, 3)))
 THREADS_PER_SM = 2048
 BLOCK, BLOCKS = 256, (32, 64, 128, 256, 512, 1024)
+# How many numbers a call draws, up to the stop's size.
+CALLS = tuple(4**k for k in range(15))
 
 Array = NDArray[Any]
 
@@ -112,23 +122,31 @@ def run(device: cuda.Device, size: int) -> Result:
     integral, pictures = integral_rows(module, points)
     rows += integral
     notes = [
-        "A generator's own row has uniform numbers of single precision.",
-        f"Estimates may be off by {DEVIATIONS:.0f} standard errors: the column error is in those. For numbers drawn in "
-        "kernels it counts those that are not the host's, for integrals it is the error itself, with "
-        f"{points:,} points in {DIMENSIONS} dimensions.",
+        "The row of a generator draws uniform numbers of single precision. Its error is chi squared over "
+        f"{BINS} bins, less its mean, in its standard deviations. The error of a distribution is that of its mean or "
+        f"variance, in standard errors. Up to {DEVIATIONS:.0f} of them are accepted.",
+        "The rows 'in a kernel' count the numbers that differ from those of the host API. The integral has "
+        f"{points:,} points in {DIMENSIONS} dimensions; the error is that of the integral. Quasi-random points cover "
+        "the cube more evenly than random ones, so the error falls nearly like 1/n and not like 1/sqrt(n).",
     ]
     if not timing.available():
-        notes.append("MT19937 takes seconds to begin on the host, and is left to a GPU.")
-    elif trouble is None:
-        pictures.append(block_curve(module, size, limit))
-        notes += block_notes(module)
+        notes.append("MT19937 is left out here: without a GPU it takes seconds to prepare its streams.")
+    else:
+        pictures.append(call_curve(module if trouble is None else None, size, limit))
+        notes.append(
+            "A call for few numbers takes as long as its launch, whatever it draws: draw as many numbers a call as "
+            "memory allows."
+        )
+        if trouble is None:
+            pictures.append(block_curve(module, size, limit))
+            notes += block_notes(module)
     checks = [known_check(beginnings["philox"]), *offset_checks(beginnings), sobol_check()]
     checks += agreement_checks(beginnings)
     return Result(rows, limit, checks=checks, pictures=pictures, notes=notes)
 
 
 def compiled() -> tuple[cuda.Module, Exception | None]:
-    """Compile the kernels, all at once; without cuRAND's headers those that need none, and say what is missing."""
+    """Return the compiled kernels; without cuRAND's headers only those that need none, and the error that says so."""
     names = [name for kind, found in DEVICE.items() if kind != "philox" for name in (found.bits, found.uniform)]
     try:
         return load("rand", names=names), None
@@ -150,7 +168,7 @@ def drawn(kind: str, method: str, count: int, dtype: Any, *parameters: float, **
 
 
 def beginning(kind: str, *, host: bool = False) -> Array:
-    """Return how a generator's sequence begins, in the order that is the same on the host, on the device and later."""
+    """Return the beginning of a sequence, in the order that is the same on host and device and in every release."""
     count = SKIPPED + DRAWN
     if kind in DEVICE:
         count = (GROUP if kind == "philox" else 1) * (DEVICE[kind].streams + CHECKED_IN_KERNELS)
@@ -161,12 +179,12 @@ def beginning(kind: str, *, host: bool = False) -> Array:
 
 
 def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
-    """Draw uniform numbers: chi squared over bins of equal width, as a number of standard deviations."""
+    """Draw uniform numbers, and judge them by chi squared over bins of equal width, in its standard deviations."""
     numbers = drawn(kind, "uniform", count, np.float32)
     counts = np.histogram(numbers, BINS, (0, 1))[0]
     expected = count / BINS
     chi_squared = float(((counts - expected) ** 2 / expected).sum())
-    # Too even is no sign of chance, but what quasi random numbers are for.
+    # Counts that are more even than random ones pass, because quasi-random numbers are meant to have them.
     error = max((chi_squared - (BINS - 1)) / np.sqrt(2 * (BINS - 1)), 0.0)
     work: Callable[[], object] | None = None
     if timing.available():
@@ -179,7 +197,7 @@ def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
 
 
 class Distribution(NamedTuple):
-    """A distribution's method, its dtype and parameters, and its mean and variance."""
+    """A distribution: the generator's method, the dtype and parameters, and the exact mean and variance."""
 
     method: str
     dtype: Any
@@ -222,32 +240,30 @@ def distribution_row(name: str, count: int, size: int, limit: Limit) -> Row:
 
 
 def device_row(module: cuda.Module, kind: str, sequence: Array, size: int, limit: Limit) -> Row:
-    """Draw in a kernel, and find the host's numbers: the same ones at the places that the ordering says."""
-    # Places at the beginning, and where the streams have all given a number and begin anew.
-    group = GROUP if kind == "philox" else 1
-    count = CHECKED_IN_KERNELS // 2
-    different = 0
-    for first in (0, DEVICE[kind].streams - count // 2):
-        expected = sequence[group * first : group * (first + count)]
-        different += int(np.count_nonzero(in_kernel(module, kind, first, count) != expected))
+    """Draw in a kernel, and compare with the host API's numbers at the places that the ordering "legacy" gives."""
+    # At the beginning, and where every stream has given a number and the first one gives its second.
+    group, half = GROUP if kind == "philox" else 1, CHECKED_IN_KERNELS // 2
+    places = np.arange(2 * half, dtype=np.int32)
+    places[half:] += DEVICE[kind].streams - half - half // 2
+    expected = sequence.reshape(-1, group)[places].ravel()
+    different = int(np.count_nonzero(in_kernel(module, kind, places) != expected))
     work: Callable[[], object] | None = None
     if timing.available():
         work = kernel_work(module, kind, cuda.empty(size, np.float32), BLOCK)
     return judged(f"in a kernel, {kind}", "kernel", float(different), 0.0, work=work, amount=4 * size, limit=limit)
 
 
-def in_kernel(module: cuda.Module, kind: str, first: int, count: int) -> Array:
-    """Return some numbers of a generator by its device functions, of Philox as many groups of four."""
-    generator = DEVICE[kind]
+def in_kernel(module: cuda.Module, kind: str, places: NDArray[np.int32]) -> Array:
+    """Return the numbers at some places of a sequence by the device functions, of Philox as groups of four."""
+    generator, count = DEVICE[kind], places.size
     grid, block = blocks_for(count, 128), 128
+    where = cuda.to_device(places)
     if kind == "philox":
-        out = cuda.empty(GROUP * count, np.uint32)
-        poison(out)
-        module["bits_philox"][grid, block](four(out), 0, first, count, generator.streams)
+        out = poisoned(GROUP * count, np.uint32)
+        module["bits_philox"][grid, block](four(out), where, 0, count, generator.streams)
     else:
-        out = cuda.empty(count, np.uint32)
-        poison(out)
-        module[generator.bits][grid, block](out, 0, first, count)
+        out = poisoned(count, np.uint32)
+        module[generator.bits][grid, block](out, where, 0, count)
     return out.to_host()
 
 
@@ -262,8 +278,8 @@ def uniform_kernel(module: cuda.Module, kind: str) -> cuda.Kernel:
 
 
 def kernel_work(module: cuda.Module, kind: str, out: cuda.DeviceArray, block: int) -> Callable[[], object]:
-    """Return the launch of that kernel, with as many threads as the device holds."""
-    grid = max(1, THREADS_PER_SM * out.device.sm_count // block)
+    """Return the launch of that kernel, with as many threads as the device holds, or as there are numbers."""
+    grid = max(1, min(THREADS_PER_SM * out.device.sm_count // block, blocks_for(out.size, block)))
     launch = uniform_kernel(module, kind)[grid, block]
     return launch.bind(four(out), 0, out.size // GROUP) if kind == "philox" else launch.bind(out, 0, out.size)
 
@@ -277,19 +293,19 @@ def known_check(sequence: Array) -> Check:
 
 
 def offset_checks(beginnings: dict[str, Array]) -> list[Check]:
-    """Begin behind some numbers: the sequence goes on as if they had been drawn."""
+    """Begin with an offset, and compare with the sequence after so many numbers."""
     checks = []
     for kind, sequence in beginnings.items():
         if KINDS[kind].offsets:
             ordering = "legacy" if KINDS[kind].seeded else None
             got = drawn(kind, "bits", DRAWN, bits_dtype(kind), offset=SKIPPED, ordering=ordering)
             expected = sequence[SKIPPED : SKIPPED + DRAWN]
-            checks.append(compare(f"{kind} with an offset goes on behind it", got, expected))
+            checks.append(compare(f"{kind} with an offset continues the sequence there", got, expected))
     return checks
 
 
 def agreement_checks(beginnings: dict[str, Array]) -> list[Check]:
-    """Compare what the device's generators made with what the host's make."""
+    """Compare the numbers of the device's generators with those of the host's."""
     return [
         compare(f"{kind} makes the same numbers on the host", sequence, beginning(kind, host=True))
         for kind, sequence in beginnings.items()
@@ -298,33 +314,54 @@ def agreement_checks(beginnings: dict[str, Array]) -> list[Check]:
 
 
 def sobol_check() -> Check:
-    """Compare Sobol's points with SciPy's."""
-    from scipy.stats import qmc
-
+    """Compare Sobol's points with those that the published direction numbers give."""
     points = 128
     got = drawn("sobol", "bits", points * DIMENSIONS, np.uint32, dimensions=DIMENSIONS)
-    theirs = qmc.Sobol(DIMENSIONS, scramble=False).random(points)
-    return compare("Sobol's points are SciPy's", got.reshape(DIMENSIONS, points).T / 2.0**32, theirs)
+    expected = np.array([sobol(coordinate, points) for coordinate in range(DIMENSIONS)])
+    return compare("Sobol's points are those of its direction numbers", got.reshape(DIMENSIONS, points), expected)
+
+
+def sobol(coordinate: int, points: int) -> NDArray[np.uint32]:
+    """Return a coordinate of the first points of the Sobol sequence, times 2^32.
+
+    Point i is the exclusive or of the direction numbers that the bits of i's Gray code select.
+    """
+    directions = [1 << (31 - bit) for bit in range(32)]
+    if coordinate:
+        degree, coefficients, first = SOBOL[coordinate - 1]
+        directions[:degree] = [integer << (31 - bit) for bit, integer in enumerate(first)]
+        for bit in range(degree, 32):
+            found = directions[bit - degree] ^ directions[bit - degree] >> degree
+            for k in range(1, degree):
+                if coefficients >> (degree - 1 - k) & 1:
+                    found ^= directions[bit - k]
+            directions[bit] = found
+    numbers = np.arange(points)
+    gray, result = numbers ^ numbers >> 1, np.zeros(points, np.uint32)
+    for bit, direction in enumerate(directions):
+        result[gray >> bit & 1 == 1] ^= np.uint32(direction)
+    return result
 
 
 # -- an integral ---------------------------------------------------------------------------------
 
 
 def integral_rows(module: cuda.Module, most: int) -> tuple[list[Row], list[Any]]:
-    """Integrate over the unit cube with points by chance and by design; errors against the number of points."""
+    """Integrate over the unit cube with random and with quasi-random points; errors against the number of points."""
     sizes = [2**k for k in range(3, most.bit_length())]
     lines: dict[str, list[tuple[float, float]]] = {}
     rows = []
     # The integrand's variance, from that of each factor: 1 / (3 (1 + a)^2).
     deviation = float(np.sqrt(np.prod([1 + 1 / (3 * (1 + a) ** 2) for a in range(DIMENSIONS)]) - 1))
-    # By chance the error falls like 1 / sqrt(n), by design nearly like 1 / n: here it must be well beyond chance.
-    for kind, title, power in (("philox", "by chance", 0.5), ("scrambled_sobol", "by design", 0.75)):
+    # With random points the error falls like 1 / sqrt(n), with quasi-random ones nearly like 1 / n. The bound between
+    # them is one that random points rarely meet.
+    for kind, title, power in (("philox", "random", 0.5), ("scrambled_sobol", "quasi-random", 0.75)):
         points = [(float(n), abs(integrate(module, kind, n) - 1.0)) for n in sizes]
         lines[title] = points
         n, error = points[-1]
         bound = DEVIATIONS * deviation / n**power
-        rows.append(judged(f"integral {title}", "cuRAND", error, bound))
-    lines["standard error by chance"] = [(float(n), deviation / np.sqrt(n)) for n in sizes]
+        rows.append(judged(f"integral, {title}", "cuRAND", error, bound))
+    lines["standard error, random"] = [(float(n), deviation / np.sqrt(n)) for n in sizes]
     return rows, [Curve("integral", "points", "error of the integral", lines, "xy")]
 
 
@@ -332,13 +369,27 @@ def integrate(module: cuda.Module, kind: str, n: int) -> float:
     """Return the mean of the integrand over points of a generator."""
     options = {} if KINDS[kind].seeded else {"dimensions": DIMENSIONS}
     points = drawn(kind, "uniform", n * DIMENSIONS, np.float32, **options)
-    values = cuda.empty(n, np.float32)
-    poison(values)
+    values = poisoned(n, np.float32)
     module["integrand"][blocks_for(n, BLOCK), BLOCK](cuda.to_device(points), values, n, DIMENSIONS)
     return float(values.to_host().mean(dtype=np.float64))
 
 
-# -- blocks --------------------------------------------------------------------------------------
+# -- curves --------------------------------------------------------------------------------------
+
+
+def call_curve(module: cuda.Module | None, size: int, limit: Limit) -> Curve:
+    """Measure the rate of drawing uniform numbers against how many a call draws, from 1 on."""
+    out = cuda.empty(size, np.float32)
+    counts = [count for count in CALLS if count <= size]
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for kind in (*DEVICE, "sobol"):
+        generator = Generator(kind)
+        works = {count: partial(generator.uniform, out[:count]) for count in counts}
+        lines[f"{kind}, host API"] = [(float(count), rate(4 * count, work)) for count, work in works.items()]
+    if module is not None:
+        kernels = {n: kernel_work(module, "philox", out[:n], BLOCK) for n in counts if n >= GROUP}
+        lines["philox, in a kernel"] = [(float(count), rate(4 * count, work)) for count, work in kernels.items()]
+    return Curve("calls", "numbers a call", "GB/s", lines, "xy", line=limit)
 
 
 def block_curve(module: cuda.Module, size: int, limit: Limit) -> Curve:
@@ -361,11 +412,11 @@ def rate(nbytes: int, work: Callable[[], object]) -> float:
 
 
 def block_notes(module: cuda.Module) -> list[str]:
-    """Say which blocks a kernel cannot have."""
+    """Return a sentence for each kernel that cannot have the longest blocks."""
     found = {kind: uniform_kernel(module, kind).attributes for kind in DEVICE}
     return [
         f"The kernel of {kind} has {attributes.registers} registers a thread, so {attributes.max_threads_per_block} "
-        "threads a block at most: longer blocks are left out of the picture."
+        "threads a block at most. The picture leaves out longer blocks."
         for kind, attributes in found.items()
         if attributes.max_threads_per_block < max(BLOCKS)
     ]

@@ -1,44 +1,54 @@
-"""Solve with cuSOLVER: every factorization with its residual, fits, a matrix as hard as any, and singular ones.
+"""Solve with cuSOLVER: each factorization with its residual beside LAPACK's, and ill-conditioned systems.
 
 On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run solver
-    solver: cuSOLVER's factorizations, judged by their residuals
+    solver: Dense solvers with cuSOLVER, and their residuals
     size 48: rows and columns of the matrices
     limit: multiply-adds in float64
-                              by          error  bound  check
-    ─────────────────────────────────────────────────────────
-    LU float32                cuSOLVER  0.00694   30.0  right
-    Cholesky float32          cuSOLVER  0.00941   30.0  right
-    triangular float32        cuSOLVER  0.00196   30.0  right
-    QR float32                cuSOLVER   0.0414   30.0  right
-    SVD float32               cuSOLVER    0.199   30.0  right
-    eigh float32              cuSOLVER   0.0823   30.0  right
-    LU float64                cuSOLVER  0.00644   30.0  right
-    Cholesky float64          cuSOLVER  0.00838   30.0  right
-    triangular float64        cuSOLVER  0.00214   30.0  right
-    QR float64                cuSOLVER   0.0431   30.0  right
-    SVD float64               cuSOLVER    0.269   30.0  right
-    eigh float64              cuSOLVER   0.0707   30.0  right
-    LU complex128             cuSOLVER   0.0148   30.0  right
-    Cholesky complex128       cuSOLVER  0.00833   30.0  right
-    triangular complex128     cuSOLVER  0.00172   30.0  right
-    QR complex128             cuSOLVER   0.0559   30.0  right
-    SVD complex128            cuSOLVER    0.270   30.0  right
-    eigh complex128           cuSOLVER   0.0961   30.0  right
+                              by          error  bound   LAPACK  check
+    ──────────────────────────────────────────────────────────────────
+    LU float32                cuSOLVER  0.00673   30.0  0.00730  right
+    Cholesky float32          cuSOLVER  0.00879   30.0  0.00879  right
+    triangular float32        cuSOLVER  0.00216   30.0  0.00216  right
+    QR float32                cuSOLVER   0.0395   30.0   0.0395  right
+    SVD float32               cuSOLVER    0.225   30.0    0.190  right
+    eigh float32              cuSOLVER   0.0726   30.0   0.0824  right
+    LU float64                cuSOLVER  0.00879   30.0  0.00778  right
+    Cholesky float64          cuSOLVER   0.0105   30.0   0.0105  right
+    triangular float64        cuSOLVER  0.00211   30.0  0.00211  right
+    QR float64                cuSOLVER   0.0413   30.0   0.0413  right
+    SVD float64               cuSOLVER    0.307   30.0    0.298  right
+    eigh float64              cuSOLVER   0.0755   30.0    0.102  right
+    LU complex128             cuSOLVER   0.0139   30.0   0.0142  right
+    Cholesky complex128       cuSOLVER  0.00871   30.0  0.00871  right
+    triangular complex128     cuSOLVER  0.00179   30.0  0.00179  right
+    QR complex128             cuSOLVER   0.0544   30.0   0.0544  right
+    SVD complex128            cuSOLVER    0.280   30.0    0.287  right
+    eigh complex128           cuSOLVER    0.105   30.0    0.137  right
     nvmath LU float64
     sparse direct, cuDSS
-    least squares, degree 3   cuSOLVER  0.00413   30.0  right
-    least squares, degree 15  cuSOLVER  0.00236   30.0  right
-    Hilbert's matrix, n = 12  cuSOLVER   0.0296   30.0  right
-    nvmath LU float64: not run here: nvmath does this on a GPU alone
-    sparse direct, cuDSS: not run here: nvmath does this on a GPU alone
-    least squares, degree 3: condition 8.1e+00, coefficients off by 5.0e-16
-    least squares, degree 15: condition 2.2e+05, coefficients off by 2.9e-12
-    Hilbert's matrix, n = 12: condition 1.6e+16, solution off by 2.3e-01
-    Residuals are over norm x n x eps, as LAPACK's own tests have them, and satisfy
-    below 30. The fit of a high degree and Hilbert's matrix have small residuals
-    too: it is the solutions that are off, by the condition.
+    least squares, degree 3   cuSOLVER  0.00413   30.0           right
+    least squares, degree 15  cuSOLVER  0.00236   30.0           right
+    Hilbert's matrix, n = 12  cuSOLVER   0.0296   30.0           right
+    nvmath LU float64: not run here: nvmath has this function on a GPU only
+    sparse direct, cuDSS: not run here: nvmath has this function on a GPU only
+    least squares, degree 3: condition number 8.1e+00, relative error of the
+    coefficients 5.0e-16
+    least squares, degree 15: condition number 2.2e+05, relative error of the
+    coefficients 2.9e-12
+    Hilbert's matrix, n = 12: condition number 1.6e+16, relative error of the
+    solution 2.3e-01
+    The errors are residuals over norm x n x eps, as in LAPACK's own tests, which
+    accept values below 30. The column LAPACK has the residual of SciPy's result, on
+    the host, for the same matrix.
+    The polynomial of high degree and Hilbert's matrix have small residuals too, but
+    their solutions are wrong by about the condition number times eps. A small
+    residual does not prove an exact solution.
+    A singular matrix is refused, with its pivot: a is singular: pivot 2 of its
+    elimination is zero
+    A matrix that is not positive definite is refused, with its minor: a is not
+    positive definite: its leading minor of order 3 is not positive
 """
 
 from __future__ import annotations
@@ -63,13 +73,13 @@ from .high_level import lent, nvmath_row
 from .judgement import judged, relative_error
 from .precisions import numbers
 
-TITLE = "cuSOLVER's factorizations, judged by their residuals"
+TITLE = "Dense solvers with cuSOLVER, and their residuals"
 SIZE = Size("rows and columns of the matrices", full=2048, small=48, least=4)
 CHECKED = 128
-# What LAPACK's own tests ask for: a residual over norm x n x eps.
+# The bound of LAPACK's own tests for a residual over norm x n x eps.
 SATISFIED = 30.0
 HILBERT = 12
-# A decomposition takes a second and more where the others take milliseconds.
+# A singular value decomposition takes seconds at a size at which the others take milliseconds.
 SVD_SIZE = 1024
 DEGREES = (3, 15)
 
@@ -113,50 +123,108 @@ def run(device: cuda.Device, size: int) -> Result:
     row, curve = hilbert_row()
     rows.append(row)
     notes = [
-        "Residuals are over norm x n x eps, as LAPACK's own tests have them, and satisfy below 30. The fit of a high "
-        "degree and Hilbert's matrix have small residuals too: it is the solutions that are off, by the condition."
+        "The errors are residuals over norm x n x eps, as in LAPACK's own tests, which accept values below 30. The "
+        "column LAPACK has the residual of SciPy's result, on the host, for the same matrix.",
+        "The polynomial of high degree and Hilbert's matrix have small residuals too, but their solutions are wrong by "
+        "about the condition number times eps. A small residual does not prove an exact solution.",
     ]
+    refused = refusals()
+    notes += [f"{check.fact.capitalize()}: {check.detail}" for check in refused]
     if timing.available() and size > SVD_SIZE:
-        notes.append(f"The singular value decompositions are timed with {SVD_SIZE:,} rows and columns.")
-    return Result(rows, limit, checks=refusals(), pictures=[curve], notes=notes)
+        notes.append(f"The singular value decompositions are timed for {SVD_SIZE:,} rows and columns.")
+    return Result(rows, limit, checks=refused, pictures=[curve], notes=notes)
 
 
 def solver_rows(n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
-    """Solve and factor with each method."""
+    """Solve and factor with each method, on the device by cuSOLVER and on the host by LAPACK."""
     if dtype != np.float64:
-        limit = Limit("", limit.unit)  # it is that of another precision
-    by, name = "cuSOLVER", np.dtype(dtype).name
-    a, spd, b = numbers((n, n), dtype), positive(n, dtype), numbers((n, 3), dtype)
-    tall = numbers((2 * n, n), dtype)
-    place = {"a": cuda.to_device(a), "spd": cuda.to_device(spd), "b": cuda.to_device(b), "tall": cuda.to_device(tall)}
+        limit = Limit("", limit.unit)  # the limit is that of another precision
+    name = np.dtype(dtype).name
+    system = make_system(n, dtype)
+    found, host = residuals(system, on_device_by(system)), residuals(system, on_host_by(system))
     work = timed_work(size, dtype)
-    errors: dict[str, float] = {}
+    return [
+        judged(
+            f"{title} {name}", "cuSOLVER", error, SATISFIED, work=work.get(title), amount=operations(title, size),
+            limit=limit, columns={"LAPACK": host[title]},
+        )
+        for title, error in found.items()
+    ]  # fmt: skip  # grouped by meaning
 
-    x = libraries.solve(place["a"], place["b"]).to_host()
-    errors["LU"] = residual(wide(a) @ wide(x), b, norm(a) * norm(x), n, dtype)
-    factor = libraries.cholesky(place["spd"]).to_host()
-    errors["Cholesky"] = residual(wide(factor) @ wide(factor).conj().T, spd, norm(spd), n, dtype)
+
+class System(NamedTuple):
+    """What the methods get: square matrices, a tall one, and right-hand sides."""
+
+    a: Array
+    lower: Array
+    spd: Array
+    tall: Array
+    b: Array
+
+
+class Solved(NamedTuple):
+    """What the methods return."""
+
+    solution: Array
+    triangular: Array
+    factor: Array
+    qr: tuple[Array, Array]
+    svd: tuple[Array, Array, Array]
+    eigen: tuple[Array, Array]
+
+
+def make_system(n: int, dtype: Any) -> System:
+    """Return random matrices of a dtype."""
+    a = numbers((n, n), dtype)
     lower = np.tril(a) + n * np.eye(n, dtype=dtype)
-    x = libraries.solve_triangular(cuda.to_device(lower), place["b"]).to_host()
+    return System(a, lower, positive(n, dtype), numbers((2 * n, n), dtype), numbers((n, 3), dtype))
+
+
+def on_device_by(system: System) -> Solved:
+    """Return the results of cuSOLVER, and of cuBLAS for the triangular matrix."""
+    a, lower, spd, tall, b = (cuda.to_device(array) for array in system)
+    q, r = libraries.qr(tall)
+    u, s, vh = libraries.svd(tall)
+    w, v = libraries.eigh(spd)
+    return Solved(
+        libraries.solve(a, b).to_host(), libraries.solve_triangular(lower, b).to_host(),
+        libraries.cholesky(spd).to_host(), (q.to_host(), r.to_host()), (u.to_host(), s.to_host(), vh.to_host()),
+        (w.to_host(), v.to_host()),
+    )  # fmt: skip  # grouped by meaning
+
+
+def on_host_by(system: System) -> Solved:
+    """Return the results of LAPACK, through SciPy."""
+    from scipy import linalg
+
+    return Solved(
+        linalg.solve(system.a, system.b), linalg.solve_triangular(system.lower, system.b, lower=True),
+        linalg.cholesky(system.spd, lower=True), linalg.qr(system.tall, mode="economic"),
+        linalg.svd(system.tall, full_matrices=False), linalg.eigh(system.spd),
+    )  # fmt: skip  # grouped by meaning
+
+
+def residuals(system: System, found: Solved) -> dict[str, float]:
+    """Return the residual of each result, over norm x n x eps."""
+    a, lower, spd, tall, b = system
+    n, dtype = len(a), a.dtype
+    errors = {"LU": residual(wide(a) @ wide(found.solution), b, norm(a) * norm(found.solution), n, dtype)}
+    factor, x = wide(found.factor), found.triangular
+    errors["Cholesky"] = residual(factor @ factor.conj().T, spd, norm(spd), n, dtype)
     errors["triangular"] = residual(wide(lower) @ wide(x), b, norm(lower) * norm(x), n, dtype)
-    q, r = (part.to_host() for part in libraries.qr(place["tall"]))
+    q, r = found.qr
     back = residual(wide(q) @ wide(r), tall, norm(tall), n, dtype)
     straight = residual(wide(q).conj().T @ wide(q), np.eye(n), norm(q), n, dtype)
     errors["QR"] = max(back, straight)
-    u, s, vh = (part.to_host() for part in libraries.svd(place["tall"]))
+    u, s, vh = found.svd
     back = residual(wide(u) * s @ wide(vh), tall, norm(tall), n, dtype)
-    # Against LAPACK's values: those of a matrix move by no more than its perturbation.
+    # A matrix's singular values and eigenvalues move by no more than the norm of its perturbation.
     values = residual(s, np.linalg.svd(tall, compute_uv=False), norm(tall), n, dtype)
     errors["SVD"] = max(back, values)
-    w, v = (part.to_host() for part in libraries.eigh(place["spd"]))
+    w, v = found.eigen
     back = residual(wide(spd) @ wide(v), wide(v) * w, norm(spd), n, dtype)
     errors["eigh"] = max(back, residual(w, np.linalg.eigvalsh(spd), norm(spd), n, dtype))
-    return [
-        judged(
-            f"{title} {name}", by, error, SATISFIED, work=work.get(title), amount=operations(title, size), limit=limit
-        )
-        for title, error in errors.items()
-    ]
+    return errors
 
 
 def operations(title: str, n: int) -> float:
@@ -165,7 +233,7 @@ def operations(title: str, n: int) -> float:
 
 
 def timed_work(size: int, dtype: Any) -> dict[str, Callable[[], object]]:
-    """Return what is timed for each method, on square matrices of the full size; nothing without a GPU's clock."""
+    """Return the timed call of each method, on square matrices of the full size; none without a GPU's clock."""
     if not timing.available() or np.dtype(dtype).kind == "c":
         return {}
     a, spd = cuda.to_device(numbers((size, size), dtype)), cuda.to_device(positive(size, dtype))
@@ -182,7 +250,7 @@ def timed_work(size: int, dtype: Any) -> dict[str, Callable[[], object]]:
 
 
 def high_level_row(n: int, size: int, limit: Limit) -> Row:
-    """Solve with nvmath.linalg, which has LU alone."""
+    """Solve with nvmath.linalg, whose only dense solver is LU."""
     a, b = numbers((n, n), np.float64), numbers((n, 3), np.float64)
 
     def solved(a: Any, b: Any) -> Any:
@@ -206,7 +274,7 @@ def high_level_row(n: int, size: int, limit: Limit) -> Row:
 
 
 def sparse_row(n: int) -> Row:
-    """Solve with a sparse matrix directly: nvmath's face of cuDSS, on a GPU alone; else SciPy's SuperLU."""
+    """Solve with a sparse matrix by a factorization, nvmath's function of cuDSS, which needs a GPU."""
     from .sparse import laplacian
 
     a, b = laplacian(n), numbers((n * n,), np.float64)
@@ -226,8 +294,8 @@ def sparse_row(n: int) -> Row:
 def fit_row(degree: int) -> Row:
     """Fit a polynomial to values of one by QR: the matrix of powers is made by a kernel.
 
-    With high degrees the powers look alike, the condition number grows, and with it what rounding does to the
-    coefficients; the values of the fit stay right.
+    High powers of a number in [-1, 1] are nearly alike, so the condition number grows with the degree, and with it the
+    error of the coefficients. The values of the fitted polynomial stay right.
     """
     points = np.linspace(-1, 1, 200)
     coefficients = np.ones(degree + 1)
@@ -241,12 +309,12 @@ def fit_row(degree: int) -> Row:
     off = relative_error(x, coefficients)
     left = wide(powers).T @ (wide(powers) @ wide(x) - wide(values))
     found = norm(left) / (norm(powers) * norm(values) * points.size * float(np.finfo(float).eps))
-    note = f"condition {condition:.1e}, coefficients off by {off:.1e}"
+    note = f"condition number {condition:.1e}, relative error of the coefficients {off:.1e}"
     return judged(f"least squares, degree {degree}", "cuSOLVER", found, SATISFIED, note=note)
 
 
 class Hilbert(NamedTuple):
-    """What came of a system with Hilbert's matrix whose solution is ones."""
+    """Condition, error and residual of a system with Hilbert's matrix whose solution is ones."""
 
     condition: float
     error: float  # of the solution
@@ -266,7 +334,7 @@ def hilbert(n: int) -> Hilbert:
 
 
 def hilbert_row() -> tuple[Row, Curve]:
-    """Solve with Hilbert's matrices: the residuals are small, and the solutions are not right."""
+    """Solve with Hilbert's matrices, whose residuals are small though the solutions are wrong."""
     found = [hilbert(n) for n in range(2, HILBERT + 1)]
     eps = float(np.finfo(float).eps)
     lines = {
@@ -275,23 +343,23 @@ def hilbert_row() -> tuple[Row, Curve]:
         "condition x eps": [(each.condition, each.condition * eps) for each in found],
     }
     worst = found[-1]
-    note = f"condition {worst.condition:.1e}, solution off by {worst.error:.1e}"
+    note = f"condition number {worst.condition:.1e}, relative error of the solution {worst.error:.1e}"
     by = "cuSOLVER"
     row = judged(f"Hilbert's matrix, n = {HILBERT}", by, worst.residual, SATISFIED, note=note)
     return row, Curve("hilbert", "condition number", "relative to the solution, or to the norms", lines, "xy")
 
 
 def refusals() -> list[Check]:
-    """Give the solvers what has no solution."""
+    """Return checks that the solvers refuse matrices that cannot be solved, and name the pivot or the minor."""
     singular, indefinite = np.diag([1.0, 2.0, 0.0, 4.0]), np.diag([1.0, 2.0, -3.0, 4.0])
     b = np.ones(4)
     return [
         refusal(
-            "a singular matrix is refused, and its pivot named", SingularMatrixError,
+            "a singular matrix is refused, with its pivot", SingularMatrixError,
             lambda: libraries.solve(cuda.to_device(singular), cuda.to_device(b)),
         ),
         refusal(
-            "a matrix that is not positive definite is refused, and its minor named", NotPositiveDefiniteError,
+            "a matrix that is not positive definite is refused, with its minor", NotPositiveDefiniteError,
             lambda: libraries.cholesky(cuda.to_device(indefinite)),
         ),
     ]  # fmt: skip  # rows of a table

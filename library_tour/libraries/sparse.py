@@ -1,28 +1,32 @@
-"""Multiply sparse matrices with cuSPARSE: the Laplacian of a grid in every format, and conjugate gradients on it.
+"""Multiply sparse matrices with cuSPARSE: a grid's Laplacian in every format, and conjugate gradients with it.
 
 On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run sparse
-    sparse: cuSPARSE on a grid's Laplacian, and conjugate gradients
+    sparse: Sparse matrices with cuSPARSE, and conjugate gradients
     size 24: points on a side of the grid
     limit: copy bandwidth
                            by          error    bound  check
     ────────────────────────────────────────────────────────
-    SpMV, CSR              cuSPARSE  5.6e-17  1.6e-15  right
-    SpMV, COO              cuSPARSE  5.5e-17  1.6e-15  right
-    SpMV, SELL             cuSPARSE  5.5e-17  1.6e-15  right
+    SpMV, CSR              cuSPARSE  5.2e-17  1.6e-15  right
+    SpMV, COO              cuSPARSE  5.6e-17  1.6e-15  right
+    SpMV, SELL             cuSPARSE  5.2e-17  1.6e-15  right
     SpMM, 8 vectors        cuSPARSE  5.4e-17  1.6e-15  right
     SpGEMM, its square     cuSPARSE     0.00  1.6e-15  right
-    SDDMM                  cuSPARSE  3.7e-17  3.1e-15  right
+    SDDMM                  cuSPARSE  3.9e-17  3.1e-15  right
     dense to sparse        cuSPARSE     0.00     0.00  right
-    sparse x dense vector  cuSPARSE  2.9e-17  1.7e-14  right
+    sparse x dense vector  cuSPARSE  1.1e-17  1.7e-14  right
+    dense x sparse vector  cuSPARSE  3.0e-17  1.7e-14  right
     nvmath SpMV, CSR
     conjugate gradients    cuSPARSE  0.00176     30.0  right
-    nvmath SpMV, CSR: not run here: nvmath does this on a GPU alone
-    conjugate gradients: 288 iterations, each the launch of one graph; residual over
-    norm x n x eps
-    Errors are in the 2-norm, over the product of the absolute values. GB/s count
-    the matrix's arrays, and each vector once.
+    nvmath SpMV, CSR: not run here: nvmath has this function on a GPU only
+    conjugate gradients: 288 iterations, each one launch of a graph; the error is
+    the residual over norm x n x eps
+    The errors of products are in the 2-norm, relative to the product of the
+    absolute values. GB/s count the matrix's arrays and each vector once. CSR stores
+    an offset for each row, COO the row of each element, and SELL stores slices of
+    32 rows column by column, so that the lanes of a warp read neighbouring
+    elements.
 """
 
 from __future__ import annotations
@@ -47,7 +51,7 @@ from .conjugate_gradients import CapturedIteration
 from .high_level import lender, lent, nvmath_row
 from .judgement import judged, relative_error
 
-TITLE = "cuSPARSE on a grid's Laplacian, and conjugate gradients"
+TITLE = "Sparse matrices with cuSPARSE, and conjugate gradients"
 SIZE = Size("points on a side of the grid", full=2048, small=24, least=3)
 CHECKED = 64
 SPARSITIES = (0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
@@ -67,7 +71,7 @@ def laplacian(n: int, dtype: Any = np.float64) -> Any:
 
 
 def random_sparse(shape: tuple[int, int], density: float) -> Any:
-    """Return a matrix of normal numbers of which a share is there."""
+    """Return a matrix of which a share `density` are normal numbers, and the others are zeros."""
     from scipy import sparse
 
     random = np.random.default_rng()
@@ -75,7 +79,7 @@ def random_sparse(shape: tuple[int, int], density: float) -> Any:
 
 
 def bound_of(longest: int, dtype: Any = np.float64) -> float:
-    """Return how far a product may be off, over that of the absolute values: a rounding for each element of a row."""
+    """Return how far a product may be off, relative to that of the absolute values: a rounding an element of a row."""
     return float((longest + 2) * np.finfo(dtype).eps)
 
 
@@ -85,13 +89,14 @@ def run(device: cuda.Device, size: int) -> Result:
     n = min(size, CHECKED)
     rows = [format_row(format, n, size, limit) for format in ("csr", "coo", "sell")]
     rows += product_rows(n)
-    rows += [vector_row(n), high_level_row(n, size)]
+    rows += [*vector_rows(n, size, limit), high_level_row(n, size)]
     gradients, residuals = gradient_rows(n)
     rows += gradients
     pictures = [residuals]
     notes = [
-        "Errors are in the 2-norm, over the product of the absolute values. GB/s count the matrix's arrays, and "
-        "each vector once."
+        "The errors of products are in the 2-norm, relative to the product of the absolute values. GB/s count the "
+        "matrix's arrays and each vector once. CSR stores an offset for each row, COO the row of each element, and "
+        "SELL stores slices of 32 rows column by column, so that the lanes of a warp read neighbouring elements.",
     ]
     if timing.available():
         crossing, note = crossing_curve()
@@ -101,7 +106,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def error_of(got: Array, a: Any, b: Any) -> float:
-    """Return the error of a product of sparse or dense operands, over that of the absolute values."""
+    """Return the error of a product of sparse or dense operands, relative to that of the absolute values."""
     left, right = a.astype(np.longdouble), b.astype(np.longdouble)
     result, scale = left @ right, abs(left) @ abs(right)
     dense = [x.toarray() if hasattr(x, "toarray") else np.asarray(x) for x in (result, scale)]
@@ -130,7 +135,7 @@ def format_row(format: str, n: int, size: int, limit: Limit) -> Row:
 
 
 def product_rows(n: int) -> list[Row]:
-    """Multiply with several vectors, with another sparse matrix, and only where the result is wanted."""
+    """Multiply with several vectors, with a sparse matrix, and for given places of the result; store a dense matrix."""
     by = "cuSPARSE"
     host = laplacian(n)
     random = np.random.default_rng()
@@ -161,22 +166,37 @@ def product_rows(n: int) -> list[Row]:
     return rows
 
 
-def vector_row(n: int) -> Row:
-    """Multiply a sparse vector and a dense one."""
+def vector_rows(n: int, size: int, limit: Limit) -> list[Row]:
+    """Multiply a sparse vector with a dense vector and with a dense matrix."""
+    by = "cuSPARSE"
     random = np.random.default_rng()
-    size = n * n
-    indices = np.sort(random.choice(size, size // 8 + 1, replace=False)).astype(np.int32)
-    values, y = random.standard_normal(indices.size), random.standard_normal(size)
-    exact = values.astype(np.longdouble) @ y[indices]
-    scale = float(abs(values) @ abs(y[indices]))
-    vector = libraries.SparseVector(size, cuda.to_device(indices), cuda.to_device(values))
-    got = libraries.spdot(vector, cuda.to_device(y))
-    error = float(abs(got - exact)) / scale
-    return judged("sparse x dense vector", "cuSPARSE", error, bound_of(indices.size))
+    length = n * n
+    indices = np.sort(random.choice(length, length // 8 + 1, replace=False)).astype(np.int32)
+    values, y, a = (random.standard_normal(shape) for shape in (indices.size, length, (n, length)))
+    vector = libraries.SparseVector(length, cuda.to_device(indices), cuda.to_device(values))
+    bound = bound_of(indices.size)
+    inner = np.array([libraries.spdot(vector, cuda.to_device(y))])
+    rows = [judged("sparse x dense vector", by, error_of(inner, y[None, indices], values), bound)]
+
+    got = libraries.gemvi(cuda.to_device(a), vector, poisoned(n, np.float64)).to_host()
+    work: Callable[[], object] | None = None
+    amount = 0
+    if timing.available():
+        matrix, out = cuda.zeros((size, size), np.float64), cuda.zeros(size, np.float64)
+        few = np.arange(0, size, 8, dtype=np.int32)
+        large = libraries.SparseVector(size, cuda.to_device(few), cuda.full(few.size, 1.0, np.float64))
+        amount = size * few.size * matrix.itemsize
+
+        def work() -> object:
+            return libraries.gemvi(matrix, large, out)
+
+    error = error_of(got, a[:, indices], values)
+    rows.append(judged("dense x sparse vector", by, error, bound, work=work, amount=amount, limit=limit))
+    return rows
 
 
 def high_level_row(n: int, size: int) -> Row:
-    """Multiply with nvmath.sparse, of a SciPy array and NumPy's, or CuPy's of both."""
+    """Multiply with nvmath.sparse, which takes arrays of SciPy and NumPy, or of CuPy."""
     host, dense = laplacian(n), np.random.default_rng().standard_normal((n * n, 1))
 
     def product(a: Any, b: Any, out: Any) -> Any:
@@ -204,14 +224,14 @@ def high_level_row(n: int, size: int) -> Row:
 def gradient_rows(n: int) -> tuple[list[Row], Curve]:
     """Solve the Laplacian with a point source, and keep the residual's history.
 
-    In exact arithmetic as many iterations suffice as there are different eigenvalues that the source excites;
-    the error, in the norm that the matrix makes, falls by (sqrt(c) - 1) / (sqrt(c) + 1) each time, c being the
-    condition number.
+    In exact arithmetic the method needs no more iterations than there are different eigenvalues whose eigenvectors
+    the source contains. In each iteration the error, in the norm of the matrix, falls at least by the factor
+    (sqrt(c) - 1) / (sqrt(c) + 1), where c is the condition number.
     """
     host = laplacian(n)
     b = np.zeros(n * n)
     b[n * (n // 2) + n // 2] = 1.0
-    # By the bound alone, so many may be needed for all digits: sqrt(c) is about 2 n / pi.
+    # The bound asks for this many iterations for all digits, since sqrt(c) is about 2 n / pi.
     iterations = 12 * n
     timed: dict[str, dict[str, Value]] = {}
     with CapturedIteration(load("sparse"), libraries.SparseMatrix.from_host(host), b, iterations) as iteration:
@@ -225,22 +245,22 @@ def gradient_rows(n: int) -> tuple[list[Row], Curve]:
             }
     residual = float(np.linalg.norm(b - host @ x))
     scale = 8 * float(np.linalg.norm(x)) * n * n * float(np.finfo(float).eps)
-    note = f"{iterations} iterations, each the launch of one graph; residual over norm x n x eps"
+    note = f"{iterations} iterations, each one launch of a graph; the error is the residual over norm x n x eps"
     row = judged("conjugate gradients", "cuSPARSE", residual / scale, 30.0, note=note)
     rows = [row, *(Row(f"an iteration, {how}", {"by": "cuSPARSE", **values}) for how, values in timed.items())]
     return rows, residual_curve(history, n)
 
 
 def costs(work: Callable[[], object], stream: cuda.Stream) -> dict[str, Value]:
-    """Measure what a call takes on the device and costs the host."""
+    """Return the columns of a call: its time on the device, and the time that it takes of the host."""
     host_us = 1e6 * (measure_host(work, stream=stream, options=timing.OPTIONS).median or 0.0)
     return {**timing.rates(timing.median_ms(work, stream)), "host us": host_us}
 
 
 def residual_curve(history: Array, n: int) -> Curve:
-    """Draw the residual's norm until it is lost in rounding, and the error's bound beside it.
+    """Draw the residual's norm down to the level of rounding, and the error's bound beside it.
 
-    Later the recurrence goes on falling, though the residual itself does not.
+    Below that level the recurrence goes on falling, but the residual b - A x itself does not.
     """
     kept = history[: int(np.argmax(history < np.finfo(float).eps * history[0])) or len(history)]
     shown = [(float(k), float(norm)) for k, norm in enumerate(kept)]
@@ -263,7 +283,10 @@ def crossing_curve() -> tuple[Curve, str]:
         lines["dense"].append((100 * sparsity, multiply_ms(libraries.gemm, dense, b, out)))
     faster = [zeros for (zeros, ms), (_, dense_ms) in zip(*lines.values(), strict=True) if ms < dense_ms]
     where = f"from {faster[0]:g} % zeros on" if faster else "nowhere"
-    note = f"A matrix of {n:,} rows times {columns} vectors is faster stored sparse {where}, of the shares tried."
+    note = (
+        f"The product of a matrix of {n:,} rows and {columns} vectors is faster with the matrix stored sparse {where}, "
+        "among the shares of zeros that were tried."
+    )
     return Curve("crossing", "zeros, %", f"ms for {columns} vectors", lines, "y"), note
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.libraries.blas.vectors import axpy, dot, gemv
+from cudart_py.libraries.blas.vectors import axpy, dot, gemv, scal
 from cudart_py.libraries.dtypes import from_bfloat16, to_bfloat16
 
 pytestmark = pytest.mark.needs("libraries")
@@ -55,6 +55,21 @@ def test_axpy_of_bfloat16_computes_in_single_precision(device, rng):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_scal_multiplies_in_place_and_leaves_what_is_between(device, rng, dtype):
+    host = numbers(rng, 10, dtype)
+    whole = cuda.to_device(host)
+    every_other = whole[::2]
+    assert scal(3.0, every_other) is every_other
+    host[::2] *= 3
+    assert np.allclose(whole.to_host(), host)
+
+
+def test_scal_of_bfloat16_computes_in_single_precision(device, rng):
+    x = to_bfloat16(rng.standard_normal(10))
+    assert np.array_equal(scal(0.3, cuda.to_device(x)).to_host(), to_bfloat16(np.float32(0.3) * from_bfloat16(x)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_dot_stays_on_the_device(device, rng, dtype):
     x, y = numbers(rng, 10, dtype), numbers(rng, 20, dtype)
     out = dot(cuda.to_device(x), cuda.to_device(y)[::2])
@@ -77,6 +92,8 @@ BAD = {
     "axpy's sizes": (lambda: axpy(1.0, cuda.zeros(4), cuda.zeros(5)), r"y has shape \(5,\); x makes it \(4,\)"),
     "axpy's factor": (lambda: axpy(None, cuda.zeros(4), cuda.zeros(4)), "alpha is a number, not NoneType"),
     "axpy's matrix": (lambda: axpy(1.0, cuda.zeros((2, 2)), cuda.zeros((2, 2))), "x has shape .2, 2.; it must have 1"),
+    "scal's factor": (lambda: scal("2", cuda.zeros(4)), "alpha is a number, not str"),
+    "scal's integers": (lambda: scal(2.0, cuda.zeros(4, np.int32)), "x has dtype int32"),
     "dot's sizes": (lambda: dot(cuda.zeros(4), cuda.zeros(5)), r"y has shape \(5,\)"),
     "dot's output": (lambda: dot(cuda.zeros(4), cuda.zeros(4), cuda.zeros(2)), r"out has shape \(2,\)"),
 }

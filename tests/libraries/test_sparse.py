@@ -9,7 +9,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.libraries.sparse.matrix import SparseMatrix, SparseVector
-from cudart_py.libraries.sparse.products import spdot, spmm, spmv
+from cudart_py.libraries.sparse.products import gemvi, spdot, spmm, spmv
 from cudart_py.libraries.sparse.sparse_results import sddmm, sparse_from_dense, spgemm
 
 sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed (the extra cpu)")
@@ -126,6 +126,25 @@ def test_spdot_is_the_sum_of_products(device, rng):
     assert spdot(x, cuda.to_device(y)) == pytest.approx(values @ y[indices])
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", "NT")
+def test_gemvi_multiplies_a_window_and_a_sparse_vector(device, rng, dtype, op):
+    whole = cuda.to_device(random_matrix(rng, (9, 11), dtype, density=1.0).toarray())
+    a = whole[1:8, 2:9]
+    indices = np.array([0, 2, 6], np.int32)
+    values, y = (rng.standard_normal(size).astype(dtype) for size in (3, 7))
+    out = cuda.to_device(y)
+    x = SparseVector(7, cuda.to_device(indices), cuda.to_device(values))
+    assert gemvi(a, x, out, alpha=2.0, beta=-1.0, op=op) is out
+    host = a.to_host() if op == "N" else a.to_host().T
+    assert np.allclose(out.to_host(), 2 * host[:, indices] @ values - y, rtol=1e-4, atol=1e-5)
+
+
+def test_gemvi_with_a_vector_of_zeros_is_zero(device):
+    x = SparseVector(5, cuda.empty(0, np.int32), cuda.empty(0, np.float64))
+    assert not gemvi(cuda.full((4, 5), 1.0), x).to_host().any()
+
+
 def test_slices_hold_rows_side_by_side(device):
     host = sparse.csr_array(np.array([[1.0, 2, 0], [0, 3, 0], [0, 0, 0], [4, 5, 6]]))
     a = SparseMatrix.from_host(host, "sell", slice_size=2)
@@ -138,6 +157,10 @@ def square(format="csr"):
     return SparseMatrix.from_host(sparse.eye_array(4, format="csr"), format)
 
 
+def vector(size):
+    return SparseVector(size, cuda.zeros(1, np.int32), cuda.zeros(1))
+
+
 BAD = {
     "vector": (lambda: spmv(square(), cuda.zeros(5)), r"x has shape \(5,\); a of shape \(4, 4\)"),
     "dtype": (lambda: spmv(square(), cuda.zeros(4, np.float32)), "x has dtype float32, and a float64"),
@@ -145,6 +168,16 @@ BAD = {
     "gaps": (lambda: spmv(square(), cuda.zeros(8)[::2]), r"x has strides \(16,\)"),
     "dense": (lambda: spmv(cuda.zeros((4, 4)), cuda.zeros(4)), "a is a SparseMatrix, not DeviceArray"),
     "operation": (lambda: spmv(square(), cuda.zeros(4), op="X"), "op is one of 'N', 'T', 'C', not the str 'X'"),
+    "gemvi": (
+        lambda: gemvi(cuda.zeros((3, 4)), vector(5)),
+        r"x has size 5; a of shape \(3, 4\) with op='N' makes it 4",
+    ),
+    "gemvi's operation": (
+        lambda: gemvi(cuda.zeros((4, 4)), vector(4), op="C"),
+        "op is one of 'N', 'T', not the str 'C'",
+    ),
+    "gemvi's vector": (lambda: gemvi(cuda.zeros((4, 4)), cuda.zeros(4)), "x is a SparseVector, not DeviceArray"),
+    "gemvi's dtype": (lambda: gemvi(cuda.zeros((4, 4), np.float32), vector(4)), "a has dtype float32, and x float64"),
     "spmm": (lambda: spmm(square(), cuda.zeros((5, 2))), "b has 5 rows"),
     "spmm's format": (lambda: spmm(square("sell"), cuda.zeros((4, 2))), "a has the format 'sell'; this takes csr, coo"),
     "spgemm": (lambda: spgemm(square(), square("coo")), "b has the format 'coo'"),

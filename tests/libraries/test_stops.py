@@ -125,6 +125,19 @@ def test_blocks_that_a_kernel_cannot_have_are_left_out(device, monkeypatch):
     assert len(rand.block_notes(module)) == len(rand.DEVICE)
 
 
+def test_the_sobol_points_of_rand_are_scipys():
+    qmc = pytest.importorskip("scipy.stats.qmc", reason="SciPy is not installed (the extra cpu)")
+    rand = stops.load("rand")
+    ours = np.array([rand.sobol(coordinate, 64) for coordinate in range(rand.DIMENSIONS)])
+    assert np.array_equal(ours.T / 2.0**32, qmc.Sobol(rand.DIMENSIONS, scramble=False).random(64))
+
+
+def test_lapacks_residuals_stand_beside_ours():
+    rows = [row for row in done("solver", 77).result.rows if "LAPACK" in row.values]
+    assert {row.name.split()[0] for row in rows} == {"LU", "Cholesky", "triangular", "QR", "SVD", "eigh"}
+    assert all(row.values["LAPACK"] < 30 for row in rows)
+
+
 MISSING = {
     "libcudss": (
         'Failure finding "libcudss.so.0": No such file: libcudss.so.0\n  listdir("/opt/lib"):\n    libcublas.so.13',
@@ -140,7 +153,7 @@ MISSING = {
 def test_a_missing_library_is_named_with_its_extra(case):
     text, reason = MISSING[case]
     note = missing_row("a row", "cu13", ImportError(text)).note
-    assert note == f'not run here: {reason}; the extra `cu13` brings it: pip install "cudart-py[cu13]"'
+    assert note == f'not run here: {reason}; the extra `cu13` installs it: pip install "cudart-py[cu13]"'
 
 
 def give_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +178,7 @@ def shorten(monkeypatch: pytest.MonkeyPatch) -> None:
         "gemm": {"CURVE_SIZES": (8, 16)},
         "fft": {"SMOOTH": (8, 9), "PRIMES": (7, 11), "POINTS": 64},
         "sparse": {"CROSSING": 64},
-        "rand": {"BLOCKS": (32,), "THREADS_PER_SM": 0},
+        "rand": {"BLOCKS": (32,), "CALLS": (1, 16), "THREADS_PER_SM": 0},
     }
     for name, values in smaller.items():
         for attribute, value in values.items():

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .fused import gemm_epilogue
 from .products import gemm
-from .vectors import axpy, dot, gemv
+from .vectors import axpy, dot, gemv, scal
 
-__all__ = ["axpy", "dot", "gemm", "gemm_epilogue", "gemv"]
+__all__ = ["axpy", "dot", "gemm", "gemm_epilogue", "gemv", "scal"]

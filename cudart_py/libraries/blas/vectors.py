@@ -15,7 +15,7 @@ from ..handles import keep, library_handle
 from .products import gemm
 from .scalars import Scalar, check_unread, operation, scalar
 
-__all__ = ["axpy", "dot", "gemv"]
+__all__ = ["axpy", "dot", "gemv", "scal"]
 
 BLAS_TYPES = ("float32", "float64", "complex64", "complex128")
 ALL_TYPES = ("float16", "bfloat16", *BLAS_TYPES)
@@ -104,6 +104,30 @@ def axpy(alpha: Scalar, x: DeviceArray, y: DeviceArray, *, stream: Stream | None
             raise failure("cublasAxpyEx", error) from error
     keep(where, "axpy", x, y, handle.workspace)
     return y
+
+
+def scal(alpha: Scalar, x: DeviceArray, *, stream: Stream | None = None) -> DeviceArray:
+    """Queue x = alpha x, in place, and return `x` (cublasScalEx); a vector of any of the dtypes of `gemm`.
+
+    Raises TypeError and ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    views.check_place(device, x=x)
+    kind = views.kind("x", x, ALL_TYPES)
+    target, factor = views.vector("x", x), scalar("alpha", alpha, kind)
+    if not target.size:
+        return x
+    with activated(device):
+        handle = library_handle("cublas", where, device)
+        try:
+            handle.functions.scal_ex(
+                handle.native, target.size, factor.address, kind.scalar_code, x.pointer, kind.code, target.step,
+                kind.scalar_code,
+            )  # fmt: skip  # grouped by meaning
+        except Exception as error:
+            raise failure("cublasScalEx", error) from error
+    keep(where, "scal", x, handle.workspace)
+    return x
 
 
 def dot(

@@ -19,7 +19,7 @@ from ..failures import failure
 from ..handles import keep, library_handle, scratch
 from .matrix import DenseMatrix, DenseVector, Description, SparseMatrix, SparseVector
 
-__all__ = ["spdot", "spmm", "spmv"]
+__all__ = ["gemvi", "spdot", "spmm", "spmv"]
 
 
 class _Prepared(NamedTuple):
@@ -165,14 +165,70 @@ def spmm(
     return out
 
 
+def gemvi(
+    a: DeviceArray,
+    x: SparseVector,
+    out: DeviceArray | None = None,
+    *,
+    alpha: Scalar = 1.0,
+    beta: Scalar = 0.0,
+    op: str = "N",
+    stream: Stream | None = None,
+) -> DeviceArray:
+    """Queue out = alpha op(a) x + beta out for a dense matrix and a sparse vector and return `out` (cusparseSgemvi).
+
+    `a` has rows of adjacent elements, `out` is a dense vector, new unless given, and `op` is "N" or "T". Raises
+    TypeError and ValueError naming the operand; nothing is queued then.
+    """
+    where, device = views.device_of(stream)
+    _check_vector("x", x)
+    views.check_place(device, a=a, **{"x.indices": x.indices, "x.values": x.values})
+    views.require_dtype("a", a, x.values.dtype, "x")
+    matrix = views.matrix("a", a)
+    if not isinstance(op, str) or op not in ("N", "T"):
+        raise ValueError(f"op is one of 'N', 'T', not {describe(op)}")
+    rows, columns = (matrix.rows, matrix.columns) if op == "N" else (matrix.columns, matrix.rows)
+    if x.size != columns:
+        raise ValueError(f"x has size {x.size}; a of shape {a.shape} with op={op!r} makes it {columns}")
+    if out is None:
+        check_unread(beta)
+        with activated(device):
+            out = empty(rows, a.dtype, stream=where)
+    views.check_place(device, out=out)
+    views.require_dtype("out", out, a.dtype, "a")
+    views.require_shape("out", out, (rows,), f"a of shape {a.shape} with op={op!r}")
+    views.require_contiguous("out", out)
+    views.check_apart("out", out.pointer, out.nbytes, a=(a.pointer, matrix.span), x=(x.values.pointer, x.values.nbytes))
+    factors = scalar("alpha", alpha, x.kind), scalar("beta", beta, x.kind)
+    if not rows:
+        return out
+    enums, letter, count = library("cusparse"), x.kind.letter, x.values.size
+    # cuSPARSE sees the transpose of the matrix: adjacent columns.
+    turn = int(enums.Operation[_LONG["T" if op == "N" else "N"]])
+    sizes = turn, matrix.columns, matrix.rows
+    with activated(device):
+        handle = library_handle("cusparse", where, device)
+        functions = handle.functions
+        try:
+            needed = getattr(functions, f"{letter}gemvi_buffer_size")(handle.native, *sizes, count)
+            memory = scratch(device).get(needed, where)
+            getattr(functions, f"{letter}gemvi")(
+                handle.native, *sizes, factors[0].address, a.pointer, matrix.leading, count, x.values.pointer,
+                x.indices.pointer, factors[1].address, out.pointer, int(enums.IndexBase.ZERO), memory.pointer,
+            )  # fmt: skip  # grouped by meaning
+        except Exception as error:
+            raise failure(f"cusparse{letter.upper()}gemvi", error) from error
+    keep(where, "gemvi", a, x.values, x.indices, out, memory)
+    return out
+
+
 def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> Scalar:
     """Return the sum of x[i] y[i] of a sparse and a dense vector, and wait for it (cusparseSpVV).
 
     Raises TypeError and ValueError naming the operand; nothing is queued then.
     """
     where, device = views.device_of(stream)
-    if not isinstance(x, SparseVector):
-        raise TypeError(f"x is a SparseVector, not {type(x).__name__}")
+    _check_vector("x", x)
     views.check_place(device, y=y, **{"x.indices": x.indices, "x.values": x.values})
     views.require_dtype("y", y, x.values.dtype, "x")
     views.require_shape("y", y, (x.size,), "x")
@@ -202,6 +258,11 @@ def _check_matrix(name: str, a: Any, device: Device, formats: tuple[str, ...] = 
     if a.format not in formats:
         raise ValueError(f"{name} has the format {a.format!r}; this takes {', '.join(formats)}")
     a.check_open(name, device)
+
+
+def _check_vector(name: str, x: Any) -> None:
+    if not isinstance(x, SparseVector):
+        raise TypeError(f"{name} is a SparseVector, not {type(x).__name__}")
 
 
 def _turned(a: SparseMatrix, op: str) -> tuple[int, int]:

@@ -302,6 +302,22 @@ def axpy_ex(
 
 
 @_call
+def scal_ex(
+    handle: int, n: int, alpha: int, alpha_type: int, x: int, x_type: int, incx: int, execution_type: int
+) -> None:
+    """Queue x = alpha x (cublasScalEx)."""
+    found = _handles.find(handle)
+    (factor,) = _factors(found, DTYPES[int(alpha_type)], alpha)
+    out = vector(int(x), n, DTYPES[int(x_type)], incx)
+
+    def multiply() -> None:
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            out.elements[...] = narrowed(factor * widened(out.elements), out.dtype)
+
+    queue(found.stream, "cublasScalEx", multiply, reads=[out], writes=[out])
+
+
+@_call
 def dot_ex(
     handle: int, n: int, x: int, x_type: int, incx: int, y: int, y_type: int, incy: int, result: int, result_type: int,
     execution_type: int,

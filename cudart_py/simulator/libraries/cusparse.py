@@ -16,7 +16,7 @@ from ..state.streams import complete_stream, find_stream
 from .calls import queue
 from .functions import LibraryError, Objects, entry, missing
 from .numbers import DTYPES, LETTERS, Numbers, from_host, to_host
-from .operands import Operand, array, vector
+from .operands import Operand, array, columns, vector
 from .sparse_descriptors import (
     SparseMatrix,
     create_coo,
@@ -40,6 +40,8 @@ from .sparse_descriptors import (
 )
 
 __all__ = [
+    "cgemvi",
+    "cgemvi_buffer_size",
     "cgtsv2strided_batch",
     "cgtsv2strided_batch_buffer_size_ext",
     "create",
@@ -58,12 +60,16 @@ __all__ = [
     "destroy_dn_vec",
     "destroy_sp_mat",
     "destroy_sp_vec",
+    "dgemvi",
+    "dgemvi_buffer_size",
     "dgtsv2strided_batch",
     "dgtsv2strided_batch_buffer_size_ext",
     "sddmm",
     "sddmm_buffer_size",
     "sddmm_preprocess",
     "set_stream",
+    "sgemvi",
+    "sgemvi_buffer_size",
     "sgtsv2strided_batch",
     "sgtsv2strided_batch_buffer_size_ext",
     "sp_gemm_compute",
@@ -79,6 +85,8 @@ __all__ = [
     "sp_mv_preprocess",
     "sp_vv",
     "sp_vv_buffer_size",
+    "zgemvi",
+    "zgemvi_buffer_size",
     "zgtsv2strided_batch",
     "zgtsv2strided_batch_buffer_size_ext",
 ]
@@ -201,6 +209,39 @@ def _queue_product(
 
     reads = [*matrix.arrays, right, *((out,) if rest else ())]
     queue(found.stream, name, multiply, reads=reads, writes=[out], workspaces=_workspace(buffer))
+
+
+def _gemvi_buffer_size(handle: int, trans_a: int, m: int, n: int, nnz: int) -> int:
+    """Return the bytes of the buffer (cusparseSgemvi_bufferSize and its kin)."""
+    return _WORKSPACE
+
+
+@_call
+def _gemvi(
+    dtype: np.dtype[Any], handle: int, trans_a: int, m: int, n: int, alpha: int, a: int, lda: int, nnz: int,
+    x_val: int, x_ind: int, beta: int, y: int, idx_base: int, p_buffer: int,
+) -> None:  # fmt: skip  # grouped by meaning
+    """Queue y = alpha op(a) x + beta y of a dense matrix and a sparse vector (cusparseSgemvi and its kin)."""
+    found, factor, rest = _handles.find(handle), from_host(alpha, dtype), from_host(beta, dtype)
+    if trans_a == Operation.CONJUGATE_TRANSPOSE:
+        raise LibraryError(Status.NOT_SUPPORTED, "the matrix is not conjugated by this function")
+    matrix = columns(int(a), m, n, lda, dtype)
+    values, indices = vector(int(x_val), nnz, dtype), vector(int(x_ind), nnz, np.int32)
+    out = vector(int(y), m if trans_a == Operation.NON_TRANSPOSE else n, dtype)
+
+    def multiply() -> None:
+        result = out.elements
+        with np.errstate(all="ignore"):  # infinities and NaNs go their way, as on the device
+            used = _turned(matrix.elements, trans_a)[:, indices.elements - idx_base]
+            product = factor * (used @ values.elements)
+            result[...] = product + rest * result if rest else product
+
+    reads = [matrix, values, indices, *((out,) if rest else ())]
+    queue(found.stream, "cusparse<t>gemvi", multiply, reads=reads, writes=[out], workspaces=_workspace(p_buffer))
+
+
+sgemvi, dgemvi, cgemvi, zgemvi = (functools.partial(_gemvi, dtype) for dtype in LETTERS.values())
+sgemvi_buffer_size = dgemvi_buffer_size = cgemvi_buffer_size = zgemvi_buffer_size = _gemvi_buffer_size
 
 
 def sp_vv_buffer_size(handle: int, op_x: int, vec_x: int, vec_y: int, result: int, compute_type: int) -> int:
