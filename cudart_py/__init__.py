@@ -13,6 +13,7 @@ Importing this package initialises nothing; the driver is chosen at first use.
 from __future__ import annotations
 
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
+from .compilation.images import Resources
 from .compilation.programs import Program
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
@@ -120,6 +121,7 @@ __all__ = [
     "Profile",
     "Program",
     "RegisteredMemory",
+    "Resources",
     "SimulatorWarning",
     "Stream",
     "Texture",

@@ -23,6 +23,14 @@ COLUMNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"],
     ),
     "loads": (["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"], []),
+    "local": (
+        [f"l1tex__t_requests_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
+        [],
+    ),
+    "sectors/local": (
+        [f"l1tex__t_sectors_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
+        [f"l1tex__t_requests_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
+    ),
     "atomics": (
         ["l1tex__t_requests_pipe_lsu_mem_global_op_red.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"],
         [],

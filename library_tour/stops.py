@@ -25,6 +25,7 @@ COURSE = (
     "stream_ordered",
     "managed",
     "constant_memory",
+    "local_memory",
     # Coalescing, shared memory, divergence
     "stride_and_offset",
     "transpose",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from . import counters, timing
 from .checks import compare, on_host, poison
 from .stop import Check, Limit, Row, Value
 
-__all__ = ["Variant", "measure", "side_by_side"]
+__all__ = ["Variant", "measure", "of_slowest", "side_by_side"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +91,11 @@ def side_by_side(cases: Mapping[str, Sequence[Row]], column: str) -> list[Row]:
         note = next((row.note for row in rows if row.note), "")
         merged.append(Row(rows[0].name, values, check and Check(check.fact, not wrong, check.detail), note))
     return merged
+
+
+def of_slowest(row: Row, limit: Limit) -> Row:
+    """Add to a row of `side_by_side`, whose values are rates, the fraction of the limit that its slowest case has."""
+    rates = [float(value) for value in row.values.values()]
+    if not rates or not limit.rate:
+        return row
+    return replace(row, values={**row.values, "of limit": min(rates) / limit.rate})

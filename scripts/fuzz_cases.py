@@ -62,6 +62,7 @@ RETURNED = {
     "Occupancy",
     "Plan",
     "PointerAttributes",
+    "Resources",
     "TextureOptions",
 }
 # Their methods need the library itself, which is not everywhere.

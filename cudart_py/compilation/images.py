@@ -14,7 +14,9 @@ __all__ = ["CompiledImage", "Resources", "Variable", "describe", "normalised", "
 class Resources(NamedTuple):
     """The resources that one kernel takes, as the assembler reports them: registers of a thread, and bytes.
 
-    `constant` is the bank that holds the parameters, 0 where the assembler does not report it.
+    `stack` has a thread's arrays in local memory and its spilled registers; `spill_stores` and `spill_loads` are the
+    bytes of the instructions that store and load those, each counted once, however often it is executed. `constant`
+    is the bank that holds the parameters, 0 where the assembler does not report it.
     """
 
     registers: int = 0

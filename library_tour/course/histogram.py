@@ -18,7 +18,7 @@ On the software driver, which checks, counts and does not time:
     no atomics: counts 10 of 4,096 values.
     kernel histogram_racy<10> at kernels/histogram.cu:46: race: it writes 4 bytes of
     global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:152), which block
+    0x7f…, allocated at library_tour/course/histogram.py:144), which block
     (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:46, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'
@@ -41,8 +41,8 @@ from ..checks import on_host
 from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, over_all, repeated
 from ..limits import read_limit
-from ..stop import Bars, Limit, Result, Row, Size
-from ..variants import Variant, measure, side_by_side
+from ..stop import Bars, Result, Row, Size
+from ..variants import Variant, measure, of_slowest, side_by_side
 from ..wrong import shown_wrong
 
 TITLE = "Counting values into bins: atomics and shared memory"
@@ -86,7 +86,7 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = side_by_side(dict(sorted(cases.items())), limit.unit)
     if timing.available():
         note = f"The columns are {limit.unit} for so many bins, of values spread evenly over [0, 1) or all 0.5."
-        rows = [slowest(row, limit) for row in rows]
+        rows = [of_slowest(row, limit) for row in rows]
         bars = {
             row.name: {in_words(case): float(row.values[case]) for case in sorted(cases)} for row in rows if row.values
         }
@@ -136,14 +136,6 @@ def make_variants(device: cuda.Device, values: cuda.DeviceArray, bins: int, expe
         Variant(name=name, launch=counting(kernel), output=counts, expected=expected, amount=values.nbytes)
         for name, kernel in kernels.items()
     ]
-
-
-def slowest(row: Row, limit: Limit) -> Row:
-    """Add the fraction of the limit that the slowest case reaches."""
-    rates = [float(value) for value in row.values.values()]
-    if not rates or not limit.rate:
-        return row
-    return replace(row, values={**row.values, "of limit": min(rates) / limit.rate})
 
 
 def race() -> str:

@@ -129,3 +129,26 @@ def test_attributes(module):
     assert attributes.max_threads_per_block == 64
     assert attributes.registers > 0
     assert module["dynamic"].attributes.shared_bytes == 0
+
+
+def test_resources_are_what_the_assembler_reported(device):
+    # More sums than registers, since two blocks of 1024 threads leave 32 to each thread.
+    source = """__global__ void __launch_bounds__(1024, 2) crowded(float* x) {
+        float sum[64];
+        for (int k = 0; k < 64; k++) sum[k] = x[k * 1024 + threadIdx.x];
+        for (int step = 0; step < 9; step++)
+            for (int k = 0; k < 64; k++) sum[k] = sum[k] * sum[(k + 1) % 64] + step;
+        for (int k = 0; k < 64; k++) x[k * 1024 + threadIdx.x] = sum[k];
+    }"""
+    kernel = cuda.compile(source)["crowded"]
+    used = kernel.resources
+    assert used.registers == kernel.attributes.registers == 32
+    assert used.stack >= 4
+    assert min(used.spill_stores, used.spill_loads) >= used.stack
+
+
+def test_the_resources_of_a_foreign_kernel_are_unknown(device):
+    with cuda.Program('extern "C" __global__ void k() {}', options=["--gpu-architecture=sm_90"]) as program:
+        program.compile()
+        image = program.ptx
+    assert cuda.load(image)["k"].resources is None

@@ -1,0 +1,81 @@
+// A thread's variables live in registers, which have no addresses. An array is put into registers only where every index
+// is known when the kernel is compiled; else it lies in local memory, a part of global memory that belongs to the thread
+// and goes through the same caches. Word k of all lanes of a warp lies side by side there: lanes that use the same index
+// touch 128 bytes in a row, and lanes that use different ones touch as many pieces of memory.
+//
+//   count_in_loop        compares a value with each counter's number in a loop: the index varies, and the counters are in
+//                        local memory
+//   count_unrolled<1>    the same with the loop unrolled: each index is a constant, and the counters are in registers
+//   count_unrolled<8>    the same with so few registers that 8 blocks fit on a multiprocessor: the compiler spills what
+//                        does not fit into local memory
+//   count_by_value       a value is the index: one counter is changed instead of 32 compared, but in local memory again
+//   count_shared         the counters of a block in shared memory, those of a thread in one bank: any index is as good
+//
+// Each thread counts how often each number from 0 to 31 is among its values, which come in groups of four, and writes
+// its counters: counts[number * threads + thread]. Blocks have 256 threads.
+
+constexpr int BLOCK = 256;
+constexpr int COUNTERS = 32;
+
+template <class Count>
+__device__ void for_each_value(const uint4* values, int groups, Count count)
+{
+    for (int i = blockIdx.x * BLOCK + threadIdx.x; i < groups; i += gridDim.x * BLOCK) {
+        uint4 group = values[i];
+        count(group.x);
+        count(group.y);
+        count(group.z);
+        count(group.w);
+    }
+}
+
+// The loop is unrolled, so that its index is a constant and no reason for local memory.
+template <class Counter>
+__device__ void write(unsigned* counts, Counter counter)
+{
+    int thread = blockIdx.x * BLOCK + threadIdx.x;
+#pragma unroll
+    for (int k = 0; k < COUNTERS; k++)
+        counts[k * gridDim.x * BLOCK + thread] = counter(k);
+}
+
+extern "C" __global__ void count_in_loop(const uint4* __restrict__ values, unsigned* counts, int groups)
+{
+    unsigned counters[COUNTERS] = {};
+    for_each_value(values, groups, [&](unsigned value) {
+#pragma unroll 1
+        for (int k = 0; k < COUNTERS; k++)
+            counters[k] += value == k;
+    });
+    write(counts, [&](int k) { return counters[k]; });
+}
+
+template <int blocks>
+__global__ void __launch_bounds__(BLOCK, blocks)
+    count_unrolled(const uint4* __restrict__ values, unsigned* counts, int groups)
+{
+    unsigned counters[COUNTERS] = {};
+    for_each_value(values, groups, [&](unsigned value) {
+#pragma unroll
+        for (int k = 0; k < COUNTERS; k++)
+            counters[k] += value == k;
+    });
+    write(counts, [&](int k) { return counters[k]; });
+}
+
+extern "C" __global__ void count_by_value(const uint4* __restrict__ values, unsigned* counts, int groups)
+{
+    unsigned counters[COUNTERS] = {};
+    for_each_value(values, groups, [&](unsigned value) { counters[value]++; });
+    write(counts, [&](int k) { return counters[k]; });
+}
+
+extern "C" __global__ void count_shared(const uint4* __restrict__ values, unsigned* counts, int groups)
+{
+    __shared__ unsigned counters[COUNTERS][BLOCK];
+#pragma unroll
+    for (int k = 0; k < COUNTERS; k++)
+        counters[k][threadIdx.x] = 0;
+    for_each_value(values, groups, [&](unsigned value) { counters[value][threadIdx.x]++; });
+    write(counts, [&](int k) { return counters[k][threadIdx.x]; });
+}

@@ -1,0 +1,166 @@
+"""Keep an array of each thread in registers, in local memory, or in shared memory, by how it is indexed.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run local_memory
+    local_memory: Arrays of a thread: registers, local memory and spills
+    size 4,101: groups of four values to count
+    limit: read bandwidth
+                         local  instructions  sectors, random  sectors, same  check
+    ───────────────────────────────────────────────────────────────────────────────
+    loop, not unrolled  33,984       174,558             4.05           4.05  right
+    loop, unrolled           0        54,582                                  right
+    unrolled, spilled        0        54,582                                  right
+    value as the index   1,992        10,986             17.9           5.14  right
+    in shared memory         0         9,006                                  right
+    what the compiler reports
+                        registers  local bytes  spill stores  spill loads
+    ─────────────────────────────────────────────────────────────────────
+    loop, not unrolled         32          128             0            0
+    loop, unrolled             64            0             0            0
+    unrolled, spilled          32          160           428          352
+    value as the index         32          128             0            0
+    in shared memory           40            0             0            0
+    The sectors are those that an access to local memory touches, for values that
+    differ between the lanes of a warp and that do not. Spills are not counted,
+    since PTX has registers without end.
+    Registers have no addresses. An array whose indices vary lies in local memory,
+    which is memory of the device behind the caches; unrolling the loop makes each
+    index a constant and the array 32 registers.
+    In local memory the words of one index lie side by side for all lanes: a warp
+    touches 4 sectors if its lanes agree on the index, and up to 32 if they do not.
+    Shared memory has no such preference here, since each lane has a bank of its
+    own.
+    A limit on the registers, here by __launch_bounds__, makes room for more
+    threads. What does not fit is spilled into local memory, as the compiler reports
+    above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import read_limit
+from ..stop import Bars, Result, Row, Size, Value
+from ..variants import Variant, measure, of_slowest, side_by_side
+
+TITLE = "Arrays of a thread: registers, local memory and spills"
+SIZE = Size("groups of four values to count", full=2**26 + 5, small=2**12 + 5)
+BLOCK, COUNTERS, LANES = 256, 32, 32
+CHECKED_BLOCKS = 3
+KERNELS = {
+    "loop, not unrolled": "count_in_loop",
+    "loop, unrolled": "count_unrolled<1>",
+    "unrolled, spilled": "count_unrolled<8>",
+    "value as the index": "count_by_value",
+    "in shared memory": "count_shared",
+}
+EXPLAINED_BY = ("local", "sectors/local", "instructions")
+
+Values = NDArray[np.uint32]
+
+
+def reference(values: Values, threads: int) -> Values:
+    """Return how often each thread finds each number among its groups of four values: (COUNTERS, threads)."""
+    thread = np.arange(values.size) // 4 % threads
+    counts = np.bincount(values * np.int64(threads) + thread, minlength=COUNTERS * threads)
+    return counts.astype(np.uint32).reshape(COUNTERS, threads)
+
+
+def make_values(groups: int) -> dict[str, Values]:
+    """Return values in groups of four: random ones, and random ones that are the same for all lanes of a warp."""
+    random = np.random.default_rng()
+    same = random.integers(0, COUNTERS, (blocks_for(groups, LANES), 4), np.uint32)
+    return {
+        "random": random.integers(0, COUNTERS, 4 * groups, np.uint32),
+        "same": same.repeat(LANES, axis=0)[:groups].ravel(),
+    }
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every variant on a few groups and time it on all, with values that differ between lanes and that do not."""
+    module = load("local_memory", names=[kernel for kernel in KERNELS.values() if "<" in kernel])
+    limit = read_limit(device)
+    cases = {
+        case: measure(make_variants(device, module, block, size), limit, EXPLAINED_BY)
+        for case, block in make_values(min(size, INPUT_BLOCK)).items()
+    }
+    if timing.available():
+        rows = [of_slowest(row, limit) for row in side_by_side(cases, limit.unit)]
+        bars = {row.name: {in_words(case): float(row.values[case]) for case in cases} for row in rows if row.values}
+        pictures = [Bars("cases", limit.unit, bars, limit)]
+        columns = f"The columns are {limit.unit} for values that differ between the lanes of a warp and that do not."
+    else:
+        sectors = side_by_side({f"sectors, {case}": counted for case, counted in cases.items()}, "sectors/local")
+        rows = [
+            replace(row, values={**accesses(counted), **row.values})
+            for row, counted in zip(sectors, cases["random"], strict=True)
+        ]
+        pictures = []
+        columns = (
+            "The sectors are those that an access to local memory touches, for values that differ between the lanes of "
+            "a warp and that do not. Spills are not counted, since PTX has registers without end."
+        )
+    notes = [
+        columns,
+        "Registers have no addresses. An array whose indices vary lies in local memory, which is memory of the device "
+        "behind the caches; unrolling the loop makes each index a constant and the array 32 registers.",
+        "In local memory the words of one index lie side by side for all lanes: a warp touches 4 sectors if its lanes "
+        "agree on the index, and up to 32 if they do not. Shared memory has no such preference here, since each lane "
+        "has a bank of its own.",
+        "A limit on the registers, here by __launch_bounds__, makes room for more threads. What does not fit is "
+        "spilled into local memory, as the compiler reports above.",
+    ]
+    return Result(rows, limit, pictures=pictures, notes=notes, tables={"what the compiler reports": reported(module)})
+
+
+def in_words(case: str) -> str:
+    """Return the name of a case in pictures."""
+    return {"random": "values differ by lane", "same": "values are the same in a warp"}[case]
+
+
+def accesses(row: Row) -> dict[str, Value]:
+    """Return the columns of a row that are the same for all values."""
+    return {column: value for column, value in row.values.items() if column != "sectors/local"}
+
+
+def make_variants(device: cuda.Device, module: cuda.Module, block: Values, groups: int) -> list[Variant]:
+    """Return the ways to count; `block` is repeated until there are so many groups."""
+    values = repeated(block, 4 * groups)
+    checked, threads = min(groups, SIZE.small), CHECKED_BLOCKS * BLOCK
+    expected = reference(block[: 4 * checked], threads)
+
+    def variant(name: str, kernel: cuda.Kernel) -> Variant:
+        # As many blocks as the device holds at once, but no more than the groups fill.
+        grid = min(device.sm_count * kernel.occupancy(BLOCK).blocks, blocks_for(groups, BLOCK))
+        counts = cuda.empty((COUNTERS, grid * BLOCK), np.uint32)
+        few = cuda.empty((COUNTERS, threads), np.uint32)
+        return Variant(
+            name=name,
+            launch=kernel[CHECKED_BLOCKS, BLOCK].bind(values, few, checked),
+            output=few,
+            expected=expected,
+            timed=kernel[grid, BLOCK].bind(values, counts, groups),
+            amount=values.nbytes,
+        )
+
+    return [variant(name, module[kernel]) for name, kernel in KERNELS.items()]
+
+
+def reported(module: cuda.Module) -> list[Row]:
+    """Return what the compiler reports of each kernel; spills are bytes of the instructions that do them."""
+    rows = []
+    for name, kernel in ((name, module[kernel]) for name, kernel in KERNELS.items()):
+        columns = {"registers": kernel.attributes.registers, "local bytes": kernel.attributes.local_bytes}
+        if kernel.resources is not None:
+            columns |= {"spill stores": kernel.resources.spill_stores, "spill loads": kernel.resources.spill_loads}
+        rows.append(Row(name, columns))
+    return rows
