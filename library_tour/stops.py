@@ -17,6 +17,7 @@ COURSE = (
     "vector_add",
     "daxpy",
     "map",
+    "launch_shapes",
     "nan_check",
     # Memory
     "copies",

@@ -1,0 +1,294 @@
+"""Choose the grid and the blocks of a launch: which threads there are, what few of them cost, what is refused.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run launch_shapes
+    launch_shapes: Shapes of grids and blocks, and how many threads share the work
+    size 4,099: cells, or elements of a matrix
+    limit: copy bandwidth
+                     course GB/s  instructions  active lanes  sectors/load  check
+    ─────────────────────────────────────────────────────────────────────────────
+    1 thread              0.0987        45,103          1.00          1.00  right
+    2 threads              0.199        22,564          2.00          1.00  right
+    32 threads                           1,433          31.8          3.98  right
+    256 threads             11.1         1,531          31.8          3.98  right
+    a thread a cell        1,365         3,295          31.9          3.98  right
+    matrix, 32 x 8                       8,936          29.2          4.02  right
+    matrix, 16 x 16                      8,372          30.6          5.26  right
+    matrix, 20 x 50                     10,510          29.6          5.23  right
+    matrix, 3 x 3                       25,024          8.85          3.63  right
+    matrix, 1 x 256                     18,786          29.8          22.3  right
+    Every thread is numbered: x is fastest in the grid, and in a block
+                                threads  warps a block  threads a warp  check
+    ─────────────────────────────────────────────────────────────────────────
+    <<<10, 256>>>                 2,560              8            32.0  right
+    <<<10, 16>>>                    160              1            16.0  right
+    <<<10, 33>>>                    330              2            16.5  right
+    <<<(4, 3), (16, 16)>>>        3,072              8            32.0  right
+    <<<(3, 3, 3), (4, 2, 2)>>>      432              1            16.0  right
+    <<<2, (20, 50)>>>             2,000             32            31.2  right
+    <<<1, (4, 4, 64)>>>           1,024             32            32.0  right
+    <<<(1, 65535), 1>>>          65,535              1            1.00  right
+    <<<(1, 1, 65535), 1>>>       65,535              1            1.00  right
+    Shapes that are refused before anything runs
+                              check
+    ─────────────────────────────────
+    <<<2147483647, 256>>>     allowed
+    <<<10, 2048>>>            refused
+    <<<10, (20, 100)>>>       refused
+    <<<10, (1, 1, 65)>>>      refused
+    <<<(1, 65536), 256>>>     refused
+    <<<(1, 1, 65536), 256>>>  refused
+    <<<2147483648, 256>>>     refused
+    <<<0, 256>>>              refused
+    <<<10, 2048>>>: nothing: argument 'block.x' must be an int from 1 to 1024, not
+    the int 2048
+    <<<10, (20, 100)>>>: nothing: a block of (20, 100, 1) has 2000 threads, and 1024
+    is the device's limit
+    <<<10, (1, 1, 65)>>>: nothing: argument 'block.z' must be an int from 1 to 64,
+    not the int 65
+    <<<(1, 65536), 256>>>: nothing: argument 'grid.y' must be an int from 1 to
+    65535, not the int 65536
+    <<<(1, 1, 65536), 256>>>: nothing: argument 'grid.z' must be an int from 1 to
+    65535, not the int 65536
+    <<<2147483648, 256>>>: nothing: argument 'grid.x' must be an int from 1 to
+    2147483647, not the int 2147483648
+    <<<0, 256>>>: nothing: argument 'grid.x' must be an int from 1 to 2147483647,
+    not the int 0
+    A warp of 32 threads is the unit that executes instructions: a block of 1 thread
+    costs as much as one of 32, one of 33 as much as one of 64. A block is best a
+    multiple of 32 threads, with x along neighbours in memory.
+    One block runs on one multiprocessor, and each of its threads waits for memory
+    in turn; only many blocks use the whole device. 'course GB/s': 10 steps over
+    5.12 million cells took 4.15, 2.06, 0.037 and 0.0003 s.
+    The driver itself answers each of the refused shapes with
+    CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime calls it
+    cudaErrorInvalidConfiguration.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import counters, timing
+from ..checks import compare, poisoned, refusal
+from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import copy_limit
+from ..stop import Check, Curve, Limit, Result, Row, Size
+from ..variants import Variant, measure
+
+TITLE = "Shapes of grids and blocks, and how many threads share the work"
+SIZE = Size("cells, or elements of a matrix", full=2**26 + 3, small=2**12 + 3, least=4)
+CHECKED = 2**12 + 5
+EXPLAINED_BY = ("instructions", "active lanes", "sectors/load")
+WARP = 32
+
+Floats = NDArray[np.float32]
+Extent = tuple[int, ...]
+
+
+class Shape(NamedTuple):
+    """A grid and a block, each with one to three sizes: x, y, z."""
+
+    grid: Extent
+    block: Extent
+
+    def __str__(self) -> str:
+        return f"<<<{', '.join(self._in_words(extent) for extent in self)}>>>"
+
+    @staticmethod
+    def _in_words(extent: Extent) -> str:
+        return str(extent[0]) if len(extent) == 1 else f"({', '.join(map(str, extent))})"
+
+
+# Name: blocks (0: as many as the cells take), threads of a block, the most cells to be timed on so few threads.
+THREADS = {
+    "1 thread": (1, 1, 2**20),
+    "2 threads": (1, 2, 2**20),
+    "32 threads": (1, 32, 2**23),
+    "256 threads": (1, 256, 2**25),
+    "a thread a cell": (0, 256, 2**26 + 3),
+}
+# Of 10 steps over 5.12 million cells, each read and written, in 4.15, 2.06, 0.037 and 0.0003 s.
+COURSE = {"1 thread": 4.15, "2 threads": 2.06, "256 threads": 0.037, "a thread a cell": 0.0003}
+COURSE_BYTES = 10 * 5.12e6 * 8
+MATRIX_BLOCKS = ((32, 8), (16, 16), (20, 50), (3, 3), (1, 256))
+CURVE_CELLS = 2**25
+CURVE_BLOCKS = (1, 2, 4, 8, 16, 24, 31, 32, 33, 40, 48, 56, 63, 64, 65, 80, 95, 96, 97, 112, 127, 128)
+
+VALID = (
+    Shape((10,), (256,)),
+    Shape((10,), (16,)),
+    Shape((10,), (33,)),
+    Shape((4, 3), (16, 16)),
+    Shape((3, 3, 3), (4, 2, 2)),
+    Shape((2,), (20, 50)),
+    Shape((1,), (4, 4, 64)),
+    Shape((1, 65535), (1,)),
+    Shape((1, 1, 65535), (1,)),
+)
+LARGEST = Shape((2**31 - 1,), (256,))
+REFUSED = (
+    Shape((10,), (2048,)),
+    Shape((10,), (20, 100)),
+    Shape((10,), (1, 1, 65)),
+    Shape((1, 65536), (256,)),
+    Shape((1, 1, 65536), (256,)),
+    Shape((2**31,), (256,)),
+    Shape((0,), (256,)),
+)
+
+
+def numbers(shape: Shape) -> NDArray[np.uint32]:
+    """Return every thread's number as an array that is laid out as the grid is: planes of z, rows of y, places of x."""
+    blocks, threads = (xyz(extent)[::-1] for extent in shape)
+    count = math.prod(blocks) * math.prod(threads)
+    # Numbered by block, then by thread; then each axis of the blocks is put beside the same axis of the threads.
+    numbered = np.arange(count, dtype=np.uint32).reshape(*blocks, *threads).transpose(0, 3, 1, 4, 2, 5)
+    return numbered.reshape([grid * block for grid, block in zip(blocks, threads, strict=True)])
+
+
+def xyz(extent: Extent) -> tuple[int, int, int]:
+    """Return all three sizes of a grid or a block."""
+    x, y, z = (*extent, 1, 1)[:3]
+    return x, y, z
+
+
+def cooled(cells: Floats) -> Floats:
+    """Return temperatures after one step, halfway to 20 degrees."""
+    return (cells + np.float32(0.5) * (np.float32(20) - cells)).astype(np.float32)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Share one work among ever more threads, add matrices with blocks of several shapes, and try what is refused."""
+    module = load("launch_shapes")
+    limit = copy_limit(device)
+    cells = Cells(module, size)
+    rows = measure([cells.variant(name, *threads) for name, threads in THREADS.items()], limit, EXPLAINED_BY)
+    rows += measure(matrix_variants(module, size), limit, EXPLAINED_BY)
+    pictures = []
+    if timing.available() or counters.available():
+        pictures = [lanes(cells, limit)]
+    tables = {
+        "Every thread is numbered: x is fastest in the grid, and in a block": [numbered(module, one) for one in VALID],
+        "Shapes that are refused before anything runs": [
+            allowed(module["nothing"]), *(refused(module["nothing"], shape) for shape in REFUSED)
+        ],
+    }  # fmt: skip  # rows of a table
+    notes = [
+        "A warp of 32 threads is the unit that executes instructions: a block of 1 thread costs as much as one of 32, "
+        "one of 33 as much as one of 64. A block is best a multiple of 32 threads, with x along neighbours in memory.",
+        "One block runs on one multiprocessor, and each of its threads waits for memory in turn; only many blocks use "
+        "the whole device. 'course GB/s': 10 steps over 5.12 million cells took 4.15, 2.06, 0.037 and 0.0003 s.",
+        "The driver itself answers each of the refused shapes with CUDA_ERROR_INVALID_VALUE, which names no axis; the "
+        "runtime calls it cudaErrorInvalidConfiguration.",
+    ]
+    return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
+
+
+class Cells:
+    """The same work for any number of threads: one step of cooling, checked on few cells and timed on many."""
+
+    def __init__(self, module: cuda.Module, size: int) -> None:
+        self.kernel = module["cool"]
+        block = np.random.default_rng().normal(20, 10, min(size, INPUT_BLOCK)).astype(np.float32)
+        self.before = repeated(block, size)
+        self.after = cuda.empty_like(self.before)
+        self.few = min(size, CHECKED)
+        self.expected = cooled(block[: self.few])
+
+    def variant(self, name: str, blocks: int, block: int, most: int) -> Variant:
+        """Return the work done by so many blocks, 0 for as many as there are cells for, of `block` threads each."""
+        many = min(self.before.size, most)
+
+        def launch(count: int) -> cuda.BoundLaunch:
+            grid = blocks or blocks_for(count, block)
+            return self.kernel[grid, block].bind(self.before, self.after, count)
+
+        seconds = COURSE.get(name)
+        return Variant(
+            name=name,
+            launch=launch(self.few),
+            output=self.after[: self.few],
+            expected=self.expected,
+            timed=launch(many),
+            amount=2 * 4 * many,
+            columns={"course GB/s": 1e-9 * COURSE_BYTES / seconds if seconds else ""},
+        )
+
+
+def matrix_variants(module: cuda.Module, size: int) -> list[Variant]:
+    """Return the sum of two matrices by blocks of several shapes, checked on small matrices and timed on large ones."""
+    random = np.random.default_rng()
+    small = 67, 101
+    a, b = random.random((2, *small), np.float32)
+    on_device = [cuda.to_device(a), cuda.to_device(b), cuda.empty(small, np.float32)]
+    side = math.isqrt(size)
+    large = side - 1, side + 5
+    many = [cuda.full(large, value, np.float32) for value in (1.0, 2.0, 3.0)]
+    kernel = module["matrix_add"]
+
+    def launch(matrices: list[cuda.DeviceArray], block: tuple[int, int]) -> cuda.BoundLaunch:
+        rows, columns = matrices[0].shape
+        grid = blocks_for(columns, block[0]), blocks_for(rows, block[1])
+        return kernel[grid, block].bind(*matrices, rows, columns)
+
+    return [
+        Variant(
+            name=f"matrix, {' x '.join(map(str, block))}",
+            launch=launch(on_device, block),
+            output=on_device[2],
+            expected=a + b,
+            timed=launch(many, block),
+            amount=3 * many[0].nbytes,
+        )
+        for block in MATRIX_BLOCKS
+    ]
+
+
+def lanes(cells: Cells, limit: Limit) -> Curve:
+    """Return a curve of the rate against a block's threads; of the lanes in use where nothing is timed."""
+    column = limit.unit if timing.available() else "active lanes"
+    variants = [cells.variant(str(block), 0, block, CURVE_CELLS) for block in CURVE_BLOCKS]
+    rows = measure(variants, limit, ["active lanes"], quick=True)
+    points = [(float(row.name), float(row.values[column])) for row in rows]
+    return Curve("block", "threads of a block", column, {"a thread a cell": points})
+
+
+def numbered(module: cuda.Module, shape: Shape) -> Row:
+    """Let every thread of a shape write its number at its place, and compare; return how well its warps are filled."""
+    expected = numbers(shape)
+    places = poisoned(expected.shape, np.uint32)
+    module["number_threads"][shape](places)
+    threads = math.prod(shape.block)
+    warps = blocks_for(threads, WARP)
+    values = {"threads": expected.size, "warps a block": warps, "threads a warp": threads / warps}
+    return Row(str(shape), values, compare(f"{shape} numbers its threads", places.to_host(), expected))
+
+
+def allowed(kernel: cuda.Kernel) -> Row:
+    """Prepare, and do not run, the launch with the largest grid in x: so many blocks take seconds on any device."""
+    launch = kernel[LARGEST]
+    return Row(
+        str(LARGEST), check=Check("the largest grid in x is allowed", launch.shape.grid[0] == 2**31 - 1, word="allowed")
+    )
+
+
+def refused(kernel: cuda.Kernel, shape: Shape) -> Row:
+    """Ask for a shape that no device can launch: first by this package, whose message is shown, then by the driver."""
+    here = refusal(f"{shape} is refused", ValueError, partial(kernel.launch, *shape))
+    by_driver = refusal(
+        f"{shape} is refused by the driver",
+        cuda.InvalidValueError,
+        lambda: cuda.check(cuda.raw.cuLaunchKernel(kernel.handle, *xyz(shape.grid), *xyz(shape.block), 0, 0, 0, 0)),
+    )
+    failed = next((check for check in (here, by_driver) if not check.holds), None)
+    return Row(str(shape), check=failed or Check(here.fact, True, word="refused"), note=here.detail)
