@@ -23,6 +23,7 @@ COLUMNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"],
     ),
     "loads": (["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"], []),
+    "stores": (["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"], []),
     "local": (
         [f"l1tex__t_requests_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
         [],

@@ -6,25 +6,45 @@ On the software driver, which checks, counts and does not time:
     map: One function applied 256 times: 256 launches or one loop
     size 4,096: numbers
     limit: special functions, 5 each, 16 a clock and SM
-                         course ms    loads  instructions  check
-    ─────────────────────────────────────────────────────────────
-    256 launches         4610, 1090  65,536     8,374,358  right
-    loop inside          1400, 300      256     7,657,814  right
-    c * c for pow(c, 2)                 256     4,459,018  right
-    c * c, fast math                    256       257,920  right
-    pow, fast math                                         caught
-    pow, fast math: f(0.8, 1) is nan: fast math computes pow(c, 2) as exp2(2 *
-    log2(c)), and c = cos(1.64) is negative.
-    With fast math the special-function units limit the kernel. The precise variants
-    hardly use those units: they compute sin, cos and pow by many ordinary
-    instructions.
+                             course ms   loads  stores  instructions  check
+    ────────────────────────────────────────────────────────────────────────
+    256 launches                         8,192   4,096     1,046,676  right
+    loop in memory                       4,224   4,096       972,564  right
+    loop in registers                      256     128       960,916  right
+    c * c for pow(c, 2)                    256     128       560,636  right
+    256 launches, fast math  4610, 1090  8,192   4,096       106,496  right
+    in memory, fast math     1400, 300   4,224   4,096        47,360  right
+    in registers, fast math                256     128        35,712  right
+    pow, fast math                                                    caught
+    pow, fast math: 8.0 % of the numbers are nan after 256 passes. Fast math
+    computes pow(c, 2) as exp2(2 * log2(c)), and c = cos(x * x + y * y) is negative
+    where x * x + y * y exceeds pi / 2.
+    Whole programs, in ms:
+                                 allocate  copy in   work  copy out  in all  check
+    ──────────────────────────────────────────────────────────────────────────────
+    course: T1000, 256 launches        80      360  4,610       170   5,220
+    course: V100, 256 launches        190      460  1,090       230   1,970
+    course: V100, loop                180      460    300       230   1,170
+    course: two V100, loop            280      450    150       220   1,110
+    in phases                                                                right
+    in pieces                                                                right
+    With fast math the special-function units limit the kernel; its rows have c * c
+    for pow(c, 2). The precise variants hardly use those units: they compute sin,
+    cos and pow by many ordinary instructions.
+    The course's loop, a[i] = f(a[i], b[i]), stores and loads in each pass: a and b
+    might be the same array.
+    A program in pieces copies one piece in, computes another and copies a third out
+    at the same time, because the two directions of the link and the multiprocessors
+    work independently.
+    The counters are those of 32 passes.
+    Two GPUs take half of the numbers each; this machine has one.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,26 +53,36 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from .. import timing
+from .. import counters, timing
+from ..checks import compare, poison
 from ..device_code import blocks_for, load
 from ..limits import special_limit
-from ..stop import Limit, Result, Row, Size
+from ..stop import Limit, Result, Row, Size, Timeline, Value
 from ..timing import Phases
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
 TITLE = "One function applied 256 times: 256 launches or one loop"
 SIZE = Size("numbers", full=2**28, small=2**12)
-PASSES = 256
-BLOCK = 256
+PASSES, CHECKED_PASSES = 256, 32
+BLOCK = 128  # the course's
 CHECKED = 2**12 + 5
+PIECES = 16  # of each device's part of the numbers
 # NumPy computes this part of the numbers and passes, and its time is scaled: all of them would take minutes.
 ON_HOST, HOST_PASSES = 2**22, 4
-# For the course's T1000 and V100.
-COURSE_MS = {"256 launches": "4610, 1090", "loop inside": "1400, 300"}
-WAYS = ("map_loop<Pow>", "map_loop<Product>")
+# Of the course's T1000 and V100, with fast math and pow; then of its processors with 6 and 20 cores.
+COURSE_MS = {"256 launches, fast math": "4610, 1090", "in memory, fast math": "1400, 300"}
+COURSE_HOST_MS = "63300, 25500"
+PHASES = ("allocate", "copy in", "work", "copy out")
+COURSE_PHASES = {
+    "course: T1000, 256 launches": (80, 360, 4610, 170, 5220),
+    "course: V100, 256 launches": (190, 460, 1090, 230, 1970),
+    "course: V100, loop": (180, 460, 300, 230, 1170),
+    "course: two V100, loop": (280, 450, 150, 220, 1110),
+}
+WAYS = [f"map_{kind}<{way}>" for kind in ("once", "memory", "loop") for way in ("Pow", "Product")]
 UNIT = "Gcalls/s"
-EXPLAINED_BY = ("loads", "instructions")
+EXPLAINED_BY = ("loads", "stores", "instructions")
 
 Array = NDArray[Any]
 
@@ -65,103 +95,205 @@ def reference(a: Array, b: Array, passes: int) -> Array:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every variant on a few numbers and time it on all; then time the copies, and NumPy on the host."""
-    modules = {fast: load("map", names=WAYS, fast_math=fast) for fast in (False, True)}
+    """Check every variant on a few numbers and time it on all; then run whole programs, on one device and on two."""
     random = np.random.default_rng()
-    host_a, host_b = (random.random(size, np.float32) for _ in range(2))
-    checked = min(size, CHECKED)
-    few_a, few_b = host_a[:checked], host_b[:checked]
-    expected = reference(few_a.astype(float), few_b.astype(float), PASSES).astype(np.float32)
-    phases = Phases()
-    with phases("allocate"):
-        a, b = cuda.empty(size, np.float32), cuda.empty(size, np.float32)
-    with phases("copy in"):
-        a.copy_from(host_a)
-        b.copy_from(host_b)
+    host_a, host_b, out = (cuda.pinned_empty(size, np.float32) for _ in range(3))
+    random.random(out=host_a, dtype=np.float32)
+    random.random(out=host_b, dtype=np.float32)
+    limit = special_limit(device, 5, UNIT)
+    rows = measure(make_variants(host_a, host_b), limit, EXPLAINED_BY)
+    rows.append(shown_wrong("pow, fast math", power_of_negative))
+    rows += on_host(host_a, host_b, limit)
+    programs, pictures = whole_programs(cuda.devices()[:2], host_a, host_b, out)
+    notes = [
+        "With fast math the special-function units limit the kernel; its rows have c * c for pow(c, 2). The precise "
+        "variants hardly use those units: they compute sin, cos and pow by many ordinary instructions.",
+        "The course's loop, a[i] = f(a[i], b[i]), stores and loads in each pass: a and b might be the same array.",
+        "A program in pieces copies one piece in, computes another and copies a third out at the same time, because "
+        "the two directions of the link and the multiprocessors work independently.",
+    ]
+    if counters.available():
+        notes.append(f"The counters are those of {CHECKED_PASSES} passes.")
+    if len(cuda.devices()) < 2:
+        notes.append("Two GPUs take half of the numbers each; this machine has one.")
+    if timing.available():
+        notes.append(
+            f"NumPy: {threads()} threads, {HOST_PASSES} passes over {min(size, ON_HOST):,} numbers, scaled to all of "
+            "them. Course: T1000, V100; for NumPy's row processors with 6 and 20 cores."
+        )
+    return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms:": programs})
 
-    def launches(count: int) -> Callable[[], object]:
-        once = modules[False]["map_once"][blocks_for(count, BLOCK), BLOCK].bind(a, b, count)
+
+def make_variants(host_a: Array, host_b: Array) -> list[Variant]:
+    """Return the ways to compute on one device, checked with few numbers and passes."""
+    modules = {fast: load("map", names=WAYS, fast_math=fast) for fast in (False, True)}
+    a, b = cuda.to_device(host_a), cuda.to_device(host_b)
+    size, checked = a.size, min(a.size, CHECKED)
+    few_a, few_b = host_a[:checked], host_b[:checked]
+    expected = reference(few_a.astype(float), few_b.astype(float), CHECKED_PASSES).astype(np.float32)
+
+    def launches(way: str, fast: bool, count: int, passes: int) -> Callable[[], object]:
+        once = modules[fast][f"map_once<{way}>"][blocks_for(count, BLOCK), BLOCK].bind(a, b, count)
 
         def launch() -> None:
-            for _ in range(PASSES):
+            for _ in range(passes):
                 once()
 
         return launch
 
-    def loop(way: str, fast: bool, count: int) -> Callable[[], object]:
-        kernel = modules[fast][f"map_loop<{way}>"]
-        return kernel[blocks_for(count, BLOCK), BLOCK].bind(a, b, count, PASSES)
+    def inside(kernel: str) -> Callable[[str, bool, int, int], Callable[[], object]]:
+        return lambda way, fast, count, passes: modules[fast][f"{kernel}<{way}>"][blocks_for(count, BLOCK), BLOCK].bind(
+            a, b, count, passes
+        )
 
-    def variant(name: str, make: Callable[[int], Callable[[], object]], tolerance: float) -> Variant:
-        return Variant(
+    memory, registers = inside("map_memory"), inside("map_loop")
+    ways: dict[str, tuple[Callable[[str, bool, int, int], Callable[[], object]], str, bool]] = {
+        "256 launches": (launches, "Pow", False),
+        "loop in memory": (memory, "Pow", False),
+        "loop in registers": (registers, "Pow", False),
+        "c * c for pow(c, 2)": (registers, "Product", False),
+        "256 launches, fast math": (launches, "Product", True),
+        "in memory, fast math": (memory, "Product", True),
+        "in registers, fast math": (registers, "Product", True),
+    }
+    return [
+        Variant(
             name=name,
             prepare=lambda: a[:checked].copy_from(few_a),
-            launch=make(checked),
+            launch=make(way, fast, checked, CHECKED_PASSES),
             output=a[:checked],
             expected=expected,
-            tolerance=tolerance,
-            timed=make(size),
+            tolerance=1e-5 if fast else 1e-6,
+            timed=make(way, fast, size, PASSES),
             amount=size * PASSES,
             columns={"course ms": COURSE_MS.get(name, "")},
         )
-
-    limit = special_limit(device, 5, UNIT)
-    rows = measure(
-        [
-            variant("256 launches", launches, 1e-6),
-            variant("loop inside", lambda count: loop("Pow", False, count), 1e-6),
-            variant("c * c for pow(c, 2)", lambda count: loop("Product", False, count), 1e-6),
-            variant("c * c, fast math", lambda count: loop("Product", True, count), 1e-5),
-        ],
-        limit,
-        EXPLAINED_BY,
-    )
-    with phases("copy out"):
-        a.to_host(out=host_a)
-    rows.append(shown_wrong("pow, fast math", power_of_negative))
-    rows += two_devices(host_a, host_b, limit) + on_host(host_a, host_b, limit)
-    rows += [Row(name, phases.rates(name)) for name in ("allocate", "copy in", "copy out") if timing.available()]
-    notes = [
-        "With fast math the special-function units limit the kernel. The precise variants hardly use those units: they "
-        "compute sin, cos and pow by many ordinary instructions."
+        for name, (make, way, fast) in ways.items()
     ]
-    if timing.available():
-        notes.append(
-            f"NumPy: {threads()} threads, {HOST_PASSES} passes over {min(size, ON_HOST):,} numbers, scaled to all of "
-            "them. Course: T1000, V100; its processors took 63.3 s (6 cores) and 25.5 s (20 cores)."
-        )
-    return Result(rows, limit, notes=notes)
 
 
 def power_of_negative() -> str:
-    """Apply f where its cosine is negative, with fast math's pow, which takes the logarithm of the cosine."""
-    a, b = cuda.full(1, 0.8, np.float32), cuda.full(1, 1.0, np.float32)
-    load("map", names=WAYS, fast_math=True)["map_loop<Pow>"][1, 1](a, b, 1, 1)
-    result = a.to_host()[0]
-    return f"f(0.8, 1) is {result}: fast math computes pow(c, 2) as exp2(2 * log2(c)), and c = cos(1.64) is negative."
+    """Apply f where its cosine may be negative, with fast math's pow, which takes the logarithm of the cosine."""
+    random = np.random.default_rng(0)
+    a, b = (cuda.to_device(random.random(10_000, np.float32)) for _ in range(2))
+    load("map", names=WAYS, fast_math=True)["map_loop<Pow>"][blocks_for(a.size, BLOCK), BLOCK](a, b, a.size, PASSES)
+    share = np.isnan(a.to_host()).mean()
+    return share and (
+        f"{100 * share:.1f} % of the numbers are nan after {PASSES} passes. Fast math computes pow(c, 2) as "
+        "exp2(2 * log2(c)), and c = cos(x * x + y * y) is negative where x * x + y * y exceeds pi / 2."
+    )
 
 
-def two_devices(host_a: Array, host_b: Array, limit: Limit) -> list[Row]:
-    """Time the loop inside on halves of the numbers on two devices, where there are two."""
-    devices = cuda.devices()[:2]
-    if len(devices) < 2 or not timing.available():
-        return []
-    bound = []
-    for device, half_a, half_b in zip(devices, np.array_split(host_a, 2), np.array_split(host_b, 2), strict=True):
+class Part:
+    """A device's part of the numbers, with memory for it, and the kernel that computes it."""
+
+    def __init__(self, device: cuda.Device, a: Array, b: Array, out: Array) -> None:
+        self.device, self.host = device, (a, b, out)
         with device:
-            a, b = cuda.to_device(half_a), cuda.to_device(half_b)
-            kernel = load("map", names=WAYS)["map_loop<Pow>"]
-            bound.append(kernel[blocks_for(a.size, BLOCK), BLOCK].bind(a, b, a.size, PASSES))
-            bound[-1]()
+            self.kernel = load("map", names=WAYS, fast_math=True)["map_loop<Product>"]
+            self.a, self.b = cuda.empty_like(a), cuda.empty_like(b)
+            # One for each of what can be at work at once: the two directions of the link, and the multiprocessors.
+            self.streams = {lane: cuda.Stream(non_blocking=True) for lane in ("in", "work", "out")}
             device.synchronize()
-    start = time.perf_counter()
-    for launch, device in zip(bound, devices, strict=True):
-        with device:
-            launch()
+        self.spans: dict[str, list[tuple[cuda.Event, cuda.Event]]] = {lane: [] for lane in self.streams}
+
+    def start(self) -> None:
+        """Mark the time from which the picture counts."""
+        with self.device:
+            self.begin = self.streams["in"].record()
+
+    def queue(self, number: int) -> None:
+        """Queue a piece's copies in, its kernel after them and its copy out after that, each in its stream."""
+        a, b, out = self.host
+        first, last = (a.size * edge // PIECES for edge in (number, number + 1))
+        if first == last:
+            return
+        piece = slice(first, last)
+        with self.device:
+            begin = self.streams["in"].record()
+            cuda.memcpy(self.a[piece], a[piece], stream=self.streams["in"])
+            cuda.memcpy(self.b[piece], b[piece], stream=self.streams["in"])
+            copied = self._spanned("in", begin)
+            begin = self._after(copied, "work")
+            count = last - first
+            launch = self.kernel[blocks_for(count, BLOCK), BLOCK, 0, self.streams["work"]]
+            launch(self.a[piece], self.b[piece], count, PASSES)
+            computed = self._spanned("work", begin)
+            begin = self._after(computed, "out")
+            cuda.memcpy(out[piece], self.a[piece], stream=self.streams["out"])
+            self._spanned("out", begin)
+
+    def _after(self, event: cuda.Event, lane: str) -> cuda.Event:
+        self.streams[lane].wait(event)
+        return self.streams[lane].record()
+
+    def _spanned(self, lane: str, begin: cuda.Event) -> cuda.Event:
+        end = self.streams[lane].record()
+        self.spans[lane].append((begin, end))
+        return end
+
+
+def in_pieces(devices: Sequence[cuda.Device], a: Array, b: Array, out: Array) -> tuple[float, list[Part]]:
+    """Compute with each device's share of the numbers in pieces; return the host's milliseconds, and the parts."""
+    shares = [np.array_split(array, len(devices)) for array in (a, b, out)]
+    parts = [Part(device, *share) for device, *share in zip(devices, *shares, strict=True)]
+    begin = time.perf_counter()
+    for part in parts:
+        part.start()
+    for number in range(PIECES):
+        for part in parts:
+            part.queue(number)
     for device in devices:
         device.synchronize()
-    ms = 1e3 * (time.perf_counter() - start)
-    return [Row("loop inside, two GPUs", timing.rates(ms, host_a.size * PASSES, limit))]
+    return 1e3 * (time.perf_counter() - begin), parts
+
+
+def whole_programs(devices: Sequence[cuda.Device], a: Array, b: Array, out: Array) -> tuple[list[Row], list[Timeline]]:
+    """Return rows of the whole program: in phases, in pieces, and in pieces on two devices where there are two."""
+    rows = [Row(name, dict(zip((*PHASES, "in all"), ms, strict=True))) for name, ms in COURSE_PHASES.items()]
+    rows.append(in_phases(a, b, out))
+    expected, pictures = out.copy(), []
+    for count in range(1, len(devices) + 1):
+        name = "in pieces" if count == 1 else "in pieces, two GPUs"
+        poison(out)
+        ms, parts = in_pieces(devices[:count], a, b, out)
+        values: dict[str, Value] = {}
+        if timing.available():
+            ms, parts = in_pieces(devices[:count], a, b, out)  # the first run also loaded the kernel
+            values = {"in all": ms}
+            pictures.append(Timeline("pieces" if count == 1 else "two_gpus", lanes(parts)))
+        rows.append(Row(name, values, compare(f"{name}: the same numbers as in phases", out, expected)))
+    return rows, pictures
+
+
+def in_phases(a: Array, b: Array, out: Array) -> Row:
+    """Compute with one phase after the other, and return the row of their times."""
+    kernel = load("map", names=WAYS, fast_math=True)["map_loop<Product>"]
+    phases = Phases()
+    poison(out)
+    with phases("allocate"):
+        on_device = cuda.empty_like(a), cuda.empty_like(b)
+    with phases("copy in"):
+        for array, host in zip(on_device, (a, b), strict=True):
+            array.copy_from(host)
+    with phases("work"):
+        kernel[blocks_for(a.size, BLOCK), BLOCK](*on_device, a.size, PASSES)
+    with phases("copy out"):
+        on_device[0].to_host(out=out)
+    few = slice(0, CHECKED)
+    expected = reference(a[few].astype(float), b[few].astype(float), PASSES).astype(np.float32)
+    ms = {name: float(phases.rates(name)["ms"]) for name in PHASES} if timing.available() else {}
+    values = {**ms, "in all": sum(ms.values())} if ms else {}
+    return Row("in phases", values, compare("in phases: equals NumPy's result", out[few], expected, 1e-5))
+
+
+def lanes(parts: list[Part]) -> dict[str, list[tuple[float, float]]]:
+    """Return when each device copied in, worked and copied out, in milliseconds."""
+    return {
+        f"GPU {part.device.ordinal}: {lane}": [(start - part.begin, end - part.begin) for start, end in spans]
+        for part in parts
+        for lane, spans in part.spans.items()
+    }
 
 
 def on_host(host_a: Array, host_b: Array, limit: Limit) -> list[Row]:
@@ -174,7 +306,8 @@ def on_host(host_a: Array, host_b: Array, limit: Limit) -> list[Row]:
         list(pool.map(lambda a, b: reference(a, b, HOST_PASSES), *parts))
         ms = 1e3 * (time.perf_counter() - start)
     scale = PASSES / HOST_PASSES * host_a.size / min(host_a.size, ON_HOST)
-    return [Row("NumPy, scaled", timing.rates(scale * ms, host_a.size * PASSES, limit))]
+    rates = timing.rates(scale * ms, host_a.size * PASSES, limit)
+    return [Row("NumPy, scaled", {**rates, "course ms": COURSE_HOST_MS})]
 
 
 def threads() -> int:

@@ -1,0 +1,86 @@
+"""What map's counters say, and its whole program in pieces on one device and on two."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters, timing
+from library_tour.course import map as stop
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def arrays(device):
+    random = np.random.default_rng(1)
+    a, b, out = (cuda.pinned_empty(1000, np.float32) for _ in range(3))
+    a[:], b[:], out[:] = random.random(1000), random.random(1000), np.nan
+    return a, b, out
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_pointers_that_may_be_equal_cost_a_store_and_a_load_in_each_pass(arrays):
+    a, b, _ = arrays
+    variants = {variant.name: variant for variant in stop.make_variants(a, b)}
+    warps = -(-a.size // 32)
+    memory, registers = (
+        counters.count(variants[name].launch, ["loads", "stores"])
+        for name in ("in memory, fast math", "in registers, fast math")
+    )
+    assert memory == {"loads": warps * (stop.CHECKED_PASSES + 1), "stores": warps * stop.CHECKED_PASSES}
+    assert registers == {"loads": 2 * warps, "stores": warps}
+
+
+def test_eight_per_cent_of_the_numbers_become_nan_by_fast_maths_pow(device):
+    share = float(re.match(r"([\d.]+) % of the numbers are nan", stop.power_of_negative())[1])
+    assert share == pytest.approx(8, abs=1)
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 77, 1000])
+def test_pieces_give_the_numbers_of_the_whole_whatever_the_size(arrays, size):
+    a, b, out = (array[:size] for array in arrays)
+    stop.in_pieces(cuda.devices()[:1], a, b, out)
+    expected = stop.reference(a.astype(float), b.astype(float), stop.PASSES)
+    np.testing.assert_allclose(out, expected, atol=1e-5)
+
+
+def test_the_picture_has_three_lanes_a_device_and_a_span_for_each_piece(arrays):
+    _, parts = stop.in_pieces(cuda.devices()[:1], *arrays)
+    lanes = stop.lanes(parts)
+    assert list(lanes) == ["GPU 0: in", "GPU 0: work", "GPU 0: out"]
+    assert [len(spans) for spans in lanes.values()] == [stop.PIECES] * 3
+    assert all(start <= end for spans in lanes.values() for start, end in spans)
+
+
+def test_a_wrong_piece_is_noticed(arrays, monkeypatch):
+    a, b, out = arrays
+    monkeypatch.setattr(stop, "PIECES", 15)
+    monkeypatch.setattr(stop.Part, "queue", lambda part, number: None)
+    rows, _ = stop.whole_programs(cuda.devices()[:1], a, b, out)
+    assert [row.check.holds for row in rows if row.check] == [True, False]
+
+
+def test_the_courses_phases_stand_beside_ours_where_there_are_times(arrays, monkeypatch):
+    monkeypatch.setattr(timing, "available", lambda: True)
+    rows, pictures = stop.whole_programs(cuda.devices()[:1], *arrays)
+    ours = {row.name: row.values for row in rows}
+    assert set(ours["in phases"]) == set(ours["course: V100, loop"])
+    assert set(ours["in pieces"]) == {"in all"}
+    assert [picture.name for picture in pictures] == ["pieces"]
+
+
+@pytest.mark.unsanitized("it runs on the simulator, in a process of its own")
+def test_two_devices_compute_half_each():
+    command = [sys.executable, "-m", "library_tour", "run", "map", "--size", "300"]
+    environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": "2"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"in pieces, two GPUs +right", done.stdout)
