@@ -25,6 +25,7 @@ COURSE = (
     "memset",
     "stream_ordered",
     "managed",
+    "peer",
     "constant_memory",
     "local_memory",
     # Coalescing, shared memory, divergence

@@ -50,13 +50,17 @@ class Rival:
 
 @dataclass(frozen=True)
 class Bar:
-    """What the best of a stop's rows has to reach in a column: so much of a rival's rate or of a given one."""
+    """What the best of a stop's rows has to reach in a column: so much of a rival's rate or of a given one.
+
+    It is judged where there are so many `devices`.
+    """
 
     stop: str
     column: str
     least: float
     of: str | float
     counts: Callable[[str], bool] = lambda row: True
+    devices: int = 1
 
     @property
     def unit(self) -> str:
@@ -74,6 +78,8 @@ BARS = [
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.412 / 1e9, lambda row: "fast math" not in row),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.119 / 1e9, lambda row: "fast math" in row),
     Bar("nan_check", "GB/s", 0.95, LIMIT),
+    Bar("peer", "GB/s", 0.98, 396.0, lambda row: row.startswith("copy, "), devices=2),
+    Bar("peer", "GB/s", 0.98, 372.0, lambda row: row.startswith("kernel reads"), devices=2),
 ]
 
 
@@ -208,6 +214,11 @@ def films(outcome: Outcome) -> tuple[str, float, float]:
     return "film: overlapped", 1e3 / ms["film: overlapped"], 1e3 / max(ms["film: steps"], ms["film: writing"])
 
 
+def bars_of(stop: str) -> list[Bar]:
+    """Return a stop's bars that can be judged on this machine."""
+    return [bar for bar in BARS if bar.stop == stop and bar.devices <= len(cuda.devices())]
+
+
 def judge(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
     """Return a bar's line: stop, column, the best row, its rate, what it is compared with, ratio, bar, verdict."""
     least = f"{bar.least:.3f}"
@@ -250,7 +261,7 @@ def measure(stops: list[str]) -> dict[str, Any]:
         for other in found:
             shown = f"{other.rate:9,.1f} GB/s {other.ms:9.4f} ms" if other.rate else other.trouble
             print(f"    {other.case:12} {other.name:24} {shown}", flush=True)
-        lines += [judge(bar, outcome, found) for bar in BARS if bar.stop == name]
+        lines += [judge(bar, outcome, found) for bar in bars_of(name)]
     return {**environment(device), "bars": lines, "rivals": [asdict(other) for other in others]}
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import cudart_py as cuda
+
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
@@ -67,3 +69,11 @@ def test_the_conditions_name_the_card_and_the_packages_that_are_installed(bars, 
     assert text.startswith(device.name)
     assert ", numpy " in text
     assert "no-such-package" not in text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_bars_between_two_devices_are_judged_only_where_there_are_two(bars, monkeypatch, device, count):
+    import course_bars
+
+    monkeypatch.setattr(cuda, "devices", lambda: (device,) * count)
+    assert [bar.of for bar in course_bars.bars_of("peer")] == [396.0, 372.0][: 2 * (count - 1)]
