@@ -1,0 +1,56 @@
+// printf in a kernel writes into a buffer on the device; the host prints the buffer's text when it synchronises.
+//
+//   root<Quiet>, root<Prints>    square roots by Newton's method; the second prints the steps of one thread, which is
+//                                chosen by its number: the output of all would be neither short nor in order
+//   every_thread                 each thread prints a line: one call is one piece of text, and the order of the calls of
+//                                different threads is not defined
+//   in_two_calls                 each thread prints its line by two calls, between which other threads print theirs
+//   shuffle_down<width>          a lane's number, and the number that it reads from the lane two places further on, in
+//                                groups of `width` lanes: where that lane is outside the group, a lane reads its own
+
+struct Quiet {
+    static __device__ void step(int, float) {}
+};
+
+struct Prints {
+    static __device__ void step(int step, float guess) { printf("step %d: %.7f\n", step, guess); }
+};
+
+template <class Debug>
+__global__ void root(const float* x, float* roots, int n, int watched)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    float guess = 1.0f;
+    for (int step = 1; step <= 6; step++) {
+        guess = 0.5f * (guess + x[i] / guess);
+        if (i == watched)
+            Debug::step(step, guess);
+    }
+    roots[i] = guess;
+}
+
+extern "C" __global__ void every_thread(int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        printf("block %u, thread %u\n", blockIdx.x, threadIdx.x);
+}
+
+extern "C" __global__ void in_two_calls(int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        printf("block %u, ", blockIdx.x);
+        printf("thread %u\n", threadIdx.x);
+    }
+}
+
+template <int width>
+__global__ void shuffle_down(int* read)
+{
+    int lane = threadIdx.x;
+    read[lane] = __shfl_down_sync(0xffffffff, lane, 2, width);
+    printf("(%d,%d)\n", lane, read[lane]);
+}

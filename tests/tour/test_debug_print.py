@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour.course import debug_print
+from library_tour.course.debug_print import SHOWN_LANES, compare_lines, read_by, reference
+from library_tour.runner import run_stop
+
+
+@pytest.fixture(scope="module")
+def result():
+    return run_stop("debug_print", cuda.Device(0), 100).result
+
+
+@pytest.fixture(scope="module")
+def rows(result):
+    return {row.name: row for row in result.rows}
+
+
+def pairs(text):
+    return [tuple(map(int, pair.strip("()").split(","))) for pair in text.split()]
+
+
+COURSE_32 = pairs("(0,2) (1,3) (13,15) (14,16) (15,17) (16,18) (17,19) (29,31) (30,30) (31,31)")
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"), [(32, COURSE_32), (16, [*COURSE_32[:3], (14, 14), (15, 15), *COURSE_32[5:]])]
+)
+def test_a_shuffle_reads_what_the_course_shows(rows, width, expected):
+    assert [pair for pair in read_by(width) if pair[0] in SHOWN_LANES] == expected
+    assert pairs(rows[f"shuffle, width {width}"].note) == expected
+
+
+def test_one_threads_lines_come_in_order_and_all_threads_lines_come(rows):
+    assert rows["one thread"].values["lines"] == debug_print.STEPS
+    assert rows["every thread"].values["lines"] == 100
+    assert rows["one thread"].check.holds
+    assert rows["every thread"].check.holds
+
+
+def test_newtons_method_ends_at_the_root():
+    assert reference(np.array([2.0], np.float32))[-1] == pytest.approx(np.sqrt(2), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a line in two calls", "block 0, block 0"),
+        ("more than the buffer", "keeps the newest ones"),
+        ("no synchronisation", "0 lines are there"),
+    ],
+)
+def test_what_does_not_arrive_as_meant_is_caught(rows, name, words):
+    assert rows[name].check.word == "caught"
+    assert rows[name].check.holds
+    assert words in rows[name].note
+
+
+def test_printing_costs_registers_and_stack(result):
+    [costs] = result.tables.values()
+    without, with_ = (row.values for row in costs)
+    assert without["registers"] < with_["registers"]
+    assert without["bytes of stack"] < with_["bytes of stack"]
+
+
+@pytest.mark.parametrize(
+    ("got", "detail"), [(["a", "x"], "'x' instead of 'b'"), (["a"], "1 lines instead of 2"), (["a", "b"], "")]
+)
+def test_lines_that_differ_are_told(got, detail):
+    check = compare_lines("lines", got, ["a", "b"])
+    assert (check.holds, check.detail) == (not detail, detail)
