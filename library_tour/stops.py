@@ -25,6 +25,7 @@ COURSE = (
     "copies_2d",
     "memset",
     "stream_ordered",
+    "variables",
     "managed",
     "peer",
     "constant_memory",

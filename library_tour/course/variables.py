@@ -1,0 +1,233 @@
+"""Keep values in registers, shared memory, `__device__` and `__constant__` variables: who sees them, and how long.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run variables
+    variables: Scope, lifetime and cost of variables by where they live
+    size 64: steps of each thread
+    limit: instructions, about 6 each
+                           loads  wavefronts  instructions  check
+    ──────────────────────────────────────────────────────────────
+    __device__ array       2,520           0        22,640  right
+    dynamic shared memory     40       4,960        22,680  right
+    static shared memory      40       4,960        22,680  right
+    register                  40           0        17,600  right
+    shared, never written                                   caught
+    shared, never written: 256 of 256 numbers are wrong.
+    kernel reverse_unset at kernels/variables.cu:85: uninitialised value reaches a
+    store: it was read at kernels/variables.cu:85 from shared memory at 0x7fc (1020
+    bytes into reverse_unset::part), where nothing has been written; block (0, 0,
+    0), thread (0, 0, 0), instruction 'st.global.u32 [%rd4], %r7'
+    Who sees a variable, and how long it lasts
+                         seen by            as long as its  at most        check
+    ────────────────────────────────────────────────────────────────────────────
+    local                its thread         thread          255 registers  right
+    __shared__           its block          block           48 KiB         right
+    extern __shared__    its block          block           227 KiB        right
+    __device__           all threads, host  module          device memory  right
+    written by the host                                                    right
+    module loaded again                                                    right
+    module closed                                                          right
+    __constant__         all threads, host  module          64 KiB         right
+    module closed: this DeviceArray is closed
+    Shared memory of a block
+                                 blocks an SM  check
+    ────────────────────────────────────────────────
+    dynamic, 1 KiB                          8  right
+    dynamic, 16 KiB                         8  right
+    dynamic, 48 KiB                         4  right
+    dynamic, 100 KiB                        2  right
+    dynamic, 227 KiB                        1  right
+    dynamic, 227 KiB and a word                right
+    static, 64 KiB                             right
+    dynamic, 227 KiB and a word: steps_dynamic: shared_bytes = 232452 bytes of
+    dynamic shared memory are outside 0 to 232448 (232448 a block, less 0 static)
+    static, 64 KiB: Entry function '_Z12steps_staticILi16384EEvPKjPji' uses too much
+    shared data (0x10000 bytes, 0xc000 max)
+    An instruction takes its operands from registers. A variable in memory is loaded
+    into one first and stored again, in shared memory by the multiprocessor itself,
+    in global memory through the L2 cache that all share. A value that must outlast
+    a launch is loaded once, kept in a register, and stored once.
+    Local and shared variables begin undefined with each thread and each block, and
+    end with it. What lies there before the first write is what others have left. A
+    __device__ variable begins with the value of its declaration when its module is
+    loaded, and keeps what kernels and the host write. A __constant__ one can be
+    written by the host alone.
+    A multiprocessor divides its shared memory among its blocks, so that blocks
+    which take more of it leave room for fewer. The launch opts in to more than 48
+    KiB of dynamic shared memory for the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from ..checks import compare, on_host, poisoned, refusal
+from ..device_code import blocks_for, load
+from ..limits import issue_limit
+from ..stop import Check, Result, Row, Size
+from ..variants import Variant, measure
+from ..wrong import shown_wrong
+
+TITLE = "Scope, lifetime and cost of variables by where they live"
+SIZE = Size("steps of each thread", full=2**14, small=2**6)
+BLOCK, MOST_THREADS = 256, 2**20  # as in the device code
+CHECKED_BLOCKS, CHECKED_STEPS = 5, 61
+KIB = 2**10
+STATIC, TOO_LARGE = f"steps_static<{BLOCK}>", f"steps_static<{16 * KIB}>"
+INITIAL = 1000  # of the counter in the device code
+REGISTERS = 255  # of 32 bits, the most that an instruction can name since compute capability 3.5
+STEP_INSTRUCTIONS = 6  # three shifts, three exclusive ors
+EXPLAINED_BY = ("loads", "wavefronts", "instructions")
+
+Words = NDArray[np.uint32]
+Launch = Callable[[], object]
+
+
+def reference(seeds: Words, steps: int) -> Words:
+    """Return the numbers of Marsaglia's generator after so many steps."""
+    state = seeds.copy()
+    for _ in range(steps):
+        state ^= state << np.uint32(13)
+        state ^= state >> np.uint32(17)
+        state ^= state << np.uint32(5)
+    return state
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check and time the same steps in each kind of variable, then show scopes, lifetimes and sizes."""
+    limit = issue_limit(device, STEP_INSTRUCTIONS, "Gsteps/s")
+    module = load("variables", names=[STATIC])
+    rows = measure(list(make_variants(device, module, size)), limit, EXPLAINED_BY)
+    rows.append(shown_wrong("shared, never written", never_written))
+    tables = {
+        "Who sees a variable, and how long it lasts": list(lifetimes(device, module)),
+        "Shared memory of a block": list(shared_sizes(device, module)),
+    }
+    notes = [
+        "An instruction takes its operands from registers. A variable in memory is loaded into one first and stored "
+        "again, in shared memory by the multiprocessor itself, in global memory through the L2 cache that all share. "
+        "A value that must outlast a launch is loaded once, kept in a register, and stored once.",
+        "Local and shared variables begin undefined with each thread and each block, and end with it. What lies there "
+        "before the first write is what others have left. A __device__ variable begins with the value of its "
+        "declaration when its module is loaded, and keeps what kernels and the host write. A __constant__ one can be "
+        "written by the host alone.",
+        "A multiprocessor divides its shared memory among its blocks, so that blocks which take more of it leave room "
+        "for fewer. The launch opts in to more than 48 KiB of dynamic shared memory for the caller.",
+    ]
+    return Result(rows, limit, notes=notes, tables=tables)
+
+
+def make_variants(device: cuda.Device, module: cuda.Module, steps: int) -> Iterator[Variant]:
+    """Yield each kind of variable with a few blocks to check, and a full device to time."""
+    full = min(device.sm_count * (device.properties.max_threads_per_sm // BLOCK), MOST_THREADS // BLOCK)
+    blocks, checked_steps = min(full, CHECKED_BLOCKS), min(steps, CHECKED_STEPS)
+    host = np.random.default_rng().integers(1, 2**32, full * BLOCK, np.uint32)
+    seeds, ends = cuda.to_device(host), cuda.empty_like(host)
+    kinds = {
+        "__device__ array": ("steps_device", 0),
+        "dynamic shared memory": ("steps_dynamic", 4 * BLOCK),
+        "static shared memory": (STATIC, 0),
+        "register": ("steps_register", 0),
+    }
+    for name, (kernel, shared_bytes) in kinds.items():
+        yield Variant(
+            name=name,
+            launch=module[kernel][blocks, BLOCK, shared_bytes].bind(seeds, ends, checked_steps),
+            output=ends[: blocks * BLOCK],
+            expected=reference(host[: blocks * BLOCK], checked_steps),
+            timed=module[kernel][full, BLOCK, shared_bytes].bind(seeds, ends, steps),
+            amount=full * BLOCK * steps,
+        )
+
+
+def lifetimes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
+    """Yield who sees a variable, how long it lives and how large it may be, each with the check that shows it."""
+    host = np.random.default_rng().integers(1, 2**32, (CHECKED_BLOCKS, BLOCK), np.uint32)
+    on_device, out = cuda.to_device(host), poisoned(host.shape, np.uint32)
+    has = device.properties
+
+    module["steps_register"][CHECKED_BLOCKS, BLOCK](on_device, out, 1)
+    own = compare("each thread has its own local variable", on_host(out), reference(host, 1))
+    yield lasting("local", "its thread", "thread", f"{REGISTERS} registers", own)
+
+    module["reverse"][CHECKED_BLOCKS, BLOCK](on_device, out)
+    reversed_ = compare("the threads of a block share its variable", on_host(out), host[:, ::-1])
+    yield lasting("__shared__", "its block", "block", f"{has.shared_memory_per_block // KIB} KiB", reversed_)
+    sized = poisoned(host.shape, np.uint32)
+    module["steps_dynamic"][CHECKED_BLOCKS, BLOCK, 4 * BLOCK](on_device, sized, 1)
+    dynamic = compare("the launch chooses the size", on_host(sized), reference(host, 1))
+    yield lasting("extern __shared__", "its block", "block", f"{has.shared_memory_per_block_optin // KIB} KiB", dynamic)
+
+    counter = module.symbol("threads_so_far")
+    expected = [INITIAL + launches * BLOCK for launches in range(3)]
+    found = [int(counter.to_host())]
+    for _ in expected[1:]:
+        module["count_threads"][1, BLOCK]()
+        found.append(int(counter.to_host()))
+    keeps = Check("a __device__ variable keeps its value", found == expected, f"{found}, not {expected}")
+    yield lasting("__device__", "all threads, host", "module", "device memory", keeps)
+    counter.copy_from(np.uint64(7))
+    module["count_threads"][1, BLOCK]()
+    found = [int(counter.to_host())]
+    yield Row("written by the host", check=Check("a kernel goes on from the host's value", found == [7 + BLOCK]))
+    again = load("variables", names=[STATIC])
+    symbol = again.symbol("threads_so_far")
+    found = [int(symbol.to_host())]
+    yield Row("module loaded again", check=Check("it has variables of its own", found == [INITIAL]))
+    again.close()
+    closed = refusal("variables end with their module", ValueError, symbol.to_host)
+    yield Row("module closed", check=closed, note=closed.detail)
+    yield lasting("__constant__", "all threads, host", "module", f"{has.constant_memory // KIB} KiB", constant(module))
+
+
+def lasting(name: str, scope: str, lifetime: str, most: str, check: Check) -> Row:
+    """Return the row of a kind of variable."""
+    return Row(name, {"seen by": scope, "as long as its": lifetime, "at most": most}, check)
+
+
+def constant(module: cuda.Module) -> Check:
+    """Check that kernels see the first values of a constant variable, and then those that the host writes."""
+    x = np.random.default_rng().random(1000, np.float32)
+    on_device, y = cuda.to_device(x), poisoned(x.shape, np.float32)
+    line = module["line"][blocks_for(x.size, BLOCK), BLOCK].bind(on_device, y, x.size)
+    line()
+    first = compare("a constant variable has its first values", on_host(y), x)
+    module.symbol("coefficients").copy_from(np.array([2.0, -0.5], np.float32))
+    line()
+    # Doubling is exact, so that both round once.
+    second = compare("a constant variable has the host's values", on_host(y), 2 * x - np.float32(0.5))
+    return second if first.holds else first
+
+
+def shared_sizes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
+    """Yield what blocks of several sizes of dynamic shared memory leave room for, and what is refused."""
+    kernel, most = module["steps_dynamic"], device.properties.shared_memory_per_block_optin
+    seeds = np.arange(1, BLOCK + 1, dtype=np.uint32)
+    on_device, ends = cuda.to_device(seeds), cuda.empty_like(seeds)
+    for nbytes in (4 * BLOCK, 16 * KIB, device.properties.shared_memory_per_block, 100 * KIB, most):
+        if nbytes > most:
+            continue
+        ends.copy_from(np.zeros_like(seeds))
+        kernel[1, BLOCK, nbytes](on_device, ends, 3)
+        right = compare(f"{nbytes} bytes of shared memory", on_host(ends), reference(seeds, 3))
+        yield Row(f"dynamic, {nbytes // KIB} KiB", {"blocks an SM": kernel.occupancy(BLOCK, nbytes).blocks}, right)
+    too_many = refusal("no more than a block may have", ValueError, lambda: kernel[1, BLOCK, most + 4])
+    yield Row(f"dynamic, {most // KIB} KiB and a word", check=too_many, note=too_many.detail)
+    compiled = refusal("no more static", cuda.CompileError, partial(load, "variables", names=[TOO_LARGE]))
+    yield Row("static, 64 KiB", check=compiled, note=compiled.detail.rpartition(" : ")[2])
+
+
+def never_written() -> str:
+    """Read shared memory before any thread of the block has written it."""
+    values = np.arange(1, BLOCK + 1, dtype=np.uint32)
+    out = cuda.zeros(BLOCK, np.uint32)
+    load("variables", names=[STATIC])["reverse_unset"][1, BLOCK](cuda.to_device(values), out)
+    wrong = np.count_nonzero(on_host(out) != values[::-1])
+    return f"{wrong} of {BLOCK} numbers are wrong." if wrong else ""
