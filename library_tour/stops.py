@@ -29,6 +29,7 @@ COURSE = (
     "managed",
     "peer",
     "constant_memory",
+    "texture",
     "local_memory",
     # Coalescing, shared memory, divergence
     "stride_and_offset",

@@ -124,7 +124,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 def in_words(case: str) -> str:
     """Return the name of a case in pictures."""
-    return {"random": "values differ by lane", "same": "values are the same in a warp"}[case]
+    return {"random": "lanes differ", "same": "lanes agree"}[case]
 
 
 def accesses(row: Row) -> dict[str, Value]:

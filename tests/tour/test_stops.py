@@ -16,7 +16,7 @@ from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Bars, Curve, Film, Result, Row, Size, Timeline
 
 # Where a size counts rows and columns, or what each thread does.
-SMALL = {"transpose": 50, "copies_2d": 50, "heat": 50, "bank_conflicts": 50, "variables": 5}
+SMALL = {"transpose": 50, "copies_2d": 50, "heat": 50, "bank_conflicts": 50, "variables": 5, "texture": 50}
 
 
 def explained(outcome: Outcome) -> str:

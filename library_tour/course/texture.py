@@ -1,0 +1,233 @@
+"""Rotate an image by plain loads, by __ldg, through a texture object and through shared memory.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run texture
+    texture: Texture objects and 2-D locality
+    size 200: rows and columns of the image
+    limit: copy bandwidth
+                          sectors 0°  sectors 30°  sectors 90°  instructions  check
+    ───────────────────────────────────────────────────────────────────────────────
+    plain loads                 3.71         16.2         28.6        59,969  right
+    __ldg                       3.71         16.2         28.6        59,969  right
+    texture                                                           46,088  right
+    plain, 8 x 4 warps          4.00         9.68         7.69        61,135  right
+    texture, 8 x 4 warps                                              47,424  right
+    shared memory               2.92         3.53         3.64       176,686  right
+    filter: plain loads         5.91         9.68         9.56       139,066  right
+    filter: texture                                                   47,424  right
+    The columns are the sectors of memory that a load touches at each angle, and the
+    instructions at 30°. Texture fetches are not counted.
+    A warp whose pixels lie in a row reads a slanted line of the source, at 90° from
+    32 different rows. A warp of 8 x 4 pixels reads a patch, which lies in few
+    sectors at any angle. So the order of the pixels brings 2-D locality, for plain
+    loads as for textures: both go through the same L1 cache. __ldg is a plain load
+    too, with the promise that nobody writes the data meanwhile.
+    A block that copies its part of the source to shared memory reads pieces of rows
+    at any angle, but more texels than it has pixels.
+    What a texture object has besides is a unit that computes: the test for what
+    lies outside, and a mean of four texels in one fetch. Its weights have 8 bits,
+    so that the mean of numbers up to 1 is right to 1/256.
+    These textures lie over ordinary rows of memory. A CUDA array would keep its
+    texels in an order of its own, in which neighbours of several rows lie together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..device_code import blocks_for, load
+from ..limits import copy_limit
+from ..stop import Bars, Limit, Result, Row, Size
+from ..variants import Variant, measure, of_slowest, side_by_side
+
+TITLE = "Texture objects and 2-D locality"
+SIZE = Size("rows and columns of the image", full=16384, small=200)
+CHECKED = 200  # rows of the image on which results are checked, at most
+BAND = 256  # random rows, which a large image repeats
+ANGLES = (0, 30, 90)
+SHOWN_ANGLE = 30  # for what is counted at one angle only
+PIXELS = 4  # of a thread
+PLACE_BITS, WEIGHT_BITS = 14, 8
+EXPLAINED_BY = ("sectors/load", "instructions")
+IN_ROWS, IN_PATCHES = (32, 8), (8, 32)  # blocks whose warps have 32 x 1 and 8 x 4 pixels
+
+Floats = NDArray[np.float32]
+Places = NDArray[np.int64]
+ROTATION = np.dtype([(name, np.int32) for name in ("cosine", "sine", "x", "y")])
+SHAPE = np.dtype([(name, np.int32) for name in ("width", "height", "pitch")])
+
+
+class Way(NamedTuple):
+    """A kernel, the threads of its blocks, and what it reads: the nearest texel or a mean of four."""
+
+    kernel: str
+    block: tuple[int, int] = IN_ROWS
+    filtered: bool = False
+
+    @property
+    def by_texture(self) -> bool:
+        """Whether the kernel takes a texture object instead of the array."""
+        return self.kernel.endswith("_texture")
+
+
+WAYS = {
+    "plain loads": Way("rotate_plain"),
+    "__ldg": Way("rotate_ldg"),
+    "texture": Way("rotate_texture"),
+    "plain, 8 x 4 warps": Way("rotate_plain", IN_PATCHES),
+    "texture, 8 x 4 warps": Way("rotate_texture", IN_PATCHES),
+    "shared memory": Way("rotate_shared"),
+    "filter: plain loads": Way("filter_plain", IN_PATCHES, filtered=True),
+    "filter: texture": Way("filter_texture", IN_PATCHES, filtered=True),
+}
+# Single precision, and for the texture unit, whose weights are multiples of 1/256, half of that for each two of four.
+PLAIN_TOLERANCE, TEXTURE_TOLERANCE = 1e-6, 2**-8
+
+
+def rotation(angle: float, rows: int, columns: int) -> Any:
+    """Return the rotation about the image's middle, in fixed-point numbers."""
+    unit = 2**PLACE_BITS
+    cosine, sine = round(unit * math.cos(math.radians(angle))), round(unit * math.sin(math.radians(angle)))
+    # Of the middle of the first pixel.
+    across, down = 0.5 - columns / 2, 0.5 - rows / 2
+    x = unit * columns / 2 + cosine * across - sine * down
+    y = unit * rows / 2 + sine * across + cosine * down
+    return np.array((cosine, sine, math.floor(x), math.floor(y)), ROTATION)[()]
+
+
+def places(turn: Any, rows: int, columns: int) -> tuple[Places, Places]:
+    """Return the x and y that each pixel has in the source, in units of 2^-PLACE_BITS."""
+    row, column = np.indices((rows, columns))
+    cosine, sine, x, y = (int(turn[name]) for name in ("cosine", "sine", "x", "y"))
+    return cosine * column - sine * row + x, sine * column + cosine * row + y
+
+
+def texels(image: Floats, column: Places, row: Places) -> Floats:
+    """Return the texels of these numbers, 0 outside of the image."""
+    inside = (column >= 0) & (column < image.shape[1]) & (row >= 0) & (row < image.shape[0])
+    found: Floats = image[np.where(inside, row, 0), np.where(inside, column, 0)]
+    found[~inside] = 0
+    return found
+
+
+def nearest(image: Floats, turn: Any) -> Floats:
+    """Return the rotated image, each pixel of which is the nearest texel."""
+    x, y = places(turn, *image.shape)
+    return texels(image, x >> PLACE_BITS, y >> PLACE_BITS)
+
+
+def filtered(image: Floats, turn: Any) -> Floats:
+    """Return the rotated image, each pixel of which is the mean of four texels, weighted in double precision."""
+    unit = 2**WEIGHT_BITS
+    # Weights count from the texels' middles.
+    x, y = ((place >> (PLACE_BITS - WEIGHT_BITS)) - unit // 2 for place in places(turn, *image.shape))
+    column, row, to_right, to_below = x // unit, y // unit, x % unit / unit, y % unit / unit
+    above = (1 - to_right) * texels(image, column, row) + to_right * texels(image, column + 1, row)
+    below = (1 - to_right) * texels(image, column, row + 1) + to_right * texels(image, column + 1, row + 1)
+    return np.asarray((1 - to_below) * above + to_below * below, np.float32)
+
+
+class Image:
+    """A source and a target of one shape on the device, and the ways to rotate the one into the other."""
+
+    def __init__(self, module: cuda.Module, band: Floats, rows: int) -> None:
+        """Make a source of so many rows, which repeats those of `band`."""
+        self._module = module
+        self._source, self.target = (cuda.empty_pitched((rows, band.shape[1]), np.float32) for _ in range(2))
+        for start in range(0, rows, len(band)):
+            self._source[start : start + len(band)].copy_from(band[: rows - start])
+        self._shape = np.array((band.shape[1], rows, self._source.strides[0] // 4), SHAPE)[()]
+        # What lies outside is 0, as the border is unless it is given.
+        self._textures = {
+            linear: cuda.Texture(self._source, address="border", filter="linear" if linear else "point")
+            for linear in (False, True)
+        }
+
+    def launch(self, way: Way, angle: float) -> Callable[[], object]:
+        """Return the launch that rotates the image."""
+        rows, columns = self.target.shape
+        x, y = way.block
+        grid = (blocks_for(columns, x), blocks_for(rows, y * PIXELS))
+        source = self._textures[way.filtered] if way.by_texture else self._source
+        turn = rotation(angle, rows, columns)
+        return self._module[way.kernel][grid, way.block].bind(source, self.target, self._shape, turn)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every way on a small image that is not square, and time it on a square one, at several angles."""
+    module = load("texture")
+    rows = min(size, CHECKED)
+    host = np.random.default_rng().random((rows, rows + 8), np.float32)
+    small, large = Image(module, host, rows), None
+    if timing.available():
+        large = Image(module, np.random.default_rng().random((min(size, BAND), size), np.float32), size)
+
+    def variant(name: str, way: Way, angle: float) -> Variant:
+        turn = rotation(angle, *host.shape)
+        tolerance = (TEXTURE_TOLERANCE if way.by_texture else PLAIN_TOLERANCE) if way.filtered else 0.0
+        return Variant(
+            name=name,
+            launch=small.launch(way, angle),
+            output=small.target,
+            expected=filtered(host, turn) if way.filtered else nearest(host, turn),
+            tolerance=tolerance,
+            timed=large.launch(way, angle) if large else None,
+            amount=2 * 4 * size**2,
+        )
+
+    limit = copy_limit(device)
+    cases = {
+        angle: measure([variant(name, way, angle) for name, way in WAYS.items()], limit, EXPLAINED_BY)
+        for angle in ANGLES
+    }
+    return shown(cases, limit)
+
+
+def shown(cases: dict[int, list[Row]], limit: Limit) -> Result:
+    """Return the rows of all angles side by side: rates where they are known, or what was counted."""
+    pictures = []
+    if timing.available():
+        rows = side_by_side({f"{angle}°": rows for angle, rows in cases.items()}, limit.unit)
+        bars = {row.name: {angle: float(rate) for angle, rate in row.values.items()} for row in rows}
+        pictures = [Bars("angles", limit.unit, bars, limit)]
+        rows = [of_slowest(row, limit) for row in rows]
+        columns = f"The columns are {limit.unit} at each angle."
+    else:
+        rows = side_by_side({f"sectors {angle}°": rows for angle, rows in cases.items()}, "sectors/load")
+        rows = [
+            replace(row, values={**row.values, **instructions(counted)})
+            for row, counted in zip(rows, cases[SHOWN_ANGLE], strict=True)
+        ]
+        columns = (
+            "The columns are the sectors of memory that a load touches at each angle, and the instructions at "
+            f"{SHOWN_ANGLE}°. Texture fetches are not counted."
+        )
+    notes = [
+        columns,
+        "A warp whose pixels lie in a row reads a slanted line of the source, at 90° from 32 different rows. A warp of "
+        "8 x 4 pixels reads a patch, which lies in few sectors at any angle. So the order of the pixels brings "
+        "2-D locality, for plain loads as for textures: both go through the same L1 cache. __ldg is a plain load too, "
+        "with the promise that nobody writes the data meanwhile.",
+        "A block that copies its part of the source to shared memory reads pieces of rows at any angle, but more "
+        "texels than it has pixels.",
+        "What a texture object has besides is a unit that computes: the test for what lies outside, and a mean of four "
+        "texels in one fetch. Its weights have 8 bits, so that the mean of numbers up to 1 is right to 1/256.",
+        "These textures lie over ordinary rows of memory. A CUDA array would keep its texels in an order of its own, "
+        "in which neighbours of several rows lie together.",
+    ]
+    return Result(rows, limit, pictures=pictures, notes=notes)
+
+
+def instructions(row: Row) -> dict[str, Any]:
+    """Return the column of the instructions, where they were counted."""
+    return {column: value for column, value in row.values.items() if column == "instructions"}
