@@ -10,7 +10,16 @@ from cudart_py.benchmark.device_ceilings import measured_ceiling
 from . import timing
 from .stop import Limit
 
-__all__ = ["copy_limit", "issue_limit", "link_limit", "read_limit", "shared_limit", "special_limit", "write_limit"]
+__all__ = [
+    "arithmetic_limit",
+    "copy_limit",
+    "issue_limit",
+    "link_limit",
+    "read_limit",
+    "shared_limit",
+    "special_limit",
+    "write_limit",
+]
 
 # Of a multiprocessor since compute capability 7.0, in a clock: bytes of shared memory, lanes of the
 # special-function units (sin, cos, exp2, log2, square roots), lanes of instructions issued.
@@ -30,6 +39,12 @@ def read_limit(device: cuda.Device) -> Limit:
 def write_limit(device: cuda.Device) -> Limit:
     """Return the bandwidth of writing the device's memory."""
     return Limit("write bandwidth", rate=_measured(device, "write"))
+
+
+def arithmetic_limit(device: cuda.Device, kind: str = "fp32") -> Limit:
+    """Return how fast multiply-adds in registers are, in TFLOP/s of two operations each; `kind` is fp32 or fp64."""
+    rate = _measured(device, kind)
+    return Limit(f"{kind} multiply-adds", "TFLOP/s", rate and 1e-3 * rate)
 
 
 def _measured(device: cuda.Device, kind: str) -> float | None:

@@ -42,6 +42,7 @@ COURSE = (
     "events",
     "heat",
     # Numerics and applications
+    "matmul",
     "monte_carlo",
 )
 

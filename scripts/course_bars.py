@@ -30,7 +30,7 @@ from library_tour.record import environment
 from library_tour.runner import Outcome, run_stop
 
 SOURCE = Path(__file__).parent / "cub_baseline.cu"
-COPY, CUB, LIMIT = "copy, device to device", "CUB", "the stop's limit"
+COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
 SIDE, SUMMED, COUNTED, SEARCHED = 16384, 2**29, 2**28, 2**30
 CALLS = 2**28 * 256  # of map's function
 Work = Callable[[], object]
@@ -50,9 +50,10 @@ class Rival:
 
 @dataclass(frozen=True)
 class Bar:
-    """What the best of a stop's rows has to reach in a column: so much of a rival's rate or of a given one.
+    """What the best of a stop's rows has to reach in a column: so much of another's rate or of a given one.
 
-    It is judged where there are so many `devices`.
+    The other is a rival, the stop's limit, or one of the stop's own rows. It is judged where there are so many
+    `devices`.
     """
 
     stop: str
@@ -65,7 +66,7 @@ class Bar:
     @property
     def unit(self) -> str:
         """The unit of the column, which a case of the histogram does not name."""
-        return self.column if self.column.endswith("/s") else "GB/s"
+        return self.column.split()[-1] if self.column.endswith("/s") else "GB/s"
 
 
 BARS = [
@@ -80,6 +81,7 @@ BARS = [
     Bar("nan_check", "GB/s", 0.95, LIMIT),
     Bar("peer", "GB/s", 0.98, 396.0, lambda row: row.startswith("copy, "), devices=2),
     Bar("peer", "GB/s", 0.98, 372.0, lambda row: row.startswith("kernel reads"), devices=2),
+    *(Bar("matmul", column, 0.90, CUBLAS, lambda row: row != CUBLAS) for column in ("TFLOP/s", "8192 TFLOP/s")),
 ]
 
 
@@ -228,14 +230,16 @@ def judge(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
     if bar.column == "films/s":
         best, rate, whole = films(outcome)
     else:
-        rows = {row.name: row.values for row in outcome.result.rows if bar.counts(row.name)}
+        rows = {row.name: row.values for row in outcome.result.rows}
         rates = {name: float(values[bar.column]) for name, values in rows.items() if bar.column in values}
-        best = max(rates, key=lambda name: rates[name])
+        best = max(filter(bar.counts, rates), key=lambda name: rates[name])
         rate = rates[best]
         found = [other.rate for other in others if other.name == bar.of and other.case in (bar.column, bar.unit)]
         whole = bar.of if isinstance(bar.of, float) else (found or [None])[0]
         if bar.of == LIMIT and outcome.result.limit is not None:
             whole = outcome.result.limit.rate
+        elif bar.of in rates:
+            whole = rates[str(bar.of)]
     named = bar.of if isinstance(bar.of, str) else "the bar"
     if not whole:
         return bar.stop, bar.column, best, f"{rate:,.1f}", named, "", least, Verdict.NOT_JUDGED

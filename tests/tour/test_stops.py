@@ -16,7 +16,15 @@ from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Bars, Curve, Film, Result, Row, Size, Timeline
 
 # Where a size counts rows and columns, or what each thread does.
-SMALL = {"transpose": 50, "copies_2d": 50, "heat": 50, "bank_conflicts": 50, "variables": 5, "texture": 50}
+SMALL = {
+    "transpose": 50,
+    "copies_2d": 50,
+    "heat": 50,
+    "bank_conflicts": 50,
+    "variables": 5,
+    "texture": 50,
+    "matmul": 50,
+}
 
 
 def explained(outcome: Outcome) -> str:
@@ -117,6 +125,10 @@ def test_the_course_draws_its_curves_bars_film_and_timeline(any_clock):
     assert pictures(result("stride_and_offset", 100), Curve) == {"stride", "offset"}
     assert pictures(result("histogram", 100), Bars) == {"cases"}
     assert pictures(result("monte_carlo", 100), Curve) == {"error"}
+    product = result("matmul", 50)
+    assert pictures(product, Curve) == {"rates"}
+    assert pictures(product, Film) == {"phases"}
+    assert all("100 TFLOP/s" in row.values for row in product.rows)  # at twice the size
     heat = result("heat", 50)
     assert pictures(heat, Film) == {"frames"}
     assert pictures(heat, Timeline) == {"overlap"}

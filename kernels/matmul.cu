@@ -1,0 +1,279 @@
+// Multiply matrices, c = a b: an m x k matrix by a k x n one, both row-major. Each product and sum needs two numbers,
+// so the question is from where they come: device memory, shared memory or registers.
+//
+//   matmul_one_block      the place of an element is the thread's place in the block, so a block is the whole matrix
+//   matmul_elements       a thread an element over many blocks: k numbers of a and k of b from global memory for each
+//   matmul_tile<width>    a block loads a tile of a and of b into shared memory, where `width` threads read each number
+//   matmul_registers<4>   a thread computes 4 x 4 elements from 4 + 4 numbers in registers: shared memory gives
+//                         8 numbers for 16 multiply-adds, and no longer two for one
+//   matmul_registers<8>   8 x 8 elements a thread: 16 numbers for 64 multiply-adds
+//   matmul_pipelined      8 x 16 elements a thread; the next tiles are copied by cp.async, and the next numbers are read
+//                         from shared memory, while the multiply-adds of the current ones execute
+//
+// The kernels take any m, n and k, except that the last one needs n in multiples of four.
+
+// Of blocks, which all compute the same elements: nothing here depends on blockIdx.
+extern "C" __global__ void matmul_one_block(const float* a, const float* b, float* c, int m, int n, int k)
+{
+    int row = threadIdx.y;
+    int column = threadIdx.x;
+    if (row >= m || column >= n)
+        return;
+    float sum = 0.0f;
+    for (int i = 0; i < k; i++)
+        sum += a[row * k + i] * b[i * n + column];
+    c[row * n + column] = sum;
+}
+
+extern "C" __global__ void matmul_elements(const float* a, const float* b, float* c, int m, int n, int k)
+{
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= m || column >= n)
+        return;
+    float sum = 0.0f;
+    for (int i = 0; i < k; i++)
+        sum += a[size_t(row) * k + i] * b[size_t(i) * n + column];
+    c[size_t(row) * n + column] = sum;
+}
+
+// An element of a matrix, 0 outside of it.
+__device__ float element(const float* matrix, int row, int column, int rows, int columns)
+{
+    return row < rows && column < columns ? matrix[size_t(row) * columns + column] : 0.0f;
+}
+
+// A block has width x width threads. In each phase it loads one tile of a and one of b, then multiplies them.
+template <int width>
+__global__ void matmul_tile(const float* a, const float* b, float* c, int m, int n, int k)
+{
+    __shared__ float tile_a[width][width];
+    __shared__ float tile_b[width][width];
+
+    int row = blockIdx.y * width + threadIdx.y;
+    int column = blockIdx.x * width + threadIdx.x;
+    float sum = 0.0f;
+    for (int start = 0; start < k; start += width) {
+        tile_a[threadIdx.y][threadIdx.x] = element(a, row, start + threadIdx.x, m, k);
+        tile_b[threadIdx.y][threadIdx.x] = element(b, start + threadIdx.y, column, k, n);
+        __syncthreads();  // the tiles are complete
+        for (int i = 0; i < width; i++)
+            sum += tile_a[threadIdx.y][i] * tile_b[i][threadIdx.x];
+        __syncthreads();  // nobody reads them any more
+    }
+    if (row < m && column < n)
+        c[size_t(row) * n + column] = sum;
+}
+
+// Read four neighbouring numbers of shared memory at once.
+__device__ void read_four(float* to, const float* from)
+{
+    float4 four = *reinterpret_cast<const float4*>(from);
+    to[0] = four.x;
+    to[1] = four.y;
+    to[2] = four.z;
+    to[3] = four.w;
+}
+
+// A block of 16 x 16 threads computes a square of 16 * own rows and columns. A thread's own rows and columns are groups
+// of four, 64 apart, so that a warp reads neighbouring groups.
+template <int own>
+__global__ __launch_bounds__(256) void matmul_registers(const float* a, const float* b, float* c, int m, int n, int k)
+{
+    constexpr int side = 16 * own;
+    constexpr int depth = 8;
+    constexpr int padding = 4;  // lanes that store a column of a then reach different banks
+    __shared__ __align__(16) float tile_a[depth][side + padding];  // transposed, so that four rows are neighbours
+    __shared__ __align__(16) float tile_b[depth][side];
+
+    int first_row = blockIdx.y * side;
+    int first_column = blockIdx.x * side;
+    int x = threadIdx.x % 16;
+    int y = threadIdx.x / 16;
+    float sum[own][own] = {};
+    for (int start = 0; start < k; start += depth) {
+        for (int i = threadIdx.x; i < side * depth; i += 256) {
+            tile_a[i % depth][i / depth] = element(a, first_row + i / depth, start + i % depth, m, k);
+            tile_b[i / side][i % side] = element(b, start + i / side, first_column + i % side, k, n);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int step = 0; step < depth; step++) {
+            float of_a[own], of_b[own];
+#pragma unroll
+            for (int i = 0; i < own; i += 4) {
+                read_four(of_a + i, &tile_a[step][4 * y + 16 * i]);
+                read_four(of_b + i, &tile_b[step][4 * x + 16 * i]);
+            }
+#pragma unroll
+            for (int i = 0; i < own; i++)
+#pragma unroll
+                for (int j = 0; j < own; j++)
+                    sum[i][j] += of_a[i] * of_b[j];
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < own; i++)
+#pragma unroll
+        for (int j = 0; j < own; j++) {
+            int row = first_row + 4 * y + 16 * (i / 4 * 4) + i % 4;
+            int column = first_column + 4 * x + 16 * (j / 4 * 4) + j % 4;
+            if (row < m && column < n)
+                c[size_t(row) * n + column] = sum[i][j];
+        }
+}
+
+// The shape of the pipelined kernel. Eight warps, 2 x 4, have 64 x 64 elements each, a thread 8 x 16.
+constexpr int ROWS = 128, COLUMNS = 256, DEPTH = 16, THREADS = 256;
+constexpr int WARP = 64, OWN_ROWS = 8, OWN_COLUMNS = 16;
+constexpr int A_STRIDE = ROWS + 4;  // padded as above
+constexpr int A_SIZE = DEPTH * A_STRIDE, STAGE = A_SIZE + DEPTH * COLUMNS;  // of the two tiles, in floats
+
+// Copy `bytes` from global to shared memory in the background, without registers; zeros where not `inside`.
+template <int bytes>
+__device__ void copy_async(float* to, const float* from, bool inside)
+{
+    unsigned address = __cvta_generic_to_shared(to);
+    if constexpr (bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(inside ? 16 : 0) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(inside ? 4 : 0) : "memory");
+}
+
+// Wait for the own copies, then for those of the block's other threads.
+__device__ void wait_for_copies()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+}
+
+// What a thread copies of each tile of a and b.
+struct Copier {
+    static constexpr int A_COPIES = ROWS * 8 / THREADS, B_COPIES = DEPTH * COLUMNS / 4 / THREADS;
+    const float* a[A_COPIES];
+    const float* b;
+    int n;
+    int a_column, b_row;
+    float* to_a;
+    float* to_b;
+
+    // A warp copies eight neighbouring numbers of four rows of a, which it stores as columns; of b groups of four.
+    __device__ Copier(const float* a, const float* b, int m, int n, int k, int first_row, int first_column, float* tiles)
+        : n(n), a_column(threadIdx.x % 8), b_row(threadIdx.x / (COLUMNS / 4))
+    {
+        int a_row = threadIdx.x / 8;
+        int b_column = threadIdx.x % (COLUMNS / 4) * 4;
+        // Rows and columns outside are others again, whose products are not stored.
+#pragma unroll
+        for (int i = 0; i < A_COPIES; i++)
+            this->a[i] = a + size_t(min(first_row + a_row + i * (THREADS / 8), m - 1)) * k + a_column;
+        this->b = b + size_t(b_row) * n + min(first_column + b_column, n - 4);
+        to_a = tiles + a_column * A_STRIDE + a_row;
+        to_b = tiles + A_SIZE + b_row * COLUMNS + b_column;
+    }
+
+    // Start copying the next `depth` columns of a and rows of b.
+    template <bool whole>
+    __device__ void start(int stage, int depth)
+    {
+#pragma unroll
+        for (int i = 0; i < A_COPIES; i++) {
+#pragma unroll
+            for (int column = 0; column < DEPTH; column += 8) {
+                bool inside = whole || a_column + column < depth;
+                float* to = to_a + stage * STAGE + column * A_STRIDE + i * (THREADS / 8);
+                copy_async<4>(to, inside ? a[i] + column : a[i] - a_column, inside);
+            }
+            a[i] += depth;
+        }
+#pragma unroll
+        for (int i = 0; i < B_COPIES; i++) {
+            int row = i * (DEPTH / B_COPIES);
+            bool inside = whole || b_row + row < depth;
+            float* to = to_b + stage * STAGE + row * COLUMNS;
+            copy_async<16>(to, inside ? b + size_t(row) * n : b - size_t(b_row) * n, inside);
+        }
+        b += size_t(depth) * n;
+    }
+};
+
+// The product times alpha, as in BLAS. The scaling costs one multiplication an element at the end, and leaves the
+// assembler free: without it, the four sums of a 16-byte store have to be neighbouring registers throughout the loop,
+// and more multiply-adds find two of their operands in the same bank of the register file, which is read one after the
+// other (nvcc 13.0: 367 of 2,048, with the scaling 229).
+extern "C" __global__ __launch_bounds__(THREADS, 1) void matmul_pipelined(
+    const float* a, const float* b, float* c, int m, int n, int k, float alpha)
+{
+    extern __shared__ __align__(16) float tiles[];  // two stages of a tile of a and a tile of b
+
+    // Blocks that execute at the same time share rows and columns: groups of eight rows of blocks, column by column.
+    int block_rows = (m + ROWS - 1) / ROWS;
+    int block_columns = (n + COLUMNS - 1) / COLUMNS;
+    int group = blockIdx.x / (8 * block_columns);
+    int place = blockIdx.x % (8 * block_columns);
+    int height = min(8, block_rows - 8 * group);
+    int first_row = (8 * group + place % height) * ROWS;
+    int first_column = place / height * COLUMNS;
+
+    // Neighbouring lanes share an address of a or of b (bits 0 and 1 of the lane), so that two passes of a warp through
+    // shared memory become one.
+    int warp = threadIdx.x / 32;
+    int lane = threadIdx.x % 32;
+    int lane_row = lane >> 1 & 7;
+    int lane_column = lane & 1 | lane >> 4 << 1;
+    int row = warp % 2 * WARP + 4 * lane_row;
+    int column = warp / 2 * WARP + 4 * lane_column;
+
+    float sum[OWN_ROWS][OWN_COLUMNS] = {};
+    float of_a[2][OWN_ROWS], of_b[2][OWN_COLUMNS];
+    auto read = [&](int into, int stage, int step) {
+        const float* from = tiles + stage * STAGE;
+#pragma unroll
+        for (int i = 0; i < OWN_ROWS; i += 4)
+            read_four(of_a[into] + i, from + step * A_STRIDE + row + 8 * i);
+#pragma unroll
+        for (int j = 0; j < OWN_COLUMNS; j += 4)
+            read_four(of_b[into] + j, from + A_SIZE + step * COLUMNS + column + 4 * j);
+    };
+
+    // The first tile is the one that may be in part outside: the loop copies whole ones.
+    Copier copier(a, b, m, n, k, first_row, first_column, tiles);
+    int count = (k + DEPTH - 1) / DEPTH;
+    copier.start<false>(0, k - (count - 1) * DEPTH);
+    wait_for_copies();
+    read(0, 0, 0);
+    int stage = 0;
+#pragma unroll 1
+    for (int tile = 0; tile < count; tile++) {
+        if (tile + 1 < count)
+            copier.start<true>(1 - stage, DEPTH);
+#pragma unroll
+        for (int step = 0; step < DEPTH; step++) {
+            if (step == DEPTH - 1) {
+                wait_for_copies();
+                stage = 1 - stage;
+            }
+            read((step + 1) % 2, stage, (step + 1) % DEPTH);
+            // Down one column and up the next: two multiply-adds in a row then have a factor in common, which is read
+            // from the register file only once.
+#pragma unroll
+            for (int j = 0; j < OWN_COLUMNS; j++)
+#pragma unroll
+                for (int i = 0; i < OWN_ROWS; i++) {
+                    int turned = j % 2 ? OWN_ROWS - 1 - i : i;
+                    sum[turned][j] += of_a[step % 2][turned] * of_b[step % 2][j];
+                }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < OWN_ROWS; i++)
+#pragma unroll
+        for (int j = 0; j < OWN_COLUMNS; j += 4) {
+            int to_row = first_row + row + 8 * (i / 4 * 4) + i % 4;
+            int to_column = first_column + column + 4 * j;
+            if (to_row < m && to_column < n)
+                *reinterpret_cast<float4*>(c + size_t(to_row) * n + to_column) = make_float4(
+                    alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
+        }
+}

@@ -1,0 +1,271 @@
+"""Multiply matrices from global memory, through tiles in shared memory and registers, and with cuBLAS.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run matmul
+    matmul: Matrix multiplication: tiles in shared memory and in registers
+    size 125: rows and columns of the matrices
+    limit: fp32 multiply-adds
+                           loads  wavefronts  instructions  check
+    ─────────────────────────────────────────────────────────────
+    a thread an element  127,008           0       413,616  right
+    tiles of 8 x 8        16,384     147,456       472,064  right
+    tiles of 16 x 16       8,128     139,264       362,320  right
+    tiles of 32 x 32       4,016     135,168       304,744  right
+    4 x 4 a thread         2,032      26,624       129,632  right
+    8 x 8 a thread         1,016      13,312       107,000  right
+    8 x 16, pipelined        384       7,008        75,800  right
+    cuBLAS                                                  right
+    One block: matrices of 32 x 32
+                        loads  wavefronts  instructions  check
+    ──────────────────────────────────────────────────────────
+    CPU, three loops                                     right
+    one block           2,048           0         6,912  right
+    4 blocks, each all  8,192           0        27,648  right
+    A tile of 16 x 16 serves each of its numbers to 16 threads, so that the loads
+    from global memory fall by the width of the tile. Then shared memory is the
+    limit, since each multiply-add reads two numbers there. A thread that computes 8
+    x 8 elements reads 16 numbers for 64 multiply-adds. The last kernel also copies
+    the next tiles while it multiplies, without registers for what is under way.
+    A block has at most 1,024 threads, so one block multiplies matrices of 32 x 32
+    at most (on the course's first cards 512 threads and 16 x 16). More blocks that
+    do not use blockIdx compute the same elements again. A grid has at most 65,535
+    blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.
+    The film shows the phases of a product by tiles of 2 x 2: what the first block
+    has in shared memory of a, at the lower left, and of b, at the upper right, and
+    how much of its sums in c is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+from cudart_py import libraries
+
+from .. import timing
+from ..checks import compare
+from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import arithmetic_limit, copy_limit
+from ..stop import Curve, Film, Limit, Picture, Result, Row, Size
+from ..variants import Variant, measure
+
+TITLE = "Matrix multiplication: tiles in shared memory and in registers"
+SIZE = Size("rows and columns of the matrices", full=4096, small=125, least=4)
+EXPLAINED_BY = ("loads", "wavefronts", "instructions")
+# The most rows that are checked, and the columns of a in every check.
+CHECKED, INNER = 125, 63
+# Rows of the matrices that one block multiplies, and a loop in Python: 1,024 threads are the most of a block.
+ONE_BLOCK = 32
+CURVE_LEAST = 256
+# The film of the phases: the matrices' rows, a tile's, the frames of each moment, and the brightness of an element, of
+# one in shared memory, and of one that is being multiplied.
+PHASES_SIDE, PHASES_TILE, HOLD = 4, 2, 5
+ELEMENT, SHARED, MULTIPLIED = 0.2, 0.6, 0.9
+
+Floats = NDArray[np.float32]
+Operands = tuple[cuda.DeviceArray, cuda.DeviceArray, cuda.DeviceArray]
+Multiply = Callable[[cuda.DeviceArray, cuda.DeviceArray, cuda.DeviceArray], Callable[[], object]]
+
+
+class Way(NamedTuple):
+    """A kernel, the rows and columns that a block computes, its threads, and what it takes besides.
+
+    `shared` are bytes of dynamic shared memory, and `more` arguments behind the others. Blocks are numbered in x
+    alone where `numbered`, otherwise the grid is as the matrix.
+    """
+
+    kernel: str
+    tile: tuple[int, int]
+    block: int | tuple[int, int]
+    shared: int = 0
+    more: tuple[float, ...] = ()
+    numbered: bool = False
+
+
+WAYS = {
+    "a thread an element": Way("matmul_elements", (16, 16), (16, 16)),
+    "tiles of 8 x 8": Way("matmul_tile<8>", (8, 8), (8, 8)),
+    "tiles of 16 x 16": Way("matmul_tile<16>", (16, 16), (16, 16)),
+    "tiles of 32 x 32": Way("matmul_tile<32>", (32, 32), (32, 32)),
+    "4 x 4 a thread": Way("matmul_registers<4>", (64, 64), 256),
+    "8 x 8 a thread": Way("matmul_registers<8>", (128, 128), 256),
+    # Two stages of a tile of 128 + 4 rows of a and one of 256 columns of b, 16 numbers each; alpha is 1.
+    "8 x 16, pipelined": Way("matmul_pipelined", (128, 256), 256, 2 * 16 * (132 + 256) * 4, (1.0,), True),
+}
+
+
+def reference(a: Floats, b: Floats) -> Floats:
+    """Return the product, summed in double precision."""
+    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)
+
+
+def error_bound(a: Floats, b: Floats) -> float:
+    """Return how far an element of the product may be off: each of its additions rounds once."""
+    return float(a.shape[1] * 2.0**-24 * (abs(a) @ abs(b)).max())
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every way on matrices that are not made of whole tiles, and time it on square ones."""
+    module = load("matmul", names=[way.kernel for way in WAYS.values() if "<" in way.kernel])
+    ways = {name: by_kernel(module, way) for name, way in WAYS.items()} | {"cuBLAS": by_cublas}
+    limit = arithmetic_limit(device)
+    rows = measure(variants(ways, size), limit, EXPLAINED_BY)
+    side = min(size, ONE_BLOCK)
+    small = [python_row(side, limit), *measure(one_block_variants(module, side), limit, EXPLAINED_BY)]
+    pictures: list[Picture] = [phases(PHASES_SIDE, PHASES_TILE)]
+    if timing.available():
+        curve = rates(ways, size, device, limit)
+        rows = [replace(row, values={**row.values, **last_rate(curve, row.name, limit)}) for row in rows]
+        pictures.append(curve)
+    notes = [
+        "A tile of 16 x 16 serves each of its numbers to 16 threads, so that the loads from global memory fall by the "
+        "width of the tile. Then shared memory is the limit, since each multiply-add reads two numbers there. A thread "
+        "that computes 8 x 8 elements reads 16 numbers for 64 multiply-adds. The last kernel also copies the next "
+        "tiles while it multiplies, without registers for what is under way.",
+        "A block has at most 1,024 threads, so one block multiplies matrices of 32 x 32 at most (on the course's first "
+        "cards 512 threads and 16 x 16). More blocks that do not use blockIdx compute the same elements again. A grid "
+        "has at most 65,535 blocks in y: blocks of 16 x 16 threads cover 16 * 65,535 = 1,048,560 rows.",
+        "The film shows the phases of a product by tiles of 2 x 2: what the first block has in shared memory of a, at "
+        "the lower left, and of b, at the upper right, and how much of its sums in c is done.",
+    ]
+    tables = {f"One block: matrices of {side} x {side}": small}
+    return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
+
+
+def by_kernel(module: cuda.Module, way: Way) -> Multiply:
+    """Return a function that binds a launch of a way's kernel to matrices."""
+
+    def bind(a: cuda.DeviceArray, b: cuda.DeviceArray, c: cuda.DeviceArray) -> Callable[[], object]:
+        (rows, inner), columns = a.shape, b.shape[1]
+        down, across = blocks_for(rows, way.tile[0]), blocks_for(columns, way.tile[1])
+        kernel = module[way.kernel][down * across if way.numbered else (across, down), way.block, way.shared]
+        return kernel.bind(a, b, c, rows, columns, inner, *way.more)
+
+    return bind
+
+
+def by_cublas(a: cuda.DeviceArray, b: cuda.DeviceArray, c: cuda.DeviceArray) -> Callable[[], object]:
+    """Return a call of cuBLAS for matrices."""
+    return lambda: libraries.gemm(a, b, c)
+
+
+def random_pair(rows: int, columns: int, inner: int) -> tuple[Floats, Floats]:
+    """Return two matrices to multiply, of numbers in [-1, 1)."""
+    random = np.random.default_rng()
+    a, b = (2 * random.random(shape, np.float32) - 1 for shape in ((rows, inner), (inner, columns)))
+    return a, b
+
+
+def square_operands(size: int) -> Operands:
+    """Return two square matrices of random numbers on the device, and a place for their product."""
+    block = 2 * np.random.default_rng().random(min(size**2, INPUT_BLOCK), np.float32) - 1
+    a, b = (repeated(part, size**2).reshape(size, size) for part in (block, block[::-1].copy()))
+    return a, b, cuda.empty_like(a)
+
+
+def variants(ways: dict[str, Multiply], size: int) -> list[Variant]:
+    """Return the ways to multiply, checked on a part of a tile, a whole one or more in each direction."""
+    rows = min(size, CHECKED)
+    columns = 4 * blocks_for(2 * rows, 4)  # the pipelined kernel wants a multiple of four
+    host_a, host_b = random_pair(rows, columns, INNER)
+    expected = reference(host_a, host_b)
+    a, b, c = cuda.to_device(host_a), cuda.to_device(host_b), cuda.empty(expected.shape, np.float32)
+    square = 4 * (size // 4)
+    operands = square_operands(square) if timing.available() else (a, b, c)
+    return [
+        Variant(
+            name=name,
+            launch=way(a, b, c),
+            output=c,
+            expected=expected,
+            tolerance=error_bound(host_a, host_b),
+            timed=way(*operands),
+            amount=2 * square**3,
+        )
+        for name, way in ways.items()
+    ]
+
+
+def one_block_variants(module: cuda.Module, side: int) -> list[Variant]:
+    """Return the product by one block, whose threads are the matrix, and by four blocks that all do the same."""
+    host_a, host_b = random_pair(side, side, side)
+    a, b, c = cuda.to_device(host_a), cuda.to_device(host_b), cuda.empty((side, side), np.float32)
+    kernel = module["matmul_one_block"]
+    return [
+        Variant(
+            name=name,
+            launch=kernel[blocks, (side, side)].bind(a, b, c, side, side, side),
+            output=c,
+            expected=reference(host_a, host_b),
+            tolerance=error_bound(host_a, host_b),
+            amount=2 * side**3,
+        )
+        for name, blocks in {"one block": 1, "4 blocks, each all": 4}.items()
+    ]
+
+
+def python_row(side: int, limit: Limit) -> Row:
+    """Multiply by three loops in Python, on the host."""
+    a, b = random_pair(side, side, side)
+    left, right = a.tolist(), b.tolist()
+    start = time.perf_counter()
+    product = [
+        [sum(left[row][i] * right[i][column] for i in range(side)) for column in range(side)] for row in range(side)
+    ]
+    ms = 1e3 * (time.perf_counter() - start)
+    # Python's floats are doubles.
+    check = compare("Python's loops equal NumPy's result", np.array(product, np.float32), reference(a, b), 1e-6)
+    return Row("CPU, three loops", timing.rates(ms, 2 * side**3, limit) if timing.available() else {}, check)
+
+
+def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limit) -> Curve:
+    """Measure every way's rate against the size, up to twice that of the table, beside what memory allows."""
+    sizes = [2 * size // 2**power for power in range(16) if 2 * size // 2**power >= CURVE_LEAST] or [2 * size]
+    sizes = [4 * blocks_for(side, 4) for side in sizes[::-1]]
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for side in sizes:
+        operands = square_operands(side)
+        for name, way in ways.items():
+            ms = timing.median_ms(way(*operands), quick=True)
+            lines[name].append((side, timing.per_second(2 * side**3, ms, limit.unit)))
+    copy = copy_limit(device).rate or 0.0
+    # The least that memory moves is three matrices of 4 bytes a number, for 2 side operations with each number of c.
+    roof = [(side, min(limit.rate or np.inf, 1e-3 * copy * 2 * side / (3 * 4))) for side in sizes]
+    return Curve("rates", "rows and columns", limit.unit, {**lines, "roofline": roof}, logarithmic="xy", line=limit)
+
+
+def last_rate(curve: Curve, name: str, limit: Limit) -> dict[str, float]:
+    """Return a further column for a row: its rate at the curve's largest size."""
+    side, rate = curve.lines[name][-1]
+    return {f"{side} {limit.unit}": rate}
+
+
+def phases(side: int, tile: int) -> Film:
+    """Draw what the first block of a product by tiles reads and computes, phase after phase.
+
+    A frame has a at the lower left, b at the upper right and c at the lower right. What the block has in shared memory
+    is bright, what the current step multiplies is brightest, and c fills with the part of its sums that is done.
+    """
+    apart = side + 1
+    frames = []
+    for first in range(0, side, tile):
+        shared = slice(first, first + tile)
+        loaded = np.zeros((2 * side + 1, 2 * side + 1))
+        loaded[apart:, :side] = loaded[:side, apart:] = loaded[apart:, apart:] = ELEMENT
+        loaded[apart : apart + tile, shared] = loaded[shared, apart : apart + tile] = SHARED
+        for step in range(first - 1, first + tile):
+            frame = loaded.copy()
+            done = (step + 1) / side
+            frame[apart : apart + tile, apart : apart + tile] = ELEMENT + (1 - ELEMENT) * done
+            if step >= first:  # the first frame of a phase shows the tiles after the barrier
+                frame[apart : apart + tile, step] = frame[step, apart : apart + tile] = MULTIPLIED
+            frames += [frame] * HOLD
+    return Film("phases", frames)

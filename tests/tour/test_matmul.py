@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters
+from library_tour.course import matmul
+from library_tour.device_code import load
+from library_tour.runner import run_stop
+
+counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+SIZE = 96
+
+
+def finish(launch: Callable[[], object]) -> None:
+    """Launch, and wait for the end of it."""
+    launch()
+    cuda.current_device().synchronize()
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {row.name: row.values for row in run_stop("matmul", cuda.Device(0), SIZE).result.all_rows}
+
+
+@counted
+@pytest.mark.parametrize("width", [8, 16])
+def test_a_tile_cuts_loads_from_global_memory_by_its_width(rows, width):
+    loads = rows["a thread an element"]["loads"] / rows[f"tiles of {width} x {width}"]["loads"]
+    assert loads == pytest.approx(width, rel=0.05)
+
+
+@counted
+def test_registers_cut_passes_through_shared_memory(rows):
+    wavefronts = [rows[name]["wavefronts"] for name in ("tiles of 16 x 16", "4 x 4 a thread", "8 x 16, pipelined")]
+    assert wavefronts[0] > 3 * wavefronts[1] > 6 * wavefronts[2]
+
+
+@counted
+def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
+    """Six loads of 16 bytes a step take two passes each, and a step more is read than is used."""
+    operands = (cuda.zeros(shape, np.float32) for shape in ((128, 128), (128, 256), (128, 256)))
+    with cuda.profile() as profiled:
+        finish(matmul.by_kernel(load("matmul"), matmul.WAYS["8 x 16, pipelined"])(*operands))
+    metrics = profiled.launches[0].metrics
+    assert metrics["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == pytest.approx(8 * 6 * 2 * 129, rel=0.01)
+    assert metrics["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"] == 0
+
+
+@counted
+def test_blocks_that_do_not_use_their_index_repeat_the_work(rows):
+    assert rows["4 blocks, each all"]["instructions"] == 4 * rows["one block"]["instructions"]
+
+
+@pytest.mark.parametrize("shape", [(1100, 264, 1), (129, 4, 17), (1, 516, 40), (300, 260, 16)])
+def test_the_pipelined_kernel_takes_any_rows_and_inner_size(shape):
+    rows, columns, inner = shape
+    a, b = matmul.random_pair(rows, columns, inner)
+    c = cuda.full((rows, columns), np.nan, np.float32)
+    multiply = matmul.by_kernel(load("matmul"), matmul.WAYS["8 x 16, pipelined"])
+    multiply(cuda.to_device(a), cuda.to_device(b), c)()
+    np.testing.assert_allclose(c.to_host(), matmul.reference(a, b), rtol=0, atol=matmul.error_bound(a, b))
+
+
+def test_each_wrong_kernel_is_noticed(changed_kernels):
+    changes = {
+        "a thread an element": ("sum += a[size_t(row) * k + i]", "sum += a[size_t(row) * k + (i & ~1)]"),
+        "8 x 16, pipelined": ("alpha * sum[i][j + 3]", "alpha * sum[i][j + 2]"),
+        "one block": ("sum += a[row * k + i]", "if (i > 0) sum += a[row * k + i]"),
+    }
+    changed_kernels("matmul", dict(changes.values()))
+    rows = run_stop("matmul", cuda.Device(0), SIZE).result.all_rows
+    assert {row.name for row in rows if row.check and not row.check.holds} == {*changes, "4 blocks, each all"}
+
+
+@counted  # and it does not check
+def test_a_missing_wait_of_the_pipeline_is_reported(changed_kernels):
+    changed_kernels("matmul", {'asm volatile("cp.async.wait_all;" ::: "memory");\n': ""})
+    multiply = matmul.by_kernel(load("matmul"), matmul.WAYS["8 x 16, pipelined"])
+    operands = (cuda.zeros(shape, np.float32) for shape in ((8, 32), (32, 8), (8, 8)))
+    with cuda.checks("error"), pytest.raises(cuda.SimulatorWarning, match=r"cp\.async copies .* hasn't waited"):
+        finish(multiply(*operands))
+
+
+def test_a_frame_shows_as_much_of_the_sums_as_is_done():
+    frames = matmul.phases(4, 2).frames[:: matmul.HOLD]
+    assert len(frames) == 2 * (1 + 2)
+    done = [(frame[5, 5] - matmul.ELEMENT) / (1 - matmul.ELEMENT) for frame in frames]
+    assert done == pytest.approx([0, 0.25, 0.5, 0.5, 0.75, 1])
