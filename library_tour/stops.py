@@ -32,6 +32,7 @@ COURSE = (
     "texture",
     "local_memory",
     # Coalescing, shared memory, divergence
+    "coalescing",
     "stride_and_offset",
     "transpose",
     "bank_conflicts",

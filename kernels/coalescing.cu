@@ -1,0 +1,142 @@
+// A load or store of a warp moves as many 32-byte sectors as its 32 lanes touch: four where they touch 32 neighbouring
+// numbers of 4 bytes, whichever lane takes which, and up to 32 where each number is elsewhere.
+//
+// One number a thread. A segment is 32 numbers, which a warp reads at a time:
+//   copy_neighbours      lane by lane
+//   copy_any_order       the lanes of a warp take the numbers of its segment in another order
+//   copy_pairs           two lanes read one number
+//   copy_broadcast       all lanes read one number
+//
+// `each` numbers a thread:
+//   copy_contiguous      a thread copies neighbouring numbers, so that the lanes are `each` numbers apart
+//   copy_block_strided   a block copies the same numbers, and its threads take neighbouring ones at a time
+//   copy_groups          the same with loads and stores of four numbers, 16 bytes
+//
+// Sums of a matrix stored by rows, which are `pitch` numbers apart:
+//   sum_columns          a thread walks down a column: the lanes are neighbours
+//   sum_rows             a thread walks along a row: the lanes are a row apart
+//   sum_rows_by_warps    a warp walks along a row, then adds the lanes' sums
+//
+// Counts of numbers are at most 2^31 - 2^16.
+
+__device__ int thread()
+{
+    return blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+extern "C" __global__ void copy_neighbours(const unsigned* in, unsigned* out, int n)
+{
+    int i = thread();
+    if (i < n)
+        out[i] = in[i];
+}
+
+// Reads whole segments, so in has 32 numbers more than the n that are copied.
+extern "C" __global__ void copy_any_order(const unsigned* in, unsigned* out, int n)
+{
+    int i = thread();
+    int lane = i % 32;
+    if (i < n)
+        out[i] = in[i - lane + (5 * lane + 3) % 32];
+}
+
+extern "C" __global__ void copy_pairs(const unsigned* in, unsigned* out, int n)
+{
+    int i = thread();
+    if (i < n)
+        out[i] = in[i / 2];
+}
+
+extern "C" __global__ void copy_broadcast(const unsigned* in, unsigned* out, int n)
+{
+    int i = thread();
+    if (i < n)
+        out[i] = in[i / 32];
+}
+
+// All loads come before the first store, so that they do not wait for one another.
+template <int each>
+__device__ void copy_from(const unsigned* in, unsigned* out, int n, int first, int step)
+{
+    unsigned value[each];
+#pragma unroll
+    for (int k = 0; k < each; k++)
+        if (first + k * step < n)
+            value[k] = in[first + k * step];
+#pragma unroll
+    for (int k = 0; k < each; k++)
+        if (first + k * step < n)
+            out[first + k * step] = value[k];
+}
+
+template <int each>
+__global__ void copy_contiguous(const unsigned* in, unsigned* out, int n)
+{
+    copy_from<each>(in, out, n, each * thread(), 1);
+}
+
+template <int each>
+__global__ void copy_block_strided(const unsigned* in, unsigned* out, int n)
+{
+    copy_from<each>(in, out, n, each * blockIdx.x * blockDim.x + threadIdx.x, blockDim.x);
+}
+
+template <int each>
+__global__ void copy_groups(const unsigned* in, unsigned* out, int n)
+{
+    constexpr int groups = each / 4;
+    const uint4* from = reinterpret_cast<const uint4*>(in);
+    uint4* to = reinterpret_cast<uint4*>(out);
+    int first = groups * blockIdx.x * blockDim.x + threadIdx.x;
+
+    uint4 group[groups];
+#pragma unroll
+    for (int k = 0; k < groups; k++)
+        if (first + k * blockDim.x < n / 4)
+            group[k] = from[first + k * blockDim.x];
+#pragma unroll
+    for (int k = 0; k < groups; k++)
+        if (first + k * blockDim.x < n / 4)
+            to[first + k * blockDim.x] = group[k];
+
+    // At most three last numbers.
+    if (thread() < n % 4)
+        out[n / 4 * 4 + thread()] = in[n / 4 * 4 + thread()];
+}
+
+extern "C" __global__ void sum_columns(const unsigned* in, unsigned* sums, int rows, int columns, int pitch)
+{
+    int column = thread();
+    if (column >= columns)
+        return;
+    unsigned sum = 0;
+    for (int row = 0; row < rows; row++)
+        sum += in[size_t(row) * pitch + column];
+    sums[column] = sum;
+}
+
+extern "C" __global__ void sum_rows(const unsigned* in, unsigned* sums, int rows, int columns, int pitch)
+{
+    int row = thread();
+    if (row >= rows)
+        return;
+    unsigned sum = 0;
+    for (int column = 0; column < columns; column++)
+        sum += in[size_t(row) * pitch + column];
+    sums[row] = sum;
+}
+
+extern "C" __global__ void sum_rows_by_warps(const unsigned* in, unsigned* sums, int rows, int columns, int pitch)
+{
+    int row = thread() / 32;
+    int lane = threadIdx.x % 32;
+    if (row >= rows)
+        return;
+    unsigned sum = 0;
+    for (int column = lane; column < columns; column += 32)
+        sum += in[size_t(row) * pitch + column];
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum += __shfl_down_sync(0xffffffff, sum, distance);
+    if (lane == 0)
+        sums[row] = sum;
+}
