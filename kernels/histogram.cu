@@ -3,16 +3,23 @@
 //
 //   histogram_racy       reads, adds and stores without atomics: a data race that loses counts. Wrong on purpose
 //   histogram_atomic     atomic additions to counters in global memory that all threads share
-//   histogram_private    each block has counters of its own, still in global memory
-//   histogram_scoped     the same through cuda::atomic_ref with block scope: clearer, and as fast
+//   histogram_unordered  each block has counters of its own, still in global memory, but no barrier keeps a thread from
+//                        adding before they are set to zero, or from merging before all have added. Wrong on purpose
+//   histogram_private    the same with both barriers
+//   histogram_scoped     the same through cuda::atomic_ref, whose type says which threads may use the counters at the
+//                        same time: those of the block, of the device, or of the whole system with its hosts
 //   histogram_cub        CUB's block histogram, which sorts a tile and counts runs: as fast for any values
 //   histogram_shared     the block's counters in shared memory, whose hardware merges lanes that add to one counter
 //   histogram_vector     the same with 16-byte loads, several in flight, so that memory bandwidth is the limit
 //
+// Two more operations of cuda::atomic_ref:
+//   histogram_remove     takes values out of the counts again, by fetch_sub
+//   empty_bins           begins with a mask of ones and clears the bit of each value's bin, by fetch_and
+//
 // Values in [0, 1) fall into `bins` bins of equal width; the counter after the last one counts the values outside. Each
-// block adds its counters to the result, which starts at zero, with one atomic a counter. The third and the fourth
-// kernel use `work`, bins + 1 counters a block; the others ignore it, so that all have the same parameters. Blocks have
-// 256 threads; n is at most 2^31 - 10^6.
+// block adds its counters to the result, which starts at zero, with one atomic a counter. The kernels
+// whose blocks have counters in global memory use `work`, bins + 1 counters a block; the others ignore it, so that all
+// have the same parameters. Blocks have 256 threads; n is at most 2^31 - 10^6.
 
 #if __has_include(<cub/block/block_histogram.cuh>)
 #include <cub/block/block_histogram.cuh>
@@ -73,6 +80,18 @@ __device__ void merge(unsigned* counts, const unsigned* mine)
 }
 
 template <int bins>
+__global__ void histogram_unordered(const float* values, unsigned* counts, unsigned* work, int n)
+{
+    unsigned* mine = work + blockIdx.x * (bins + 1);
+    for (int i = threadIdx.x; i < bins + 1; i += BLOCK)
+        mine[i] = 0;
+    for (int i = first(); i < n; i += stride())
+        atomicAdd(&mine[bin_of<bins>(values[i])], 1);
+    for (int i = threadIdx.x; i < bins + 1; i += BLOCK)
+        atomicAdd(&counts[i], mine[i]);
+}
+
+template <int bins>
 __global__ void histogram_private(const float* values, unsigned* counts, unsigned* work, int n)
 {
     unsigned* mine = work + blockIdx.x * (bins + 1);
@@ -93,16 +112,36 @@ __global__ void histogram_shared(const float* values, unsigned* counts, unsigned
 }
 
 #ifdef HAS_CCCL
-template <int bins>
+template <int bins, cuda::thread_scope scope>
 __global__ void histogram_scoped(const float* values, unsigned* counts, unsigned* work, int n)
 {
     unsigned* mine = work + blockIdx.x * (bins + 1);
     clear<bins + 1>(mine);
     for (int i = first(); i < n; i += stride()) {
-        cuda::atomic_ref<unsigned, cuda::thread_scope_block> counter(mine[bin_of<bins>(values[i])]);
+        cuda::atomic_ref<unsigned, scope> counter(mine[bin_of<bins>(values[i])]);
         counter.fetch_add(1, cuda::memory_order_relaxed);
     }
     merge<bins + 1>(counts, mine);
+}
+
+template <int bins>
+__global__ void histogram_remove(const float* values, unsigned* counts, int n)
+{
+    for (int i = first(); i < n; i += stride()) {
+        cuda::atomic_ref<unsigned, cuda::thread_scope_device> counter(counts[bin_of<bins>(values[i])]);
+        counter.fetch_sub(1, cuda::memory_order_relaxed);
+    }
+}
+
+// Bin b has bit b % 32 of word b / 32.
+template <int bins>
+__global__ void empty_bins(const float* values, unsigned* mask, int n)
+{
+    for (int i = first(); i < n; i += stride()) {
+        int bin = bin_of<bins>(values[i]);
+        cuda::atomic_ref<unsigned, cuda::thread_scope_device> word(mask[bin / 32]);
+        word.fetch_and(~(1u << bin % 32), cuda::memory_order_relaxed);
+    }
 }
 
 template <int bins>

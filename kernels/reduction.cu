@@ -5,9 +5,12 @@
 //   sum_block_cub         the same with CUB's block reduction (where its headers are installed)
 //   sum_grid<1>           a fixed grid strides over the array, four numbers at a time: few blocks, few atomics
 //   sum_grid<loads>       the same with several loads of a thread in flight before the first value is used
-//   sum_partials<loads>   a block stores its sum instead of adding it; a second launch with one block adds these sums.
-//                         No atomics: the order of additions is fixed, and so is every bit of the result
+//   fold_partials<Sum, loads>   a block stores its sum instead of adding it; a second launch with one block adds these
+//                         sums. No atomics: the order of additions is fixed, and so is every bit of the result
 //   sum_once<loads>       the two passes in one launch: the block that finishes last adds the blocks' sums
+//   fold_partials<Minimum, loads>, <Maximum, loads>, <Magnitude, loads>   the same tree with other operations. It needs
+//                         one that is associative, (a o b) o c = a o (b o c), and commutative, since a thread takes
+//                         numbers that are far apart; and a neutral element for the threads without a number
 //
 // Blocks are whole warps. The kernels with atomics need a total that starts at zero.
 
@@ -17,22 +20,43 @@
 #include <cub/block/block_reduce.cuh>
 #endif
 
-__device__ float sum_of(float4 group)
+struct Sum {
+    static __device__ float neutral() { return 0.0f; }
+    static __device__ float of(float a, float b) { return a + b; }
+};
+
+struct Minimum {
+    static __device__ float neutral() { return __int_as_float(0x7f800000); }  // infinity
+    static __device__ float of(float a, float b) { return fminf(a, b); }
+};
+
+struct Maximum {
+    static __device__ float neutral() { return __int_as_float(0xff800000); }  // minus infinity
+    static __device__ float of(float a, float b) { return fmaxf(a, b); }
+};
+
+struct Magnitude {
+    static __device__ float neutral() { return 0.0f; }
+    static __device__ float of(float a, float b) { return fmaxf(fabsf(a), fabsf(b)); }
+};
+
+template <class Operation>
+__device__ float fold_group(float4 group)
 {
-    return (group.x + group.y) + (group.z + group.w);
+    return Operation::of(Operation::of(group.x, group.y), Operation::of(group.z, group.w));
 }
 
-// The sum of one thread of a fixed grid: one of the last numbers, which fill no group of four; then `loads` groups of
-// four at once, each one grid width after the other; then single groups.
-template <int loads>
-__device__ float strided_sum(const float* x, int n)
+// The result of one thread of a fixed grid: one of the last numbers, which fill no group of four; then `loads` groups
+// of four at once, each one grid width after the other; then single groups.
+template <class Operation, int loads>
+__device__ float strided_fold(const float* x, int n)
 {
     const float4* groups = reinterpret_cast<const float4*>(x);
     unsigned count = n / 4;
     unsigned stride = gridDim.x * blockDim.x;
     unsigned first = blockIdx.x * blockDim.x + threadIdx.x;
 
-    float sum = first < n % 4 ? x[n / 4 * 4 + first] : 0.0f;
+    float result = first < n % 4 ? x[n / 4 * 4 + first] : Operation::neutral();
     unsigned i = first;
     for (; i + (loads - 1) * stride < count; i += loads * stride) {
         float4 group[loads];
@@ -41,11 +65,32 @@ __device__ float strided_sum(const float* x, int n)
             group[k] = groups[i + k * stride];
 #pragma unroll
         for (int k = 0; k < loads; k++)
-            sum += sum_of(group[k]);
+            result = Operation::of(result, fold_group<Operation>(group[k]));
     }
     for (; i < count; i += stride)
-        sum += sum_of(groups[i]);
-    return sum;
+        result = Operation::of(result, fold_group<Operation>(groups[i]));
+    return result;
+}
+
+// The result of a block's values, in its thread 0, as `block_sum` computes a sum.
+template <class Operation>
+__device__ float block_fold(float value)
+{
+    __shared__ float warp_results[32];
+    int lane = threadIdx.x % 32;
+    int warp = threadIdx.x / 32;
+
+    for (int step = 16; step > 0; step /= 2)
+        value = Operation::of(value, __shfl_down_sync(0xffffffff, value, step));
+    if (lane == 0)
+        warp_results[warp] = value;
+    __syncthreads();
+    if (warp == 0) {
+        value = lane < blockDim.x / 32 ? warp_results[lane] : Operation::neutral();
+        for (int step = 16; step > 0; step /= 2)
+            value = Operation::of(value, __shfl_down_sync(0xffffffff, value, step));
+    }
+    return value;
 }
 
 extern "C" __global__ void sum_atomic(const float* x, float* total, int n)
@@ -80,17 +125,17 @@ extern "C" __global__ void sum_block_cub(const float* x, float* total, int n)
 template <int loads>
 __global__ void sum_grid(const float* x, float* total, int n)
 {
-    float sum = block_sum(strided_sum<loads>(x, n));
+    float sum = block_sum(strided_fold<Sum, loads>(x, n));
     if (threadIdx.x == 0)
         atomicAdd(total, sum);
 }
 
-template <int loads>
-__global__ void sum_partials(const float* x, float* sums, int n)
+template <class Operation, int loads>
+__global__ void fold_partials(const float* x, float* results, int n)
 {
-    float sum = block_sum(strided_sum<loads>(x, n));
+    float result = block_fold<Operation>(strided_fold<Operation, loads>(x, n));
     if (threadIdx.x == 0)
-        sums[blockIdx.x] = sum;
+        results[blockIdx.x] = result;
 }
 
 // The number of blocks that have finished; zero between launches. Launches that overlap need a counter each.
@@ -101,7 +146,7 @@ __global__ void sum_once(const float* x, float* sums, float* total, int n)
 {
     __shared__ bool last;
 
-    float sum = block_sum(strided_sum<loads>(x, n));
+    float sum = block_sum(strided_fold<Sum, loads>(x, n));
     if (threadIdx.x == 0) {
         sums[blockIdx.x] = sum;
         // The fence makes the sum visible before the block counts as finished. atomicInc resets the counter to zero.

@@ -17,6 +17,7 @@ from functools import partial
 
 import cudart_py as cuda
 
+from .processors import processors
 from .stop import Check, Row
 
 __all__ = ["all_shown_wrong", "shown_wrong"]
@@ -50,7 +51,7 @@ def shown_wrong(name: str, program: Callable[[], str], *, devices: int = 1) -> R
 
 def all_shown_wrong(programs: Mapping[str, Callable[[], str]], *, devices: int = 1) -> list[Row]:
     """Return the rows of `shown_wrong` for several programs by their names, as many at a time as there are CPUs."""
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(processors()) as pool:
         return list(pool.map(partial(shown_wrong, devices=devices), programs, programs.values()))
 
 

@@ -4,25 +4,39 @@ On the software driver, which checks, counts and does not time:
 
     $ library-tour run histogram
     histogram: Counting values into bins: atomics and shared memory
-    size 65,539: values to count
+    size 16,387: values to count
     limit: read bandwidth
                           loads  atomic sectors  instructions  check
     ─────────────────────────────────────────────────────────────────
     no atomics                                                 caught
-    global atomics        2,049          45,432        61,540  right
-    block's own           4,362          53,840       189,006  right
-    block's own, scoped   4,362          53,840       191,055  right
-    CUB's block sort      2,049           2,057       990,961  right
-    shared memory         2,049           8,198       174,621  right
-    four loads in flight    513           2,054       189,078  right
+    no barriers                                                caught
+    global atomics          513          11,381        15,460  right
+    block's own           1,098          13,457        47,693  right
+    own, system scope     1,098          13,457        48,206  right
+    own, device scope     1,098          13,457        48,206  right
+    own, block scope      1,098          13,457        48,206  right
+    CUB's block sort        513             520       257,760  right
+    shared memory           513           2,056        44,060  right
+    four loads in flight    129             517        47,765  right
+    fetch_sub, removal                                         right
+    fetch_and, flags                                           right
     no atomics: counts 10 of 4,096 values.
-    kernel histogram_racy<10> at kernels/histogram.cu:46: race: it writes 4 bytes of
+    kernel histogram_racy<10> at kernels/histogram.cu:53: race: it writes 4 bytes of
     global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:144), which block
-    (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:46, and nothing puts
+    0x7f…, allocated at library_tour/course/histogram.py:186), which block
+    (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:53, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'
+    no barriers: kernel histogram_unordered<10> at kernels/histogram.cu:89: race: it
+    updates 4 bytes of global memory at 0x7f… (32 bytes into the 704-byte
+    allocation at 0x7f…, allocated at
+    library_tour/course/histogram.py:194), which block (0, 0, 0), thread (8, 0, 0)
+    wrote at kernels/histogram.cu:87, and nothing puts one before the other; block
+    (0, 0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
     The counters are those of 256 bins and of values spread evenly over [0, 1).
+    A scope names the threads that may use a counter at the same time. Only a block
+    uses its own counters, so all three scopes give the right counts; a wider scope
+    promises more, and may cost more.
 """
 
 from __future__ import annotations
@@ -37,27 +51,31 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from .. import timing
-from ..checks import on_host
+from ..checks import compare, on_host
 from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, over_all, repeated
 from ..limits import read_limit
 from ..stop import Bars, Result, Row, Size
 from ..variants import Variant, measure, of_slowest, side_by_side
-from ..wrong import shown_wrong
+from ..wrong import all_shown_wrong
 
 TITLE = "Counting values into bins: atomics and shared memory"
-SIZE = Size("values to count", full=2**28, small=2**16 + 3)
+SIZE = Size("values to count", full=2**28, small=2**14 + 3)
 BLOCK = 256
 BINS = (10, 256)
 KERNELS = {
     "global atomics": "histogram_atomic<{}>",
     "block's own": "histogram_private<{}>",
-    "block's own, scoped": "histogram_scoped<{}>",
+    "own, system scope": "histogram_scoped<{}, cuda::thread_scope_system>",
+    "own, device scope": "histogram_scoped<{}, cuda::thread_scope_device>",
+    "own, block scope": "histogram_scoped<{}, cuda::thread_scope_block>",
     "CUB's block sort": "histogram_cub<{}>",
     "shared memory": "histogram_shared<{}>",
     "four loads in flight": "histogram_vector<{}, 4>",
 }
-RACE = "histogram_racy<10>"
+RACE, UNORDERED = "histogram_racy<10>", "histogram_unordered<10>"
+REMOVE, EMPTY = f"histogram_remove<{BINS[-1]}>", f"empty_bins<{BINS[-1]}>"
+FEW = 400  # values, which leave some of the bins empty
 EXPLAINED_BY = ("loads", "atomic sectors", "instructions")
 
 Floats = NDArray[np.float32]
@@ -95,7 +113,28 @@ def run(device: cuda.Device, size: int) -> Result:
         note = f"The counters are those of {BINS[-1]} bins and of values spread evenly over [0, 1)."
         rows = [replace(row, values=counted.values) for row, counted in zip(rows, cases[str(BINS[-1])], strict=True)]
         pictures = []
-    return Result([shown_wrong("no atomics", race), *rows], limit, pictures=pictures, notes=[note])
+    wrong = all_shown_wrong({"no atomics": race, "no barriers": unordered})
+    notes = [
+        note,
+        "A scope names the threads that may use a counter at the same time. Only a block uses its own counters, so all "
+        "three scopes give the right counts; a wider scope promises more, and may cost more.",
+    ]
+    return Result([*wrong, *rows, *other_operations(uniform)], limit, pictures=pictures, notes=notes)
+
+
+def other_operations(values: Floats) -> list[Row]:
+    """Take values out of the counts by fetch_sub, and find the bins without a value by fetch_and."""
+    bins, module = BINS[-1], load_all()
+    values = values[:FEW]
+    out = values[: values.size // 2]
+    counts, mask = cuda.to_device(reference(values, bins)), cuda.full(bins // 32 + 1, 2**32 - 1, np.uint32)
+    place = cuda.to_device(values)
+    module[REMOVE][1, BLOCK](place, counts, out.size)
+    module[EMPTY][1, BLOCK](place, mask, values.size)
+    removed = compare("fetch_sub: counts of the rest", counts.to_host(), reference(values[out.size :], bins))
+    empty = np.unpackbits(mask.to_host().view(np.uint8), bitorder="little")[: bins + 1]
+    cleared = compare("fetch_and: the bins without a value", empty == 1, reference(values, bins) == 0)
+    return [Row("fetch_sub, removal", check=removed), Row("fetch_and, flags", check=cleared)]
 
 
 def in_words(case: str) -> str:
@@ -111,7 +150,10 @@ def kernels_for(bins: int) -> dict[str, str]:
 
 def load_all() -> cuda.Module:
     """Compile all kernels of this stop in one go, since CUB's headers take long to compile."""
-    return load("histogram", names=[RACE, *(kernel for bins in BINS for kernel in kernels_for(bins).values())])
+    return load(
+        "histogram",
+        names=[RACE, UNORDERED, REMOVE, EMPTY, *(kernel for bins in BINS for kernel in kernels_for(bins).values())],
+    )
 
 
 def make_variants(device: cuda.Device, values: cuda.DeviceArray, bins: int, expected: Counts) -> list[Variant]:
@@ -143,5 +185,18 @@ def race() -> str:
     values = np.random.default_rng(0).random(2**12, np.float32)
     counts = cuda.zeros(11, np.uint32)
     load_all()[RACE][16, BLOCK](cuda.to_device(values), counts, None, values.size)
+    return lost(counts, values)
+
+
+def unordered() -> str:
+    """Count in a block's own counters without barriers and return a sentence on the values that were lost."""
+    values = np.random.default_rng(0).random(2**12, np.float32)
+    counts, work = cuda.zeros(11, np.uint32), cuda.zeros(16 * 11, np.uint32)
+    load_all()[UNORDERED][16, BLOCK](cuda.to_device(values), counts, work, values.size)
+    return lost(counts, values)
+
+
+def lost(counts: cuda.DeviceArray, values: Floats) -> str:
+    """Return a sentence on the values that were not counted, an empty one where all were."""
     total = int(on_host(counts).sum())
     return f"counts {total:,} of {values.size:,} values." if total != values.size else ""

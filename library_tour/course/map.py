@@ -42,10 +42,8 @@ On the software driver, which checks, counts and does not time:
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -57,6 +55,7 @@ from .. import counters, timing
 from ..checks import compare, poison
 from ..device_code import blocks_for, load
 from ..limits import special_limit
+from ..processors import in_threads, processors
 from ..stop import Limit, Result, Row, Size, Timeline, Value
 from ..timing import Phases
 from ..variants import Variant, measure
@@ -118,8 +117,8 @@ def run(device: cuda.Device, size: int) -> Result:
         notes.append("Two GPUs take half of the numbers each; this machine has one.")
     if timing.available():
         notes.append(
-            f"NumPy: {threads()} threads, {HOST_PASSES} passes over {min(size, ON_HOST):,} numbers, scaled to all of "
-            "them. Course: T1000, V100; for NumPy's row processors with 6 and 20 cores."
+            f"NumPy: {processors()} threads, {HOST_PASSES} passes over {min(size, ON_HOST):,} numbers, scaled to all "
+            "of them. Course: T1000, V100; for NumPy's row processors with 6 and 20 cores."
         )
     return Result(rows, limit, pictures=pictures, notes=notes, tables={"Whole programs, in ms:": programs})
 
@@ -300,16 +299,9 @@ def on_host(host_a: Array, host_b: Array, limit: Limit) -> list[Row]:
     """Time NumPy with a thread for each processor, on a part of the numbers."""
     if not timing.available():
         return []
-    parts = [np.array_split(host[:ON_HOST], 4 * threads()) for host in (host_a, host_b)]
-    with ThreadPoolExecutor(threads()) as pool:
-        start = time.perf_counter()
-        list(pool.map(lambda a, b: reference(a, b, HOST_PASSES), *parts))
-        ms = 1e3 * (time.perf_counter() - start)
+    start = time.perf_counter()
+    in_threads(lambda a, b: reference(a, b, HOST_PASSES), host_a[:ON_HOST], host_b[:ON_HOST])
+    ms = 1e3 * (time.perf_counter() - start)
     scale = PASSES / HOST_PASSES * host_a.size / min(host_a.size, ON_HOST)
     rates = timing.rates(scale * ms, host_a.size * PASSES, limit)
     return [Row("NumPy, scaled", {**rates, "course ms": COURSE_HOST_MS})]
-
-
-def threads() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0))

@@ -6,22 +6,36 @@ On the software driver, which checks, counts and does not time:
     reduction: Sum of an array: atomics, shuffles and two passes
     size 65,539: numbers to sum
     limit: read bandwidth
-                          course ms  loads  atomics    error  check
+                          course ms    error  loads  atomics  check
     ───────────────────────────────────────────────────────────────
-    an atomic an element      1,105  2,049    2,049  4.1e-07  right
-    an atomic a block          31.4  2,049      257  1.1e-07  right
-    the same with CUB                2,049      257  2.3e-07  right
-    fixed grid, by four                513       17  6.9e-08  right
-    four loads in flight               513       17  6.9e-08  right
-    two passes                         515        0  9.2e-09  right
-    two passes at once                 514       17  5.1e-08  right
+    NumPy on the host           125  5.3e-09                  right
+    an atomic an element      1,105  4.5e-06  2,049    2,049  right
+    an atomic a block          31.4  1.2e-07  2,049      257  right
+    the same with CUB                1.2e-07  2,049      257  right
+    fixed grid, by four              5.3e-09    513       17  right
+    four loads in flight             5.3e-09    513       17  right
+    two passes                       5.3e-09    515        0  right
+    two passes at once               5.3e-09    514       17  right
+    minimum                                     515        0  right
+    maximum                                     515        0  right
+    largest magnitude                           515        0  right
     The checks add multiples of 1/64, whose sum is exact in any order. The column
     'error' is the relative error for random numbers in [0, 1): a single float total
     no longer grows by such numbers once it has reached 2^24.
+    An addition joins two numbers, so the sum of 65,539 needs at least 17 additions
+    one after another (log2 N), however many threads there are. A tree of shuffles
+    comes close to that; atomic additions to one total all follow one another.
+    The same tree finds the minimum, the maximum and the largest magnitude. NumPy: 2
+    threads, each with parts of the array.
+    Course: 256 sums took 32.0 s on its host; its GPU was a T1000. Its sums were
+    7616.404 on the host, 7616.226 by blocks and 7618.101 by an atomic an element:
+    blocks and host differ by 2.35e-5 (the lecture says 1.7e-5), and the last one
+    from the blocks by 2.5e-4, since its single total is rounded most often.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -30,26 +44,38 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
+from .. import timing
 from ..checks import compare, on_host
 from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, over_all, repeated
 from ..limits import read_limit
-from ..stop import Result, Size
+from ..processors import in_threads, processors
+from ..stop import Result, Row, Size, Value
 from ..variants import Variant, measure
+
+Floats = NDArray[np.float32]
 
 TITLE = "Sum of an array: atomics, shuffles and two passes"
 SIZE = Size("numbers to sum", full=2**29 + 3, small=2**16 + 3)
 BLOCK = 256
 # Of a fixed grid: few large blocks leave few sums for the end. And a thread's loads in flight.
 FIXED_BLOCK, LOADS = 1024, 4
-INSTANCES = ("sum_grid<1>", *(f"sum_{way}<{LOADS}>" for way in ("grid", "partials", "once")))
+# Other operations of two passes, and NumPy's functions for them.
+OPERATIONS: dict[str, tuple[str, Callable[[Floats], np.float32]]] = {
+    "minimum": ("Minimum", np.min),
+    "maximum": ("Maximum", np.max),
+    "largest magnitude": ("Magnitude", lambda block: np.abs(block).max()),
+}
+INSTANCES = (
+    *("sum_grid<1>", f"sum_grid<{LOADS}>", f"sum_once<{LOADS}>"),
+    *(f"fold_partials<{operation}, {LOADS}>" for operation in ("Sum", *(name for name, _ in OPERATIONS.values()))),
+)
 EXPLAINED_BY = ("loads", "atomics")
 # The variants that add in a fixed order, so that their sums have the same bits every time.
 ONE_ORDER = ("two passes", "two passes at once")
 # Of one pass, from the course's total for 256 of them on a T1000.
-COURSE_MS = {"an atomic an element": 283e3 / 256, "an atomic a block": 8.04e3 / 256}
-
-Floats = NDArray[np.float32]
+ON_HOST = "NumPy on the host"
+COURSE_MS = {ON_HOST: 32.0e3 / 256, "an atomic an element": 283e3 / 256, "an atomic a block": 8.04e3 / 256}
 
 
 def reference(block: Floats, size: int) -> Floats:
@@ -71,34 +97,72 @@ def run(device: cuda.Device, size: int) -> Result:
     block = np.concatenate([half, -half])
     block[0] += 1
     x = repeated(block, size)
-    variants = make_variants(device, x, reference(block, size))
     limit = read_limit(device)
-    rows = measure(variants, limit, EXPLAINED_BY)
+    expected = reference(block, size)
+    sums, others = make_variants(device, x, expected, block)
+    rows = measure(sums, limit, EXPLAINED_BY)
+    other_rows = measure(others, limit, EXPLAINED_BY)
+    host = x.to_host()
+    on_host_row = host_row(host, expected)
 
     block = random.random(block.size, np.float32)
     cuda.memcpy(x, repeated(block, size))
+    x.to_host(out=host)
     exact = over_all(added, block, size)
-    sums = {variant.name: sum_with(variant) for variant, row in zip(variants, rows, strict=True) if row.check}
+    found = {variant.name: sum_with(variant) for variant, row in zip(sums, rows, strict=True) if row.check}
+    found[ON_HOST] = host_sum(host)
     rows = [
-        replace(row, values={**row.values, "error": float(abs(sums[row.name][0] - exact) / exact)})
-        if row.name in sums
+        replace(row, values={**row.values, "error": float(abs(found[row.name][0] - exact) / exact)})
+        if row.name in found
         else row
-        for row in rows
+        for row in (on_host_row, *rows)
     ]
     again = [
-        compare(f"{variant.name}: the same bits again", sum_with(variant), sums[variant.name])
-        for variant in variants
+        compare(f"{variant.name}: the same bits again", sum_with(variant), found[variant.name])
+        for variant in sums
         if variant.name in ONE_ORDER
     ]
-    note = (
+    return Result([*rows, *other_rows], limit, checks=again, notes=notes(size))
+
+
+def notes(size: int) -> list[str]:
+    """Return what the table shows."""
+    steps = math.ceil(math.log2(max(size, 2)))
+    return [
         "The checks add multiples of 1/64, whose sum is exact in any order. The column 'error' is the relative error "
-        "for random numbers in [0, 1): a single float total no longer grows by such numbers once it has reached 2^24."
-    )
-    return Result(rows, limit, checks=again, notes=[note])
+        "for random numbers in [0, 1): a single float total no longer grows by such numbers once it has reached 2^24.",
+        f"An addition joins two numbers, so the sum of {size:,} needs at least {steps} additions one after another "
+        "(log2 N), however many threads there are. A tree of shuffles comes close to that; atomic additions to one "
+        "total all follow one another.",
+        f"The same tree finds the minimum, the maximum and the largest magnitude. NumPy: {processors()} threads, each "
+        "with parts of the array.",
+        "Course: 256 sums took 32.0 s on its host; its GPU was a T1000. Its sums were 7616.404 on the host, 7616.226 "
+        "by blocks and 7618.101 by an atomic an element. Blocks and host differ by 2.35e-5 (the lecture says 1.7e-5), "
+        "and the last one from the blocks by 2.5e-4, since its single total is rounded most often.",
+    ]
 
 
-def make_variants(device: cuda.Device, x: cuda.DeviceArray, expected: Floats) -> list[Variant]:
-    """Return the ways to sum `x`. Where atomics add to a total, setting it to zero is part of the timed work."""
+def host_sum(numbers: Floats) -> Floats:
+    """Return the sum by NumPy in all processors, an array of one element."""
+    return np.array([sum(in_threads(np.sum, numbers))], np.float32)
+
+
+def host_row(numbers: Floats, expected: Floats) -> Row:
+    """Check the sum by NumPy, and time it by the host's clock."""
+    check = compare(f"{ON_HOST}: the sum", host_sum(numbers), expected)
+    values: dict[str, Value] = {"course ms": COURSE_MS[ON_HOST]}
+    if timing.available():
+        values = {**timing.rates(timing.waiting_ms(lambda: host_sum(numbers)), numbers.nbytes), **values}
+    return Row(ON_HOST, values, check)
+
+
+def make_variants(
+    device: cuda.Device, x: cuda.DeviceArray, expected: Floats, block: Floats
+) -> tuple[list[Variant], list[Variant]]:
+    """Return the ways to sum `x`, and what two passes find with other operations.
+
+    Where atomics add to a total, setting it to zero is part of the timed work.
+    """
     module = load("reduction", names=INSTANCES)
     total = cuda.empty(1, np.float32)
     # As many blocks as the device holds at once, but no more than there are groups of four numbers.
@@ -106,20 +170,23 @@ def make_variants(device: cuda.Device, x: cuda.DeviceArray, expected: Floats) ->
     fixed = min(fixed, blocks_for(x.size, 4 * FIXED_BLOCK))
     partials = cuda.empty(fixed, np.float32)
 
-    def adding(kernel: str, grid: int, block: int) -> Callable[[], object]:
+    def adding(kernel: str, grid: int, threads: int) -> Callable[[], object]:
         def add() -> None:
             cuda.memset(total, 0)
-            module[kernel][grid, block](x, total, x.size)
+            module[kernel][grid, threads](x, total, x.size)
 
         return add
 
-    store = module[f"sum_partials<{LOADS}>"]
-    first = store[fixed, FIXED_BLOCK].bind(x, partials, x.size)
-    second = store[1, FIXED_BLOCK].bind(partials, total, fixed)
+    def two_passes(operation: str) -> Callable[[], object]:
+        kernel = module[f"fold_partials<{operation}, {LOADS}>"]
+        first = kernel[fixed, FIXED_BLOCK].bind(x, partials, x.size)
+        second = kernel[1, FIXED_BLOCK].bind(partials, total, fixed)
 
-    def two_passes() -> None:
-        first()
-        second()
+        def launch() -> None:
+            first()
+            second()
+
+        return launch
 
     every = blocks_for(x.size, BLOCK)
     launches: dict[str, Callable[[], object]] = {
@@ -128,16 +195,22 @@ def make_variants(device: cuda.Device, x: cuda.DeviceArray, expected: Floats) ->
         "the same with CUB": adding("sum_block_cub", every, BLOCK),
         "fixed grid, by four": adding("sum_grid<1>", fixed, FIXED_BLOCK),
         "four loads in flight": adding(f"sum_grid<{LOADS}>", fixed, FIXED_BLOCK),
-        "two passes": two_passes,
+        "two passes": two_passes("Sum"),
         "two passes at once": module[f"sum_once<{LOADS}>"][fixed, FIXED_BLOCK].bind(x, partials, total, x.size),
     }
-    return [
+    sums = [
         Variant(
             name=name, launch=launch, output=total, expected=expected, amount=x.nbytes,
             columns={"course ms": COURSE_MS.get(name, "")},
         )
         for name, launch in launches.items()
     ]  # fmt: skip  # rows of a table
+    others = [
+        Variant(name=name, launch=two_passes(operation), output=total, amount=x.nbytes,
+                expected=np.array([of_numpy(block[: x.size])], np.float32))
+        for name, (operation, of_numpy) in OPERATIONS.items()
+    ]  # fmt: skip  # rows of a table
+    return sums, others
 
 
 def sum_with(variant: Variant) -> Floats:

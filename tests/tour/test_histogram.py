@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters
+from library_tour.course import histogram
+from library_tour.runner import run_stop
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {row.name: row for row in run_stop("histogram", cuda.Device(0), 3001).result.rows}
+
+
+def test_counts_without_atomics_or_barriers_are_reported_as_races(rows):
+    assert "histogram_racy" in rows["no atomics"].note
+    assert "race" in rows["no atomics"].note
+    assert "histogram_unordered" in rows["no barriers"].note
+    assert "race" in rows["no barriers"].note
+
+
+def test_every_scope_counts_right(rows):
+    scopes = [row for name, row in rows.items() if name.endswith("scope")]
+    assert len(scopes) == 3
+    assert all(row.check.holds for row in scopes)
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_shared_memory_and_wide_loads_save_requests(rows):
+    sectors, loads = (
+        {name: row.values[column] for name, row in rows.items() if column in row.values}
+        for column in ("atomic sectors", "loads")
+    )
+    assert sectors["shared memory"] < sectors["global atomics"]
+    assert loads["four loads in flight"] < loads["shared memory"] / 3
+
+
+@pytest.mark.parametrize("size", [2, 3, 400])
+def test_values_are_taken_out_and_empty_bins_are_found(device, rng, size):
+    values = rng.random(size, np.float32)
+    values[0] = 2.0  # outside
+    assert all(row.check.holds for row in histogram.other_operations(values))
