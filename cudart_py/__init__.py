@@ -55,9 +55,8 @@ from .launch.loading import compile, link, load
 from .launch.module import Module
 from .memory.addresses import PointerAttributes
 from .memory.array import DeviceArray
-from .memory.copies import memcpy, memcpy2d, memcpy3d, memcpy_peer
-from .memory.creation import empty, empty_like, empty_pitched, full, to_device, zeros
-from .memory.fills import memset
+from .memory.copies import memcpy, memcpy2d, memcpy3d, memcpy_peer, memset
+from .memory.creation import empty, empty_like, empty_pitched, full, to_device, zeros, zeros_like
 from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
 from .memory.interop import as_device_array, from_dlpack
 from .memory.managed import ManagedAttributes, advise, managed_attributes, managed_empty, prefetch
@@ -168,4 +167,5 @@ __all__ = [
     "timed",
     "to_device",
     "zeros",
+    "zeros_like",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from .arguments import describe
 
-__all__ = ["contiguous_strides", "index", "is_contiguous", "span"]
+__all__ = ["contiguous_strides", "index", "is_contiguous", "span", "without_unknown"]
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -85,3 +85,17 @@ def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[i
             raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")
         offset += position % size * stride
     return offset, tuple(new_shape), tuple(new_strides)
+
+
+def without_unknown(shape: Any, size: int) -> Any:
+    """Return a shape of some number of elements in which the one -1, if there is one, is what the others leave.
+
+    Any other shape, and one that cannot have so many elements, is returned as it is, for a check to refuse.
+    """
+    sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    unknown = [axis for axis, count in enumerate(sizes) if isinstance(count, int) and count == -1]
+    others = [count for axis, count in enumerate(sizes) if axis not in unknown]
+    if len(unknown) != 1 or not all(isinstance(count, int) and count > 0 for count in others):
+        return shape
+    count, rest = divmod(size, math.prod(others))
+    return shape if rest else tuple(count if axis in unknown else known for axis, known in enumerate(sizes))

@@ -20,9 +20,8 @@ from ..errors import NotSupportedError
 from ..launch.loading import compile
 from ..launch.module import Module
 from ..memory.array import DeviceArray
-from ..memory.copies import memcpy
+from ..memory.copies import memcpy, memset
 from ..memory.creation import empty
-from ..memory.fills import memset
 from ..memory.pools import MemoryPool
 from ..streams.stream import legacy_default
 from .clocks import ClockGuard

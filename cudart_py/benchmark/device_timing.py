@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..memory.copies import memset
 from ..memory.creation import empty
-from ..memory.fills import memset
 from ..streams.event import Event
 from ..streams.graph import ExecutableGraph
 from ..streams.stream import Stream

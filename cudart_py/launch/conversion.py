@@ -16,13 +16,18 @@ import numpy as np
 from ..arguments import describe
 from ..compilation.signatures import Parameter, Signature
 from ..context.device import Device
+from ..driver import enums
 from ..memory.array import DeviceArray
-from ..memory.foreign_array import read_interface
 from ..memory.host_memory import device_pointer, pinned_owner
+from ..memory.interop import is_foreign, wrap
 from ..memory.texture import Texture
 from ..pointer import Pointer
+from ..streams.stream import Stream
 
 __all__ = ["convert_all", "integer_range"]
+
+# The complex numbers that structures of two floats or doubles hold, by their bytes.
+_COMPLEX = {8: np.complex64, 16: np.complex128}
 
 
 class _Place(NamedTuple):
@@ -30,6 +35,7 @@ class _Place(NamedTuple):
 
     kernel: str
     device: Device
+    stream: Stream
     position: int
     parameter: Parameter
 
@@ -44,15 +50,18 @@ def integer_range(parameter: Parameter) -> tuple[int, int]:
     return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if parameter.signed else (0, 2**bits - 1)
 
 
-def convert_all(name: str, device: Device, signature: Signature, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def convert_all(
+    name: str, device: Device, stream: Stream, signature: Signature, arguments: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """Check all arguments of a launch and return the values to pack, as a struct of the signature takes them.
 
-    `name` is the kernel's and `device` its device. Raises TypeError and ValueError.
+    `name` is the kernel's, `device` its device and `stream` that of the launch, which waits for the streams that other
+    libraries' arrays name. Raises TypeError and ValueError.
     """
     parameters = signature.parameters
     if len(arguments) != len(parameters):
         raise TypeError(f"{signature} takes {len(parameters)} arguments, and {len(arguments)} were given")
-    places = (_Place(name, device, position, parameter) for position, parameter in enumerate(parameters))
+    places = (_Place(name, device, stream, position, parameter) for position, parameter in enumerate(parameters))
     return tuple(_convert(place, argument) for place, argument in zip(places, arguments, strict=True))
 
 
@@ -61,6 +70,8 @@ def _convert(place: _Place, argument: Any) -> Any:
     parameter = place.parameter
     if parameter.kind == "pointer":
         return _pointer(place, argument)
+    if parameter.kind != "unknown" and isinstance(argument, ctypes._SimpleCData):
+        argument = argument.value
     if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
         return _by_value(place, np.uint64(_pointer(place, argument)))
     if isinstance(argument, DeviceArray):
@@ -89,6 +100,8 @@ def _what(argument: Any) -> str:
 
 
 def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
+    if isinstance(argument, np.bool_):
+        argument = bool(argument)  # as Python's, which is an integer
     if isinstance(argument, np.ndarray) or not hasattr(argument, "__index__"):
         raise TypeError(f"{place} takes an integer, not {_what(argument)}")
     value = operator.index(argument)
@@ -140,14 +153,16 @@ def _round(dtype: str, value: Any) -> tuple[float, float | bytes]:
 
 
 def _by_value(place: _Place, argument: Any) -> bytes:
-    if isinstance(argument, np.void | np.generic) or (isinstance(argument, np.ndarray) and argument.shape == ()):
+    if isinstance(argument, complex) and place.parameter.size in _COMPLEX:
+        argument = np.array(argument, _COMPLEX[place.parameter.size])
+    if isinstance(argument, np.generic | np.ndarray) and not argument.dtype.hasobject:
         raw = argument.tobytes()
     elif isinstance(argument, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes._SimpleCData):
         raw = bytes(argument)
     else:
         raise TypeError(
-            f"{place} is passed by value: give a NumPy scalar (np.void of a structured dtype) or a ctypes structure "
-            f"of {place.parameter.size} bytes, not {_what(argument)}"
+            f"{place} is passed by value: give a NumPy scalar or array (of a structured dtype for a structure) or a "
+            f"ctypes structure, of {place.parameter.size} bytes, not {_what(argument)}"
         )
     if len(raw) != place.parameter.size:
         raise ValueError(f"{place} has {place.parameter.size} bytes, and {_what(argument)} has {len(raw)}")
@@ -159,6 +174,10 @@ def _pointer(place: _Place, argument: Any) -> int:
         return 0
     if isinstance(argument, Pointer):
         return argument.value
+    if isinstance(argument, ctypes.c_void_p):
+        return argument.value or 0
+    if isinstance(argument, enums.CUdeviceptr):
+        return int(argument)
     if isinstance(argument, DeviceArray):
         if argument.closed:
             raise ValueError(f"{place}: the array is closed")
@@ -174,11 +193,12 @@ def _pointer(place: _Place, argument: Any) -> int:
             "make it with pinned_empty(..., mapped=True)" if owner is not None else "copy it with cudart_py.to_device"
         )
         raise TypeError(f"{place} takes a device pointer, not {_what(argument)}; {hint}")
-    interface = None if isinstance(argument, type) else getattr(argument, "__cuda_array_interface__", None)
-    if interface is not None:
-        found = read_interface(place.kernel, f"arguments[{place.position}]", interface)
-        _check_dtype(place, found.dtype)
-        return found.pointer
+    if is_foreign(argument):
+        writes = None if place.parameter.constant else "declare the parameter as a pointer to const"
+        array = wrap(place.kernel, f"arguments[{place.position}]", argument, place.stream, writes)
+        _check_dtype(place, array.dtype)
+        _check_access(place, array.device)
+        return array.pointer
     if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
         raise TypeError(
             f"{place} takes an array, not {_what(argument)}; for a raw address write "

@@ -13,6 +13,7 @@ from ..context import debugging
 from ..context.capture import Held, captures, hold
 from ..context.changes import changes
 from ..context.current import activated, this_thread
+from ..context.lifetimes import refuse_copy
 from ..driver import enums
 from ..driver.seam import raw
 from ..driver.unwrap import failure
@@ -134,7 +135,7 @@ class Launch:
         except IndexError:  # another thread may have taken the last one, so that a look before would not help
             buffer = prepared.make_buffer()
         parameters, call = buffer
-        prepared.pack(parameters, arguments)
+        prepared.pack(parameters, arguments, self._stream)
         if _changed_since(self._mark):
             self._mark = prepared.check(self._stream)
         if this_thread.device is prepared.device:
@@ -167,6 +168,9 @@ class Launch:
     def __repr__(self) -> str:
         return f"<Launch {self._prepared.record}>"
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        refuse_copy(self, "take it from the kernel again, by kernel[grid, block]")
+
 
 class BoundLaunch:
     """A launch whose arguments are packed already; calling it launches the kernel again.
@@ -185,7 +189,7 @@ class BoundLaunch:
         self._arguments = _with_owners(arguments)
         self._mark: object = None
         self._parameters, self._call = prepared.make_buffer()
-        prepared.pack(self._parameters, arguments)
+        prepared.pack(self._parameters, arguments, launch.stream)
 
     @property
     def launch(self) -> Launch:
@@ -202,6 +206,9 @@ class BoundLaunch:
             (status,) = self._prepared.start_elsewhere(self._call)
         if status or self._mark is None or _log[-1] is not self._record:
             self._prepared.finish(status, self._arguments)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        refuse_copy(self, "bind the arguments again, by kernel[grid, block].bind(...)")
 
     def _check(self) -> None:
         """Check that nothing that the launch uses was closed."""

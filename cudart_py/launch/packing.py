@@ -17,12 +17,13 @@ import numpy as np
 from ..compilation.signatures import Parameter, Signature
 from ..context.device import Device
 from ..memory.array import DeviceArray
+from ..streams.stream import Stream
 from .conversion import convert_all, integer_range
 
 __all__ = ["Packer", "make_packer"]
 
-# Takes a buffer of the signature's size and the arguments.
-Packer = Callable[[Any, tuple[Any, ...]], None]
+# Takes a buffer of the signature's size, the arguments, and the stream of the launch.
+Packer = Callable[[Any, tuple[Any, ...], Stream], None]
 
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 # Native formats: a native unsigned long is packed in half of a Q's time.
@@ -40,13 +41,13 @@ _FORMATS = {
     "bool": "?",
 }
 _SOURCE = """
-def pack(buffer, arguments):
+def pack(buffer, arguments, stream):
     if len(arguments) == {count}:
         {names} = arguments
         if {tests}:
             pack_into(buffer, 0, {values})
             return
-    pack_into(buffer, 0, *convert(arguments))
+    pack_into(buffer, 0, *convert(arguments, stream))
 """
 
 
@@ -63,8 +64,8 @@ def make_packer(name: str, device: Device, signature: Signature) -> Packer:
         values=", ".join(f"a{i}._address" if p.kind == "pointer" else f"a{i}" for i, p in enumerate(parameters)),
     )
 
-    def convert(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        return convert_all(name, device, signature, arguments)
+    def convert(arguments: tuple[Any, ...], stream: Stream) -> tuple[Any, ...]:
+        return convert_all(name, device, stream, signature, arguments)
 
     space: dict[str, Any] = {
         "DeviceArray": DeviceArray,

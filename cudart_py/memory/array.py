@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .. import arguments, shapes
 from ..context.capture import captures
 from ..context.current import activated, this_thread
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, refuse_copy
-from ..driver.seam import api, raw
-from ..driver.sharing import require_interop
+from ..driver.seam import raw
 from ..driver.unwrap import failure
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
-from .dlpack import check_capsule, dlpack_device, make_capsule
+from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
-from .transfers import Side, host_side, transfer
+from .protocols import ArrayProtocols
+from .transfers import Side, host_side, raw_bytes, transfer
 
 if TYPE_CHECKING:
     from .pools import MemoryPool
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["DeviceArray", "allocate_array", "side_of"]
 
 
-class DeviceArray(Handle):
+class DeviceArray(ArrayProtocols):
     """An n-dimensional array in device memory.
 
     `shape` is in elements, `strides` in bytes. Made by `empty`, `zeros`, `full`, `to_device` and
@@ -162,8 +161,12 @@ class DeviceArray(Handle):
         return self._view(shape, self.dtype, strides, offset)
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """Return a view of another shape and the same size; the array must be contiguous."""
-        sizes = arguments.shape("DeviceArray.reshape", "shape", shape[0] if len(shape) == 1 else shape)
+        """Return a view of another shape and the same size; the array must be contiguous.
+
+        One of the sizes may be -1, which stands for what the others leave.
+        """
+        given = shape[0] if len(shape) == 1 else shape
+        sizes = arguments.shape("DeviceArray.reshape", "shape", shapes.without_unknown(given, self.size))
         if math.prod(sizes) != self.size:
             raise arguments.wrong_value(
                 "DeviceArray.reshape", "shape", f"one of {self.size} elements, as {self.shape} has", sizes
@@ -171,6 +174,11 @@ class DeviceArray(Handle):
         if not self.is_contiguous:
             raise ValueError("only a contiguous array can be reshaped without a copy")
         return self._view(sizes, self.dtype, None, 0)
+
+    @property
+    def T(self) -> DeviceArray:  # noqa: N802  # NumPy's name
+        """A view with the axes in reverse order; kernels that take its pointer see the memory as it was."""
+        return self._view(self.shape[::-1], self.dtype, self.strides[::-1], 0)
 
     def view(self, dtype: DTypeLike) -> DeviceArray:
         """Return a view of the same bytes as another dtype; the last axis must be contiguous and divide."""
@@ -221,24 +229,55 @@ class DeviceArray(Handle):
                 queue.synchronize()
         return out
 
-    def copy_from(self, host: ArrayLike, *, stream: Stream | None = None) -> Self:
-        """Copy from the host into this array, of the same shape and dtype, and return it.
+    def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
+        """Copy into this array, and return it.
 
-        Returns when the source may be changed again, except when given both a `stream` and a pinned
-        source: then it must stay as it is until that stream is synchronised.
+        `source` is a host array, or what NumPy makes one of, or another DeviceArray, of the same shape and dtype. Of
+        bytes, a bytearray, a memoryview or a ctypes object the bytes themselves are copied, as many as the array has.
+        Returns when a host source may be changed again, except when given both a `stream` and a pinned source: then it
+        must stay as it is until that stream is synchronised. A copy from a DeviceArray is queued, by default in this
+        array's own stream.
         """
         call = "DeviceArray.copy_from"
-        if isinstance(host, DeviceArray):
-            raise arguments.wrong_type(call, "host", "an array of the host; use memcpy", host)
-        source = arguments.host_array(call, "host", host)
-        if source.shape == self.shape and any(step <= 0 for step in source.strides):
-            source = np.ascontiguousarray(source)
-        side = self._host_side(call, "host", source)
         queue = self.stream if stream is None else stream_of(call, stream)
+        if isinstance(source, DeviceArray):
+            side, pinned = arguments.opened(call, "source", source, DeviceArray).side, False
+            self._check_like(call, "source", source)
+        else:
+            host = arguments.host_array(call, "source", raw_bytes(call, "source", source, self.shape, self.dtype))
+            if host.shape == self.shape and any(step <= 0 for step in host.strides):
+                host = np.ascontiguousarray(host)
+            side, pinned = self._host_side(call, "source", host), is_pinned(host)
         with activated(self.device if stream is None else stream.device):
             transfer(self.side, side, queue)
-            if stream is None and is_pinned(source):
+            if stream is None and pinned:
                 queue.synchronize()
+        return self
+
+    def copy(self, *, stream: Stream | None = None) -> DeviceArray:
+        """Return a contiguous copy in new memory of the same device, queued in `stream`, by default the array's own."""
+        queue = self.stream if stream is None else stream_of("DeviceArray.copy", stream)
+        side = self.side
+        with activated(self.device):
+            result = allocate_array(self.shape, self.dtype, queue)
+            transfer(result.side, side, queue)
+        return result
+
+    def fill(self, value: Any, *, stream: Stream | None = None) -> Self:
+        """Set every element to `value`, and return the array. The fill is queued, by default in the array's own stream.
+
+        Raises ValueError if the value does not fit the dtype.
+        """
+        call = "DeviceArray.fill"
+        arguments.opened(call, "array", self, DeviceArray)
+        element = as_element(call, value, self.dtype)
+        queue = self.stream if stream is None else stream_of(call, stream)
+        if self.is_contiguous or fills_at_once(element):
+            fill(self, element, queue)
+        else:
+            with activated(self.device), allocate_array(self.shape, self.dtype, queue) as filled:
+                fill(filled, element, queue)
+                transfer(self.side, filled.side, queue)
         return self
 
     @property
@@ -249,77 +288,17 @@ class DeviceArray(Handle):
     def _host_side(self, call: str, name: str, host: NDArray[Any], *, writes: bool = False) -> Side:
         """Describe a host array that a copy of the whole array works on, after checking it."""
         side = host_side(call, name, host, writes=writes)
-        if host.shape != self.shape:
-            raise arguments.wrong_value(call, name, f"of the array's shape {self.shape}", host)
-        if host.dtype != self.dtype:
-            raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", host)
+        self._check_like(call, name, host)
         return side
 
-    # -- other libraries: absent where they could not follow our addresses (the capability `interop`)
+    def _check_like(self, call: str, name: str, other: DeviceArray | NDArray[Any]) -> None:
+        if other.shape != self.shape:
+            raise arguments.wrong_value(call, name, f"of the array's shape {self.shape}", other)
+        if other.dtype != self.dtype:
+            raise arguments.wrong_type(call, name, f"of the array's dtype {self.dtype}", other)
 
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        """CUDA's array interface, version 3; names the array's stream."""
-        require_interop(self, "__cuda_array_interface__")
-        interface: dict[str, Any] = {
-            "version": 3,
-            "shape": self.shape,
-            "typestr": self.dtype.str,
-            "data": (self.pointer, False),
-            "strides": None if self.is_contiguous else self.strides,
-            "stream": None if self.stream.closed else self.stream.handle,
-        }
-        if self.dtype.names is not None:
-            interface["descr"] = self.dtype.descr
-        if self.stream.closed:
-            # Nobody can wait for its work any more, and no stream means that nothing is left to wait for.
-            with activated(self.device):
-                api.cuCtxSynchronize()
-        return interface
-
-    @property
-    def __dlpack__(self) -> Callable[..., Any]:
-        """DLPack's capsule, as the array API has it."""
-        require_interop(self, "__dlpack__")
-        return self._dlpack
-
-    def _dlpack(
-        self,
-        *,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        """Return DLPack's capsule, which keeps the array alive, as the array API's `__dlpack__`.
-
-        Work that the consumer queues in `stream` waits for what the array's own stream has so far. Raises BufferError
-        for another device and for dtypes and strides that DLPack does not know.
-        """
-        side = self.side
-        check_capsule(side, self.device, stream, dl_device)
-        with activated(self.device):
-            producer = self.stream
-            if producer.closed:
-                # Nobody can wait for its work any more.
-                api.cuCtxSynchronize()
-                producer = legacy_default
-            if copy:
-                side = allocate_array(self.shape, self.dtype, producer).side
-                transfer(side, self.side, producer)
-            if stream != -1:
-                consumer = Stream.borrow(stream or legacy_default.handle, self.device)
-                if consumer.handle != producer.handle:
-                    consumer.wait(producer)
-            # An array without elements has no address by which the driver could tell the device.
-            anchor = side if self.nbytes else allocate_array((1,), np.dtype(np.uint8), producer).side
-            return make_capsule(side, anchor, max_version)
-
-    @property
-    def __dlpack_device__(self) -> Callable[[], tuple[int, int]]:
-        """DLPack's (device type, ordinal)."""
-        require_interop(self, "__dlpack_device__")
-        return lambda: dlpack_device(self.device)
+    def _one_byte(self, stream: Stream) -> Side:
+        return allocate_array((1,), np.dtype(np.uint8), stream).side
 
     # -- life ----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Copies between host and device, of whole arrays and of windows of them."""
+"""Copies between host and device, of whole arrays and of windows of them, and fills of whole arrays."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from ..streams.event import Event
 from ..streams.stream import Stream, legacy_default, stream_of
 from . import staging
 from .array import DeviceArray, side_of
+from .fills import fill_words
 from .host_memory import HostMemory
-from .transfers import Side, check_same, hold_copy, transfer
+from .interop import is_foreign, wrap
+from .transfers import Side, check_same, hold_copy, raw_bytes, transfer
 
-__all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer"]
+__all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer", "memset"]
 
 
-def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> None:
+def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
     """Copy between device and host arrays in any direction, found from the arguments (cuMemcpy*Async).
 
+    Each is a DeviceArray, another library's array (`as_device_array` takes it), a NumPy array, or bytes, a bytearray, a
+    memoryview or a ctypes object, whose bytes count as elements of the other side.
     Both have the same number of elements and the same dtype; the same shape too unless both are
     contiguous. With `stream` the copy is queued there, and pinned host memory must stay as it is until
     the stream is synchronised; pageable memory may be reused at once. Without it the copy is done on
@@ -37,11 +41,25 @@ def memcpy(dst: DeviceArray | NDArray[Any], src: DeviceArray | NDArray[Any], *, 
     queue = legacy_default if stream is None else stream
     if not _copy_whole(dst, src, queue):
         stream_of("memcpy", stream)
+        dst, src = _as_arrays(dst, src, queue)
         to, source = side_of("memcpy", "dst", dst, writes=True), side_of("memcpy", "src", src)
         check_same("memcpy", to, source)
         transfer(to, source, queue)
     if stream is None and not (isinstance(dst, DeviceArray) and isinstance(src, DeviceArray)):
         queue.synchronize()
+
+
+def _as_arrays(dst: Any, src: Any, stream: Stream) -> tuple[Any, Any]:
+    """Return arrays of ours or of NumPy's for what else has memory; the stream waits for another library's."""
+    to, source = (
+        wrap("memcpy", name, array, stream, writes) if is_foreign(array) else array
+        for name, array, writes in (("dst", dst, "it is the other library's"), ("src", src, None))
+    )
+    if isinstance(source, DeviceArray | np.ndarray):
+        to = raw_bytes("memcpy", "dst", to, source.shape, source.dtype)
+    elif isinstance(to, DeviceArray | np.ndarray):
+        source = raw_bytes("memcpy", "src", source, to.shape, to.dtype)
+    return to, source
 
 
 def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:
@@ -207,3 +225,20 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
             after.record()
             with activated(dst.device):
                 legacy_default.wait(after)
+
+
+def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
+    """Set every element to `value`, by 8, 16 or 32 bits as the dtype has (cuMemsetD8Async and its kin).
+
+    2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and its
+    kin). Wider dtypes take only values whose 32-bit words are all equal, such as 0; for others use
+    `DeviceArray.fill`. Without `stream` the fill goes to the legacy default stream, and like cudaMemset returns
+    before it is done. Raises ValueError if the value does not fit the dtype, TypeError for other types.
+    """
+    arguments.opened("memset", "dst", dst, DeviceArray)
+    queue = stream_of("memset", stream)
+    if not fill_words(dst, value, queue):
+        raise ValueError(
+            f"memset: argument 'value' is written by 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does not "
+            "repeat after 32; use DeviceArray.fill"
+        )

@@ -15,7 +15,7 @@ from .array import DeviceArray, allocate_array
 from .fills import as_element, fill, fill_bytes
 from .pools import MemoryPool
 
-__all__ = ["empty", "empty_like", "empty_pitched", "full", "to_device", "zeros"]
+__all__ = ["empty", "empty_like", "empty_pitched", "full", "to_device", "zeros", "zeros_like"]
 
 
 def empty(
@@ -27,27 +27,27 @@ def empty(
     legacy default stream. The memory comes from `pool`, by default the device's (cuMemAllocFromPoolAsync). Raises
     OutOfMemoryError with the sizes, ValueError for a pool of another device than the stream's.
     """
-    sizes, kind = arguments.shape("empty", "shape", shape), arguments.dtype("empty", "dtype", dtype)
-    queue = stream_of("empty", stream)
-    if pool is not None:
-        arguments.opened("empty", "pool", pool, MemoryPool, "a MemoryPool or None")
-        if pool.device is not queue.device:
-            raise ValueError(
-                f"empty: argument 'pool' is of device {pool.device.ordinal}, and the stream of device "
-                f"{queue.device.ordinal}"
-            )
-    return allocate_array(sizes, kind, queue, pool)
+    return _allocate("empty", shape, dtype, stream, pool)
 
 
-def zeros(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate an array and set all its bytes to zero (cuMemsetD8Async)."""
-    array = _allocate("zeros", shape, dtype, stream)
+def zeros(
+    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+) -> DeviceArray:
+    """Allocate an array, as `empty`, and set all its bytes to zero (cuMemsetD8Async)."""
+    array = _allocate("zeros", shape, dtype, stream, pool)
     fill_bytes(array, 0)
     return array
 
 
-def full(shape: Any, value: Any, dtype: DTypeLike | None = None, *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate an array and set every element to `value`, of any dtype (by default the value's own).
+def full(
+    shape: Any,
+    value: Any,
+    dtype: DTypeLike | None = None,
+    *,
+    stream: Stream | None = None,
+    pool: MemoryPool | None = None,
+) -> DeviceArray:
+    """Allocate an array, as `empty`, and set every element to `value`, of any dtype (by default the value's own).
 
     Raises ValueError if the value does not fit the dtype.
     """
@@ -55,8 +55,8 @@ def full(shape: Any, value: Any, dtype: DTypeLike | None = None, *, stream: Stre
         dtype = arguments.host_array("full", "value", value).dtype
     kind = arguments.dtype("full", "dtype", dtype)
     element = as_element("full", value, kind)
-    array = _allocate("full", shape, kind, stream)
-    fill(array, element)
+    array = _allocate("full", shape, kind, stream, pool)
+    fill(array, element, array.stream)
     return array
 
 
@@ -67,17 +67,39 @@ def empty_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = Non
     return _allocate("empty_like", other.shape, kind, stream)
 
 
-def to_device(host: ArrayLike, *, stream: Stream | None = None) -> DeviceArray:
-    """Allocate an array of the current device and copy a host array into it.
+def zeros_like(other: DeviceArray | NDArray[Any], *, stream: Stream | None = None) -> DeviceArray:
+    """Allocate a contiguous array of another one's shape and dtype, and set all its bytes to zero."""
+    arguments.instance("zeros_like", "other", other, (DeviceArray, np.ndarray), "a DeviceArray or a NumPy array")
+    kind = arguments.dtype("zeros_like", "other", other.dtype)
+    return zeros(other.shape, kind, stream=stream)
 
-    The copy has C order whatever the source's. Returns when the source may be changed again, except
-    when given both a `stream` and a pinned source.
+
+def to_device(
+    host: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    stream: Stream | None = None,
+    pool: MemoryPool | None = None,
+) -> DeviceArray:
+    """Allocate an array of the current device, as `empty`, and copy a host array into it.
+
+    The host converts the elements to `dtype` first, by NumPy's rules. The copy has C order whatever the source's.
+    Returns when the source may be changed again, except when given both a `stream` and a pinned source.
     """
     if isinstance(host, DeviceArray):
-        raise arguments.wrong_type("to_device", "host", "an array of the host; use memcpy", host)
+        raise arguments.wrong_type("to_device", "host", "an array of the host; use DeviceArray.copy", host)
     source = arguments.host_array("to_device", "host", host)
-    array = _allocate("to_device", source.shape, source.dtype, stream)
+    if dtype is not None:
+        source = _converted(source, arguments.dtype("to_device", "dtype", dtype))
+    array = _allocate("to_device", source.shape, source.dtype, stream, pool)
     return array.copy_from(source, stream=stream)
+
+
+def _converted(source: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    try:
+        return source.astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"to_device: argument 'host' has {source.dtype}, which NumPy cannot make {dtype}") from error
 
 
 def empty_pitched(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
@@ -96,7 +118,15 @@ def empty_pitched(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
     return DeviceArray(allocation.handle, sizes, kind, nbytes, allocation.device, legacy_default, strides, allocation)
 
 
-def _allocate(call: str, shape: Any, dtype: Any, stream: Stream | None) -> DeviceArray:
+def _allocate(call: str, shape: Any, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None) -> DeviceArray:
     """Allocate a contiguous array after checking the arguments in the name of a call."""
     sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
-    return allocate_array(sizes, kind, stream_of(call, stream))
+    queue = stream_of(call, stream)
+    if pool is not None:
+        arguments.opened(call, "pool", pool, MemoryPool, "a MemoryPool or None")
+        if pool.device is not queue.device:
+            raise ValueError(
+                f"{call}: argument 'pool' is of device {pool.device.ordinal}, and the stream of device "
+                f"{queue.device.ordinal}"
+            )
+    return allocate_array(sizes, kind, queue, pool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,37 +12,17 @@ from .. import arguments
 from ..context.capture import captures, hold
 from ..context.current import activated, this_thread
 from ..driver.seam import api
-from ..streams.stream import Stream, stream_of
-from .array import DeviceArray
-from .copies import memcpy
+from ..streams.stream import Stream
+from .transfers import transfer
 
-__all__ = ["as_element", "fill", "fill_bytes", "memset"]
+if TYPE_CHECKING:
+    from .array import DeviceArray
+
+__all__ = ["as_element", "fill", "fill_bytes", "fill_words", "fills_at_once"]
 
 # The driver's fills of one row and of evenly spaced ones, by the bytes of a word.
 _ROW = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
 _ROWS = {1: "cuMemsetD2D8Async", 2: "cuMemsetD2D16Async", 4: "cuMemsetD2D32Async"}
-
-
-def memset(dst: DeviceArray, value: Any, *, stream: Stream | None = None) -> None:
-    """Set every element to `value`, by 8, 16 or 32 bits as the dtype has (cuMemsetD8Async and its kin).
-
-    2-D arrays with padded rows and slices of them are filled in one call (cuMemsetD2D8Async and its
-    kin). Wider dtypes take only values whose 32-bit words are all equal, such as 0; for others use
-    `full`. Without `stream` the fill goes to the legacy default stream, and like cudaMemset returns
-    before it is done. Raises ValueError if the value does not fit the dtype, TypeError for other types.
-    """
-    arguments.opened("memset", "dst", dst, DeviceArray)
-    queue = stream_of("memset", stream)
-    if type(value) is int:
-        word, width = _pattern_of_int(value, dst.dtype)
-    else:
-        word, width = _pattern(as_element("memset", value, dst.dtype))
-    if word is None:
-        raise ValueError(
-            f"memset: argument 'value' is written by 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does not "
-            "repeat after 32; use cudart_py.full or copy_from"
-        )
-    _set(dst, word, width, queue)
 
 
 def fill_bytes(dst: DeviceArray, value: int) -> None:
@@ -50,19 +30,39 @@ def fill_bytes(dst: DeviceArray, value: int) -> None:
     _set(dst, value, 1, dst.stream)
 
 
-def fill(dst: DeviceArray, element: np.ndarray[Any, Any]) -> None:
-    """Set every element of a contiguous array to one of its dtype, in the array's own stream."""
+def fill_words(dst: DeviceArray, value: Any, stream: Stream) -> bool:
+    """Set every element to a value by fills of the driver; return False, with nothing done, where there is none.
+
+    Raises ValueError or TypeError, in the name of `memset`, for a value that does not fit the dtype.
+    """
+    if type(value) is int:
+        word, width = _pattern_of_int(value, dst.dtype)
+    else:
+        word, width = _pattern(as_element("memset", value, dst.dtype))
+    if word is None:
+        return False
+    _set(dst, word, width, stream)
+    return True
+
+
+def fills_at_once(element: np.ndarray[Any, Any]) -> bool:
+    """Return whether the driver has a fill for an element, since its 8, 16 or 32 bits repeat."""
+    return _pattern(element)[0] is not None
+
+
+def fill(dst: DeviceArray, element: np.ndarray[Any, Any], stream: Stream) -> None:
+    """Set every element to one of the array's dtype; the array is contiguous unless the driver has such a fill."""
     word, width = _pattern(element)
     if word is not None:
-        _set(dst, word, width, dst.stream)
+        _set(dst, word, width, stream)
         return
     # No fill is that wide: start from one element and double it by copies within the device.
     flat = dst.reshape(dst.size)
-    flat[:1].copy_from(element.reshape(1))
+    flat[:1].copy_from(element.reshape(1), stream=stream)
     done = 1
     while done < flat.size:
         more = min(done, flat.size - done)
-        memcpy(flat[done : done + more], flat[:more], stream=dst.stream)
+        transfer(flat[done : done + more].side, flat[:more].side, stream)
         done += more
 
 

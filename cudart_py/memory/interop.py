@@ -16,7 +16,9 @@ from .array import DeviceArray
 from .dlpack import DLPACK_CPU
 from .foreign_array import read_interface
 
-__all__ = ["as_device_array", "from_dlpack"]
+__all__ = ["as_device_array", "from_dlpack", "is_foreign", "wrap"]
+
+_READ_ONLY = "pass read_only=True if nothing will write through the result"
 
 
 def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = False) -> DeviceArray:
@@ -32,16 +34,31 @@ def as_device_array(x: Any, *, stream: Stream | None = None, read_only: bool = F
     read_only = arguments.flag(call, "read_only", read_only)
     if isinstance(x, DeviceArray):
         return arguments.opened(call, "x", x, DeviceArray)
-    interface = getattr(x, "__cuda_array_interface__", None)
-    if isinstance(x, type) or interface is None:
+    if not is_foreign(x):
         hint = "; use from_dlpack" if hasattr(x, "__dlpack__") else ""
         raise TypeError(f"{call}: argument 'x', of type {type(x).__name__}, has no __cuda_array_interface__{hint}")
-    found = read_interface(call, "x", interface)
-    _check_writable(call, found.read_only, read_only)
-    device = _device_of(call, found.pointer) if found.pointer else current_device()
+    return wrap(call, "x", x, consumer, None if read_only else _READ_ONLY)
+
+
+def is_foreign(x: Any) -> bool:
+    """Return whether an object is another library's array with CUDA's array interface."""
+    if isinstance(x, DeviceArray | type):
+        return False
+    return getattr(x, "__cuda_array_interface__", None) is not None
+
+
+def wrap(call: str, name: str, x: Any, stream: Stream, writes: str | None) -> DeviceArray:
+    """Wrap a call's argument that has an array interface, in whose stream `stream` then waits.
+
+    `writes` is the remedy that the error names if the array is read-only, None where nothing will be written.
+    """
+    found = read_interface(call, name, x.__cuda_array_interface__)
+    if found.read_only and writes is not None:
+        raise ValueError(f"{call}: argument {name!r} must not be written; {writes}")
+    device = _device_of(call, name, found.pointer) if found.pointer else current_device()
     array = DeviceArray.borrow(found.pointer, found.shape, found.dtype, strides=found.strides, owner=x, device=device)
     if found.stream is not None:
-        _wait_for(found.stream, device, consumer)
+        _wait_for(found.stream, device, stream)
     return array
 
 
@@ -71,24 +88,20 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
         view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
         if not view.is_device_accessible:
             raise ValueError(f"{call}: kernels cannot reach the memory of 'x', of DLPack's device type {int(kind)}")
-        _check_writable(call, view.readonly, read_only)
+        if view.readonly and not read_only:
+            raise ValueError(f"{call}: argument 'x' must not be written; {_READ_ONLY}")
         dtype = view.dtype
         strides = None if view.strides is None else tuple(step * dtype.itemsize for step in view.strides)
         pointer = int(view.ptr) if 0 not in view.shape else 0
         return DeviceArray.borrow(pointer, view.shape, dtype, strides=strides, owner=view, device=device)
 
 
-def _check_writable(call: str, locked: bool, read_only: bool) -> None:
-    if locked and not read_only:
-        raise ValueError(
-            f"{call}: argument 'x' must not be written; pass read_only=True if nothing will write through the result"
-        )
-
-
-def _device_of(call: str, address: int) -> Device:
+def _device_of(call: str, name: str, address: int) -> Device:
     found = attributes_of(address)
     if found.device is None:
-        raise ValueError(f"{call}: argument 'x' is at {address:#x}, which this driver doesn't know as device memory")
+        raise ValueError(
+            f"{call}: argument {name!r} is at {address:#x}, which this driver does not know as device memory"
+        )
     return found.device
 
 

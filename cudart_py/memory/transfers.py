@@ -5,6 +5,7 @@ Each end is described by a `Side`, so that nothing here knows device arrays.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -20,10 +21,14 @@ from ..streams.stream import Stream
 from . import staging
 from .host_memory import pinned_owner
 
-__all__ = ["Side", "check_same", "hold_copy", "host_side", "transfer"]
+__all__ = ["Side", "check_same", "hold_copy", "host_side", "raw_bytes", "transfer"]
 
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
+
+
+# What has bytes and no dtype.
+_BYTES = (bytes, bytearray, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 
 
 class Side(NamedTuple):
@@ -72,6 +77,23 @@ def host_side(call: str, name: str, array: Any, *, writes: bool = False) -> Side
             "use numpy.ascontiguousarray"
         )
     return Side(array.ctypes.data, array.shape, array.strides, array.dtype, False, array)
+
+
+def raw_bytes(call: str, name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return bytes, a bytearray, a memoryview or a ctypes object as an array of a shape and dtype; others as they are.
+
+    Raises ValueError where it has not as many bytes as the shape.
+    """
+    if not isinstance(value, _BYTES):
+        return value
+    try:
+        flat = np.frombuffer(memoryview(value), np.uint8)
+    except (BufferError, ValueError) as error:  # a memoryview with gaps
+        raise arguments.wrong_value(call, name, "in one piece", value) from error
+    nbytes = math.prod(shape) * dtype.itemsize
+    if flat.size != nbytes:
+        raise ValueError(f"{call}: argument {name!r} has {flat.size} bytes, and the array has {nbytes}")
+    return flat.view(dtype).reshape(shape) if nbytes else np.empty(shape, dtype)
 
 
 def check_same(call: str, dst: Side, src: Side) -> None:

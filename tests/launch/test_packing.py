@@ -27,7 +27,7 @@ SIGNATURE = Signature(
 
 def packed(device, signature, *arguments):
     buffer = bytearray(b"\xaa" * signature.size)
-    make_packer(signature.name, device, signature)(buffer, arguments)
+    make_packer(signature.name, device, signature)(buffer, arguments, cuda.legacy_default)
     return bytes(buffer)
 
 

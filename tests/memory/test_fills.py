@@ -50,8 +50,8 @@ def test_a_value_that_does_not_fit_is_an_error(device, dtype, value):
     assert not array.to_host().any()
 
 
-def test_a_64_bit_pattern_points_to_full(device):
-    with pytest.raises(ValueError, match="cudart_py.full"):
+def test_a_64_bit_pattern_points_to_fill(device):
+    with pytest.raises(ValueError, match="DeviceArray.fill"):
         cuda.memset(cuda.empty(3, np.float64), 1.0)
 
 

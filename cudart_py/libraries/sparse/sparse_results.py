@@ -12,8 +12,8 @@ from ...context.device import Device
 from ...driver.seam import library
 from ...errors import NotSupportedError
 from ...memory.array import DeviceArray
+from ...memory.copies import memset
 from ...memory.creation import empty
-from ...memory.fills import memset
 from ...streams.stream import Stream
 from .. import views
 from ..blas.scalars import Scalar, scalar

@@ -1,0 +1,133 @@
+"""What NumPy, Python's operators and other GPU libraries ask of a device array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from ..context.current import activated
+from ..context.device import Device
+from ..context.lifetimes import Handle
+from ..driver.seam import api
+from ..driver.sharing import require_interop
+from ..streams.stream import Stream, legacy_default
+from .dlpack import check_capsule, dlpack_device, make_capsule
+from .transfers import Side
+
+__all__ = ["ArrayProtocols"]
+
+
+class ArrayProtocols(Handle):
+    """The part of a device array that others call: CUDA's array interface, DLPack, and what is refused.
+
+    The host cannot read the elements, so that NumPy's functions and operators would see one Python object, or one for
+    each element. They raise TypeError instead and say how the elements reach the host. The interfaces of other GPU
+    libraries are absent where those could not follow the addresses (the capability `interop`).
+    """
+
+    __slots__ = ()
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
+    device: Device
+    stream: Stream
+
+    # NumPy's operators leave the operation to the array, whose operators refuse it.
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+
+    @property
+    def side(self) -> Side:
+        """What a copy has to know of the array."""
+        raise NotImplementedError
+
+    def copy(self, *, stream: Stream | None = None) -> Self:
+        """Return a copy in memory of its own."""
+        raise NotImplementedError
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise TypeError("NumPy cannot read a DeviceArray, whose elements are in device memory: use array.to_host()")
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if other is None:
+            return False
+        raise TypeError(
+            "a DeviceArray cannot be compared with ==, since the host does not see its elements: compare "
+            "array.to_host(), or ask `a is b` for the same array"
+        )
+
+    def __contains__(self, item: object) -> NoReturn:
+        raise TypeError("a DeviceArray cannot be searched by the host: use `item in array.to_host()`")
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """CUDA's array interface, version 3; names the array's stream."""
+        require_interop(self, "__cuda_array_interface__")
+        side = self.side
+        interface: dict[str, Any] = {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (side.address, False),
+            "strides": None if side.is_contiguous else side.strides,
+            "stream": None if self.stream.closed else self.stream.handle,
+        }
+        if self.dtype.names is not None:
+            interface["descr"] = self.dtype.descr
+        if self.stream.closed:
+            # Nobody can wait for its work any more, and no stream means that nothing is left to wait for.
+            with activated(self.device):
+                api.cuCtxSynchronize()
+        return interface
+
+    @property
+    def __dlpack__(self) -> Callable[..., Any]:
+        """DLPack's capsule, as the array API has it."""
+        require_interop(self, "__dlpack__")
+        return self._dlpack
+
+    def _dlpack(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return DLPack's capsule, which keeps the array alive, as the array API's `__dlpack__`.
+
+        Work that the consumer queues in `stream` waits for what the array's own stream has so far. Raises BufferError
+        for another device and for dtypes and strides that DLPack does not know.
+        """
+        side = self.side
+        check_capsule(side, self.device, stream, dl_device)
+        with activated(self.device):
+            producer = self.stream
+            if producer.closed:
+                # Nobody can wait for its work any more.
+                api.cuCtxSynchronize()
+                producer = legacy_default
+            if copy:
+                side = self.copy(stream=producer).side
+            if stream != -1:
+                consumer = Stream.borrow(stream or legacy_default.handle, self.device)
+                if consumer.handle != producer.handle:
+                    consumer.wait(producer)
+            # An array without elements has no address by which the driver could tell the device.
+            anchor = side if self.nbytes else self._one_byte(producer)
+            return make_capsule(side, anchor, max_version)
+
+    def _one_byte(self, stream: Stream) -> Side:
+        """Return a new array of one byte on the same device."""
+        raise NotImplementedError
+
+    @property
+    def __dlpack_device__(self) -> Callable[[], tuple[int, int]]:
+        """DLPack's (device type, ordinal)."""
+        require_interop(self, "__dlpack_device__")
+        return lambda: dlpack_device(self.device)

@@ -1,0 +1,132 @@
+"""Arguments of a launch that are not of the commonest types: C's scalars, structures, other libraries' arrays."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.driver import enums
+
+SOURCE = r"""
+struct Four { float x, y, z, w; };
+extern "C" __global__ void integer(int value, long long* out) { *out = value; }
+extern "C" __global__ void number(double value, double* out) { *out = value; }
+extern "C" __global__ void truth(bool value, long long* out) { *out = value ? 7 : 8; }
+extern "C" __global__ void pair(float2 value, float* out) { out[0] = value.x; out[1] = value.y; }
+extern "C" __global__ void four(Four value, float* out) { out[0] = value.x; out[3] = value.w; }
+extern "C" __global__ void add(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x] + 1; }
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return cuda.compile(SOURCE)
+
+
+def foreign(array, *, read_only=False, **changes):
+    """Return another library's view of an array."""
+    interface = {
+        "version": 3,
+        "shape": array.shape,
+        "typestr": array.dtype.str,
+        "data": (array.pointer, read_only),
+        "strides": None,
+        **changes,
+    }
+    return SimpleNamespace(__cuda_array_interface__=interface, array=array)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("integer", ctypes.c_int(-5), -5),
+        ("integer", ctypes.c_short(7), 7),
+        ("integer", np.True_, 1),
+        ("truth", ctypes.c_bool(True), 7),
+    ],
+)
+def test_scalars_of_c_and_numpy_are_integers(kernels, name, value, expected):
+    out = cuda.zeros(1, np.int64)
+    kernels[name][1, 1](value, out)
+    assert out.to_host()[0] == expected
+
+
+def test_a_double_of_c_is_a_number(kernels):
+    out = cuda.zeros(1)
+    kernels["number"][1, 1](ctypes.c_double(2.5), out)
+    assert out.to_host()[0] == 2.5
+
+
+def test_a_scalar_of_c_that_does_not_fit_is_refused(kernels):
+    with pytest.raises(ValueError, match=r"argument 0 of integer \(int\) takes integers from"):
+        kernels["integer"][1, 1](ctypes.c_longlong(2**40), cuda.zeros(1, np.int64))
+    with pytest.raises(TypeError, match=r"argument 0 of integer \(int\) takes an integer, not the float 1.5"):
+        kernels["integer"][1, 1](ctypes.c_float(1.5), cuda.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize("value", [3 - 4j, np.complex64(3 - 4j), np.array([3, -4], np.float32)])
+def test_a_pair_of_floats_is_a_complex_number_or_an_array(kernels, value):
+    out = cuda.zeros(2, np.float32)
+    kernels["pair"][1, 1](value, out)
+    assert out.to_host().tolist() == [3, -4]
+
+
+def test_a_structure_is_an_array_of_its_bytes(kernels):
+    out = cuda.zeros(4, np.float32)
+    kernels["four"][1, 1](np.arange(1, 5, dtype=np.float32), out)
+    assert out.to_host().tolist() == [1, 0, 0, 4]
+    with pytest.raises(ValueError, match="has 16 bytes, and a host array of float32 and shape .3,. has 12"):
+        kernels["four"][1, 1](np.arange(3, dtype=np.float32), out)
+    with pytest.raises(TypeError, match="is passed by value"):
+        kernels["four"][1, 1](np.array([None, None]), out)
+
+
+@pytest.mark.parametrize("address", [ctypes.c_void_p, enums.CUdeviceptr])
+def test_the_pointers_of_c_and_of_the_bindings_are_addresses(kernels, address):
+    out = cuda.zeros(1, np.int64)
+    kernels["integer"][1, 1](9, address(out.pointer))
+    assert out.to_host()[0] == 9
+
+
+def test_an_array_of_another_library_is_checked_as_a_wrapped_one(kernels):
+    x, out = cuda.full(8, 4, np.int32), cuda.zeros(8, np.int32)
+    launch = kernels["add"][1, 8]
+    launch(foreign(x, read_only=True), foreign(out))
+    assert (out.to_host() == 5).all()
+    with pytest.raises(ValueError, match=r"add: argument 'arguments\[1\]' must not be written; declare the parameter"):
+        launch(x, foreign(out, read_only=True))
+    with pytest.raises(ValueError, match=r"add: argument 'arguments\[0\]' is a masked array"):
+        launch(foreign(x, mask=foreign(x)), out)
+    with pytest.raises(ValueError, match=r"__cuda_array_interface__\['strides'\]\[0\]. must be an int of 0 at least"):
+        launch(foreign(x, strides=(-4,)), out)
+    with pytest.raises(ValueError, match=r"argument 'arguments\[0\]' is at 0x10000, which this driver does not know"):
+        launch(foreign(x, data=(0x10000, False)), out)
+
+
+def test_a_launch_waits_for_the_stream_that_another_librarys_array_names(kernels, monkeypatch):
+    waits = []
+    wait = cuda.Stream.wait
+    monkeypatch.setattr(cuda.Stream, "wait", lambda self, other: (waits.append((self, other)), wait(self, other))[1])
+    with cuda.Stream(non_blocking=True) as theirs, cuda.Stream(non_blocking=True) as ours:
+        x = cuda.full(8, 1, np.int32)
+        out = cuda.zeros(8, np.int32, stream=ours)
+        theirs.wait(cuda.legacy_default)
+        x.fill(4, stream=theirs)
+        waits.clear()
+        kernels["add"][1, 8, 0, ours](foreign(x, stream=theirs.handle), out)
+        assert [(a.handle, b.handle) for a, b in waits if isinstance(b, cuda.Stream)] == [(ours.handle, theirs.handle)]
+        assert (out.to_host() == 5).all()
+
+
+@pytest.mark.parametrize("act", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_launch_is_neither_copied_nor_pickled(kernels, act):
+    launch = kernels["integer"][1, 1]
+    for thing in (launch, launch.bind(1, cuda.zeros(1, np.int64))):
+        with pytest.raises(TypeError, match=f"this {type(thing).__name__} cannot be copied or pickled"):
+            act(thing)
