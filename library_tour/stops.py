@@ -26,6 +26,7 @@ COURSE = (
     "memset",
     "stream_ordered",
     "variables",
+    "pinned_and_mapped",
     "managed",
     "peer",
     "constant_memory",

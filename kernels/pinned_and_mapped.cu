@@ -1,0 +1,56 @@
+// Kernels that read and write memory of the host. Its pages are locked, so that they stay where they are, and mapped
+// into the device's address space: loads and stores then cross the link to the host, each time that they happen.
+//
+//   add_up        adds all numbers, 4 bytes a load: a warp's load is one request of 128 bytes
+//   add_up_wide   the same with 16 bytes a load: a warp's load is four such requests, so that more are under way
+//   scale         multiplies each number, and writes it to another array
+//
+// The kernels are the same whatever memory the numbers lie in. Sums are modulo 2^32. Blocks are whole warps.
+
+#include "block_sum.cuh"
+
+__device__ int first()
+{
+    return blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+// Of a grid that strides over the numbers.
+__device__ int stride()
+{
+    return gridDim.x * blockDim.x;
+}
+
+// Add the sums of a warp's lanes to the total with one atomic.
+__device__ void add_to(unsigned* total, unsigned sum)
+{
+    sum = warp_sum(sum);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(total, sum);
+}
+
+extern "C" __global__ void add_up(const unsigned* x, unsigned* total, int n)
+{
+    unsigned sum = 0;
+    for (int i = first(); i < n; i += stride())
+        sum += x[i];
+    add_to(total, sum);
+}
+
+extern "C" __global__ void add_up_wide(const unsigned* x, unsigned* total, int n)
+{
+    unsigned sum = 0;
+    const uint4* groups = reinterpret_cast<const uint4*>(x);
+    for (int i = first(); i < n / 4; i += stride()) {
+        uint4 group = groups[i];
+        sum += group.x + group.y + group.z + group.w;
+    }
+    if (first() < n % 4)
+        sum += x[n / 4 * 4 + first()];
+    add_to(total, sum);
+}
+
+extern "C" __global__ void scale(const unsigned* in, unsigned* out, unsigned factor, int n)
+{
+    for (int i = first(); i < n; i += stride())
+        out[i] = factor * in[i];
+}

@@ -1,0 +1,252 @@
+"""Give kernels the host's numbers by copies from pageable or pinned memory, or let them read mapped memory in place.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run pinned_and_mapped
+    pinned_and_mapped: Pageable, pinned and mapped memory of the host
+    size 131,077: numbers in the host's memory
+    limit: the link to the host
+                             link MB  loads  sectors/load  check
+    ─────────────────────────────────────────────────────────────
+    pinned, copy alone         0.524                       right
+    pageable, copied           0.524  4,097          4.00  right
+    pinned, copied             0.524  4,097          4.00  right
+    mapped, in place           0.524  4,097          4.00  right
+    registered, in place       0.524  4,097          5.00  right
+    mapped, 16 bytes a load    0.524  1,026          16.0  right
+    pageable, in place                                     right
+    mapped, read too early                                 caught
+    pageable, in place: argument 0 of add_up (unsigned int const*) takes a device
+    pointer, not a host array of uint32 and shape (131077,); copy it with
+    cudart_py.to_device
+    mapped, read too early: 4,096 of 4,096 numbers are not there yet.
+    Read 8 times
+                      link MB   loads  sectors/load  check
+    ──────────────────────────────────────────────────────
+    pageable, copied    0.524  32,776          4.00  right
+    pinned, copied      0.524  32,776          4.00  right
+    mapped, in place     4.19  32,776          4.00  right
+    Read, and written back
+                      link MB  loads  sectors/load  check
+    ─────────────────────────────────────────────────────
+    pageable, copied     1.05  4,097          4.00  right
+    pinned, copied       1.05  4,097          4.00  right
+    mapped, in place     1.05  4,097          4.00  right
+    Pageable memory may move, so a copy of it goes through pinned memory first.
+    Pinned memory stays in place, and the device copies it by itself. Mapped memory
+    needs no copy: every load and store of a kernel crosses the link. That suits
+    numbers that are read once. Numbers that are read often belong into the device's
+    memory.
+    GB/s count what the kernels read and write. The copies in and out follow one
+    another, while loads and stores of mapped memory use both directions of the link
+    at the same time.
+    Registering locks and maps the pages of an array that exists. Such an array need
+    not begin at a multiple of 128 bytes; if it does not, each load of a warp
+    touches a fifth sector, and takes two requests over the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..checks import refusal
+from ..device_code import blocks_for, load
+from ..limits import link_limit
+from ..stop import Curve, Result, Row, Size
+from ..variants import Variant, measure
+from ..wrong import shown_wrong
+
+TITLE = "Pageable, pinned and mapped memory of the host"
+SIZE = Size("numbers in the host's memory", full=2**26 + 5, small=2**17 + 5)
+BLOCK = 256
+OFTEN = 8  # reads
+CURVE = (1, 2, 3, 4, 6, 8, 12, 16)  # reads
+FACTOR = 2654435761
+EXPLAINED_BY = ("loads", "sectors/load")
+
+Words = NDArray[np.uint32]
+
+
+def total(x: Words, reads: int) -> Words:
+    """Return the sum of all numbers that are read, modulo 2^32, as an array of one."""
+    return np.array([reads * int(x.sum(dtype=np.uint64)) % 2**32], np.uint32)
+
+
+class Kinds(NamedTuple):
+    """The same numbers in each kind of the host's memory."""
+
+    pageable: Words
+    pinned: Words
+    mapped: Words
+
+    @classmethod
+    def of(cls, numbers: Words) -> Kinds:
+        """Return the numbers in pageable memory, and copies of them in pinned and in mapped memory."""
+        pinned = cuda.pinned_empty(numbers.shape, numbers.dtype)
+        mapped = cuda.pinned_empty(numbers.shape, numbers.dtype, mapped=True)
+        pinned[:] = mapped[:] = numbers
+        return cls(numbers, pinned, mapped)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Read numbers of the host once and often, and write others back, from each kind of memory."""
+    kinds = Kinds.of(np.random.default_rng().integers(0, 2**32, size, np.uint32))
+    registered = kinds.pageable.copy()
+    limit = link_limit(registered.nbytes)
+    reading = Reading(device, size)
+    with cuda.register_host(registered):
+        once = [
+            reading.copy_alone("pinned, copy alone", kinds.pinned),
+            *reading.variants(kinds, 1),
+            reading.variant("registered, in place", registered, 1),
+            reading.variant("mapped, 16 bytes a load", kinds.mapped, 1, kernel="add_up_wide"),
+        ]
+        rows = measure(once, limit, EXPLAINED_BY)
+    rows += [
+        pageable_argument(kinds.pageable),
+        shown_wrong("mapped, read too early", read_too_early),
+    ]
+    tables = {
+        f"Read {OFTEN} times": measure(reading.variants(kinds, OFTEN), limit, EXPLAINED_BY),
+        "Read, and written back": measure(list(reading.round_trips(kinds)), limit, EXPLAINED_BY),
+    }
+    pictures = [reading.curve(kinds)] if timing.available() else []
+    notes = [
+        "Pageable memory may move, so a copy of it goes through pinned memory first. Pinned memory stays in place, and "
+        "the device copies it by itself. Mapped memory needs no copy: every load and store of a kernel crosses the "
+        "link. That suits numbers that are read once. Numbers that are read often belong into the device's memory.",
+        "GB/s count what the kernels read and write. The copies in and out follow one another, while loads and stores "
+        "of mapped memory use both directions of the link at the same time.",
+        "Registering locks and maps the pages of an array that exists. Such an array need not begin at a multiple of "
+        "128 bytes; if it does not, each load of a warp touches a fifth sector, and takes two requests over the link.",
+    ]
+    return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
+
+
+class Reading:
+    """Work on numbers that the host has: in place, or with copies."""
+
+    def __init__(self, device: cuda.Device, size: int) -> None:
+        self._module = load("pinned_and_mapped")
+        resident = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
+        self._grid = min(resident, blocks_for(size, BLOCK))
+        self._size = size
+        self._copy, self._result = (cuda.empty(size, np.uint32) for _ in range(2))
+        self._total = cuda.empty(1, np.uint32)
+
+    def variants(self, kinds: Kinds, reads: int) -> list[Variant]:
+        """Return the sum of all numbers, each read so often, from each kind of memory."""
+        return [
+            self.variant("pageable, copied", kinds.pageable, reads, copied=True),
+            self.variant("pinned, copied", kinds.pinned, reads, copied=True),
+            self.variant("mapped, in place", kinds.mapped, reads),
+        ]
+
+    def variant(self, name: str, host: Words, reads: int, *, copied: bool = False, kernel: str = "add_up") -> Variant:
+        """Return one way to sum the numbers, with the bytes that cross the link."""
+        return Variant(
+            name=name,
+            launch=self.sums(host, reads, copied=copied, kernel=kernel),
+            output=self._total,
+            expected=total(host, reads),
+            amount=host.nbytes * reads,
+            columns={"link MB": 1e-6 * host.nbytes * (1 if copied else reads)},
+        )
+
+    def sums(self, host: Words, reads: int, *, copied: bool, kernel: str = "add_up") -> Callable[[], None]:
+        """Return the work of summing all numbers so often, of which the first part is the copy."""
+        launch = self._module[kernel][self._grid, BLOCK].bind(self._copy if copied else host, self._total, self._size)
+
+        def work() -> None:
+            cuda.memset(self._total, 0)
+            if copied:
+                cuda.memcpy(self._copy, host, stream=cuda.legacy_default)
+            for _ in range(reads):
+                launch()
+
+        return work
+
+    def copy_alone(self, name: str, host: Words) -> Variant:
+        """Return the copy to the device without a kernel."""
+        return Variant(
+            name=name,
+            launch=partial(cuda.memcpy, self._copy, host, stream=cuda.legacy_default),
+            output=self._copy,
+            expected=host,
+            amount=host.nbytes,
+            columns={"link MB": 1e-6 * host.nbytes},
+        )
+
+    def round_trips(self, kinds: Kinds) -> Iterator[Variant]:
+        """Yield the ways to multiply each number by a factor and have the results on the host."""
+        scale, stream = self._module["scale"][self._grid, BLOCK], cuda.legacy_default
+        on_device = scale.bind(self._copy, self._result, FACTOR, self._size)
+        targets = Kinds.of(np.empty_like(kinds.pageable))
+
+        def copied(source: Words, target: Words) -> None:
+            cuda.memcpy(self._copy, source, stream=stream)
+            on_device()
+            cuda.memcpy(target, self._result, stream=stream)
+
+        works: dict[str, Callable[[], object]] = {
+            "pageable, copied": partial(copied, kinds.pageable, targets.pageable),
+            "pinned, copied": partial(copied, kinds.pinned, targets.pinned),
+            "mapped, in place": scale.bind(kinds.mapped, targets.mapped, FACTOR, self._size),
+        }
+        for (name, work), target in zip(works.items(), targets, strict=True):
+            yield Variant(
+                name=name,
+                launch=partial(finished, work),
+                output=target,
+                expected=kinds.pageable * np.uint32(FACTOR),
+                timed=work,
+                amount=2 * target.nbytes,
+                columns={"link MB": 2e-6 * target.nbytes},
+            )
+
+    def curve(self, kinds: Kinds) -> Curve:
+        """Measure the time until all sums are done against the reads of each number."""
+        sources = {
+            "pageable, copied": (kinds.pageable, True),
+            "pinned, copied": (kinds.pinned, True),
+            "mapped, in place": (kinds.mapped, False),
+        }
+        lines = {
+            name: [
+                (reads, timing.waiting_ms(partial(finished, self.sums(host, reads, copied=copied)))) for reads in CURVE
+            ]
+            for name, (host, copied) in sources.items()
+        }
+        return Curve("reads", "reads of each number", "ms", lines)
+
+
+def finished(work: Callable[[], object]) -> None:
+    """Do the work and wait for it, as the host must before it reads what a kernel wrote into its memory."""
+    work()
+    cuda.legacy_default.synchronize()
+
+
+def pageable_argument(numbers: Words) -> Row:
+    """Give a kernel an array in pageable memory."""
+    kernel = load("pinned_and_mapped")["add_up"]
+    check = refusal(
+        "a kernel takes no pageable memory", TypeError, lambda: kernel[1, BLOCK](numbers, None, numbers.size)
+    )
+    return Row("pageable, in place", check=check, note=check.detail)
+
+
+def read_too_early() -> str:
+    """Read mapped memory on the host without waiting for the kernel that writes it."""
+    source, target = (cuda.pinned_empty(2**12, np.uint32, mapped=True) for _ in range(2))
+    source[:], target[:] = np.arange(1, source.size + 1), 0
+    load("pinned_and_mapped")["scale"][1, BLOCK](source, target, FACTOR, source.size)
+    missing = np.count_nonzero(target == 0)
+    return f"{missing:,} of {target.size:,} numbers are not there yet." if missing else ""
