@@ -11,6 +11,7 @@ On the software driver, which checks, counts and does not time, with two devices
     ─────────────────────────────────────────────────────────
     copy, no peer access                               right
     copy, peer access                                  right
+    copy, after both's work                            right
     copy, devices not named                            right
     kernel reads                  4,097          4.00  right
     kernel reads 16 bytes         1,025          16.0  right
@@ -38,8 +39,10 @@ On the software driver, which checks, counts and does not time, with two devices
     Addresses are unified: the driver knows the device of each address, and kernels
     execute the same loads and stores for another device's memory. The latency is
     longer there, so that more bytes must be on their way at a time.
-    The streams of two devices run side by side. An event makes one wait for the
-    other; Device.synchronize() waits for one device only.
+    The streams of two devices run side by side, and a copy in a stream waits for
+    that stream only. An event makes a stream wait for another device's, as a copy
+    without a stream does for the default streams of both. Device.synchronize()
+    waits for one device.
 """
 
 from __future__ import annotations
@@ -78,8 +81,9 @@ NOTES = (
     "may access another one's memory has not opened its own.",
     "Addresses are unified: the driver knows the device of each address, and kernels execute the same loads and stores "
     "for another device's memory. The latency is longer there, so that more bytes must be on their way at a time.",
-    "The streams of two devices run side by side. An event makes one wait for the other; Device.synchronize() waits "
-    "for one device only.",
+    "The streams of two devices run side by side, and a copy in a stream waits for that stream only. An event makes a "
+    "stream wait for another device's, as a copy without a stream does for the default streams of both. "
+    "Device.synchronize() waits for one device.",
 )
 NEEDS = "The other rows need a second device whose memory this one can access (the capability 'peer')."
 
@@ -163,6 +167,7 @@ def between(pair: Pair) -> Result:
     with access(pair):
         ways = [
             pair.variant("copy, peer access", by_copy),
+            pair.variant("copy, after both's work", by_copy_in_order),
             pair.variant("copy, devices not named", by_address),
             pair.variant("kernel reads", by_kernel("copy_words")),
             pair.variant("kernel reads 16 bytes", by_kernel("copy_vectors")),
@@ -200,8 +205,13 @@ def access(pair: Pair) -> Iterator[None]:
 
 
 def by_copy(target: cuda.DeviceArray, source: cuda.DeviceArray) -> Callable[[], object]:
-    """Return the copy between devices, which both arrays know (cudaMemcpyPeerAsync)."""
+    """Return the copy in a stream of the current device, whose order is all that it keeps (cudaMemcpyPeerAsync)."""
     return partial(cuda.memcpy_peer, target, source, stream=cuda.legacy_default)
+
+
+def by_copy_in_order(target: cuda.DeviceArray, source: cuda.DeviceArray) -> Callable[[], object]:
+    """Return the copy that comes after all work of both devices' default streams (cudaMemcpyPeer)."""
+    return partial(cuda.memcpy_peer, target, source)
 
 
 def by_address(target: cuda.DeviceArray, source: cuda.DeviceArray) -> Callable[[], object]:
