@@ -32,6 +32,7 @@ COURSE = (
     "constant_memory",
     "texture",
     "local_memory",
+    "l2_persistence",
     # Coalescing, shared memory, divergence
     "coalescing",
     "stride_and_offset",

@@ -20,7 +20,7 @@ On the software driver, which checks and does not time:
     shared memory of a block, opted in                         227  KiB
     constant memory                                           64.0  KiB
     L2 cache                                                  60.0  MiB
-    L2 cache to set aside, most                               36.0  MiB
+    L2 cache to set aside, most                               37.5  MiB
     memory                                                    16.0  GiB
     memory, free                                              16.0  GiB
     memory bus                                               6,144  bits

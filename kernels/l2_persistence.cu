@@ -1,0 +1,56 @@
+// All memory is read through the L2 cache, where new data replaces old. An array that a kernel reads again and again is
+// lost from it meanwhile if more other data passes through than the cache holds. A part of L2 can be set aside for data
+// that the host marks as persisting, by an access policy of the stream; the kernel does not change.
+//
+//   weigh<false>   reads a long stream of words once and an array of weights in turn with it, over and over
+//   weigh<true>    reads the stream by __ldcs, which tells the cache that each word is read once: evict it first
+//   add_up         reads one array over and over: how much of L2 is left for it?
+//
+// The words are in groups of four. Each thread writes its own sum, modulo 2^32. Blocks have 256 threads.
+
+constexpr int BLOCK = 256;
+
+__device__ unsigned sum(uint4 group)
+{
+    return group.x + group.y + group.z + group.w;
+}
+
+__device__ unsigned sum_of_products(uint4 group, uint4 weights)
+{
+    return group.x * weights.x + group.y * weights.y + group.z * weights.z + group.w * weights.w;
+}
+
+// The place `step` after another one in an array that is read in a circle; step is less than its length.
+__device__ unsigned next(unsigned place, unsigned step, unsigned length)
+{
+    place += step;
+    return place < length ? place : place - length;
+}
+
+// Lengths are less than 2^31, in groups.
+template <bool evict_first>
+__global__ void weigh(const uint4* __restrict__ stream, const uint4* __restrict__ weights, unsigned* sums,
+                      unsigned length, unsigned weights_length)
+{
+    unsigned thread = blockIdx.x * BLOCK + threadIdx.x, threads = gridDim.x * BLOCK;
+    unsigned place = thread % weights_length, step = threads % weights_length;
+    unsigned total = 0;
+    for (unsigned i = thread; i < length; i += threads) {
+        uint4 group = evict_first ? __ldcs(stream + i) : stream[i];
+        total += sum_of_products(group, weights[place]);
+        place = next(place, step, weights_length);
+    }
+    sums[thread] = total;
+}
+
+extern "C" __global__ void add_up(const uint4* __restrict__ array, unsigned* sums, unsigned reads, unsigned length)
+{
+    unsigned thread = blockIdx.x * BLOCK + threadIdx.x, threads = gridDim.x * BLOCK;
+    unsigned place = thread % length, step = threads % length;
+    unsigned total = 0;
+    for (unsigned i = thread; i < reads; i += threads) {
+        total += sum(array[place]);
+        place = next(place, step, length);
+    }
+    sums[thread] = total;
+}

@@ -1,0 +1,318 @@
+"""Keep an array in the L2 cache while a longer one streams past, by an access policy of the stream.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run l2_persistence
+    l2_persistence: Data that persists in the L2 cache
+    size 8,197: groups of four words in the stream
+    limit: read bandwidth
+                           of reads hit     check
+    ─────────────────────────────────────────────
+    no policy                0.0 %          right
+    __ldcs for the stream  100.0 % ███████  right
+    policy: streaming        0.0 %          right
+    policy: persisting     100.0 % ███████  right
+    large: no policy         0.0 %          right
+    large: persisting        0.0 %          right
+    large: tuned ratio      60.0 % ████▎    right
+    another array, read over and over
+                            of reads hit     check
+    ──────────────────────────────────────────────
+    nothing persists        100.0 % ███████  right
+    the weights persist       0.0 %          right
+    weights read as normal  100.0 % ███████  right
+    after a reset           100.0 % ███████  right
+    The weights take 0.9 of what can be set aside, the large ones 1.5. They are read
+    again and again, each word of the stream once. Without a policy the stream
+    displaces the weights; with one, they persist in a part of L2 that is set aside.
+    A rate above the limit, which is memory's, shows what L2 saves. A policy of
+    streaming does the opposite: the weights are replaced first. __ldcs in the
+    kernel says that of the stream's words, which helps the weights without any
+    policy.
+    Weights that are larger than the set-aside displace each other there. A hit
+    ratio a little below the set-aside over their size lets that share of them
+    persist; the rest are replaced first.
+    Lines that persist stay after the kernel, and other data has less of L2, until
+    they are read as normal ones or reset.
+    The reads that hit are those of a model: of all lines the one used longest ago
+    is replaced. A real L2 replaces them in another way, and so changes less
+    abruptly.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..device_code import load
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import read_limit
+from ..stop import Curve, Limit, Result, Row, Size
+from ..variants import Variant, measure
+
+TITLE = "Data that persists in the L2 cache"
+SIZE = Size("groups of four words in the stream", full=2**27, small=2**13 + 5)
+BLOCK = 256
+CHECKED_BLOCKS, CHECKED_WEIGHTS = 3, 601
+# Sizes as parts of the set-aside: a little less than all of it, and too much for it.
+FITS, EXCEEDS = 0.9, 1.5
+WINDOWS = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 1.75, 2.0)
+ANOTHER = 0.5  # of L2, which the other array takes
+MODEL_LINE = 2**18  # bytes: much larger than a line of the cache, which makes the model quick
+MODEL_ROUNDS = 4
+HITS = "of reads hit"
+
+NOTES = [
+    f"The weights take {FITS} of what can be set aside, the large ones {EXCEEDS}. They are read again and again, each "
+    "word of the stream once. Without a policy the stream displaces the weights; with one, they persist in a part of "
+    "L2 that is set aside. A rate above the limit, which is memory's, shows what L2 saves. A policy of streaming does "
+    "the opposite: the weights are replaced first. __ldcs in the kernel says that of the stream's words, which helps "
+    "the weights without any policy.",
+    "Weights that are larger than the set-aside displace each other there. A hit ratio a little below the set-aside "
+    "over their size lets that share of them persist; the rest are replaced first.",
+    "Lines that persist stay after the kernel, and other data has less of L2, until they are read as normal ones or "
+    "reset.",
+    "The reads that hit are those of a model: of all lines the one used longest ago is replaced. A real L2 replaces "
+    "them in another way, and so changes less abruptly.",
+]
+
+Words = NDArray[np.uint32]
+Launch = Callable[[], object]
+
+
+class Way(NamedTuple):
+    """How the weights are read: their size as a part of the set-aside, and the policy of the stream, if any."""
+
+    size: float
+    hit: str = ""
+    ratio: float = 1.0
+    evict_first: bool = False  # the stream's words, by the kernel's own hint
+
+
+WAYS = {
+    "no policy": Way(FITS),
+    "__ldcs for the stream": Way(FITS, evict_first=True),
+    "policy: streaming": Way(FITS, "streaming"),
+    "policy: persisting": Way(FITS, "persisting"),
+    "large: no policy": Way(EXCEEDS),
+    "large: persisting": Way(EXCEEDS, "persisting"),
+    "large: tuned ratio": Way(EXCEEDS, "persisting", FITS / EXCEEDS),
+}
+LINES: dict[str, Callable[[float], Way]] = {
+    "no policy": Way,
+    "persisting, hit ratio 1": lambda size: Way(size, "persisting"),
+    "persisting, tuned hit ratio": lambda size: Way(size, "persisting", min(1.0, FITS / size)),
+}
+
+
+def reference(stream: Words, weights: Words, threads: int) -> Words:
+    """Return each thread's sum of the stream's words times the weights, modulo 2^32; both in groups of four."""
+    products = (stream * weights[np.arange(len(stream)) % len(weights)]).sum(axis=1, dtype=np.uint32)
+    return by_thread(products, threads)
+
+
+def by_thread(values: Words, threads: int) -> Words:
+    """Return the sums of the values that threads take in turn, modulo 2^32."""
+    padded = np.zeros(-(-values.size // threads) * threads, np.uint32)
+    padded[: values.size] = values
+    return np.asarray(padded.reshape(-1, threads).sum(axis=0, dtype=np.uint32))
+
+
+class Model:
+    """A cache of so many bytes, a part of which is set aside: of its lines the one used longest ago goes first."""
+
+    def __init__(self, nbytes: float, set_aside: float) -> None:
+        self._lines, self._set_aside = round(nbytes / MODEL_LINE), round(set_aside / MODEL_LINE)
+        self._persisting: OrderedDict[tuple[str, int], None] = OrderedDict()
+        self._others: OrderedDict[tuple[str, int], None] = OrderedDict()
+
+    def read(self, line: tuple[str, int], kind: str = "") -> bool:
+        """Return whether a line was there; put it there with the property `kind`, or with the one that it has."""
+        hit = line in self._persisting or line in self._others
+        if kind == "persisting" or (not kind and line in self._persisting):
+            self._others.pop(line, None)
+            self._persisting[line] = None
+            self._persisting.move_to_end(line)
+            if len(self._persisting) > self._set_aside:
+                self._persisting.popitem(last=False)
+        else:
+            self._persisting.pop(line, None)
+            self._others[line] = None
+            # The end is what goes last: streaming lines go first.
+            self._others.move_to_end(line, last=kind != "streaming")
+        while len(self._persisting) + len(self._others) > self._lines:
+            self._others.popitem(last=False)
+        return hit
+
+    def weigh(self, nbytes: float, way: Way) -> float:
+        """Return the share of the weights' reads that hit in the last round, while the stream is read in turn."""
+        count = round(nbytes / MODEL_LINE)
+        hits = []
+        for turn in range(MODEL_ROUNDS * count):
+            self.read(("stream", turn), "streaming" if way.evict_first else "")
+            place = turn % count
+            # Which lines get the property is not known; here they are spread evenly.
+            chosen = place * 0.618034 % 1 < way.ratio
+            hits.append(self.read(("weights", place), "streaming" if way.hit and not chosen else way.hit))
+        return sum(hits[-count:]) / count
+
+    def add_up(self, nbytes: float) -> float:
+        """Return the share of the reads of another array that hit in the last round."""
+        count = round(nbytes / MODEL_LINE)
+        hits = [self.read(("another", turn % count)) for turn in range(MODEL_ROUNDS * count)]
+        return sum(hits[-count:]) / count
+
+
+class Weighing:
+    """The stream, the weights and the launches that read them, small ones to be checked and large ones to be timed."""
+
+    def __init__(self, device: cuda.Device, groups: int, set_aside: int) -> None:
+        self._module = load("l2_persistence", names=["weigh<false>", "weigh<true>"])
+        self._stream = cuda.Stream()
+        self._set_aside, self._l2_bytes = set_aside, device.properties.l2_cache_size
+        self._blocks = 8 * device.sm_count
+        random = np.random.default_rng()
+        block = random.integers(0, 2**32, (min(groups, INPUT_BLOCK // 4), 4), np.uint32)
+        self._few = block[: SIZE.small], random.integers(0, 2**32, (CHECKED_WEIGHTS, 4), np.uint32)
+        self._checked = cuda.to_device(self._few[0]), cuda.to_device(self._few[1])
+        self._sums = cuda.empty(self._blocks * BLOCK, np.uint32)
+        self._timed = self._checked
+        if timing.available():
+            most = max(WINDOWS) * set_aside + ANOTHER * self._l2_bytes
+            self._timed = repeated(block.ravel(), 4 * groups), repeated(block.ravel(), int(most) // 16 * 4)
+
+    def _launch(self, way: Way, stream: cuda.DeviceArray, weights: cuda.DeviceArray, blocks: int) -> Launch:
+        """Return the launch that weighs the stream, with the stream's policy for the weights."""
+        kernel = self._module[f"weigh<{str(way.evict_first).lower()}>"]
+        sums = self._sums[: blocks * BLOCK]
+        bound = kernel[blocks, BLOCK, 0, self._stream].bind(stream, weights, sums, stream.size // 4, weights.size // 4)
+        if not way.hit:
+            return bound
+
+        def with_policy() -> None:
+            with self._stream.access_policy(weights, hit_ratio=way.ratio, hit=way.hit):
+                bound()
+
+        return with_policy
+
+    def variant(self, name: str, way: Way) -> Variant:
+        """Return the weighing as a variant, with what the model says of it."""
+        threads = CHECKED_BLOCKS * BLOCK
+        return Variant(
+            name=name,
+            launch=self._launch(way, *self._checked, CHECKED_BLOCKS),
+            output=self._sums[:threads],
+            expected=reference(*self._few, threads),
+            timed=self.whole(way),
+            amount=2 * self._timed[0].nbytes,
+            columns={HITS: Model(self._l2_bytes, self._set_aside).weigh(way.size * self._set_aside, way)},
+        )
+
+    def whole(self, way: Way) -> Launch:
+        """Return the launch that weighs all of the stream by as many weights as `way` says."""
+        stream, weights = self._timed
+        if timing.available():
+            weights = weights[: int(way.size * self._set_aside) // 16 * 4]
+        return self._launch(way, stream, weights, self._blocks)
+
+    def another(self, name: str, before: Sequence[Way]) -> Variant:
+        """Return the reading of another array over and over; in the model the weights were read in some ways before."""
+        model = Model(self._l2_bytes, self._set_aside)
+        for way in before:
+            model.weigh(way.size * self._set_aside, way)
+        nbytes = ANOTHER * self._l2_bytes
+        _, weights = self._checked
+        stream, array = self._timed
+        reads, few = stream.size // 4, self._few[1].sum(axis=1, dtype=np.uint32)
+        threads, kernel = CHECKED_BLOCKS * BLOCK, self._module["add_up"]
+        if timing.available():
+            array = array[-(int(nbytes) // 16 * 4) :]
+        return Variant(
+            name=name,
+            launch=kernel[CHECKED_BLOCKS, BLOCK].bind(weights, self._sums, SIZE.small, CHECKED_WEIGHTS),
+            output=self._sums[:threads],
+            expected=by_thread(np.resize(few, SIZE.small), threads),
+            timed=kernel[self._blocks, BLOCK].bind(array, self._sums, reads, array.size // 4),
+            amount=16 * reads,
+            columns={HITS: model.add_up(nbytes)},
+        )
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every policy on a short stream, time it on a long one, and draw curves over the size of the weights."""
+    limit = read_limit(device)
+    notes = list(NOTES)
+    with set_aside(device) as room:
+        whole = room or device.properties.l2_cache_size // 2
+        weighing = Weighing(device, size, whole)
+
+        def rows(ways: Mapping[str, Way], *, quick: bool = False) -> list[Row]:
+            """Measure ways one by one, since lines that persist would be in the way of the next one."""
+            found: list[Row] = []
+            for name, way in ways.items():
+                if room or not way.hit:
+                    found += measure([weighing.variant(name, way)], limit, quick=quick)
+                    device.reset_persisting_l2()
+            return found
+
+        weighed = rows(WAYS)
+        tables = {"another array, read over and over": read_after(device, weighing, limit)} if room else {}
+        curves = {
+            line: rows({f"{line} {size}": way(size) for size in WINDOWS}, quick=True) for line, way in LINES.items()
+        }
+    if not room:
+        notes.append("This device sets nothing aside, so that nothing can persist: on an H200 it is 37.5 MiB.")
+    megabytes = [size * whole / 2**20 for size in WINDOWS]
+
+    def curve(name: str, column: str, y: str, limit: Limit | None = None) -> Curve:
+        lines = {
+            line: [(x, float(row.values[column])) for x, row in zip(megabytes, found, strict=True)]
+            for line, found in curves.items()
+            if found
+        }
+        return Curve(name, "MiB of weights", y, lines, line=limit)
+
+    pictures = [curve("model", HITS, "share of the weights' reads that hit, by a model")]
+    if timing.available():
+        pictures.append(curve("window", limit.unit, limit.unit, limit))
+    return Result(weighed, limit, pictures=pictures, notes=notes, tables=tables)
+
+
+def read_after(device: cuda.Device, weighing: Weighing, limit: Limit) -> list[Row]:
+    """Return the rows of another array, read when nothing persists, when the weights do, and when they no longer do."""
+    persisting, normal = WAYS["policy: persisting"], Way(FITS, "normal")
+    befores = {
+        "nothing persists": [],
+        "the weights persist": [persisting],
+        "weights read as normal": [persisting, normal],
+        "after a reset": [],
+    }
+    rows = []
+    for name, before in befores.items():
+        if not before:
+            device.reset_persisting_l2()
+        for way in before:
+            weighing.whole(way)()
+        device.synchronize()
+        rows += measure([weighing.another(name, before)], limit)
+    return rows
+
+
+@contextmanager
+def set_aside(device: cuda.Device) -> Iterator[int]:
+    """Set aside as much of L2 as the device allows; return how many bytes that are, and restore it in the end."""
+    before = device.limits.persisting_l2_cache_size
+    device.limits.persisting_l2_cache_size = device.properties.max_persisting_l2_cache_size
+    try:
+        yield device.limits.persisting_l2_cache_size
+    finally:
+        device.reset_persisting_l2()
+        device.limits.persisting_l2_cache_size = before

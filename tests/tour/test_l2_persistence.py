@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour.course import l2_persistence
+from library_tour.course.l2_persistence import FITS, HITS, MODEL_LINE, WAYS, Model, Way
+from library_tour.runner import run_stop
+
+SIZE = 2000
+LINES = 100
+L2, SET_ASIDE = LINES * MODEL_LINE, 60 * MODEL_LINE
+
+
+@pytest.fixture(scope="module")
+def result():
+    return run_stop("l2_persistence", cuda.Device(0), SIZE).result
+
+
+def test_a_policy_keeps_the_weights_in_the_model(result):
+    hits = {row.name: row.values[HITS] for row in result.rows}
+    assert hits["no policy"] == hits["policy: streaming"] == hits["large: persisting"] == 0
+    assert hits["policy: persisting"] == hits["__ldcs for the stream"] == 1
+    assert hits["large: tuned ratio"] == pytest.approx(FITS / l2_persistence.EXCEEDS, abs=0.02)
+
+
+def test_lines_that_persist_are_in_the_way_until_they_are_reset(result):
+    [others] = result.tables.values()
+    assert [row.values[HITS] for row in others] == [1, 0, 1, 1]
+    assert all(row.check.holds for row in others)
+
+
+def test_the_tuned_curve_falls_slowest(result):
+    model, *_ = result.pictures
+    no_policy, persisting, tuned = ([y for _, y in line] for line in model.lines.values())
+    assert all(a <= b <= c for a, b, c in zip(no_policy, persisting, tuned, strict=True))
+    assert tuned[-1] > 0.4 > persisting[-1]
+
+
+def test_the_set_aside_is_as_large_as_possible_and_restored(device):
+    before = device.limits.persisting_l2_cache_size
+    sizes = []
+    with l2_persistence.set_aside(device) as nbytes:
+        sizes.append(device.limits.persisting_l2_cache_size)
+    assert sizes == [nbytes] == [device.properties.max_persisting_l2_cache_size]
+    assert device.limits.persisting_l2_cache_size == before
+
+
+def test_a_launch_has_the_policy_that_its_way_says(monkeypatch):
+    policies = []
+    access_policy = cuda.Stream.access_policy
+
+    def recorded(stream, array, **options):
+        policies.append((array.nbytes, options))
+        return access_policy(stream, array, **options)
+
+    monkeypatch.setattr(cuda.Stream, "access_policy", recorded)
+    run_stop("l2_persistence", cuda.Device(0), SIZE)
+    weights = 16 * l2_persistence.CHECKED_WEIGHTS
+    assert (weights, {"hit_ratio": WAYS["large: tuned ratio"].ratio, "hit": "persisting"}) in policies
+    assert (weights, {"hit_ratio": 1.0, "hit": "streaming"}) in policies
+    assert (weights, {"hit_ratio": 1.0, "hit": "normal"}) in policies
+
+
+def test_a_device_that_sets_nothing_aside_is_told(device, monkeypatch):
+    properties = replace(device.properties, max_persisting_l2_cache_size=0)
+    monkeypatch.setattr(type(device), "properties", property(lambda self: properties))
+    outcome = run_stop("l2_persistence", device, SIZE)
+    assert outcome.state == "passed"
+    assert [row.name for row in outcome.result.rows] == [name for name, way in WAYS.items() if not way.hit]
+    assert not outcome.result.tables
+    assert "sets nothing aside" in outcome.result.notes[-1]
+
+
+def test_each_wrong_kernel_is_noticed(changed_kernels):
+    changed_kernels(
+        "l2_persistence",
+        {
+            "return place < length ? place : place - length": "return place < length ? place : 0",
+            "evict_first ? __ldcs(stream + i)": "evict_first ? __ldcs(stream + i / 2)",
+        },
+    )
+    result = run_stop("l2_persistence", cuda.Device(0), SIZE).result
+    assert not any(check.holds for check in result.all_checks)
+
+
+def test_a_line_that_was_used_longest_ago_is_replaced_first():
+    model = Model(2 * MODEL_LINE, 0)
+    assert [model.read(("x", line)) for line in (0, 1, 0, 2, 0, 1)] == [False, False, True, False, True, False]
+
+
+def test_a_streaming_line_is_replaced_first():
+    model = Model(2 * MODEL_LINE, 0)
+    model.read(("x", 0))
+    model.read(("x", 1), "streaming")
+    model.read(("x", 2))
+    assert [model.read(("x", line)) for line in (0, 2)] == [True, True]
+
+
+def test_a_persisting_line_stays_until_it_is_read_as_a_normal_one():
+    def left_after(kind: str) -> bool:
+        model = Model(L2, SET_ASIDE)
+        model.read(("x", 0), "persisting")
+        model.read(("x", 0), kind)
+        for line in range(LINES):
+            model.read(("y", line))
+        return model.read(("x", 0))
+
+    assert left_after("")
+    assert not left_after("normal")
+
+
+def test_what_the_set_aside_does_not_hold_displaces_itself():
+    nbytes = 2 * SET_ASIDE
+    assert Model(L2, SET_ASIDE).weigh(nbytes, Way(2, "persisting")) == 0
+    assert Model(L2, SET_ASIDE).weigh(nbytes, Way(2, "persisting", 0.4)) == pytest.approx(0.4, abs=0.02)
+
+
+def test_the_reference_takes_weights_and_threads_in_turn():
+    stream = np.arange(20, dtype=np.uint32).reshape(5, 4)
+    weights = np.array([[1, 0, 0, 0], [0, 0, 0, 2]], np.uint32)
+    assert l2_persistence.reference(stream, weights, 3).tolist() == [0 + 2 * 15, 2 * 7 + 16, 8]
