@@ -14,6 +14,7 @@ __all__ = [
     "arithmetic_limit",
     "copy_limit",
     "issue_limit",
+    "latency_limit",
     "link_limit",
     "read_limit",
     "shared_limit",
@@ -24,6 +25,8 @@ __all__ = [
 # Of a multiprocessor since compute capability 7.0, in a clock: bytes of shared memory, lanes of the
 # special-function units (sin, cos, exp2, log2, square roots), lanes of instructions issued.
 SHARED_BYTES, SPECIAL_LANES, ISSUED_LANES = 128, 16, 128
+# Clocks until an instruction can use the result of an addition or multiplication, and of a shuffle, before it.
+ARITHMETIC_CLOCKS, SHUFFLE_CLOCKS = 4, 23
 
 
 def copy_limit(device: cuda.Device) -> Limit:
@@ -74,6 +77,16 @@ def special_limit(device: cuda.Device, count: int, unit: str) -> Limit:
 def issue_limit(device: cuda.Device, count: int, unit: str) -> Limit:
     """Return how often a second `count` instructions are issued, in a unit like "Gsteps/s"."""
     return _by_clock(device, f"instructions, about {count} each", unit, ISSUED_LANES / count)
+
+
+def latency_limit(device: cuda.Device, operations: int, shuffles: int, amount: float, unit: str) -> Limit:
+    """Return the rate of doing `amount` again and again, where each time so many instructions wait for one another."""
+    name = f"latency of {shuffles} shuffles, {operations} operations"
+    if not timing.available():
+        return Limit(name, unit)
+    hertz = 1e3 * device.properties.clock_rate
+    clocks = operations * ARITHMETIC_CLOCKS + shuffles * SHUFFLE_CLOCKS
+    return Limit(name, unit, amount * hertz / clocks / timing.PREFIXES[unit[0]])
 
 
 def _by_clock(device: cuda.Device, name: str, unit: str, a_clock: float) -> Limit:

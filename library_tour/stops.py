@@ -47,6 +47,7 @@ COURSE = (
     # Numerics and applications
     "matmul",
     "monte_carlo",
+    "crank_nicolson",
 )
 
 # Each is a module of library_tour/libraries.

@@ -33,6 +33,7 @@ SOURCE = Path(__file__).parent / "cub_baseline.cu"
 COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
 SIDE, SUMMED, COUNTED, SEARCHED = 16384, 2**29, 2**28, 2**30
 CALLS = 2**28 * 256  # of map's function
+CELL_STEPS = 64 * 256 * 10_000  # of crank_nicolson
 Work = Callable[[], object]
 
 
@@ -78,6 +79,8 @@ BARS = [
     Bar("monte_carlo", "Gsteps/s", 1.0, 1000.0, lambda row: row.startswith("Euler")),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.412 / 1e9, lambda row: "fast math" not in row),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.119 / 1e9, lambda row: "fast math" in row),
+    Bar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 5e-3 / 1e9, lambda row: row != "a warp, factored"),
+    Bar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 3e-3 / 1e9, lambda row: row == "a warp, factored"),
     Bar("nan_check", "GB/s", 0.95, LIMIT),
     Bar("copies", "GB/s", 0.98, 55.4, lambda row: row == "pinned to device"),
     Bar("pinned_and_mapped", "GB/s", 0.98, LIMIT, lambda row: row == "pinned, copy alone"),

@@ -24,6 +24,7 @@ SMALL = {
     "variables": 5,
     "texture": 50,
     "matmul": 50,
+    "crank_nicolson": 2,
 }
 
 

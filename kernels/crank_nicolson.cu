@@ -1,0 +1,477 @@
+// The price of a put option by finite differences. In x = ln S, u = e^{r (T - t)} F solves the heat equation with drift
+// sigma^2 / 2 u_xx + mu u_x = -u_t, from the payoff at T back to today. Crank and Nicolson's scheme takes the mean of
+// the space derivatives at both ends of a step, A u_new = B u_old, with tridiagonal matrices A and B = 2 - A. So a step
+// solves A v = u_old, and u_new = 2 v - u_old: v is the value in the middle of the step. Every kernel does that, for
+// many independent systems (volatilities); they differ in how they solve A v = u.
+//
+//   thomas                 one thread a system: Gaussian elimination, row after row, then back
+//   cyclic_reduction       one block a system: every other row eliminates its unknown from both neighbours, until one row
+//                          is left, then back. The strides 2, 4, 8, ... of the rows that are left give bank conflicts
+//   parallel_reduction     parallel cyclic reduction: every row eliminates its neighbours' unknowns; no way back, and
+//                          half as many barriers, but n log n operations
+//   permuted_reduction     the same; after each level the even rows move to the first half and the odd ones to the second,
+//                          so that each is a tridiagonal system of neighbours again (Abbas-Turki and Graillat, 2017)
+//   warp_eliminating       one warp a system: a lane eliminates seven of its eight unknowns in registers, and shuffles
+//                          reduce the 32 rows that are left. No barriers
+//   warp_factored          the same; what depends on the matrix alone is computed once, before the first step
+//   advance                the rest of a step where a library solves: u_new = 2 v - u_old, and the next right side
+//
+// A system has `cells` cells, so cells + 1 nodes, of which the first and the last are the boundary's. A matrix has the
+// same three coefficients in each row, since the grid and the volatility are the same everywhere, but only warp_factored
+// makes use of the fact that it is the same in each step. The boundary's values in the middle of the steps are `edges`,
+// of shape (systems, 2, edge_steps), or (systems, 2, 1) where they are the same in all steps.
+
+template <class Number>
+struct Matrix {
+    Number down, middle, up;
+};
+
+// The hardware's approximation, off by one unit in the last place at most.
+__device__ float reciprocal(float x)
+{
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+
+__device__ double reciprocal(double x)
+{
+    return 1.0 / x;
+}
+
+// A block is 32 threads, each with a column in shared memory: 3 * (cells + 1) * 32 numbers.
+template <class Number>
+__global__ void thomas(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges, int edge_steps,
+                       int systems, int cells, int steps)
+{
+    extern __shared__ char shared[];
+    Number* u = reinterpret_cast<Number*>(shared) + threadIdx.x;
+    Number* up = u + (cells + 1) * 32;
+    Number* v = up + (cells + 1) * 32;
+    int system = blockIdx.x * 32 + threadIdx.x;
+    if (system >= systems)
+        return;
+    Matrix<Number> matrix = matrices[system];
+    const Number* low = edges + size_t(2 * system) * edge_steps;
+    const Number* high = low + edge_steps;
+    for (int i = 0; i <= cells; i++)
+        u[i * 32] = in[size_t(system) * (cells + 1) + i];
+    up[0] = 0;
+    for (int step = 0; step < steps; step++) {
+        int at = min(step, edge_steps - 1);
+        v[0] = low[at];
+        v[cells * 32] = high[at];
+        for (int i = 1; i < cells; i++) {
+            Number scale = reciprocal(matrix.middle - matrix.down * up[(i - 1) * 32]);
+            up[i * 32] = matrix.up * scale;
+            v[i * 32] = (u[i * 32] - matrix.down * v[(i - 1) * 32]) * scale;
+        }
+        for (int i = cells - 1; i > 0; i--)
+            v[i * 32] -= up[i * 32] * v[(i + 1) * 32];
+        for (int i = 0; i <= cells; i++)
+            u[i * 32] = 2 * v[i * 32] - u[i * 32];
+    }
+    for (int i = 0; i <= cells; i++)
+        out[size_t(system) * (cells + 1) + i] = u[i * 32];
+}
+
+// A row of the system that a block has in shared memory.
+template <class Number>
+struct Rows {
+    Number *down, *middle, *up, *right;  // the row's coefficients and its right side, which becomes the solution
+
+    // Of n rows, in dynamic shared memory.
+    __device__ static Rows shared(int n)
+    {
+        extern __shared__ char memory[];
+        Number* first = reinterpret_cast<Number*>(memory);
+        return {first, first + n, first + 2 * n, first + 3 * n};
+    }
+};
+
+// One thread a row; all threads of the block come here. Row i belongs to node i + 1.
+template <class Number, class Solve>
+__device__ void steps_of_block(Solve solve, const Number* in, Number* out, const Matrix<Number>* matrices,
+                               const Number* edges, int edge_steps, int cells, int steps)
+{
+    int n = cells - 1;
+    int i = threadIdx.x;
+    Rows<Number> rows = Rows<Number>::shared(n);
+    Matrix<Number> matrix = matrices[blockIdx.x];
+    const Number* low = edges + size_t(2 * blockIdx.x) * edge_steps;
+    const Number* high = low + edge_steps;
+    const Number* mine = in + size_t(blockIdx.x) * (cells + 1);
+    Number u = i < n ? mine[i + 1] : 0;
+    Number first = mine[0];
+    Number last = mine[cells];
+    for (int step = 0; step < steps; step++) {
+        int at = min(step, edge_steps - 1);
+        if (i < n) {
+            rows.down[i] = i > 0 ? matrix.down : 0;
+            rows.middle[i] = matrix.middle;
+            rows.up[i] = i < n - 1 ? matrix.up : 0;
+            rows.right[i] = u - (i == 0 ? matrix.down * low[at] : 0) - (i == n - 1 ? matrix.up * high[at] : 0);
+        }
+        __syncthreads();
+        solve(rows, n);
+        if (i < n)
+            u = 2 * rows.right[i] - u;
+        first = 2 * low[at] - first;
+        last = 2 * high[at] - last;
+    }
+    Number* result = out + size_t(blockIdx.x) * (cells + 1);
+    if (i < n)
+        result[i + 1] = u;
+    if (i == 0) {
+        result[0] = first;
+        result[cells] = last;
+    }
+}
+
+template <class Number>
+__global__ void cyclic_reduction(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
+                                 int edge_steps, int systems, int cells, int steps)
+{
+    auto solve = [](Rows<Number> rows, int n) {
+        int stride = 1;
+        // Down: of the rows that are left, every second one takes its neighbours' unknowns out of itself.
+        for (; 2 * stride <= n; stride *= 2) {
+            int i = 2 * stride * (threadIdx.x + 1) - 1;
+            if (i < n) {
+                int j = i - stride;
+                Number factor = rows.down[i] * reciprocal(rows.middle[j]);
+                Number middle = rows.middle[i] - factor * rows.up[j];
+                Number right = rows.right[i] - factor * rows.right[j];
+                rows.down[i] = -factor * rows.down[j];
+                if (i + stride < n) {
+                    int k = i + stride;
+                    factor = rows.up[i] * reciprocal(rows.middle[k]);
+                    middle -= factor * rows.down[k];
+                    right -= factor * rows.right[k];
+                    rows.up[i] = -factor * rows.up[k];
+                }
+                rows.middle[i] = middle;
+                rows.right[i] = right;
+            }
+            __syncthreads();
+        }
+        // Up: with the neighbours' solutions, each of the other rows has one unknown.
+        for (; stride > 0; stride /= 2) {
+            int i = 2 * stride * threadIdx.x + stride - 1;
+            if (i < n) {
+                Number right = rows.right[i];
+                if (i >= stride)
+                    right -= rows.down[i] * rows.right[i - stride];
+                if (i + stride < n)
+                    right -= rows.up[i] * rows.right[i + stride];
+                rows.right[i] = right * reciprocal(rows.middle[i]);
+            }
+            __syncthreads();
+        }
+    };
+    steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
+}
+
+// Take the unknowns of rows j and k, the neighbours of row i, out of it. A neighbour outside has a coefficient of zero.
+template <class Number>
+__device__ void reduce(const Rows<Number>& rows, int i, int j, int k, Number& down, Number& middle, Number& up,
+                       Number& right)
+{
+    Number lower = rows.down[i] * reciprocal(rows.middle[j]);
+    Number upper = rows.up[i] * reciprocal(rows.middle[k]);
+    down = -lower * rows.down[j];
+    middle = rows.middle[i] - lower * rows.up[j] - upper * rows.down[k];
+    up = -upper * rows.up[k];
+    right = rows.right[i] - lower * rows.right[j] - upper * rows.right[k];
+}
+
+template <class Number>
+__global__ void parallel_reduction(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
+                                   int edge_steps, int systems, int cells, int steps)
+{
+    auto solve = [](Rows<Number> rows, int n) {
+        int i = threadIdx.x;
+        Number down, middle, up, right;
+        for (int stride = 1; stride < n; stride *= 2) {
+            if (i < n)
+                reduce(rows, i, max(i - stride, 0), min(i + stride, n - 1), down, middle, up, right);
+            __syncthreads();
+            if (i < n) {
+                rows.down[i] = down;
+                rows.middle[i] = middle;
+                rows.up[i] = up;
+                rows.right[i] = right;
+            }
+            __syncthreads();
+        }
+        if (i < n)
+            rows.right[i] *= reciprocal(rows.middle[i]);  // read by this thread alone
+    };
+    steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
+}
+
+template <class Number>
+__global__ void permuted_reduction(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
+                                   int edge_steps, int systems, int cells, int steps)
+{
+    auto solve = [](Rows<Number> rows, int n) {
+        int* row_at = reinterpret_cast<int*>(rows.right + n);  // whose row is in this place
+        int i = threadIdx.x;
+        int place = i / 2 + i % 2 * ((n + 1) / 2);
+        Number down, middle, up, right;
+        int row = i;
+        for (int size = 1; size < n; size *= 2) {
+            if (i < n)
+                reduce(rows, i, max(i - 1, 0), min(i + 1, n - 1), down, middle, up, right);
+            __syncthreads();
+            if (i < n) {
+                rows.down[place] = down;
+                rows.middle[place] = middle;
+                rows.up[place] = up;
+                rows.right[place] = right;
+                row_at[place] = row;
+            }
+            __syncthreads();
+            if (i < n)
+                row = row_at[i];
+        }
+        Number solution = i < n ? rows.right[i] * reciprocal(rows.middle[i]) : 0;
+        __syncthreads();
+        if (i < n)
+            rows.right[row] = solution;
+        __syncthreads();
+    };
+    steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
+}
+
+// A lane owns CELLS cells, and of each the upper node: nodes 1 to CELLS of the arrays below. Node 0 is the last one of
+// the lane before.
+constexpr int CELLS = 8;
+constexpr int LEVELS = 5;  // until the 32 rows of a warp are independent
+
+// The rows of the nodes 0 to 8; of node 0 only `up` is used. What is eliminated changes them.
+template <class Number>
+struct LaneRows {
+    Number down[CELLS + 1], middle[CELLS + 1], up[CELLS + 1];
+};
+
+// What the elimination needs to know of the matrix. Nodes 1 to 7: multiples of a row that are subtracted from the rows
+// before and behind it, and the row divided by its middle. Node 8: multiples of the rows 1, 2, 4, 8 and 16 lanes away
+// that are subtracted, the coefficient of the lower boundary, and the reciprocal of the middle in the end.
+template <class Number>
+struct Factors {
+    Number to_lower[CELLS], to_upper[CELLS];
+    Number scale[CELLS], down[CELLS], up[CELLS];
+    Number below[LEVELS], above[LEVELS];
+    Number boundary, last;
+};
+
+// Take unknown i out of the rows j and k before and behind it, the matrix's part.
+template <class Number>
+__device__ void eliminate(LaneRows<Number>& rows, Factors<Number>& factors, int i, int j, int k)
+{
+    Number scale = reciprocal(rows.middle[i]);
+    Number down = rows.down[i] * scale;
+    Number up = rows.up[i] * scale;
+    factors.scale[i] = scale;
+    factors.down[i] = down;
+    factors.up[i] = up;
+    factors.to_lower[i] = rows.up[j] * scale;
+    factors.to_upper[i] = rows.down[k] * scale;
+    rows.middle[j] -= down * rows.up[j];
+    rows.up[j] *= -up;
+    rows.middle[k] -= up * rows.down[k];
+    rows.down[k] *= -down;
+}
+
+// Solve for the nodes 1 to 8; v is the right side before and the solution after, and `edge` the lower boundary's value.
+// With `anew` the factors are computed from the rows on the way; without, they are those of a call before.
+template <bool anew, class Number>
+__device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (&v)[CELLS + 1], Number edge)
+{
+    constexpr unsigned ALL = 0xffffffff;
+    int lane = threadIdx.x;
+
+    // Unknowns 1, 3, 5, 7, then 2, 6, then 4. What that adds to the row of node 0 is kept for the lane before.
+    v[0] = 0;
+    if (anew)
+        rows.middle[0] = 0;
+#pragma unroll
+    for (int stride = 1; stride < CELLS; stride *= 2)
+#pragma unroll
+        for (int i = stride; i < CELLS; i += 2 * stride) {
+            if (anew)
+                eliminate(rows, factors, i, i - stride, i + stride);
+            v[i - stride] -= factors.to_lower[i] * v[i];
+            v[i + stride] -= factors.to_upper[i] * v[i];
+        }
+
+    // Parallel cyclic reduction of the rows of node 8. A lane at the end gets its own values from a shuffle: the last one
+    // may not add them, and later the coefficient is zero where there is no neighbour.
+    Number added = __shfl_down_sync(ALL, v[0], 1);
+    Number a, b, c;
+    if (anew) {
+        Number middle = __shfl_down_sync(ALL, rows.middle[0], 1);
+        Number up = __shfl_down_sync(ALL, rows.up[0], 1);
+        factors.boundary = lane == 0 ? rows.down[CELLS] : 0;
+        a = lane == 0 ? 0 : rows.down[CELLS];
+        b = rows.middle[CELLS] + (lane < 31 ? middle : 0);
+        c = lane < 31 ? up : 0;
+    }
+    Number right = v[CELLS] - factors.boundary * edge;
+    right += lane < 31 ? added : 0;
+#pragma unroll
+    for (int level = 0; level < LEVELS; level++) {
+        int away = 1 << level;
+        if (anew) {
+            Number scale = reciprocal(b);
+            Number c_below = __shfl_up_sync(ALL, c, away);
+            Number a_above = __shfl_down_sync(ALL, a, away);
+            Number a_below = __shfl_up_sync(ALL, a, away);
+            Number c_above = __shfl_down_sync(ALL, c, away);
+            factors.below[level] = a * __shfl_up_sync(ALL, scale, away);
+            factors.above[level] = c * __shfl_down_sync(ALL, scale, away);
+            b -= factors.below[level] * c_below;
+            b -= factors.above[level] * a_above;
+            a = -factors.below[level] * a_below;
+            c = -factors.above[level] * c_above;
+        }
+        Number below = __shfl_up_sync(ALL, right, away);
+        Number above = __shfl_down_sync(ALL, right, away);
+        right -= factors.below[level] * below;
+        right -= factors.above[level] * above;
+    }
+    if (anew)
+        factors.last = reciprocal(b);
+    v[CELLS] = right * factors.last;
+    Number before = __shfl_up_sync(ALL, v[CELLS], 1);
+    v[0] = lane == 0 ? edge : before;
+
+    // Back: unknown 4, then 2 and 6, then 1, 3, 5, 7.
+#pragma unroll
+    for (int stride = CELLS / 2; stride > 0; stride /= 2)
+#pragma unroll
+        for (int i = stride; i < CELLS; i += 2 * stride)
+            v[i] = v[i] * factors.scale[i] - factors.up[i] * v[i + stride] - factors.down[i] * v[i - stride];
+}
+
+// The rows of a warp in shared memory, four coefficients of a lane side by side, so that they are read at once. The rows
+// of the upper boundary and of what lies beyond it say that the unknown equals the right side.
+template <class Number>
+struct WarpRows {
+    struct alignas(4 * sizeof(Number)) Four {
+        Number of[4];
+    };
+    Four down[CELLS / 4][32], middle[CELLS / 4][32], up[CELLS / 4][32];
+
+    __device__ void set(const Matrix<Number>& matrix, int cells)
+    {
+        int lane = threadIdx.x;
+        for (int i = 0; i < CELLS; i++) {
+            bool inside = CELLS * lane + i + 1 < cells;
+            down[i / 4][lane].of[i % 4] = inside ? matrix.down : 0;
+            middle[i / 4][lane].of[i % 4] = inside ? matrix.middle : 1;
+            up[i / 4][lane].of[i % 4] = inside ? matrix.up : 0;
+        }
+    }
+
+    // The barrier lets other lanes write the rows: the compiler may not take them to be the same in each step.
+    __device__ LaneRows<Number> of_lane() const
+    {
+        __syncwarp();
+        int lane = threadIdx.x;
+        LaneRows<Number> rows;
+        for (int i = 0; i < CELLS / 4; i++) {
+            Four lower = down[i][lane];
+            Four own = middle[i][lane];
+            Four upper = up[i][lane];
+            for (int k = 0; k < 4; k++) {
+                rows.down[4 * i + k + 1] = lower.of[k];
+                rows.middle[4 * i + k + 1] = own.of[k];
+                rows.up[4 * i + k + 1] = upper.of[k];
+            }
+        }
+        rows.up[0] = up[CELLS / 4 - 1][max(lane - 1, 0)].of[3];
+        return rows;
+    }
+};
+
+// One warp a block, so that each has a multiprocessor of its own. The number of cells is a multiple of CELLS, from 16 to
+// 256, so that the upper boundary is the last node of a lane other than the first.
+template <class Number, bool anew>
+__device__ void steps_of_warp(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
+                              int edge_steps, int cells, int steps)
+{
+    __shared__ WarpRows<Number> shared;
+    int lane = threadIdx.x;
+    int lanes = cells / CELLS;
+    in += size_t(blockIdx.x) * (cells + 1);
+    out += size_t(blockIdx.x) * (cells + 1);
+    // Lane 0 reads the lower boundary's values and the others the upper one's, of which only the last lane has a use.
+    edges += size_t(2 * blockIdx.x + (lane > 0)) * edge_steps;
+
+    Number u[CELLS + 1], v[CELLS + 1];
+    for (int i = 0; i <= CELLS; i++)
+        v[i] = u[i] = lane < lanes ? in[CELLS * lane + i] : 0;
+    shared.set(matrices[blockIdx.x], cells);
+    LaneRows<Number> rows = shared.of_lane();
+    Factors<Number> factors;
+    if (!anew)
+        solve<true>(rows, factors, v, edges[0]);
+
+    Number edge = edges[0];
+    for (int step = 0; step < steps; step++) {
+        Number next = edges[min(step + 1, edge_steps - 1)];  // read a step ahead
+        for (int i = 1; i <= CELLS; i++)
+            v[i] = u[i];
+        if (lane == lanes - 1)
+            v[CELLS] = edge;
+        if (anew)
+            rows = shared.of_lane();
+        solve<anew>(rows, factors, v, edge);
+        for (int i = 0; i <= CELLS; i++)
+            u[i] = 2 * v[i] - u[i];
+        edge = next;
+    }
+
+    for (int i = 0; i <= CELLS; i++)
+        if (lane < lanes && (i > 0 || lane == 0))
+            out[CELLS * lane + i] = u[i];
+}
+
+template <class Number>
+__global__ void warp_eliminating(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
+                                 int edge_steps, int systems, int cells, int steps)
+{
+    steps_of_warp<Number, true>(in, out, matrices, edges, edge_steps, cells, steps);
+}
+
+template <class Number>
+__global__ void warp_factored(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
+                              int edge_steps, int systems, int cells, int steps)
+{
+    steps_of_warp<Number, false>(in, out, matrices, edges, edge_steps, cells, steps);
+}
+
+// After so many steps, which a library solved: a thread takes v of the last one for its node of u, if there was one, and
+// makes the right side of the next one in its place. A row of blocks is a system; v has no boundary nodes.
+template <class Number>
+__global__ void advance(Number* u, Number* v, const Matrix<Number>* matrices, const Number* edges, int edge_steps,
+                        int cells, int steps)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int system = blockIdx.y;
+    if (i > cells)
+        return;
+    u += size_t(system) * (cells + 1) + i;
+    v += size_t(system) * (cells - 1) + i - 1;
+    Matrix<Number> matrix = matrices[system];
+    const Number* low = edges + size_t(2 * system) * edge_steps;
+    const Number* high = low + edge_steps;
+    int last = min(steps, edge_steps) - 1;
+    int next = min(steps, edge_steps - 1);
+    if (steps > 0)
+        *u = 2 * (i == 0 ? low[last] : i == cells ? high[last] : *v) - *u;
+    if (i > 0 && i < cells)
+        *v = *u - (i == 1 ? matrix.down * low[next] : 0) - (i == cells - 1 ? matrix.up * high[next] : 0);
+}

@@ -1,0 +1,346 @@
+"""Price put options by finite differences: a tridiagonal system a time step, solved in six ways and by cuSPARSE.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run crank_nicolson
+    crank_nicolson: Tridiagonal systems: put options by Crank and Nicolson
+    size 6: time steps
+    limit: latency of 7 shuffles, 24 operations
+                         instructions  wavefronts  conflicts  check
+    ───────────────────────────────────────────────────────────────
+    a thread a system          21,388       7,716          0  right
+    cyclic reduction           37,085      13,530      9,165  right
+    parallel reduction         54,820      14,175          0  right
+    parallel, permuted         44,600      19,650      3,690  right
+    cuSPARSE, batched                                         right
+    a warp, eliminating         6,645         900        405  right
+    a warp, factored            4,965         620        375  right
+    A step is a chain of operations that wait for one another, so latency is the
+    limit. One thread has the longest chain. The levels of a block are short, but
+    each ends with barriers. A warp needs none: a lane eliminates seven of its eight
+    unknowns in registers, and five levels of shuffles solve for the others. Where
+    the matrix stays the same, the multiples of rows are kept, and a step only
+    applies them to the right side.
+    Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which conflict in
+    shared memory; moving rows to their halves conflicts too. The course gives no
+    times.
+    With exact boundary values, volatility 0.5 and 256 cells, the largest error is
+    1.3e-04 in fp64 and 3.7e-03 in fp32, where the rounding of each step adds up.
+    The course's boundary values leave an error of 1.43 to 2.38 on any grid: where
+    the share costs half the strike, u is about K - S e^(r (T - t)), and not the
+    payoff K - S.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+import cudart_py as cuda
+from cudart_py import libraries
+
+from .. import timing
+from ..black_scholes import put_price
+from ..device_code import blocks_for, load
+from ..limits import latency_limit
+from ..stop import Check, Curve, Result, Size
+from ..variants import Variant, measure
+
+TITLE = "Tridiagonal systems: put options by Crank and Nicolson"
+SIZE = Size("time steps", full=10_000, small=6)
+STRIKE, RATE, YEARS = 50.0, 0.1, 1.0
+# What is timed: each volatility is a system.
+VOLATILITIES, CELLS = np.linspace(0.1, 0.5, 64), 256
+# What is checked: sizes that fill neither a warp nor a block.
+CHECKED_SYSTEMS, CHECKED_CELLS, CHECKED_STEPS = 5, 216, 3
+# Whose errors are looked at; the numbers of cells against which they are drawn, with and without a clock.
+SHOWN, SHOWN_CELLS, FEWER_CELLS = np.array([0.1, 0.3, 0.5]), (16, 32, 64, 128, 256), (16, 64, 256)
+EDGE_CELLS = 64
+GRAPH_STEPS = 100  # of cuSPARSE, in one graph
+BLOCK = 128  # of the kernel between cuSPARSE's calls
+# Of a step of warp_factored, those which wait for one another.
+OPERATIONS, SHUFFLES = 24, 7
+EXPLAINED_BY = ("instructions", "wavefronts", "conflicts")
+
+Array = NDArray[Any]
+
+
+class Way(NamedTuple):
+    """A kernel, the threads that share a system, and how many arrays of rows they have in shared memory."""
+
+    kernel: str
+    threads: Literal["one", "warp", "block"]
+    arrays: int = 0
+
+    def shape(self, systems: int, cells: int) -> tuple[int, int, int]:
+        """Return the blocks, the threads of a block, and the numbers in shared memory."""
+        match self.threads:
+            case "one":
+                return blocks_for(systems, 32), 32, 32 * self.arrays * (cells + 1)
+            case "warp":
+                return systems, 32, 0
+            case "block":
+                return systems, 32 * blocks_for(cells - 1, 32), self.arrays * (cells - 1)
+
+
+FACTORED = Way("warp_factored", "warp")
+WAYS = {
+    "a thread a system": Way("thomas", "one", 3),
+    "cyclic reduction": Way("cyclic_reduction", "block", 4),
+    "parallel reduction": Way("parallel_reduction", "block", 4),
+    "parallel, permuted": Way("permuted_reduction", "block", 5),
+    "a warp, eliminating": Way("warp_eliminating", "warp"),
+    "a warp, factored": FACTORED,
+}
+LIBRARY, BEHIND = "cuSPARSE, batched", 4  # rows
+WHY = [
+    "A step is a chain of operations that wait for one another, so latency is the limit. One thread has the longest "
+    "chain. The levels of a block are short, but each ends with barriers. A warp needs none: a lane eliminates seven "
+    "of its eight unknowns in registers, and five levels of shuffles solve for the others. Where the matrix stays the "
+    "same, the multiples of rows are kept, and a step only applies them to the right side.",
+    "Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which conflict in shared memory; moving rows to "
+    "their halves conflicts too. The course gives no times.",
+]
+
+
+class Scheme(NamedTuple):
+    """The two numbers of Crank and Nicolson's scheme for each system: s = sigma^2 dt / 4 dx^2 and m = mu dt / 4 dx."""
+
+    s: Array
+    m: Array
+
+    @property
+    def rows(self) -> Array:
+        """The coefficients of a row of the matrix: those of the node before, the node and the one behind."""
+        return np.stack([self.m - self.s, 1 + 2 * self.s, -self.m - self.s], axis=1)
+
+
+def scheme(volatilities: Array, cells: int, steps: int) -> Scheme:
+    """Return the scheme for the grid between half the strike and twice the strike."""
+    dx, dt = 2 * math.log(2) / cells, YEARS / steps
+    return Scheme(volatilities**2 * dt / (4 * dx**2), (RATE - volatilities**2 / 2) * dt / (4 * dx))
+
+
+def reference(start: Array, scheme: Scheme, edges: Array) -> Array:
+    """Return the nodes' values after the steps, in double precision, by the scheme as the course writes it.
+
+    q_d u[j - 1] + q_m u[j] + q_u u[j + 1] of a new step is p_d u[j - 1] + p_m u[j] + p_u u[j + 1] of the old one.
+    """
+    s, m = (number[:, None] for number in scheme)
+    now = start.astype(np.float64)
+    unknowns = now.shape[1] - 2
+    ones = (np.eye(unknowns, k=k) for k in (-1, 0, 1))
+    inverse = np.linalg.inv(sum(scheme.rows[:, k, None, None] * one for k, one in enumerate(ones)))
+    for step in range(edges.shape[2]):
+        new = 2 * edges[:, :, step] - now[:, [0, -1]]
+        right = (s - m) * now[:, :-2] + (1 - 2 * s) * now[:, 1:-1] + (s + m) * now[:, 2:]
+        right[:, 0] += scheme.s * new[:, 0] - scheme.m * new[:, 0]
+        right[:, -1] += scheme.s * new[:, 1] + scheme.m * new[:, 1]
+        inside = np.einsum("sij,sj->si", inverse, right)
+        now = np.concatenate([new[:, :1], inside, new[:, 1:]], axis=1)
+    return now
+
+
+class Systems:
+    """Systems on the device, in one precision: nodes at the start and the end, matrices, boundary values.
+
+    `edges` are the boundary's values in the middle of the steps, shape (systems, 2, steps), or (systems, 2, 1).
+    """
+
+    def __init__(self, start: Array, scheme: Scheme, edges: Array, steps: int, dtype: DTypeLike = np.float32) -> None:
+        self.start, self.matrices, self.edges = (
+            cuda.to_device(array.astype(dtype)) for array in (start, scheme.rows, edges)
+        )
+        self.end = cuda.empty_like(self.start)
+        self.count, self.cells, self.steps = start.shape[0], start.shape[1] - 1, steps
+
+    @property
+    def amount(self) -> float:
+        """How many cells take a step."""
+        return float(self.count * self.cells * self.steps)
+
+    def launch(self, module: cuda.Module, way: Way) -> Callable[[], object]:
+        """Return a launch that does all steps."""
+        kernel = module[f"{way.kernel}<{'float' if self.start.dtype == np.float32 else 'double'}>"]
+        blocks, threads, numbers = way.shape(self.count, self.cells)
+        edges = (self.edges, self.edges.shape[2])
+        return kernel[blocks, threads, numbers * self.start.itemsize].bind(
+            self.start, self.end, self.matrices, *edges, self.count, self.cells, self.steps
+        )
+
+
+class Library:
+    """The steps by cuSPARSE's solver, which takes the matrices as three diagonals: a call and a launch a step."""
+
+    def __init__(self, module: cuda.Module, systems: Systems) -> None:
+        self.systems, self.kernel = systems, module["advance<float>"]
+        self.graph: cuda.ExecutableGraph | None = None
+        rows, unknowns = systems.matrices.to_host(), systems.cells - 1
+        lower, middle, upper = (np.repeat(rows[:, k, None], unknowns, axis=1) for k in range(3))
+        lower[:, 0] = upper[:, -1] = 0
+        self.lower, self.middle, self.upper = (cuda.to_device(diagonal) for diagonal in (lower, middle, upper))
+        self.v = cuda.empty((systems.count, unknowns), np.float32)
+
+    def launch(self) -> None:
+        """Queue all steps, from the start."""
+        self.begin()
+        self.take_steps(self.systems.steps, cuda.legacy_default)
+
+    def launch_graphs(self) -> None:
+        """Queue as many steps as launches of one graph, since the calls would cost the host more than the device."""
+        count = min(GRAPH_STEPS, self.systems.steps)
+        if self.graph is None:
+            self.begin()
+            stream = cuda.Stream()
+            self.take_steps(1, stream)  # the library allocates at its first call in a stream, which no capture can
+            self.begin()
+            with stream.capture() as captured:
+                self.take_steps(count, stream)
+            self.graph = captured.instantiate()
+        for _ in range(self.systems.steps // count):
+            self.graph.launch(cuda.legacy_default)
+
+    def begin(self) -> None:
+        """Queue the first right side."""
+        cuda.memcpy(self.systems.end, self.systems.start, stream=cuda.legacy_default)
+        self.advance(0, cuda.legacy_default)
+
+    def take_steps(self, count: int, stream: cuda.Stream) -> None:
+        """Queue the first so many steps."""
+        for step in range(count):
+            libraries.solve_tridiagonal(self.lower, self.middle, self.upper, self.v, self.v, stream=stream)
+            self.advance(step + 1, stream)
+
+    def advance(self, steps: int, stream: cuda.Stream) -> None:
+        """Queue what comes after so many steps: the nodes' values, and the next right side."""
+        systems = self.systems
+        grid = (blocks_for(systems.cells + 1, BLOCK), systems.count)
+        edges = (systems.edges, systems.edges.shape[2])
+        self.kernel[grid, BLOCK, 0, stream](systems.end, self.v, systems.matrices, *edges, systems.cells, steps)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every way on a few steps from random values, and time all steps of the option; then look at its errors."""
+    names = [f"{way.kernel}<float>" for way in WAYS.values()]
+    module = load("crank_nicolson", names=[*names, f"{FACTORED.kernel}<double>", "advance<float>"])
+    limit = latency_limit(device, OPERATIONS, SHUFFLES, VOLATILITIES.size * CELLS, "Gcells/s")
+    library, *ours = make_variants(module, size)
+    rows = measure(ours, limit, EXPLAINED_BY)
+    rows[BEHIND:BEHIND] = measure([library], limit)  # of whose work a driver would count only our kernel's
+    curves, checks, notes = look_at_errors(module, size)
+    return Result(rows, limit, checks, curves, [*WHY, *notes])
+
+
+def make_variants(module: cuda.Module, steps: int) -> list[Variant]:
+    """Return the variants, the library's first.
+
+    They are checked with boundary values that change in each step, and timed with the course's.
+    """
+    random = np.random.default_rng()
+    few = min(steps, CHECKED_STEPS)
+    start = STRIKE * random.random((CHECKED_SYSTEMS, CHECKED_CELLS + 1))
+    edges = STRIKE * random.random((CHECKED_SYSTEMS, 2, few))
+    numbers = scheme(random.uniform(0.1, 0.5, CHECKED_SYSTEMS), CHECKED_CELLS, SIZE.full)
+    expected = reference(start, numbers, edges).astype(np.float32)
+    checked = Systems(start, numbers, edges, few)
+    timed = option(VOLATILITIES, CELLS, steps, exact=False)
+
+    launches: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+        LIBRARY: (Library(module, checked).launch, Library(module, timed).launch_graphs)
+    }
+    launches |= {name: (checked.launch(module, way), timed.launch(module, way)) for name, way in WAYS.items()}
+    return [
+        Variant(
+            name=name,
+            launch=launch,
+            output=checked.end,
+            expected=expected,
+            tolerance=1e-5 * STRIKE,
+            timed=timed_launch,
+            amount=timed.count * timed.cells * timed.steps,
+        )
+        for name, (launch, timed_launch) in launches.items()
+    ]
+
+
+def option(volatilities: Array, cells: int, steps: int, *, exact: bool, dtype: DTypeLike = np.float32) -> Systems:
+    """Return the systems of the put option, u = e^(r (T - t)) F, from the payoff at T on.
+
+    With `exact`, the boundary has the values of the closed form; else the course's, which are the payoff's.
+    """
+    payoff = np.maximum(STRIKE - shares(cells), 0)
+    edges = np.empty((volatilities.size, 2, steps if exact else 1))
+    edges[:] = payoff[[0, -1], None]
+    if exact:
+        left = np.linspace(0, YEARS, steps + 1)  # in years, at the ends of the steps
+        for system, sigma in enumerate(volatilities):
+            for side in (0, 1):
+                values = np.exp(RATE * left) * put_price(shares(1)[side], STRIKE, RATE, float(sigma), left)
+                edges[system, side] = (values[:-1] + values[1:]) / 2
+    start = np.tile(payoff, (volatilities.size, 1))
+    return Systems(start, scheme(volatilities, cells, steps), edges, steps, dtype)
+
+
+def shares(cells: int) -> Array:
+    """Return the share's price at each node, from half the strike to twice the strike."""
+    return STRIKE / 2 * np.exp(np.linspace(0, 2 * math.log(2), cells + 1))
+
+
+def errors_of(module: cuda.Module, systems: Systems) -> Array:
+    """Return how far the prices today of the volatilities SHOWN are from the closed form, shape (systems, nodes)."""
+    systems.launch(module, FACTORED)()
+    prices = math.exp(-RATE * YEARS) * systems.end.to_host().astype(np.float64)
+    exact = [put_price(shares(systems.cells), STRIKE, RATE, float(sigma), YEARS) for sigma in SHOWN]
+    return np.asarray(np.abs(prices - exact))
+
+
+def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[Check], list[str]]:
+    """Return curves of the errors with exact boundary values and the course's, checks of them, and what they show.
+
+    The convergence is that of the largest volatility, with as many steps as cells; where times are taken, single
+    precision takes all steps.
+    """
+    all_cells = SHOWN_CELLS if timing.available() else FEWER_CELLS
+    many = steps if timing.available() else 0
+
+    def errors(cells: int, dtype: DTypeLike = np.float64, steps: int = 0, *, exact: bool = True) -> Array:
+        return errors_of(module, option(SHOWN, cells, steps or cells, exact=exact, dtype=dtype))
+
+    double = {cells: float(errors(cells)[-1].max()) for cells in all_cells}
+    single = {cells: float(errors(cells, np.float32, many)[-1].max()) for cells in all_cells}
+    course, exact = errors(EDGE_CELLS, exact=False), errors(EDGE_CELLS)
+    few, most = all_cells[-2:]
+    order = math.log(double[few] / double[most]) / math.log(most / few)
+    low, *_, high = sorted(float(of_one.max()) for of_one in course)
+
+    lines = {
+        "the course's boundary values": [(cells, float(course[-1].max())) for cells in all_cells],
+        "exact ones, fp32" + (f", {many:,} steps" if many else ""): list(single.items()),
+        "exact ones, fp64": list(double.items()),
+        "second order: slope -2": [(cells, double[most] * (most / cells) ** 2) for cells in all_cells],
+    }
+    nodes = shares(EDGE_CELLS).tolist()
+    at_edge = {
+        f"the course's boundary, volatility {sigma:g}": list(zip(nodes, of_one.tolist(), strict=True))
+        for sigma, of_one in zip(SHOWN, course, strict=True)
+    }
+    at_edge["exact boundary, all three"] = list(zip(nodes, exact.max(axis=0).tolist(), strict=True))
+    curves = [
+        Curve("convergence", "cells", "largest error of a price", lines, logarithmic="xy"),
+        Curve("edge", "price of the share", "error of the option's price", at_edge),
+    ]
+    checks = [
+        Check("the error is of second order", 1.8 < order < 2.2, f"It is of the order {order:.3g}."),
+        Check("the course's boundary values leave an error of 1.4 to 2.4", 1.4 < low < high < 2.4, f"{low}, {high}"),
+    ]
+    notes = [
+        f"With exact boundary values, volatility {SHOWN[-1]:g} and {most} cells, the largest error is "
+        f"{double[most]:.1e} in fp64 and {single[most]:.1e} in fp32, where the rounding of each step adds up. The "
+        f"course's boundary values leave an error of {low:.2f} to {high:.2f} on any grid: where the share costs half "
+        "the strike, u is about K - S e^(r (T - t)), and not the payoff K - S.",
+    ]
+    return curves, checks, notes

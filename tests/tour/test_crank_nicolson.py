@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters
+from library_tour.black_scholes import call_price, put_price
+from library_tour.course import crank_nicolson
+from library_tour.course.crank_nicolson import (
+    FACTORED,
+    SHOWN,
+    STRIKE,
+    WAYS,
+    Library,
+    Systems,
+    option,
+    reference,
+    scheme,
+)
+from library_tour.device_code import load
+from library_tour.runner import run_stop
+
+
+@pytest.fixture(scope="module")
+def module():
+    names = [f"{way.kernel}<{number}>" for way in WAYS.values() for number in ("float", "double")]
+    with cuda.Device(0):
+        yield load("crank_nicolson", names=[*names, "advance<float>"])
+
+
+def random_systems(rng, cells, steps=3, dtype=np.float64, count=3):
+    """Return systems from random values and the nodes' values that they end with."""
+    start, edges = rng.random((count, cells + 1)), rng.random((count, 2, steps))
+    numbers = scheme(rng.uniform(0.1, 0.5, count), cells, 1000)
+    return Systems(start, numbers, edges, steps, dtype), reference(start, numbers, edges)
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("cells", [16, 40, 256])
+def test_every_way_is_right_in_double_precision(module, name, cells):
+    systems, expected = random_systems(np.random.default_rng(), cells)
+    systems.launch(module, WAYS[name])()
+    assert np.abs(systems.end.to_host() - expected).max() < 1e-11
+
+
+@pytest.mark.parametrize("name", ["cyclic reduction", "parallel reduction", "parallel, permuted"])
+@pytest.mark.parametrize("cells", [3, 4, 50, 129])
+def test_the_ways_of_a_block_take_any_number_of_cells(module, name, cells):
+    systems, expected = random_systems(np.random.default_rng(), cells)
+    systems.launch(module, WAYS[name])()
+    assert np.abs(systems.end.to_host() - expected).max() < 1e-11
+
+
+def test_more_systems_than_a_block_has_threads(module):
+    systems, expected = random_systems(np.random.default_rng(), 16, count=33)
+    systems.launch(module, WAYS["a thread a system"])()
+    assert np.abs(systems.end.to_host() - expected).max() < 1e-11
+
+
+def test_a_row_of_the_matrix_adds_up_to_one():
+    """So a value that is the same everywhere stays the same."""
+    assert np.allclose(scheme(SHOWN, 64, 100).rows.sum(axis=1), 1)
+
+
+def test_the_prices_are_those_of_the_closed_form(module):
+    assert crank_nicolson.errors_of(module, option(SHOWN, 64, 64, exact=True)).max() < 0.02
+
+
+def test_at_half_the_strike_the_courses_boundary_is_wrong_by_interest(module):
+    error = crank_nicolson.errors_of(module, option(SHOWN, 64, 64, exact=False))[0]
+    assert error.max() == error[0] == pytest.approx(STRIKE / 2 * (1 - np.exp(-crank_nicolson.RATE)), rel=1e-3)
+
+
+def test_a_put_and_a_call_differ_by_the_share_and_the_discounted_strike():
+    share, years = np.array([20.0, 50.0, 90.0]), 0.7
+    difference = call_price(share, 50, 0.1, 0.3, years) - put_price(share, 50, 0.1, 0.3, years)
+    assert np.allclose(difference, share - 50 * np.exp(-0.1 * years))
+
+
+def test_at_the_end_a_price_is_the_payoff():
+    assert np.allclose(put_price([20.0, 50.0, 90.0], 50, 0.1, 0.3, 0.0), [30, 0, 0])
+
+
+@pytest.mark.needs("libraries")
+def test_graphs_of_cusparse_do_the_same_steps(module):
+    systems = option(SHOWN, 40, 2 * crank_nicolson.GRAPH_STEPS, exact=False)
+    library = Library(module, systems)
+    library.launch_graphs()
+    by_graphs = systems.end.to_host()
+    systems.launch(module, FACTORED)()
+    assert np.abs(by_graphs - systems.end.to_host()).max() < 1e-3
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_counters_tell_why_a_warp_is_faster():
+    rows = {row.name: row.values for row in run_stop("crank_nicolson", cuda.Device(0), 3).result.rows}
+    block, warp, factored = (rows[name] for name in ("parallel reduction", "a warp, eliminating", "a warp, factored"))
+    assert block["instructions"] > 5 * warp["instructions"] > 5 * factored["instructions"]
+    assert rows["cyclic reduction"]["conflicts"] > 5000 > block["conflicts"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "found"),
+    [
+        ("v[0] = lane == 0 ? edge : before;", "v[0] = before;", {"a warp, eliminating", "a warp, factored"}),
+        ("rows.right[row] = solution;", "rows.right[i] = solution;", {"parallel, permuted"}),
+    ],
+)
+def test_a_wrong_kernel_is_noticed(changed_kernels, text, other, found):
+    changed_kernels("crank_nicolson", {text: other})
+    outcome = run_stop("crank_nicolson", cuda.Device(0), 3)
+    assert {row.name for row in outcome.result.rows if row.check and not row.check.holds} == found
