@@ -12,7 +12,7 @@ import cudart_py as cuda
 
 from .stop import Check
 
-__all__ = ["compare", "on_host", "poison", "poisoned", "refusal"]
+__all__ = ["compare", "on_host", "on_return", "poison", "poisoned", "refusal"]
 
 
 def poison(array: cuda.DeviceArray | NDArray[Any]) -> None:
@@ -57,3 +57,12 @@ def refusal(fact: str, kind: type[Exception], action: Callable[[], object]) -> C
     except kind as error:
         return Check(fact, True, str(error))
     return Check(fact, False, f"it was not refused with {kind.__name__}")
+
+
+def on_return(call: Callable[[], object]) -> str:
+    """Return "done" if the work of the default stream has ended when `call` returns, else "queued"; wait for it."""
+    cuda.legacy_default.synchronize()
+    call()
+    done = cuda.legacy_default.done
+    cuda.legacy_default.synchronize()
+    return "done" if done else "queued"

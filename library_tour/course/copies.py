@@ -15,10 +15,55 @@ On the software driver, which checks and does not time:
     device to pinned          right
     device to device          right
     host to host              right
+    When the call returns, the copy is
+                              kind            memcpy  in a stream  check
+    ────────────────────────────────────────────────────────────────────
+    pageable to device        HostToDevice    done    queued       right
+    pinned to device          HostToDevice    done    queued       right
+    write-combined to device  HostToDevice    done    queued       right
+    device to pageable        DeviceToHost    done    done         right
+    device to pinned          DeviceToHost    done    queued       right
+    device to device          DeviceToDevice  queued  queued       right
+    host to host              HostToHost      done    done         right
+    Sources and directions
+                               check
+    ─────────────────────────────────
+    pageable, changed at once  right
+    pinned, changed at once    caught
+    the wrong direction        caught
+    into a read-only array     right
+    pinned, changed at once: 4,096 of 4,096 bytes are those written after the call.
+    the wrong direction: cuMemcpyHtoDAsync: invalid value (CUDA_ERROR_INVALID_VALUE)
+    into a read-only array: memcpy: argument 'dst' is read-only
+    Bandwidths of the course
+                       course GB/s
+    ──────────────────────────────
+    link, PCIe 5                32
+    host, DDR5                 102
+    device, RTX 2070S          448
+    device, RTX 5090         1,790
+    The device copies pinned memory by itself. Pageable memory goes through pinned
+    memory, piece by piece.
+    One lecture calls cudaMemcpy asynchronous, another one synchronous. It depends
+    on the memory: between arrays of the device the call only queues the copy, and
+    with the host's memory it waits until the copy is done. A copy in a stream
+    (cudaMemcpyAsync) only queues the copy of pinned memory, whose source must stay
+    as it is meanwhile. Of a pageable source it takes the bytes before it returns,
+    and for a pageable target it waits.
+    In C the argument 'kind' tells the direction, by the names in the column;
+    cudaMemcpyDefault lets the driver find it from the addresses. Here it follows
+    from the arrays. Only an address of the host that is declared to be the device's
+    makes the direction wrong, and the driver refuses it.
+    By the course's figures the device's memory is some 10 times as fast as the
+    host's, which is 3 times as fast as the link. The link's 32 GB/s are 8 lanes of
+    PCIe 5 in one direction; 16 lanes carry 63. A copy within a memory reads and
+    writes, so that it counts twice. One thread does not reach the bandwidth of the
+    host's memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,13 +73,23 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from .. import timing
-from ..checks import compare, on_host, poison
+from ..checks import compare, on_host, on_return, poison, refusal
 from ..limits import link_limit
-from ..stop import Curve, Result, Row, Size
+from ..stop import Check, Curve, Result, Row, Size
 from ..variants import Variant, measure
+from ..wrong import shown_wrong
 
 TITLE = "Copies between host and device, by kind of host memory"
 SIZE = Size("bytes to copy", full=2**28 + 5, small=2**22 + 5)
+
+# What the course gives in GB/s, and the row that measures the same here.
+COURSE_RATES = {
+    "link, PCIe 5": (32, "pinned to device"),
+    "host, DDR5": (102, "host to host"),
+    "device, RTX 2070S": (448, "device to device"),
+    "device, RTX 5090": (1790, "device to device"),
+}
+LATE = 4096  # bytes of the copy whose source is changed meanwhile
 
 Array = cuda.DeviceArray | NDArray[np.uint8]
 Ways = dict[str, tuple[Array, Array]]
@@ -80,9 +135,91 @@ def run(device: cuda.Device, size: int) -> Result:
 
     limit = link_limit(size)
     rows = measure(variants(link, size), limit) + measure(variants(beside, 2 * size), None)
-    if not timing.available():
-        return Result(rows, limit, checks)
-    return Result([with_call(row, *ways[row.name]) for row in rows], limit, checks, [bandwidths(link, size)])
+    pictures = []
+    if timing.available():
+        rows = [with_call(row, *ways[row.name]) for row in rows]
+        pictures = [bandwidths(link, size)]
+    tables = {
+        "When the call returns, the copy is": [returned(name, *way) for name, way in ways.items()],
+        "Sources and directions": [
+            changed_at_once(),
+            shown_wrong("pinned, changed at once", changed_too_early),
+            shown_wrong("the wrong direction", wrong_direction),
+            into_read_only(data),
+        ],
+        "Bandwidths of the course": [beside_course(name, rows) for name in COURSE_RATES],
+    }
+    notes = [
+        "The device copies pinned memory by itself. Pageable memory goes through pinned memory, piece by piece.",
+        "One lecture calls cudaMemcpy asynchronous, another one synchronous. It depends on the memory: between arrays "
+        "of the device the call only queues the copy, and with the host's memory it waits until the copy is done. A "
+        "copy in a stream (cudaMemcpyAsync) only queues the copy of pinned memory, whose source must stay as it is "
+        "meanwhile. Of a pageable source it takes the bytes before it returns, and for a pageable target it waits.",
+        "In C the argument 'kind' tells the direction, by the names in the column; cudaMemcpyDefault lets the driver "
+        "find it from the addresses. Here it follows from the arrays. Only an address of the host that is declared to "
+        "be the device's makes the direction wrong, and the driver refuses it.",
+        "By the course's figures the device's memory is some 10 times as fast as the host's, which is 3 times as fast "
+        "as the link. The link's 32 GB/s are 8 lanes of PCIe 5 in one direction; 16 lanes carry 63. A copy within a "
+        "memory reads and writes, so that it counts twice. One thread does not reach the bandwidth of the host's "
+        "memory.",
+    ]
+    return Result(rows, limit, checks, pictures, notes, tables)
+
+
+def returned(name: str, target: Array, source: Array) -> Row:
+    """Return whether a copy is done or only queued when its call returns, without a stream and in one."""
+    alone = on_return(partial(cuda.memcpy, target, source))
+    in_stream = on_return(partial(cuda.memcpy, target, source, stream=cuda.legacy_default))
+    kind = f"{side(source)}To{side(target)}"
+    check = Check(f"{name}: a copy without a stream is done on return", alone == "done" or kind == "DeviceToDevice")
+    return Row(name, {"kind": kind, "memcpy": alone, "in a stream": in_stream}, check)
+
+
+def side(array: Array) -> str:
+    """Return where the driver says that an array's memory lies, as the names of cudaMemcpyKind have it."""
+    return "Device" if cuda.pointer_attributes(array).kind == "device" else "Host"
+
+
+def changed_at_once() -> Row:
+    """Change a pageable source as soon as the call of its copy in a stream has returned."""
+    source, target = np.ones(LATE, np.uint8), cuda.zeros(LATE, np.uint8)
+    cuda.memcpy(target, source, stream=cuda.legacy_default)
+    source.fill(2)
+    return Row(
+        "pageable, changed at once", check=compare("the bytes before the change arrive", on_host(target), source // 2)
+    )
+
+
+def changed_too_early() -> str:
+    """Change a pinned source before its copy in a stream is done."""
+    source, target = cuda.pinned_empty(LATE, np.uint8), cuda.zeros(LATE, np.uint8)
+    source.fill(1)
+    cuda.memcpy(target, source, stream=cuda.legacy_default)
+    source.fill(2)
+    wrong = np.count_nonzero(on_host(target) != 1)
+    return f"{wrong:,} of {LATE:,} bytes are those written after the call." if wrong else ""
+
+
+def wrong_direction() -> str:
+    """Copy to an address of the host as if it were the device's, as cudaMemcpyHostToDevice with a host's target."""
+    target = np.zeros(LATE, np.uint8)
+    cuda.memcpy(cuda.DeviceArray.borrow(target.ctypes.data, target.shape, target.dtype), np.ones_like(target))
+    return ""
+
+
+def into_read_only(data: NDArray[np.uint8]) -> Row:
+    """Copy into an array that may not be written, as when target and source are exchanged."""
+    constant = data.view()
+    constant.flags.writeable = False
+    check = refusal("a read-only target", ValueError, lambda: cuda.memcpy(constant, cuda.empty_like(data)))
+    return Row("into a read-only array", check=check, note=check.detail)
+
+
+def beside_course(name: str, rows: Sequence[Row]) -> Row:
+    """Return a bandwidth that the course gives, with the one measured here."""
+    course, measured = COURSE_RATES[name]
+    here = next(row.values for row in rows if row.name == measured)
+    return Row(name, {"course GB/s": course} | ({"GB/s": here["GB/s"]} if "GB/s" in here else {}))
 
 
 def with_call(row: Row, target: Array, source: Array) -> Row:

@@ -11,22 +11,35 @@ On the software driver, which checks and does not time:
     host to device, row by row    767  right
     host to device                  1  right
     device to host                  1  right
+    both ways at once               2  right
     device to device                1  right
     memset of the window            1  right
+    When the call returns, the copy is
+                      memcpy2d  in a stream  check
+    ──────────────────────────────────────────────
+    host to device    done      queued       right
+    device to host    done      queued       right
+    device to device  queued    queued       right
+    A window's rows lie a pitch apart, which memcpy2d takes from the arrays'
+    strides: one call copies them all. With a stream (cudaMemcpy2DAsync) the call
+    only queues a copy of pinned memory, so that copies in two streams use both
+    directions of the link at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
 
+from ..checks import compare, on_host, on_return, poison
 from ..limits import link_limit
-from ..stop import Result, Size
+from ..stop import Check, Result, Row, Size
 from ..variants import Variant, measure
 
 TITLE = "2-D copies and fills of a window of a matrix"
@@ -35,7 +48,16 @@ OUTSIDE = -1  # what a poisoned int32 is
 FILL = 7
 
 Array = cuda.DeviceArray | NDArray[np.int32]
-Ways = dict[str, tuple[Callable[[], object], Array, NDArray[np.int32], int]]
+
+
+class Way(NamedTuple):
+    """One way to copy or fill the window: `calls` of the driver that write it `windows` times, the last in `output`."""
+
+    launch: Callable[[], object]
+    output: Array
+    expected: NDArray[np.int32]
+    calls: int = 1
+    windows: int = 1
 
 
 def run(device: cuda.Device, size: int) -> Result:
@@ -55,25 +77,55 @@ def run(device: cuda.Device, size: int) -> Result:
             cuda.memcpy(target[row, columns], host[row, columns], stream=cuda.legacy_default)
         cuda.legacy_default.synchronize()
 
-    # For each way: the call, the array it writes, its expected content, and the number of driver calls.
-    over_the_link: Ways = {
-        "host to device, row by row": (row_by_row, target, copied, len(rows)),
-        "host to device": (partial(cuda.memcpy2d, target[window], host[window]), target, copied, 1),
-        "device to host": (partial(cuda.memcpy2d, host_target[window], source[window]), host_target, copied, 1),
+    up, down = cuda.Stream(), cuda.Stream()
+
+    def both_ways() -> None:
+        cuda.memcpy2d(target[window], host[window], stream=up)
+        cuda.memcpy2d(host_target[window], source[window], stream=down)
+        up.synchronize()
+        down.synchronize()
+
+    to_device, to_host, within = (
+        partial(cuda.memcpy2d, to[window], of[window])
+        for to, of in ((target, host), (host_target, source), (target, source))
+    )
+    over_the_link = {
+        "host to device, row by row": Way(row_by_row, target, copied, len(rows)),
+        "host to device": Way(to_device, target, copied),
+        "device to host": Way(to_host, host_target, copied),
+        "both ways at once": Way(both_ways, host_target, copied, 2, 2),
     }
-    on_the_device: Ways = {
-        "device to device": (partial(cuda.memcpy2d, target[window], source[window]), target, copied, 1),
-        "memset of the window": (partial(cuda.memset, target[window], FILL), target, filled, 1),
+    on_the_device = {
+        "device to device": Way(within, target, copied),
+        "memset of the window": Way(partial(cuda.memset, target[window], FILL), target, filled),
     }
 
-    def variants(ways: Ways) -> list[Variant]:
+    def variants(ways: Mapping[str, Way]) -> list[Variant]:
         return [
             Variant(
-                name=name, launch=launch, output=output, expected=expected,
-                amount=host[window].nbytes, columns={"calls": calls},
+                name=name, launch=way.launch, output=way.output, expected=way.expected,
+                amount=way.windows * host[window].nbytes, columns={"calls": way.calls},
             )
-            for name, (launch, output, expected, calls) in ways.items()
+            for name, way in ways.items()
         ]  # fmt: skip  # rows of a table
 
     limit = link_limit(host[window].nbytes)
-    return Result(measure(variants(over_the_link), limit) + measure(variants(on_the_device), None), limit)
+    found = measure(variants(over_the_link), limit) + measure(variants(on_the_device), None)
+    poison(target)
+    both_ways()
+    checks = [compare("the other one of the copies both ways arrives", on_host(target), copied)]
+    calls = {"host to device": to_device, "device to host": to_host, "device to device": within}
+    tables = {"When the call returns, the copy is": [returned(name, call) for name, call in calls.items()]}
+    notes = [
+        "A window's rows lie a pitch apart, which memcpy2d takes from the arrays' strides: one call copies them all. "
+        "With a stream (cudaMemcpy2DAsync) the call only queues a copy of pinned memory, so that copies in two streams "
+        "use both directions of the link at the same time.",
+    ]
+    return Result(found, limit, checks, tables=tables, notes=notes)
+
+
+def returned(name: str, copy: Callable[..., object]) -> Row:
+    """Return whether a copy is done or only queued when its call returns, without a stream and in one."""
+    alone, in_stream = on_return(copy), on_return(partial(copy, stream=cuda.legacy_default))
+    check = Check(f"{name}: done on return without a stream", alone == "done" or name == "device to device")
+    return Row(name, {"memcpy2d": alone, "in a stream": in_stream}, check)
