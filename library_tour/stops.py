@@ -18,6 +18,7 @@ COURSE = (
     "daxpy",
     "map",
     "launch_shapes",
+    "occupancy",
     "debug_print",
     "nan_check",
     # Memory

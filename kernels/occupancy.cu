@@ -1,0 +1,118 @@
+// A multiprocessor hides the latency of its instructions by other warps: while some wait, others go on. How many warps
+// it holds at once, its occupancy, follows from the threads, registers and shared memory of a block.
+//
+//   meet        every block says where it runs and waits for all others, which ends only if all are resident at once.
+//               Each thread keeps `Live` values in registers meanwhile
+//   copy        copies with any number of threads, and with one load of each in flight: the fewer threads there are,
+//               the fewer bytes are on their way. With T = float4 a load has 16 bytes instead of 4
+//   link        makes a chain of nodes whose order looks random and passes through each once
+//   chase       one thread follows the chain: each load waits for the one before, so that the time of a step is the
+//               latency of a load, through the L1 cache or past it
+//   chase_shared, chase_registers   the same walk through shared memory, and without memory at all
+
+struct Node {
+    const Node* next;
+    char rest[120];  // a node has a cache line for itself
+};
+
+// The node after i of a chain with 2^k nodes: all of them follow one another if a % 4 is 1 and c is odd.
+__device__ unsigned after(unsigned i, unsigned a, unsigned c)
+{
+    return i * a + c;
+}
+
+template <int Live>
+__global__ void meet(unsigned* arrived, unsigned* places, float* data)
+{
+    float kept[Live + 1];
+#pragma unroll
+    for (int i = 0; i < Live; i++)
+        kept[i] = data[i];
+
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        unsigned place;
+        asm("mov.u32 %0, %%smid;" : "=r"(place));
+        places[blockIdx.x] = place;
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < gridDim.x) {
+        }
+    }
+    __syncthreads();
+
+#pragma unroll
+    for (int i = 0; i < Live; i++)
+        data[i] = kept[i];
+}
+
+template <class T>
+__global__ void copy(const T* __restrict__ in, T* __restrict__ out, size_t n)
+{
+    size_t threads = size_t(gridDim.x) * blockDim.x;
+#pragma unroll 1
+    for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += threads)
+        out[i] = in[i];
+}
+
+extern "C" __global__ void link(Node* nodes, unsigned count, unsigned a, unsigned c)
+{
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+        nodes[i].next = nodes + after(i, a, c) % count;
+}
+
+struct ThroughL1 {
+    static __device__ unsigned long long load(const unsigned long long* next) { return __ldca(next); }
+};
+
+struct PastL1 {
+    static __device__ unsigned long long load(const unsigned long long* next) { return __ldcg(next); }
+};
+
+template <class Way>
+__device__ const Node* walk(const Node* node, int steps)
+{
+#pragma unroll 8
+    for (int i = 0; i < steps; i++)
+        node = reinterpret_cast<const Node*>(Way::load(reinterpret_cast<const unsigned long long*>(node)));
+    return node;
+}
+
+// The last node is stored before the clock is read, so that the clock is read after the last load.
+template <class Way>
+__global__ void chase(const Node* first, int before, int steps, const Node** last, long long* cycles)
+{
+    const Node* node = walk<Way>(first, before);
+    long long begin = clock64();
+    *last = walk<Way>(node, steps);
+    *cycles = clock64() - begin;
+}
+
+constexpr unsigned SHARED_NODES = 1024;
+
+extern "C" __global__ void chase_shared(unsigned a, unsigned c, int steps, unsigned* last, long long* cycles)
+{
+    __shared__ unsigned next[SHARED_NODES];
+    for (unsigned i = threadIdx.x; i < SHARED_NODES; i += blockDim.x)
+        next[i] = after(i, a, c) % SHARED_NODES * sizeof(unsigned);
+    __syncthreads();
+    if (threadIdx.x > 0)
+        return;
+    unsigned place = 0;  // in bytes, so that a step is one load without arithmetic
+    long long begin = clock64();
+#pragma unroll 8
+    for (int i = 0; i < steps; i++)
+        place = *reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(next) + place);
+    *last = place / sizeof(unsigned);
+    *cycles = clock64() - begin;
+}
+
+// a and c are parameters: several steps with constants would become one.
+extern "C" __global__ void chase_registers(unsigned a, unsigned c, int steps, unsigned* last, long long* cycles)
+{
+    unsigned i = 0;
+    long long begin = clock64();
+#pragma unroll 32
+    for (int step = 0; step < steps; step++)
+        i = after(i, a, c);
+    *last = i % SHARED_NODES;
+    *cycles = clock64() - begin;
+}

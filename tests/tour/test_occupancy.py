@@ -1,0 +1,122 @@
+"""What the stop on occupancy notices, and the figures that it works out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters
+from library_tour.course import occupancy as stop
+from library_tour.device_code import load
+from library_tour.stop import Limit
+
+
+@pytest.fixture(scope="module")
+def module():
+    with cuda.Device(0):
+        yield load("occupancy", names=stop.KERNELS)
+
+
+def test_the_exercises_have_the_courses_answers(device, module):
+    rows = {row.name: row for row in stop.exercises(device, module)}
+    assert all(row.check.holds for row in rows.values())
+    found = {name: (row.values["blocks"], row.values["limiter"]) for name, row in rows.items() if "on" in row.values}
+    assert found == {
+        "8 x 8 threads": (8, "blocks"),
+        "16 x 16 threads": (4, "warps"),
+        "32 x 32 threads": (0, "threads"),
+        "256 threads": (3, "warps"),
+        "100 x 48 registers": (5, "registers"),
+    }
+
+
+def test_a_wrong_answer_is_noticed(device, module, monkeypatch):
+    wrong = stop.EXERCISES["8 x 8 threads"]._replace(blocks=16)
+    monkeypatch.setitem(stop.EXERCISES, "8 x 8 threads", wrong)
+    [row] = [row for row in stop.exercises(device, module) if row.name == "8 x 8 threads"]
+    assert not row.check.holds
+    assert "calculator says 8" in row.check.detail
+
+
+def test_the_kernel_of_the_second_exercise_has_48_registers(module):
+    assert module[f"meet<{stop.LIVE_48}>"].attributes.registers in range(41, 49)
+
+
+def test_a_calculation_that_is_too_low_is_noticed(device, module, monkeypatch):
+    kernel = module["meet<0>"]
+    found = kernel.occupancy((8, 8))
+    monkeypatch.setattr(cuda.Kernel, "occupancy", lambda *_: replace(found, blocks=found.blocks - 1))
+    _, check = stop.fits(device, kernel, (8, 8))
+    assert not check.holds
+    assert "not refused" in check.detail
+
+
+def test_a_driver_that_counts_otherwise_is_noticed(device, module, monkeypatch):
+    assert stop.every_shape(device, module).check.holds
+    ask = cuda.raw.cuOccupancyMaxActiveBlocksPerMultiprocessor
+
+    def one_more(kernel, threads, shared):
+        status, blocks = ask(kernel, threads, shared)
+        return status, blocks + (threads == 96 and shared == 1000)
+
+    monkeypatch.setattr(cuda.raw, "cuOccupancyMaxActiveBlocksPerMultiprocessor", one_more)
+    check = stop.every_shape(device, module).check
+    assert not check.holds
+    assert check.detail.count("with 96 threads and 1000 bytes") == check.detail.count(";") + 1
+
+
+def test_every_block_of_a_smaller_grid_runs_somewhere(device, module):
+    assert sum(stop.meeting(device, module["meet<0>"], 77, (33, 1))) == 77
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_a_block_of_100_threads_leaves_lanes_idle(device, module):
+    copies = stop.Copies(module, 20_000)
+    for threads, lanes in ((96, 32), (100, 25)):
+        counted = counters.count(copies.by_block(device, threads).launch, ["active lanes"])
+        assert counted["active lanes"] == pytest.approx(lanes, abs=0.5)
+
+
+def test_a_chain_passes_through_every_node():
+    assert sorted(stop.walked(64, steps) for steps in range(64)) == list(range(64))
+
+
+def test_a_walk_that_ends_elsewhere_is_noticed(device, module, monkeypatch):
+    monkeypatch.setattr(stop, "walked", lambda nodes, steps: -1)
+    assert not any(row.check.holds for row in stop.latencies(device, module, 1 << 14))
+
+
+@pytest.mark.parametrize(("way", "kind"), [("ThroughL1", "L1"), ("PastL1", "L2")])
+def test_a_walk_loads_once_a_step(device, module, way, kind):
+    walk = stop.Chain(module, 1 << 14).walk(way)
+    assert walk.end == walk.expected
+    assert walk.cycles > 0
+    if walk.counted:
+        assert walk.counted["loads"] == sum(stop.FEW_STEPS), kind
+
+
+def test_littles_law_tells_how_many_warps_a_latency_asks_for(device, monkeypatch):
+    clock = 1e3 * device.properties.clock_rate
+    # So that a multiprocessor gets 16 bytes a clock.
+    monkeypatch.setattr(stop, "read_limit", lambda _: Limit("read", rate=1e-9 * 16 * clock * device.sm_count))
+    asked = {name: stop.asked(device, name, cycles) for name, cycles in (("registers", 4.0), ("memory", 640.0))}
+    assert asked["registers"]["warps"] == 16
+    assert asked["memory"]["warps"] == 80
+    assert asked["memory"]["ns"] == pytest.approx(640e9 / clock)
+    assert stop.asked(device, "shared memory", 23.0)["warps"] == 23
+    assert "warps" not in stop.asked(device, "L2 cache", 250.0)
+
+
+def test_13_warps_hide_200_cycles():
+    assert stop.warps_to_hide(200, 16) == 13
+    assert stop.warps_to_hide(208, 16) == 13
+    assert stop.warps_to_hide(209, 16) == 14
+
+
+def test_occupancy_never_rises_with_registers_or_shared_memory(device):
+    for curve in stop.occupancy_curves(device):
+        for points in curve.lines.values():
+            heights = [y for _, y in points]
+            assert heights == sorted(heights, reverse=True), curve.name
