@@ -23,9 +23,9 @@ def find(stem: str, package: Path = Path(__file__).parent) -> Path:
     raise FileNotFoundError(f"no device code {stem}.cu: looked for {places[0]} and {places[1]}")
 
 
-def load(stem: str, *, names: Sequence[str] = (), fast_math: bool = False) -> cuda.Module:
-    """Compile `kernels/<stem>.cu` for the current device; `names` are template instances."""
-    return cuda.compile(find(stem), names=names, fast_math=fast_math)
+def load(stem: str, *, names: Sequence[str] = (), fast_math: bool = False, options: Sequence[str] = ()) -> cuda.Module:
+    """Compile `kernels/<stem>.cu` for the current device; `names` are template instances, `options` NVRTC's own."""
+    return cuda.compile(find(stem), names=names, fast_math=fast_math, options=options)
 
 
 def blocks_for(count: int, block: int) -> int:

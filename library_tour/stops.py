@@ -46,6 +46,7 @@ COURSE = (
     "events",
     "heat",
     # Numerics and applications
+    "precision",
     "matmul",
     "monte_carlo",
     "crank_nicolson",

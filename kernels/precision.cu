@@ -1,0 +1,84 @@
+// How results are rounded: by fused multiply-adds, by the compiler's flags, in float and in double.
+//
+//   apply<MultiplyAdd>       a b + c: one instruction that rounds once, unless --fmad=false
+//   apply<SeparateRounding>  the same by functions that are never fused: rounds the product, then the sum
+//   apply<Multiply>          a b: with --ftz=true results below the smallest normal number become 0
+//   apply<Divide>            a / b: rounded correctly, unless --prec-div=false
+//   apply<SquareRoot>        sqrt(b): rounded correctly, unless --prec-sqrt=false
+//   apply<Sine>              sin(b): with --use_fast_math by one instruction of the special-function unit
+//   drift                    steps of x = x x + c, each of which starts with the rounding errors of those before it
+//
+// A thread of `apply` has four numbers. It applies the function `rounds` times, to the result of the round before:
+// once to test it, and often to time it.
+
+template <class Float>
+struct MultiplyAdd {
+    using Number = Float;
+    static __device__ Float of(Float a, Float b, Float c) { return a * b + c; }
+};
+
+struct SeparateRounding {
+    using Number = float;
+    static __device__ float of(float a, float b, float c) { return __fadd_rn(__fmul_rn(a, b), c); }
+};
+
+struct Multiply {
+    using Number = float;
+    static __device__ float of(float a, float b, float) { return a * b; }
+};
+
+template <class Float>
+struct Divide {
+    using Number = Float;
+    static __device__ Float of(Float a, Float b, Float) { return a / b; }
+};
+
+template <class Float>
+struct SquareRoot {
+    using Number = Float;
+    static __device__ Float of(Float, Float b, Float) { return sqrt(b); }
+};
+
+struct Sine {
+    using Number = float;
+    static __device__ float of(float, float b, float) { return sinf(b); }
+};
+
+template <class Function, class Number = typename Function::Number>
+__global__ void apply(const Number* a, const Number* b, const Number* c, Number* out, int n, int rounds)
+{
+    // Four independent chains, so that the next instruction need not wait for the result of the last one.
+    constexpr int own = 4;
+    int first = blockIdx.x * blockDim.x + threadIdx.x;
+    int threads = gridDim.x * blockDim.x;
+    Number factor[own], result[own], term[own];
+#pragma unroll
+    for (int k = 0; k < own; k++) {
+        int i = min(first + k * threads, n - 1);
+        factor[k] = a[i];
+        result[k] = b[i];
+        term[k] = c[i];
+    }
+    for (int round = 0; round < rounds; round++)
+#pragma unroll
+        for (int k = 0; k < own; k++)
+            result[k] = Function::of(factor[k], result[k], term[k]);
+#pragma unroll
+    for (int k = 0; k < own; k++)
+        if (first + k * threads < n)
+            out[first + k * threads] = result[k];
+}
+
+// Row s of `out` has all numbers after s + 1 steps.
+template <class Number>
+__global__ void drift(const Number* start, Number* out, Number term, int n, int steps)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    Number x = start[i];
+    for (int step = 0; step < steps; step++) {
+        x = x * x + term;
+        out[step * n + i] = x;
+    }
+}
