@@ -213,7 +213,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 def load_all() -> dict[tuple[str, ...], cuda.Module]:
     """Compile the kernels that are needed with each set of flags."""
-    ways = [*WAYS.values(), *RECURRENCES.values()]
+    ways: list[Way | Recurrence] = [*WAYS.values(), *RECURRENCES.values()]
     return {
         flags: load("precision", names=sorted({kernel_of(way) for way in ways if way.flags == flags}), options=flags)
         for flags in dict.fromkeys(way.flags for way in ways)
