@@ -60,8 +60,8 @@ NAMES = [
 ]
 LANES, ROWS = 32, 8  # of the table
 WORDS = (1, 2, 4, 8, 16, 32)  # different ones that a warp reads at once
+LOOK_UPS = 32
 CHECKED_BLOCKS, CHECKED_ROUNDS = 3, 5
-NUMBERS_PER_ROUND = 2**16  # a table is read for as many rounds as keep the device busy for about as long
 # Of sums of TERMS products in [-1, 1], each rounded to single precision.
 TOLERANCE = 5e-4
 UNIT = "Greads/s"
@@ -87,7 +87,7 @@ def run(device: cuda.Device, size: int) -> Result:
     """Check every variant on a few numbers; time the polynomials of all and the tables on a full device."""
     limit = issue_limit(device, 1, UNIT)
     module = load("constant_memory", names=NAMES)
-    tables = Tables(device, module, blocks_for(size, NUMBERS_PER_ROUND))
+    tables = Tables(device, module, size)
     variants = [
         *polynomials(module, size),
         tables.variant("constant", 1),
@@ -148,12 +148,11 @@ def polynomials(module: cuda.Module, size: int) -> list[Variant]:
 
 
 class Tables:
-    """The look-ups of a table in each of the memories, by full blocks on every multiprocessor."""
+    """The look-ups of a table in each of the memories, LOOK_UPS for each number of the polynomials."""
 
     MEMORIES = ("constant", "shared", "global")
 
-    def __init__(self, device: cuda.Device, module: cuda.Module, rounds: int) -> None:
-        self._rounds = rounds
+    def __init__(self, device: cuda.Device, module: cuda.Module, size: int) -> None:
         self._table = np.random.default_rng().integers(0, 2**32, (ROWS, LANES), np.uint32)
         module.symbol("constant_table").copy_from(self._table.ravel())
         in_global = cuda.to_device(self._table.ravel())
@@ -161,8 +160,11 @@ class Tables:
         self._places: Mapping[str, tuple[cuda.DeviceArray, ...]] = {
             "constant": (), "shared": (in_global,), "global": (in_global,)
         }  # fmt: skip  # one row
-        self._blocks = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
+        # As many blocks as the device holds at once, but no more than the size fills.
+        most = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
+        self._blocks = min(most, max(CHECKED_BLOCKS, blocks_for(size, BLOCK)))
         self._sums = cuda.empty(self._blocks * BLOCK, np.uint32)
+        self._rounds = blocks_for(size * LOOK_UPS, self._sums.size * ROWS)
 
     def variant(self, memory: str, words: int) -> Variant:
         """Return the look-ups of so many different words by a warp at once."""

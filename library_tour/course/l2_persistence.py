@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from .. import timing
-from ..device_code import load
+from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import read_limit
 from ..stop import Curve, Limit, Result, Row, Size
@@ -155,7 +155,7 @@ class Model:
     def weigh(self, nbytes: float, way: Way) -> float:
         """Return the share of the weights' reads that hit in the last round, while the stream is read in turn."""
         count = round(nbytes / MODEL_LINE)
-        hits = []
+        hits: list[bool] = []
         for turn in range(MODEL_ROUNDS * count):
             self.read(("stream", turn), "streaming" if way.evict_first else "")
             place = turn % count
@@ -178,7 +178,9 @@ class Weighing:
         self._module = load("l2_persistence", names=["weigh<false>", "weigh<true>"])
         self._stream = cuda.Stream()
         self._set_aside, self._l2_bytes = set_aside, device.properties.l2_cache_size
-        self._blocks = 8 * device.sm_count
+        # As many blocks as the device holds at once, but no more than the groups fill.
+        most = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
+        self._blocks = min(most, max(CHECKED_BLOCKS, blocks_for(groups, BLOCK)))
         random = np.random.default_rng()
         block = random.integers(0, 2**32, (min(groups, INPUT_BLOCK // 4), 4), np.uint32)
         self._few = block[: SIZE.small], random.integers(0, 2**32, (CHECKED_WEIGHTS, 4), np.uint32)
@@ -186,8 +188,8 @@ class Weighing:
         self._sums = cuda.empty(self._blocks * BLOCK, np.uint32)
         self._timed = self._checked
         if timing.available():
-            most = max(WINDOWS) * set_aside + ANOTHER * self._l2_bytes
-            self._timed = repeated(block.ravel(), 4 * groups), repeated(block.ravel(), int(most) // 16 * 4)
+            rest = int(max(WINDOWS) * set_aside + ANOTHER * self._l2_bytes) // 16 * 4
+            self._timed = repeated(block.ravel(), 4 * groups), repeated(block.ravel(), rest)
 
     def _launch(self, way: Way, stream: cuda.DeviceArray, weights: cuda.DeviceArray, blocks: int) -> Launch:
         """Return the launch that weighs the stream, with the stream's policy for the weights."""
