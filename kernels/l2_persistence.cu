@@ -2,11 +2,11 @@
 // lost from it meanwhile if more other data passes through than the cache holds. A part of L2 can be set aside for data
 // that the host marks as persisting, by an access policy of the stream; the kernel does not change.
 //
-//   weigh<false>   reads a long stream of words once and an array of weights in turn with it, over and over
-//   weigh<true>    reads the stream by __ldcs, which tells the cache that each word is read once: evict it first
+//   weigh<false>   reads many values once and an array of weights in turn with them, over and over
+//   weigh<true>    reads the values by __ldcs, which tells the cache that each is read once: evict it first
 //   add_up         reads one array over and over: how much of L2 is left for it?
 //
-// The words are in groups of four. Each thread writes its own sum, modulo 2^32. Blocks have 256 threads.
+// Values and weights are words in groups of four. Each thread writes its own sum, modulo 2^32. Blocks have 256 threads.
 
 constexpr int BLOCK = 256;
 
@@ -29,14 +29,14 @@ __device__ unsigned next(unsigned place, unsigned step, unsigned length)
 
 // Lengths are less than 2^31, in groups.
 template <bool evict_first>
-__global__ void weigh(const uint4* __restrict__ stream, const uint4* __restrict__ weights, unsigned* sums,
+__global__ void weigh(const uint4* __restrict__ values, const uint4* __restrict__ weights, unsigned* sums,
                       unsigned length, unsigned weights_length)
 {
     unsigned thread = blockIdx.x * BLOCK + threadIdx.x, threads = gridDim.x * BLOCK;
     unsigned place = thread % weights_length, step = threads % weights_length;
     unsigned total = 0;
     for (unsigned i = thread; i < length; i += threads) {
-        uint4 group = evict_first ? __ldcs(stream + i) : stream[i];
+        uint4 group = evict_first ? __ldcs(values + i) : values[i];
         total += sum_of_products(group, weights[place]);
         place = next(place, step, weights_length);
     }

@@ -1,15 +1,15 @@
-"""Keep an array in the L2 cache while a longer one streams past, by an access policy of the stream.
+"""Keep an array in the L2 cache while a longer one passes through, by an access policy of the stream.
 
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run l2_persistence
     l2_persistence: Data that persists in the L2 cache
-    size 8,197: groups of four words in the stream
+    size 8,197: groups of four values to weigh
     limit: read bandwidth
                            of reads hit     check
     ─────────────────────────────────────────────
     no policy                0.0 %          right
-    __ldcs for the stream  100.0 % ███████  right
+    __ldcs for the values  100.0 % ███████  right
     policy: streaming        0.0 %          right
     policy: persisting     100.0 % ███████  right
     large: no policy         0.0 %          right
@@ -23,12 +23,11 @@ On the software driver, which checks, counts and does not time:
     weights read as normal  100.0 % ███████  right
     after a reset           100.0 % ███████  right
     The weights take 0.9 of what can be set aside, the large ones 1.5. They are read
-    again and again, each word of the stream once. Without a policy the stream
-    displaces the weights; with one, they persist in a part of L2 that is set aside.
-    A rate above the limit, which is memory's, shows what L2 saves. A policy of
-    streaming does the opposite: the weights are replaced first. __ldcs in the
-    kernel says that of the stream's words, which helps the weights without any
-    policy.
+    again and again, each value once. Without a policy the values displace the
+    weights; with one, the weights persist in a part of L2 that is set aside. A rate
+    above the limit, which is memory's, shows what L2 saves. A policy of streaming
+    does the opposite: the weights are replaced first. __ldcs in the kernel says
+    that of the values, which helps the weights without any policy.
     Weights that are larger than the set-aside displace each other there. A hit
     ratio a little below the set-aside over their size lets that share of them
     persist; the rest are replaced first.
@@ -59,7 +58,7 @@ from ..stop import Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure
 
 TITLE = "Data that persists in the L2 cache"
-SIZE = Size("groups of four words in the stream", full=2**27, small=2**13 + 5)
+SIZE = Size("groups of four values to weigh", full=2**27, small=2**13 + 5)
 BLOCK = 256
 CHECKED_BLOCKS, CHECKED_WEIGHTS = 3, 601
 # Sizes as parts of the set-aside: a little less than all of it, and too much for it.
@@ -72,9 +71,9 @@ HITS = "of reads hit"
 
 NOTES = [
     f"The weights take {FITS} of what can be set aside, the large ones {EXCEEDS}. They are read again and again, each "
-    "word of the stream once. Without a policy the stream displaces the weights; with one, they persist in a part of "
+    "value once. Without a policy the values displace the weights; with one, the weights persist in a part of "
     "L2 that is set aside. A rate above the limit, which is memory's, shows what L2 saves. A policy of streaming does "
-    "the opposite: the weights are replaced first. __ldcs in the kernel says that of the stream's words, which helps "
+    "the opposite: the weights are replaced first. __ldcs in the kernel says that of the values, which helps "
     "the weights without any policy.",
     "Weights that are larger than the set-aside displace each other there. A hit ratio a little below the set-aside "
     "over their size lets that share of them persist; the rest are replaced first.",
@@ -94,12 +93,12 @@ class Way(NamedTuple):
     size: float
     hit: str = ""
     ratio: float = 1.0
-    evict_first: bool = False  # the stream's words, by the kernel's own hint
+    evict_first: bool = False  # the values, by the kernel's own hint
 
 
 WAYS = {
     "no policy": Way(FITS),
-    "__ldcs for the stream": Way(FITS, evict_first=True),
+    "__ldcs for the values": Way(FITS, evict_first=True),
     "policy: streaming": Way(FITS, "streaming"),
     "policy: persisting": Way(FITS, "persisting"),
     "large: no policy": Way(EXCEEDS),
@@ -113,9 +112,9 @@ LINES: dict[str, Callable[[float], Way]] = {
 }
 
 
-def reference(stream: Words, weights: Words, threads: int) -> Words:
-    """Return each thread's sum of the stream's words times the weights, modulo 2^32; both in groups of four."""
-    products = (stream * weights[np.arange(len(stream)) % len(weights)]).sum(axis=1, dtype=np.uint32)
+def reference(values: Words, weights: Words, threads: int) -> Words:
+    """Return each thread's sum of the values times the weights, modulo 2^32; both in groups of four."""
+    products = (values * weights[np.arange(len(values)) % len(weights)]).sum(axis=1, dtype=np.uint32)
     return by_thread(products, threads)
 
 
@@ -153,11 +152,11 @@ class Model:
         return hit
 
     def weigh(self, nbytes: float, way: Way) -> float:
-        """Return the share of the weights' reads that hit in the last round, while the stream is read in turn."""
+        """Return the share of the weights' reads that hit in the last round, while values are read in turn."""
         count = round(nbytes / MODEL_LINE)
         hits: list[bool] = []
         for turn in range(MODEL_ROUNDS * count):
-            self.read(("stream", turn), "streaming" if way.evict_first else "")
+            self.read(("values", turn), "streaming" if way.evict_first else "")
             place = turn % count
             # Which lines get the property is not known; here they are spread evenly.
             chosen = place * 0.618034 % 1 < way.ratio
@@ -172,7 +171,7 @@ class Model:
 
 
 class Weighing:
-    """The stream, the weights and the launches that read them, small ones to be checked and large ones to be timed."""
+    """The values, the weights and the launches that read them, small ones to be checked and large ones to be timed."""
 
     def __init__(self, device: cuda.Device, groups: int, set_aside: int) -> None:
         self._module = load("l2_persistence", names=["weigh<false>", "weigh<true>"])
@@ -191,11 +190,11 @@ class Weighing:
             rest = int(max(WINDOWS) * set_aside + ANOTHER * self._l2_bytes) // 16 * 4
             self._timed = repeated(block.ravel(), 4 * groups), repeated(block.ravel(), rest)
 
-    def _launch(self, way: Way, stream: cuda.DeviceArray, weights: cuda.DeviceArray, blocks: int) -> Launch:
-        """Return the launch that weighs the stream, with the stream's policy for the weights."""
+    def _launch(self, way: Way, values: cuda.DeviceArray, weights: cuda.DeviceArray, blocks: int) -> Launch:
+        """Return the launch that weighs the values, under the way's policy for the weights."""
         kernel = self._module[f"weigh<{str(way.evict_first).lower()}>"]
         sums = self._sums[: blocks * BLOCK]
-        bound = kernel[blocks, BLOCK, 0, self._stream].bind(stream, weights, sums, stream.size // 4, weights.size // 4)
+        bound = kernel[blocks, BLOCK, 0, self._stream].bind(values, weights, sums, values.size // 4, weights.size // 4)
         if not way.hit:
             return bound
 
@@ -219,11 +218,11 @@ class Weighing:
         )
 
     def whole(self, way: Way) -> Launch:
-        """Return the launch that weighs all of the stream by as many weights as `way` says."""
-        stream, weights = self._timed
+        """Return the launch that weighs all values by as many weights as `way` says."""
+        values, weights = self._timed
         if timing.available():
             weights = weights[: int(way.size * self._set_aside) // 16 * 4]
-        return self._launch(way, stream, weights, self._blocks)
+        return self._launch(way, values, weights, self._blocks)
 
     def another(self, name: str, before: Sequence[Way]) -> Variant:
         """Return the reading of another array over and over; in the model the weights were read in some ways before."""
@@ -232,8 +231,8 @@ class Weighing:
             model.weigh(way.size * self._set_aside, way)
         nbytes = ANOTHER * self._l2_bytes
         _, weights = self._checked
-        stream, array = self._timed
-        reads, few = stream.size // 4, self._few[1].sum(axis=1, dtype=np.uint32)
+        values, array = self._timed
+        reads, few = values.size // 4, self._few[1].sum(axis=1, dtype=np.uint32)
         threads, kernel = CHECKED_BLOCKS * BLOCK, self._module["add_up"]
         if timing.available():
             array = array[-(int(nbytes) // 16 * 4) :]
@@ -249,7 +248,7 @@ class Weighing:
 
 
 def run(device: cuda.Device, size: int) -> Result:
-    """Check every policy on a short stream, time it on a long one, and draw curves over the size of the weights."""
+    """Check every policy on a few values, time it on many, and draw curves over the size of the weights."""
     limit = read_limit(device)
     notes = list(NOTES)
     with set_aside(device) as room:

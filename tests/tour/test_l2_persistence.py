@@ -23,7 +23,7 @@ def result():
 def test_a_policy_keeps_the_weights_in_the_model(result):
     hits = {row.name: row.values[HITS] for row in result.rows}
     assert hits["no policy"] == hits["policy: streaming"] == hits["large: persisting"] == 0
-    assert hits["policy: persisting"] == hits["__ldcs for the stream"] == 1
+    assert hits["policy: persisting"] == hits["__ldcs for the values"] == 1
     assert hits["large: tuned ratio"] == pytest.approx(FITS / l2_persistence.EXCEEDS, abs=0.02)
 
 
@@ -80,7 +80,7 @@ def test_each_wrong_kernel_is_noticed(changed_kernels):
         "l2_persistence",
         {
             "return place < length ? place : place - length": "return place < length ? place : 0",
-            "evict_first ? __ldcs(stream + i)": "evict_first ? __ldcs(stream + i / 2)",
+            "evict_first ? __ldcs(values + i)": "evict_first ? __ldcs(values + i / 2)",
         },
     )
     result = run_stop("l2_persistence", cuda.Device(0), SIZE).result
@@ -120,6 +120,6 @@ def test_what_the_set_aside_does_not_hold_displaces_itself():
 
 
 def test_the_reference_takes_weights_and_threads_in_turn():
-    stream = np.arange(20, dtype=np.uint32).reshape(5, 4)
+    values = np.arange(20, dtype=np.uint32).reshape(5, 4)
     weights = np.array([[1, 0, 0, 0], [0, 0, 0, 2]], np.uint32)
-    assert l2_persistence.reference(stream, weights, 3).tolist() == [0 + 2 * 15, 2 * 7 + 16, 8]
+    assert l2_persistence.reference(values, weights, 3).tolist() == [0 + 2 * 15, 2 * 7 + 16, 8]
