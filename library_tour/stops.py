@@ -19,6 +19,7 @@ COURSE = (
     "map",
     "launch_shapes",
     "occupancy",
+    "errors",
     "debug_print",
     "nan_check",
     # Memory

@@ -1,0 +1,329 @@
+"""Make the usual mistakes, and see the exception that each one raises, and the status of the driver behind it.
+
+On the software driver, which checks and does not time:
+
+    $ library-tour run errors
+    errors: Mistakes, the exceptions that they raise, and which launch it was
+                           exception            status                      check
+    ───────────────────────────────────────────────────────────────────────────────
+    null store             IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
+    null store, debug()    IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
+    invalid configuration  ValueError           CUDA_ERROR_INVALID_VALUE    refused
+    failed allocation      OutOfMemoryError     CUDA_ERROR_OUT_OF_MEMORY    refused
+    double free            ValueError           CUDA_ERROR_INVALID_VALUE    caught
+    kernel assert          KernelAssertError    CUDA_ERROR_ASSERT           caught
+    too many parameters    CompileError         NVRTC_ERROR_COMPILATION     refused
+    pointer never set      IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
+    pointer of the host    TypeError            CUDA_ERROR_ILLEGAL_ADDRESS  caught
+    memory not cleared     SimulatorWarning     CUDA_SUCCESS                caught
+    null store: IllegalAddressError: cuMemcpyDtoHAsync: illegal address
+    (CUDA_ERROR_ILLEGAL_ADDRESS)
+    kernel store at kernels/errors.cu:23: a global write of 4 bytes at 0x0 is out of
+    bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.f32 [%rd2], %f1'
+    cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
+    IllegalAddressError. The next call's error:
+    cuCtxSynchronize: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
+    Launches since the last good synchronisation, newest first (CUDART_PY_DEBUG=1
+    finds which):
+      fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
+      store[grid (1, 1, 1), block (1, 1, 1)] on stream 0x1
+      fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
+    The context is lost: every later call fails too; start a new process.
+    null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
+    (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
+    stream 0x1, launched at library_tour/course/errors.py:210
+    kernel store at kernels/errors.cu:23: a global write of 4 bytes at 0x0 is out of
+    bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.f32 [%rd2], %f1'
+    cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
+    IllegalAddressError.
+    invalid configuration: ValueError: nothing: argument 'block.x' must be an int
+    from 1 to 1024, not the int 2048
+    cuLaunchKernel returns CUDA_ERROR_INVALID_VALUE; cuda.check raises
+    InvalidValueError.
+    failed allocation: OutOfMemoryError: cuMemAllocAsync: 1,125,899,906,842,624
+    bytes of device memory were asked for and 17,179,867,648 of 17,179,869,184 are
+    free (CUDA_ERROR_OUT_OF_MEMORY)
+    cuMemAlloc returns CUDA_ERROR_OUT_OF_MEMORY; cuda.check raises OutOfMemoryError.
+    double free: ValueError: this DeviceArray is closed
+    The second cuMemFree returns CUDA_ERROR_INVALID_VALUE; cuda.check raises
+    InvalidValueError. A second close() does nothing.
+    kernel assert: KernelAssertError: cuCtxSynchronize: assert (CUDA_ERROR_ASSERT)
+    kernel require_positive at kernels/errors.cu:30: assertion `x[i] > 0.0f` failed
+    (kernels/errors.cu:30: void require_positive(const float *, int)); block (0, 0,
+    0), thread (2, 0, 0), instruction 'call.uni __assertfail, ( param0, param1,
+    param2, param3, param4 )'
+    cuCtxSynchronize returns CUDA_ERROR_ASSERT; cuda.check raises KernelAssertError.
+    too many parameters: CompileError: kernels/errors.cu does not compile
+    kernels/errors.cu(47): Error: Formal parameter space overflowed (32768 bytes
+    required, max 32764 bytes allowed) in function
+    _Z9sum_bytesILi32768EEv5BytesIXmiT_Li8EEEPj
+      47 | __global__ void sum_bytes(Bytes<bytes - 8> given, unsigned* sum)
+    nvrtcCompileProgram returns NVRTC_ERROR_COMPILATION; cuda.check raises
+    NvrtcError.
+    pointer never set: IllegalAddressError: cuCtxSynchronize: illegal address
+    (CUDA_ERROR_ILLEGAL_ADDRESS)
+    kernel store at kernels/errors.cu:23: a global write of 4 bytes at
+    0xcdcdcdcdcdcdcdc0 is out of bounds: host memory that is neither pinned, managed
+    nor registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0),
+    instruction 'st.global.f32 [%rd2], %f1'
+    cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
+    IllegalAddressError.
+    pointer of the host: TypeError: argument 0 of store (float*) takes a device
+    pointer, not a host array of float32 and shape (8,); copy it with
+    cudart_py.to_device
+    As a bare address: IllegalAddressError: cuCtxSynchronize: illegal address
+    (CUDA_ERROR_ILLEGAL_ADDRESS)
+    kernel store at kernels/errors.cu:23: a global write of 4 bytes at
+    0x7f… is out of bounds: host memory that is neither pinned, managed nor
+    registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.f32 [%rd2], %f1'
+    cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
+    IllegalAddressError.
+    memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:37:
+    uninitialised value reaches a store: it was read at kernels/errors.cu:37 from
+    global memory at 0x7f… (0 bytes into the 32-byte allocation at
+    0x7f…, allocated at library_tour/course/errors.py:263), where nothing
+    has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
+    [%rd7], %f1'
+    cuCtxSynchronize returns CUDA_SUCCESS; cuda.check raises nothing.
+    Bytes of parameters
+                  check
+    ───────────────────
+    4,096 bytes   right
+    32,760 bytes  right
+    Every call of this package raises an exception for a status other than success,
+    so that none is forgotten. A C program compares the status of every call, and
+    asks cudaGetLastError() after every launch. cuda.check raises the exception of a
+    raw call's status.
+    A launch returns before its kernel runs. A fault is raised by whichever call
+    waits, and the context is lost: only a new process recovers. The software driver
+    tells the kernel's line. A GPU tells no place: its first error lists the
+    launches since the last synchronisation, as the next call's does here, and
+    cuda.debug() or CUDART_PY_DEBUG=1, which waits after each launch, finds the one
+    and the line that launched it.
+    Where a GPU reads and writes the host's pageable memory, as in Grace Hopper, a
+    store to it is no mistake.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any, NamedTuple
+
+import numpy as np
+from cuda.bindings import nvrtc
+
+import cudart_py as cuda
+
+from ..checks import compare, poisoned
+from ..device_code import find, load
+from ..stop import Check, Result, Row
+from ..wrong import all_shown_wrong
+
+TITLE = "Mistakes, the exceptions that they raise, and which launch it was"
+SIZE = None
+COUNT = 8
+TOO_LARGE = 2**50  # bytes, more than any device has
+# Bytes of parameters: the most before compute capability 7.0, nearly the most since, and more than that.
+PARAMETERS, TOO_MANY = (4096, 32760), 32768
+INSTANCES = tuple(f"sum_bytes<{nbytes}>" for nbytes in PARAMETERS)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Make every mistake by this package and by the driver's own call; what ends a context, in another process."""
+    apart = {name: mistake.program for name, mistake in MISTAKES.items() if mistake.apart}
+    # The report, or what a process wrote that ended otherwise.
+    reports = {row.name: row.note or (row.check.detail if row.check else "") for row in all_shown_wrong(apart)}
+    rows = [judged(name, mistake, reports.get(name) or mistake.program()) for name, mistake in MISTAKES.items()]
+    sound = compare("the device works after what was refused", filled(COUNT), np.full(COUNT, 3, np.float32))
+    notes = [
+        "Every call of this package raises an exception for a status other than success, so that none is forgotten. A "
+        "C program compares the status of every call, and asks cudaGetLastError() after every launch. cuda.check "
+        "raises the exception of a raw call's status.",
+        "A launch returns before its kernel runs. A fault is raised by whichever call waits, and the context is lost: "
+        "only a new process recovers. The software driver tells the kernel's line. A GPU tells no place: its first "
+        "error lists the launches since the last synchronisation, as the next call's does here, and cuda.debug() or "
+        "CUDART_PY_DEBUG=1, which waits after each launch, finds the one and the line that launched it.",
+        "Where a GPU reads and writes the host's pageable memory, as in Grace Hopper, a store to it is no mistake.",
+    ]
+    tables = {"Bytes of parameters": [parameters(nbytes) for nbytes in PARAMETERS]}
+    return Result(rows, checks=[sound], notes=notes, tables=tables)
+
+
+class Mistake(NamedTuple):
+    """A function that makes a mistake and tells what came of it, and the exception and the status that must come.
+
+    `apart` is for mistakes that end the context, or that only the software driver notices.
+    """
+
+    program: Callable[[], str]
+    exception: str
+    status: str
+    apart: bool = True
+
+
+def judged(name: str, mistake: Mistake, report: str) -> Row:
+    """Return a mistake's row; its check holds if the report names the expected exception and status."""
+    holds = report.startswith(f"{mistake.exception}: ") and f"returns {mistake.status}" in report
+    check = Check(f"{name} raises {mistake.exception}", holds, report, "caught" if mistake.apart else "refused")
+    return Row(name, {"exception": mistake.exception, "status": mistake.status}, check, note=report)
+
+
+def load_all() -> cuda.Module:
+    """Compile all kernels of this stop."""
+    return load("errors", names=INSTANCES)
+
+
+def error_of(action: Callable[[], object]) -> Exception | None:
+    """Return what an action raises, None if it raises nothing."""
+    try:
+        action()
+    except Exception as error:  # which one it is becomes part of a report
+        return error
+    return None
+
+
+def told(error: Exception | None, call: str, raw: tuple[Any, ...]) -> str:
+    """Return an exception's text, the status in the result of the named raw call, and what cuda.check makes of it."""
+    raised = error_of(lambda: cuda.check(raw))
+    made = f"cuda.check raises {type(raised).__name__}" if raised else "cuda.check raises nothing"
+    lines = [f"{type(error).__name__}: {error}", f"{call} returns {raw[0].name}; {made}."]
+    return "\n".join(lines).replace("\n\n", "\n")
+
+
+def fault(launch: Callable[[], object]) -> str:
+    """Launch, wait, and return the error; the context is lost, so that the raw call fails in the same way."""
+    launch()
+    error = error_of(cuda.current_device().synchronize)
+    return told(error, "cuCtxSynchronize", cuda.raw.cuCtxSynchronize())
+
+
+def launch_three(x: cuda.DeviceArray) -> None:
+    """Launch three kernels, of which the second stores to the null pointer."""
+    module = load_all()
+    module["fill"][1, 32](x, COUNT, 1.0)
+    module["store"][1, 1](None, 2.0)
+    module["fill"][1, 32](x, COUNT, 3.0)
+
+
+def null_store() -> str:
+    """Store to the null pointer between other launches; return what the copy behind them and the next call raise."""
+    x = cuda.empty(COUNT, np.float32)
+    launch_three(x)
+    first, second = error_of(x.to_host), error_of(cuda.current_device().synchronize)
+    return f"{told(first, 'cuCtxSynchronize', cuda.raw.cuCtxSynchronize())} The next call's error:\n{second}"
+
+
+def null_store_in_debug_mode() -> str:
+    """Do the same where each launch is waited for, so that the one that fails raises."""
+    x = cuda.empty(COUNT, np.float32)
+    with cuda.debug():
+        error = error_of(lambda: launch_three(x))
+    return told(error, "cuCtxSynchronize", cuda.raw.cuCtxSynchronize())
+
+
+def pointer_never_set() -> str:
+    """Store to an address that was never set, such as a C pointer without a value holds."""
+    return fault(load_all()["store"][1, 1].bind(cuda.Pointer(0xCDCDCDCDCDCDCDC0), 1.0))
+
+
+def pointer_of_the_host() -> str:
+    """Give a kernel a host array, which is refused, then its bare address, which is not."""
+    store, host = load_all()["store"][1, 1], np.zeros(COUNT, np.float32)
+    refused = error_of(lambda: store(host, 1.0))
+    as_address = fault(store.bind(cuda.Pointer(host.ctypes.data), 1.0))
+    return f"{type(refused).__name__}: {refused}\nAs a bare address: {as_address}"
+
+
+def kernel_assert() -> str:
+    """Run a kernel whose assertion fails in one thread."""
+    x = cuda.to_device(np.array([1, 2, -3], np.float32))
+    with redirect_stdout(io.StringIO()):  # the driver prints the assertion too
+        return fault(load_all()["require_positive"][1, 32].bind(x, x.size))
+
+
+def double_free() -> str:
+    """Close an array twice, which is allowed, and use it; then free memory twice by the raw call."""
+    array = cuda.zeros(COUNT, np.float32)
+    array.close()
+    array.close()
+    error = error_of(array.to_host)
+    address = cuda.check(cuda.raw.cuMemAlloc(1000))
+    cuda.check(cuda.raw.cuMemFree(address))
+    return f"{told(error, 'The second cuMemFree', cuda.raw.cuMemFree(address))} A second close() does nothing."
+
+
+def not_cleared() -> str:
+    """Copy memory that nothing was written to, with the driver's warning as an error; no call fails for it."""
+    read, written = (cuda.empty(COUNT, np.float32) for _ in range(2))
+    copy = load_all()["copy"][1, 32].bind(read, written, COUNT)
+    with cuda.checks("error"):
+        copy()
+        error = error_of(cuda.current_device().synchronize)
+    return told(error, "cuCtxSynchronize", cuda.raw.cuCtxSynchronize())
+
+
+def invalid_configuration() -> str:
+    """Ask for a block of 2048 threads."""
+    nothing = load_all()["nothing"]
+    error = error_of(lambda: nothing[1, 2048])
+    launched = cuda.raw.cuLaunchKernel(nothing.handle, 1, 1, 1, 2048, 1, 1, 0, 0, 0, 0)
+    return told(error, "cuLaunchKernel", launched)
+
+
+def failed_allocation() -> str:
+    """Ask for more memory than there is."""
+    error = error_of(lambda: cuda.empty(TOO_LARGE, np.uint8))
+    return told(error, "cuMemAlloc", cuda.raw.cuMemAlloc(TOO_LARGE))
+
+
+def too_many_parameters() -> str:
+    """Compile a kernel that takes more bytes of parameters than there may be: NVRTC refuses it."""
+    path, name = find("errors"), f"sum_bytes<{TOO_MANY}>"
+    error = error_of(lambda: load("errors", names=[name]))
+    program = cuda.check(nvrtc.nvrtcCreateProgram(path.read_bytes(), path.name.encode(), 0, [], []))
+    cuda.check(nvrtc.nvrtcAddNameExpression(program, name.encode()))
+    result = nvrtc.nvrtcCompileProgram(program, 0, [])
+    cuda.check(nvrtc.nvrtcDestroyProgram(program))
+    return told(error, "nvrtcCompileProgram", result).replace(
+        f"{path.parent.parent}{os.sep}", ""
+    )  # a reader's folders are elsewhere
+
+
+# By the names of their rows.
+MISTAKES = {
+    "null store": Mistake(null_store, "IllegalAddressError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "null store, debug()": Mistake(null_store_in_debug_mode, "IllegalAddressError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "invalid configuration": Mistake(invalid_configuration, "ValueError", "CUDA_ERROR_INVALID_VALUE", apart=False),
+    "failed allocation": Mistake(failed_allocation, "OutOfMemoryError", "CUDA_ERROR_OUT_OF_MEMORY", apart=False),
+    "double free": Mistake(double_free, "ValueError", "CUDA_ERROR_INVALID_VALUE"),
+    "kernel assert": Mistake(kernel_assert, "KernelAssertError", "CUDA_ERROR_ASSERT"),
+    "too many parameters": Mistake(too_many_parameters, "CompileError", "NVRTC_ERROR_COMPILATION", apart=False),
+    "pointer never set": Mistake(pointer_never_set, "IllegalAddressError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "pointer of the host": Mistake(pointer_of_the_host, "TypeError", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "memory not cleared": Mistake(not_cleared, "SimulatorWarning", "CUDA_SUCCESS"),
+}
+
+
+def filled(count: int) -> Any:
+    """Return numbers that a kernel has written."""
+    x = poisoned(count, np.float32)
+    load_all()["fill"][1, 32](x, count, 3.0)
+    return x.to_host()
+
+
+def parameters(nbytes: int) -> Row:
+    """Pass a structure by value, so that with a pointer the parameters take so many bytes, and compare its sum."""
+    given = np.random.default_rng().integers(0, 256, nbytes - 8, np.uint8)
+    structure = given.view([("values", np.uint8, given.size)])[0]
+    total = poisoned(1, np.uint32)
+    load_all()[f"sum_bytes<{nbytes}>"][1, 1](structure, total)
+    return Row(
+        f"{nbytes:,} bytes",
+        check=compare(f"{nbytes} bytes arrive", total.to_host(), given.sum(dtype=np.uint32, keepdims=True)),
+    )
