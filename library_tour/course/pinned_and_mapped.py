@@ -14,6 +14,7 @@ On the software driver, which checks, counts and does not time:
     mapped, in place           0.524  4,097          4.00  right
     registered, in place       0.524  4,097          5.00  right
     mapped, 16 bytes a load    0.524  1,026          16.0  right
+    mapped, write-combined     0.524  4,097          4.00  right
     pageable, in place                                     right
     mapped, read too early                                 caught
     pageable, in place: argument 0 of add_up (unsigned int const*) takes a device
@@ -37,12 +38,14 @@ On the software driver, which checks, counts and does not time:
     needs no copy: every load and store of a kernel crosses the link. That suits
     numbers that are read once. Numbers that are read often belong into the device's
     memory.
-    GB/s count what the kernels read and write. The copies in and out follow one
-    another, while loads and stores of mapped memory use both directions of the link
-    at the same time.
+    'link MB' is what crosses the link, and GB/s count what the kernels read and
+    write. The copies in and out follow one another, while loads and stores of
+    mapped memory use both directions of the link at the same time.
     Registering locks and maps the pages of an array that exists. Such an array need
     not begin at a multiple of 128 bytes; if it does not, each load of a warp
-    touches a fifth sector, and takes two requests over the link.
+    touches a fifth sector, and takes two requests over the link. Write-combined
+    memory bypasses the host's caches, which the link's reads need not ask then. The
+    host writes it from end to end, and should not read it.
 """
 
 from __future__ import annotations
@@ -65,7 +68,7 @@ from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
 TITLE = "Pageable, pinned and mapped memory of the host"
-SIZE = Size("numbers in the host's memory", full=2**26 + 5, small=2**17 + 5)
+SIZE = Size("numbers in the host's memory", full=2**25 + 5, small=2**17 + 5)
 BLOCK = 256
 OFTEN = 8  # reads
 CURVE = (1, 2, 3, 4, 6, 8, 12, 16)  # reads
@@ -101,13 +104,16 @@ def run(device: cuda.Device, size: int) -> Result:
     kinds = Kinds.of(np.random.default_rng().integers(0, 2**32, size, np.uint32))
     registered = kinds.pageable.copy()
     limit = link_limit(registered.nbytes)
-    reading = Reading(device, size)
+    reading = Reading(device, kinds.pageable)
+    combined = cuda.pinned_empty(size, np.uint32, mapped=True, write_combined=True)
+    combined[:] = kinds.pageable
     with cuda.register_host(registered):
         once = [
             reading.copy_alone("pinned, copy alone", kinds.pinned),
             *reading.variants(kinds, 1),
             reading.variant("registered, in place", registered, 1),
             reading.variant("mapped, 16 bytes a load", kinds.mapped, 1, kernel="add_up_wide"),
+            reading.variant("mapped, write-combined", combined, 1),
         ]
         rows = measure(once, limit, EXPLAINED_BY)
     rows += [
@@ -123,10 +129,12 @@ def run(device: cuda.Device, size: int) -> Result:
         "Pageable memory may move, so a copy of it goes through pinned memory first. Pinned memory stays in place, and "
         "the device copies it by itself. Mapped memory needs no copy: every load and store of a kernel crosses the "
         "link. That suits numbers that are read once. Numbers that are read often belong into the device's memory.",
-        "GB/s count what the kernels read and write. The copies in and out follow one another, while loads and stores "
-        "of mapped memory use both directions of the link at the same time.",
+        "'link MB' is what crosses the link, and GB/s count what the kernels read and write. The copies in and out "
+        "follow one another, while loads and stores of mapped memory use both directions of the link at the same time.",
         "Registering locks and maps the pages of an array that exists. Such an array need not begin at a multiple of "
-        "128 bytes; if it does not, each load of a warp touches a fifth sector, and takes two requests over the link.",
+        "128 bytes; if it does not, each load of a warp touches a fifth sector, and takes two requests over the link. "
+        "Write-combined memory bypasses the host's caches, which the link's reads need not ask then. The host writes "
+        "it from end to end, and should not read it.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
@@ -134,12 +142,12 @@ def run(device: cuda.Device, size: int) -> Result:
 class Reading:
     """Work on numbers that the host has: in place, or with copies."""
 
-    def __init__(self, device: cuda.Device, size: int) -> None:
+    def __init__(self, device: cuda.Device, numbers: Words) -> None:
         self._module = load("pinned_and_mapped")
         resident = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
-        self._grid = min(resident, blocks_for(size, BLOCK))
-        self._size = size
-        self._copy, self._result = (cuda.empty(size, np.uint32) for _ in range(2))
+        self._grid = min(resident, blocks_for(numbers.size, BLOCK))
+        self._numbers, self._size = numbers, numbers.size
+        self._copy, self._result = (cuda.empty_like(numbers) for _ in range(2))
         self._total = cuda.empty(1, np.uint32)
 
     def variants(self, kinds: Kinds, reads: int) -> list[Variant]:
@@ -156,7 +164,7 @@ class Reading:
             name=name,
             launch=self.sums(host, reads, copied=copied, kernel=kernel),
             output=self._total,
-            expected=total(host, reads),
+            expected=total(self._numbers, reads),
             amount=host.nbytes * reads,
             columns={"link MB": 1e-6 * host.nbytes * (1 if copied else reads)},
         )
@@ -180,7 +188,7 @@ class Reading:
             name=name,
             launch=partial(cuda.memcpy, self._copy, host, stream=cuda.legacy_default),
             output=self._copy,
-            expected=host,
+            expected=self._numbers,
             amount=host.nbytes,
             columns={"link MB": 1e-6 * host.nbytes},
         )

@@ -19,24 +19,24 @@ On the software driver, which checks and does not time:
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:259), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:260), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
     kernels/stream_ordered.cu:14, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
     memory given away: 4,095 of 4,095 numbers are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:240), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:241), which a
     fill in another stream wrote, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
     What a pool holds
-                          used MiB  reserved MiB  check
-    ───────────────────────────────────────────────────
-    four arrays                256           256  right
-    three freed                 64           256  right
-    threshold of 0 bytes        64            64  right
-    all freed, trimmed           0             0  right
-    more than max_size                            right
+                          used MiB  most used MiB  reserved MiB  check
+    ──────────────────────────────────────────────────────────────────
+    four arrays                256            256           256  right
+    three freed                 64            256           256  right
+    threshold of 0 bytes        64            256            64  right
+    all freed, trimmed           0            256             0  right
+    more than max_size                                           right
     more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
     were asked for and 17,109,613,056 of 17,179,869,184 are free; the pool holds
     67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
@@ -177,7 +177,8 @@ def pool_rows(device: cuda.Device) -> Iterator[Row]:
             device.synchronize()
             holds = pool.used == used <= pool.reserved
             detail = f"{pool.used} bytes are used and {pool.reserved} reserved, where arrays hold {used}"
-            values = {"used MiB": pool.used // MIB, "reserved MiB": pool.reserved // MIB}
+            held = {"used MiB": pool.used, "most used MiB": pool.used_high, "reserved MiB": pool.reserved}
+            values = {column: nbytes // MIB for column, nbytes in held.items()}
             return Row(name, values, Check(f"{name}: the pool counts its arrays' bytes", holds, detail))
 
         arrays = [cuda.empty(CHUNK, np.uint8, pool=pool) for _ in range(4)]

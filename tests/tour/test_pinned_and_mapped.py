@@ -70,7 +70,7 @@ def test_a_sum_without_its_tail_is_noticed(device, changed_kernels):
 
 
 def test_the_curve_has_every_number_of_reads_for_each_memory(device, kinds, tmp_path):
-    curve = Reading(device, SIZE).curve(kinds)
+    curve = Reading(device, kinds.pageable).curve(kinds)
     assert len(curve.lines) == 3
     assert all([reads for reads, _ in points] == list(pinned_and_mapped.CURVE) for points in curve.lines.values())
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
