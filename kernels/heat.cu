@@ -10,7 +10,11 @@
 //   heat_rows<n>     a thread updates four cells of a row, 16 bytes at once, and goes down n rows: the row below stays
 //                    in registers, where it becomes the middle row and then the row above
 //
-// The sum is symmetric: a plate that equals its mirror image stays so, to the last bit.
+// The sum is symmetric: a plate that equals its mirror image stays so, to the last bit. Two kernels check that:
+//
+//   asymmetry            compares the first row with the last one, a thread a column, and prints where they differ
+//   asymmetry_unbounded  the same without a bounds test: the threads beyond the last column compare cells of the second
+//                        row with memory behind the plate. Wrong on purpose
 
 // Return the next value of a cell; `rate` is the diffusivity times the time step over the squared distance of cells.
 __device__ float heated(float cell, float left, float right, float above, float below, float rate)
@@ -112,4 +116,24 @@ __global__ void heat_rows(const float* in, float* out, int rows, int columns, fl
         above = cells;
         cells = below;
     }
+}
+
+__device__ void compare_ends(const float* plate, int rows, int columns, int column)
+{
+    float difference = fabsf(plate[column] - plate[size_t(rows - 1) * columns + column]);
+    if (difference > 0.1f)
+        printf("column %d: the first and the last row differ by %.2f\n", column, difference);
+}
+
+extern "C" __global__ void asymmetry(const float* plate, int rows, int columns)
+{
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (column < columns)
+        compare_ends(plate, rows, columns, column);
+}
+
+extern "C" __global__ void asymmetry_unbounded(const float* plate, int rows, int columns)
+{
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    compare_ends(plate, rows, columns, column);
 }

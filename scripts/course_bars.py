@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,11 @@ from library_tour.runner import Outcome, run_stop
 
 SOURCE = Path(__file__).parent / "cub_baseline.cu"
 COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
-SIDE, SUMMED, COUNTED, SEARCHED = 16384, 2**29, 2**28, 2**30
+SIDE, SUMMED, COUNTED, SEARCHED, COOLED = 16384, 2**29, 2**28, 2**30, 2**26
 CALLS = 2**28 * 256  # of map's function
 CELL_STEPS = 64 * 256 * 10_000  # of crank_nicolson
 Work = Callable[[], object]
+WITHOUT_BARS = ("events",)  # what is measured beside them is of interest by itself
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,26 @@ def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
             "PyTorch": in_torch(x, lambda x, torch: lambda: x.isnan().any()),
         }
         yield from measured(stop, "GB/s", works, x.nbytes)
+    if stop == "events":
+        x = cuda.full(COOLED, 20.0, np.float32)
+        for name in ("cub_transform", "thrust_transform", "thrust_transform_nosync"):
+            yield from clocked(partial(cub.bind, name, x, x.size), name, 2 * x.nbytes)
     if stop == "histogram":
         for kind, values in {"": random_floats(COUNTED), " equal": cuda.full(COUNTED, 0.5, np.float32)}.items():
             for bins in (10, 256):
                 yield from measured(stop, f"{bins}{kind}", counting(cub, values, bins), values.nbytes)
+
+
+def clocked(make: Callable[[], Work], name: str, nbytes: int) -> Iterator[Rival]:
+    """Time ten steps as the stop `events` does: by events, and by the host's clock without a wait."""
+    clocks = {"events": timing.median_ms, "no wait": partial(timing.host_ms, wait=False)}
+    try:
+        step = make()
+        for clock, milliseconds in clocks.items():
+            ms = milliseconds(lambda: [step() for _ in range(10)])
+            yield Rival("events", clock, name, 1e-6 * 10 * nbytes / ms, ms)
+    except Exception as error:  # the others go on
+        yield Rival("events", "events", name, trouble=f"{type(error).__name__}: {error}"[:200])
 
 
 def counting(cub: Cub, values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Work]]:
@@ -277,7 +295,7 @@ def measure(stops: list[str]) -> dict[str, Any]:
 
 def main() -> int:
     """Measure, print, write; return the exit status."""
-    names = list(dict.fromkeys(bar.stop for bar in BARS))
+    names = list(dict.fromkeys([*(bar.stop for bar in BARS), *WITHOUT_BARS]))
     parser = bars.parser(__doc__, page=False)
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="these alone")
     options = parser.parse_args()

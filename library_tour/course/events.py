@@ -7,15 +7,32 @@ On the software driver, which checks and does not time:
     size 4,194,304: bytes to copy
     limit: the link to the host
                             check
-    ─────────────────────────────
+    ──────────────────────────────
     wait in another stream  right
     done after the wait     right
     time between events     right
     time of timing=False    right
     time before record()    right
+    result read too early   caught
+    result read too early: the host reads 0.00 after the calls, and 24.51 after a
+    wait.
+    10 launches of a kernel (copy bandwidth is the limit here):
+                              done  check
+    ─────────────────────────────────────
+    host's clock, no wait     no    right
+    host's clock, one wait    yes   right
+    host's clock, each waits  yes   right
+    An asynchronous call returns when its work is queued. A clock of the host that
+    is read without a wait therefore shows the time of the calls. In the course it
+    said 0.043 ms for 10 steps of CUB's transform, which is less than one kernel
+    takes.
+    CUB's device-wide functions return at once, as launches do. Thrust's algorithms
+    wait before they return, unless their policy is thrust::cuda::par_nosync.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +41,26 @@ import cudart_py as cuda
 
 from .. import timing
 from ..checks import compare, refusal
-from ..limits import link_limit
-from ..stop import Check, Limit, Result, Row, Size
+from ..device_code import blocks_for, load
+from ..limits import copy_limit, link_limit
+from ..stop import Check, Limit, Result, Row, Size, Value
+from ..wrong import shown_wrong
 
 TITLE = "Timing on the device and ordering across streams"
-SIZE = Size("bytes to copy", full=2**28, small=2**22)
+SIZE = Size("bytes to copy", full=2**28, small=2**22, least=4)
+# A kernel is launched so many times in a row; the result is checked for a number of temperatures that no block divides.
+STEPS, BLOCK, CHECKED = 10, 256, 2**12 + 5
+AMBIENT, PART = 20.0, 0.25
+# What the course's host clock said for ten steps of CUB's transform, for which nothing had waited.
+COURSE_MS = 0.043
+
+Floats = NDArray[np.float32]
+
+
+def reference(temperatures: Floats, steps: int) -> Floats:
+    """Return the temperatures after so many steps, computed in double precision."""
+    now = temperatures.astype(np.float64)
+    return (AMBIENT + (now - AMBIENT) * (1 - PART) ** steps).astype(np.float32)
 
 
 def run(device: cuda.Device, size: int) -> Result:
@@ -60,7 +92,80 @@ def run(device: cuda.Device, size: int) -> Result:
     }
     limit = link_limit(size)
     rows = [Row(name, check=check) for name, check in checks.items()]
-    return Result(rows + clocks(on_device, data, limit), limit)
+    rows.append(shown_wrong("result read too early", read_early))
+    heading = f"{STEPS} launches of a kernel ({copy_limit(device).name} is the limit here):"
+    notes = [
+        "An asynchronous call returns when its work is queued. A clock of the host that is read without a wait "
+        f"therefore shows the time of the calls. In the course it said {COURSE_MS} ms for {STEPS} steps of CUB's "
+        "transform, which is less than one kernel takes.",
+        "CUB's device-wide functions return at once, as launches do. Thrust's algorithms wait before they return, "
+        "unless their policy is thrust::cuda::par_nosync.",
+    ]
+    tables = {heading: waits(device, size // 4)}
+    return Result(rows + clocks(on_device, data, limit), limit, notes=notes, tables=tables)
+
+
+def cooling(temperatures: cuda.DeviceArray, *, wait: bool) -> Callable[[], cuda.Event]:
+    """Return a function that launches all steps, with a wait after each or none, and returns the last one's event."""
+    launch = load("events")["cool"][blocks_for(temperatures.size, BLOCK), BLOCK].bind(
+        temperatures, AMBIENT, PART, temperatures.size
+    )
+
+    def run() -> cuda.Event:
+        for _ in range(STEPS):
+            launch()
+            event = cuda.legacy_default.record()
+            if wait:
+                event.synchronize()
+        return event
+
+    return run
+
+
+def waits(device: cuda.Device, count: int) -> list[Row]:
+    """Launch the steps without a wait, with one at the end, and with one in each call; time them by each clock."""
+    host = np.random.default_rng().uniform(0, 100, min(count, CHECKED)).astype(np.float32)
+    expected = reference(host, STEPS)
+    few = cuda.empty_like(host)
+    timed = cuda.full(count, AMBIENT, np.float32) if timing.available() else few
+    amount, limit = 2 * STEPS * timed.nbytes, copy_limit(device)
+    rows = []
+    if timing.available():
+        ms = timing.median_ms(cooling(timed, wait=False))
+        rows.append(Row("events", timing.rates(ms, amount, limit)))
+    for name, wait, at_end in (
+        ("host's clock, no wait", False, False),
+        ("host's clock, one wait", False, True),
+        ("host's clock, each waits", True, False),
+    ):
+        few.copy_from(host)
+        event = cooling(few, wait=wait)()
+        if at_end:
+            event.synchronize()
+        done = event.done
+        check = compare(f"{name}: the temperatures after {STEPS} steps", few.to_host(), expected, 1e-4)
+        values: dict[str, Value] = {}
+        if timing.available():
+            work = cooling(timed, wait=wait)
+            done = work().done or at_end
+            values = timing.rates(timing.host_ms(work, wait=at_end), amount, limit)
+            if not (wait or at_end):
+                values["course ms"] = COURSE_MS
+        rows.append(Row(name, {**values, "done": "yes" if done else "no"}, check))
+    return rows
+
+
+def read_early() -> str:
+    """Read a result in pinned memory before and after the wait, and return a sentence on the difference."""
+    temperatures = cuda.full(CHECKED, 100.0, np.float32)
+    found = cuda.pinned_empty(CHECKED, np.float32)
+    found.fill(0)
+    cooling(temperatures, wait=False)()
+    cuda.memcpy(found, temperatures, stream=cuda.legacy_default)
+    early = float(found[0])
+    cuda.legacy_default.synchronize()
+    late = float(found[0])
+    return f"the host reads {early:.2f} after the calls, and {late:.2f} after a wait." if early != late else ""
 
 
 def clocks(target: cuda.DeviceArray, source: NDArray[np.uint8], limit: Limit) -> list[Row]:

@@ -14,12 +14,23 @@ On the software driver, which checks, counts and does not time:
     a thread a cell        45,612          4.29       486,180  right
     through a tile         12,436          5.41     1,060,572  right
     four cells, down rows  11,168          12.2       218,172  right
+    asymmetry check                                            right
     no bounds test                                             caught
+    check, no bounds test                                      caught
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
-    kernel heat_unbounded at kernels/heat.cu:24: a global read of 4 bytes at
+    kernel heat_unbounded at kernels/heat.cu:28: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
-    allocation at 0x7f…, allocated at library_tour/course/heat.py:163;
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:208;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
+    check, no bounds test: cuStreamSynchronize: illegal address
+    (CUDA_ERROR_ILLEGAL_ADDRESS)
+    kernel asymmetry_unbounded at kernels/heat.cu:123: a global read of 4 bytes at
+    0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
+    allocation at 0x7f…, allocated at library_tour/course/heat.py:195;
+    block (0, 0, 0), thread (100, 0, 0), instruction 'ld.global.f32 %f2, [%rd7]'
+    The asymmetry check prints the columns in which the first and the last row
+    differ by more than 0.1, and a plate that equals its mirror image has none.
+    Without its bounds test it compares memory behind the plate.
 """
 
 from __future__ import annotations
@@ -28,6 +39,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -39,9 +51,10 @@ from .. import timing
 from ..checks import compare, on_host
 from ..device_code import blocks_for, load
 from ..limits import copy_limit
+from ..printing import printed
 from ..stop import Check, Film, Picture, Result, Row, Size, Timeline
 from ..variants import Variant, measure
-from ..wrong import shown_wrong
+from ..wrong import all_shown_wrong
 
 TITLE = "Heat diffusion, overlapped with writing frames"
 SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
@@ -49,6 +62,7 @@ RATE = 0.2
 STEPS = 4  # of a check; even, so that the result is in the first copy
 CHECKED = 1000
 ROWS = "heat_rows<2>"
+ENDS_BLOCK = 256
 EXPLAINED_BY = ("loads", "sectors/load", "instructions")
 # FRAME_STEPS is the number of steps between two frames where nothing is timed.
 FRAMES, FRAME_STEPS, FILM_CELLS = 24, 8, 256
@@ -121,10 +135,16 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = copy_limit(device)
     large = [cuda.zeros(size**2, np.float32) for _ in range(2)]
     variants = [make_variant(module, name, way, size, large) for name, way in WAYS.items()]
-    rows = [*measure(variants, limit, EXPLAINED_BY), shown_wrong("no bounds test", without_bounds)]
+    rows = measure(variants, limit, EXPLAINED_BY)
+    rows.append(asymmetry_row(module, on_host(variants[-1].output)))
+    rows += all_shown_wrong({"no bounds test": without_bounds, "check, no bounds test": check_without_bounds})
     mirrored = [asymmetry(variant) for variant in variants]
     more, checks, pictures = film(device, module, max(16, size // 4))
-    return Result([*rows, *more], limit, [*mirrored, *checks], pictures)
+    notes = [
+        "The asymmetry check prints the columns in which the first and the last row differ by more than 0.1, and a plate "
+        "that equals its mirror image has none. Without its bounds test it compares memory behind the plate.",
+    ]
+    return Result([*rows, *more], limit, [*mirrored, *checks], pictures, notes)
 
 
 def make_variant(module: cuda.Module, name: str, way: Way, size: int, large: list[cuda.DeviceArray]) -> Variant:
@@ -156,6 +176,31 @@ def asymmetry(variant: Variant) -> Check:
     """Check that the plate which the variant computed equals its mirror image, bit for bit."""
     cooled = on_host(variant.output)
     return compare(f"{variant.name}: the plate equals its mirror image", cooled, cooled[::-1, ::-1])
+
+
+def asymmetry_row(module: cuda.Module, plate: Floats) -> Row:
+    """Check that the kernel finds no difference in a plate, and each of three cells that are made hot."""
+    spoiled = plate.copy()
+    columns = sorted({0, plate.shape[1] // 3, plate.shape[1] - 1})
+    spoiled[0, columns] += 1
+    lines = [printed(partial(check_asymmetry, module["asymmetry"], each)) for each in (plate, spoiled)]
+    found = np.array([int(line.split()[1].rstrip(":")) for line in lines[1]])
+    check = compare("the kernel names the columns that differ, and no others", np.sort(found), np.array(columns))
+    quiet = Check("the kernel finds no difference in a plate that has none", not lines[0], "; ".join(lines[0][:3]))
+    return Row("asymmetry check", check=check if quiet.holds else quiet)
+
+
+def check_asymmetry(kernel: cuda.Kernel, plate: Floats) -> None:
+    """Let a kernel print the columns in which the first row of a plate differs from the last one."""
+    array = cuda.to_device(plate)
+    kernel[blocks_for(array.shape[1], ENDS_BLOCK), ENDS_BLOCK](array, *array.shape)
+
+
+def check_without_bounds() -> str:
+    """Check a plate whose columns are no whole blocks by the kernel without a bounds test."""
+    check_asymmetry(load("heat", names=[ROWS])["asymmetry_unbounded"], make_plate(100, 100))
+    cuda.legacy_default.synchronize()
+    return ""
 
 
 def without_bounds() -> str:

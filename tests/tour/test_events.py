@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import timing
+from library_tour.course import events
+from library_tour.runner import run_stop
+
+
+@pytest.fixture(scope="module")
+def result():
+    return run_stop("events", cuda.Device(0), 5003).result
+
+
+def test_a_result_that_is_read_before_the_wait_is_an_old_one(result):
+    [row] = [row for row in result.rows if row.name == "result read too early"]
+    assert "reads 0.00 after the calls" in row.note
+
+
+def test_only_a_wait_makes_the_work_done(result):
+    [rows] = result.tables.values()
+    done = {row.name: row.values["done"] for row in rows if "done" in row.values}
+    assert done["host's clock, one wait"] == done["host's clock, each waits"] == "yes"
+    if not timing.available():  # so few temperatures a GPU may have cooled meanwhile
+        assert done["host's clock, no wait"] == "no"
+
+
+def test_the_steps_are_those_of_the_recurrence(rng):
+    now = start = rng.uniform(0, 100, 5).astype(np.float32)
+    for _ in range(events.STEPS):
+        now = now + events.PART * (events.AMBIENT - now)
+    assert np.allclose(events.reference(start, events.STEPS), now, atol=1e-4)
