@@ -8,15 +8,14 @@ On the software driver, which checks, counts and does not time:
     limit: special functions, 5 each, 16 a clock and SM
                              course ms   loads  stores  instructions  check
     ────────────────────────────────────────────────────────────────────────
-    256 launches                         8,192   4,096     1,046,676  right
-    loop in memory                       4,224   4,096       972,564  right
-    loop in registers                      256     128       960,916  right
-    c * c for pow(c, 2)                    256     128       560,636  right
+    256 launches                         8,192   4,096     1,047,132  right
+    loop in registers                      256     128       961,372  right
+    c * c for pow(c, 2)                    256     128       560,576  right
     256 launches, fast math  4610, 1090  8,192   4,096       106,496  right
     in memory, fast math     1400, 300   4,224   4,096        47,360  right
     in registers, fast math                256     128        35,712  right
     pow, fast math                                                    caught
-    pow, fast math: 8.0 % of the numbers are nan after 256 passes. Fast math
+    pow, fast math: 8.2 % of the numbers are nan after 256 passes. Fast math
     computes pow(c, 2) as exp2(2 * log2(c)), and c = cos(x * x + y * y) is negative
     where x * x + y * y exceeds pi / 2.
     Whole programs, in ms:
@@ -79,7 +78,7 @@ COURSE_PHASES = {
     "course: V100, loop": (180, 460, 300, 230, 1170),
     "course: two V100, loop": (280, 450, 150, 220, 1110),
 }
-WAYS = [f"map_{kind}<{way}>" for kind in ("once", "memory", "loop") for way in ("Pow", "Product")]
+WAYS = ["map_once<Pow>", "map_once<Product>", "map_memory<Product>", "map_loop<Pow>", "map_loop<Product>"]
 UNIT = "Gcalls/s"
 EXPLAINED_BY = ("loads", "stores", "instructions")
 
@@ -148,7 +147,6 @@ def make_variants(host_a: Array, host_b: Array) -> list[Variant]:
     memory, registers = inside("map_memory"), inside("map_loop")
     ways: dict[str, tuple[Callable[[str, bool, int, int], Callable[[], object]], str, bool]] = {
         "256 launches": (launches, "Pow", False),
-        "loop in memory": (memory, "Pow", False),
         "loop in registers": (registers, "Pow", False),
         "c * c for pow(c, 2)": (registers, "Product", False),
         "256 launches, fast math": (launches, "Product", True),
@@ -174,7 +172,7 @@ def make_variants(host_a: Array, host_b: Array) -> list[Variant]:
 def power_of_negative() -> str:
     """Apply f where its cosine may be negative, with fast math's pow, which takes the logarithm of the cosine."""
     random = np.random.default_rng(0)
-    a, b = (cuda.to_device(random.random(10_000, np.float32)) for _ in range(2))
+    a, b = (cuda.to_device(random.random(4096, np.float32)) for _ in range(2))
     load("map", names=WAYS, fast_math=True)["map_loop<Pow>"][blocks_for(a.size, BLOCK), BLOCK](a, b, a.size, PASSES)
     share = np.isnan(a.to_host()).mean()
     return share and (
