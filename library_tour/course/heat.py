@@ -29,8 +29,8 @@ On the software driver, which checks, counts and does not time:
     allocation at 0x7f…, allocated at library_tour/course/heat.py:195;
     block (0, 0, 0), thread (100, 0, 0), instruction 'ld.global.f32 %f2, [%rd7]'
     The asymmetry check prints the columns in which the first and the last row
-    differ by more than 0.1, and a plate that equals its mirror image has none.
-    Without its bounds test it compares memory behind the plate.
+    differ by more than 0.1. A plate that equals its mirror image has none. Without
+    its bounds test the kernel compares memory behind the plate.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def run(device: cuda.Device, size: int) -> Result:
     mirrored = [asymmetry(variant) for variant in variants]
     more, checks, pictures = film(device, module, max(16, size // 4))
     notes = [
-        "The asymmetry check prints the columns in which the first and the last row differ by more than 0.1, and a plate "
-        "that equals its mirror image has none. Without its bounds test it compares memory behind the plate.",
+        "The asymmetry check prints the columns in which the first and the last row differ by more than 0.1. A plate "
+        "that equals its mirror image has none. Without its bounds test the kernel compares memory behind the plate.",
     ]
     return Result([*rows, *more], limit, [*mirrored, *checks], pictures, notes)
 
