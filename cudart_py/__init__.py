@@ -70,6 +70,7 @@ from .profiling.profiles import LaunchProfile, LineProfile, Profile, profile
 from .streams.event import Event, Timer, timed
 from .streams.graph import ExecutableGraph, Graph
 from .streams.stream import Stream, legacy_default, per_thread_default
+from .version import __version__
 
 __all__ = [
     "MULTIPROCESSORS",
@@ -126,6 +127,7 @@ __all__ = [
     "Texture",
     "TextureOptions",
     "Timer",
+    "__version__",
     "advise",
     "as_device_array",
     "cache_info",

@@ -13,6 +13,7 @@ from pathlib import Path
 from .driver import seam
 from .profiling.annotated_source import annotated_sources
 from .profiling.profiles import Profile, profile
+from .version import __version__
 
 __all__ = ["main"]
 
@@ -20,6 +21,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the program's exit status."""
     parser = argparse.ArgumentParser(prog="cudart-py", description="Tools around cudart_py.")
+    parser.add_argument("--version", action="version", version=f"cudart-py {__version__}")
     commands = parser.add_subparsers(title="commands", required=True)
     profiled = commands.add_parser(
         "profile", help="count what a program's launches do, launch by launch and line by line"

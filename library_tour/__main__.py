@@ -59,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="library-tour", description="Tour CUDA, one topic a stop. Without a command, run every stop."
     )
+    parser.add_argument("--version", action="version", version=f"library-tour {cuda.__version__}")
     parser.set_defaults(command="run", stops=[], size=None, json=None, plot=None, driver=None, device=0, untimed=False)
     commands = parser.add_subparsers(title="commands")
     list_ = commands.add_parser("list", help="name the stops")

@@ -44,18 +44,28 @@ def compile_image(
     define: Mapping[str, object] | None = None,
     options: Sequence[str] = (),
     cache: bool = True,
+    name: str | None = None,
 ) -> CompiledImage:
     """Compile CUDA C++ for one architecture, or take the result from the cache.
 
     A path is read, a str is source. `names` are name expressions of templates to instantiate, `arch` a
     real architecture ("sm_90", 90 or (9, 0); the oldest that CUDA 13 knows unless given), `std` the
     language standard ("c++17"), `include` folders to search, `define` macros with their values (None
-    for a bare one), `options` further NVRTC options, passed as they are.
+    for a bare one), `options` further NVRTC options, passed as they are. `name` is what messages and line information
+    call the source, by default its path, or "kernel.cu" for text.
 
     Raises TypeError and ValueError that name the argument, and CompileError with the compiler's log.
     """
     request = make_request(
-        source, names=names, arch=arch, std=std, fast_math=fast_math, include=include, define=define, options=options
+        source,
+        names=names,
+        arch=arch,
+        std=std,
+        fast_math=fast_math,
+        include=include,
+        define=define,
+        options=options,
+        name=name,
     )
     arguments.flag("compile", "cache", cache)
     inclusions = _scan(request)

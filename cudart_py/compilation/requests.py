@@ -77,9 +77,12 @@ def make_request(
     include: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     define: Mapping[str, object] | None,
     options: Sequence[str],
+    name: str | None,
 ) -> Request:
     """Check the arguments of `compile_image`; TypeError and ValueError name the argument."""
-    text, name, folder = _read(source)
+    text, called, folder = _read(source)
+    if name is not None:
+        called = arguments.text(_CALL, "name", name)
     architecture = spell_architecture(_CALL, arch)
     folders = _folders(include)
     if isinstance(source, os.PathLike):
@@ -99,7 +102,7 @@ def make_request(
     output.append("--no-cache")
     return Request(
         text,
-        name,
+        called,
         folder,
         _names(names),
         architecture,

@@ -15,6 +15,7 @@ from .capture import captures, relaxed
 from .changes import changes
 
 __all__ = [
+    "ComparedHandle",
     "Handle",
     "close_postponed",
     "finalize",
@@ -144,3 +145,25 @@ class Handle:
         # It has no value either where the constructor failed before the driver made anything.
         if getattr(self, "_value", None) is not None and self._owned:
             _finalize(self._drop)
+
+
+class ComparedHandle(Handle):
+    """A handle of which several objects may exist: those that are open and have the same one are equal."""
+
+    __slots__ = ("_hash",)
+
+    _hash: int
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        related = isinstance(other, type(self)) or isinstance(self, type(other))
+        if not isinstance(other, ComparedHandle) or not related:
+            return NotImplemented
+        return self._value is not None and other._value is not None and int(self._value) == int(other._value)
+
+    def __hash__(self) -> int:
+        # It stays what it was while the handle was open, since a closed one may still be a key.
+        if not hasattr(self, "_hash"):
+            self._hash = hash(self._value) if self._value is not None else id(self)
+        return self._hash

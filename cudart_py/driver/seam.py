@@ -175,7 +175,13 @@ def _fall_back(reason: str) -> tuple[ModuleType, str]:
 def _simulator() -> ModuleType:
     from ..simulator import driver  # a process that has a GPU does not need it
 
-    unwrap.check(driver.cuInit(0))
+    (status,) = driver.cuInit(0)
+    if status:  # no driver is chosen yet, which would be asked for the text
+        raise errors.NoDeviceError(
+            f"cuInit: the simulator was given no device by CUDART_PY_SIMULATOR_DEVICES ({status.name})",
+            status=status,
+            call="cuInit",
+        )
     return driver
 
 

@@ -99,6 +99,40 @@ _BY_STATUS: dict[str, type[errors.CudaError]] = {
     "CUDA_ERROR_EXTERNAL_DEVICE": errors.KernelFaultError,
 }
 
+# What to do about failed captures, of which the driver's text says the name only.
+_REMEDIES = {
+    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": (
+        "A stream that is being captured only records its work, so that nothing can wait for it and some calls cannot "
+        "be made: make this call before or after the capture"
+    ),
+    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": (
+        "An earlier call that a capture does not allow has spoiled it: its own error says which"
+    ),
+    "CUDA_ERROR_STREAM_CAPTURE_MERGE": (
+        "The two streams record into two graphs, which one event cannot join: capture one of them, and let the other "
+        "wait for one of its events"
+    ),
+    "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED": "This stream did not begin the capture: end it in the stream that did",
+    "CUDA_ERROR_STREAM_CAPTURE_UNJOINED": (
+        "Another stream joined the capture by waiting for one of its events, and the captured stream does not wait for "
+        "its work: call stream.wait(other) before the capture ends"
+    ),
+    "CUDA_ERROR_STREAM_CAPTURE_ISOLATION": (
+        "The captured stream would depend on work outside of the capture: wait for that work before the capture begins"
+    ),
+    "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT": (
+        "Work in the legacy default stream would wait for a blocking stream that is being captured: give the work a "
+        "stream of its own, or capture a Stream(non_blocking=True)"
+    ),
+    "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD": (
+        "Another thread began this capture: end it there, or begin it with mode='relaxed'"
+    ),
+    "CUDA_ERROR_CAPTURED_EVENT": (
+        "The event was recorded in a capture, where it stands for a place in the graph and never happens: record it "
+        "after the capture, or in the stream that launches the graph"
+    ),
+}
+
 
 def check(result: tuple[Any, ...]) -> Any:
     """Unwrap the result tuple of any `cuda.bindings` driver, runtime or NVRTC call.
@@ -126,8 +160,9 @@ def failure(status: Any, call: str = "", detail: str = "") -> errors.CudaError:
     name, text = _name_and_text(status)
     kind = _BY_STATUS.get(name, errors.CudaError)
     message = f"{call}: {text} ({status.name})" if call else f"{text} ({status.name})"
-    if detail:
-        message += f". {detail}"
+    for sentence in (detail, _REMEDIES.get(name, "")):
+        if sentence:
+            message += f". {sentence}"
     report = _driver_report()
     if report:
         message += f"\n{report}"

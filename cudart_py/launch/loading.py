@@ -29,12 +29,14 @@ def compile(
     define: Mapping[str, Any] | None = None,
     options: Sequence[str] = (),
     cache: bool = True,
+    name: str | None = None,
 ) -> Module:
     """Compile CUDA C++ with NVRTC and load it on the current device.
 
     A `Path` is read, a `str` is source. `names` instantiates templates: `["reduce<float, 256>"]`. `arch`
     defaults to the device's; `std` is such as "c++20"; `include` lists folders, `define` maps macros to
-    values (None: just defined), `options` go to NVRTC as they are. The result is kept on disk and found
+    values (None: just defined), `options` go to NVRTC as they are. `name` is what messages and reports call the source,
+    by default its path, or "kernel.cu" for text. The result is kept on disk and found
     again by source, options and included headers; `cache=False` compiles anew, and so does a source in which
     macros say what is included.
 
@@ -50,6 +52,7 @@ def compile(
         define=define,
         options=options,
         cache=cache,
+        name=name,
     )
     return _load_compiled(compiled)
 

@@ -69,6 +69,24 @@ class Module(Handle):
         return self._device
 
     @property
+    def ptx(self) -> bytes:
+        """The PTX that was compiled or linked, as text; empty where the linker made machine code only.
+
+        Raises ValueError for a module that was loaded from an image, of which it keeps nothing.
+        """
+        return self._made("ptx").ptx
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code that was compiled or linked; ValueError for a module that was loaded from an image."""
+        return self._made("cubin").cubin
+
+    def _made(self, what: str) -> CompiledImage:
+        if self._compiled is None:
+            raise ValueError(f"Module.{what}: this module was loaded from an image, of which it keeps nothing")
+        return self._compiled
+
+    @property
     def log(self) -> str:
         """What the compiler said of the source: warnings, empty where there were none."""
         return self._compiled.log if self._compiled is not None else ""

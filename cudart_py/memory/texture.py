@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import arguments, shapes
+from ..context.capture import LEGACY, captures, defer
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle
@@ -92,7 +93,8 @@ class Texture(Handle):
     Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` has the shape
     (height, width), or (height, width, channels) with 1, 2 or 4 channels, and is best made by `empty_pitched`,
     whose rows begin where the texture units want them; it is kept alive. The other arguments are those of
-    `TextureOptions`. A kernel reads the memory as it was when the kernel began.
+    `TextureOptions`. A kernel reads the memory as it was when the kernel began. The end of a texture, by `close` or
+    with its last reference, waits for all work of the device, since kernels may still use it.
 
     Raises TypeError for what is no DeviceArray and for dtypes that no texture has, ValueError for shapes and
     strides that it cannot have.
@@ -145,8 +147,17 @@ class Texture(Handle):
         return self._value is None or self._array.closed
 
     def _release(self, value: Any) -> None:
+        # No synchronisation may happen during a capture.
+        if not (captures and defer(LEGACY, lambda: self._destroy(value))):
+            self._destroy(value)
+
+    def _destroy(self, value: Any) -> None:
+        # The driver destroys it at once, also under a kernel that uses it; nothing tells which streams have one.
         with activated(self.device):
-            api.cuTexObjectDestroy(value)
+            try:
+                api.cuCtxSynchronize()
+            finally:
+                api.cuTexObjectDestroy(value)
 
     def __repr__(self) -> str:
         return f"<Texture {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"

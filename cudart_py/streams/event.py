@@ -10,7 +10,7 @@ from .. import arguments, errors
 from ..context.capture import captures, note_recorded
 from ..context.current import activated
 from ..context.device import Device, current_device
-from ..context.lifetimes import Handle
+from ..context.lifetimes import ComparedHandle
 from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.unwrap import failure
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Event", "Timer", "timed"]
 
 
-class Event(Handle):
+class Event(ComparedHandle):
     """A mark in a stream (cuEventCreate).
 
     `timing`: whether `end - start` can be asked; without it an event is cheaper.
@@ -71,7 +71,13 @@ class Event(Handle):
     def record(self, stream: Stream | None = None) -> Event:
         """Put the mark behind the stream's work so far and return the event (cuEventRecord)."""
         target = resolved("Event.record", stream)
-        with activated(target.device):
+        device = target.device
+        if device is not self._device:
+            raise ValueError(
+                f"Event.record: the event is of device {self._device.ordinal}, and the stream of device "
+                f"{device.ordinal}"
+            )
+        with activated(device):
             (status,) = raw.cuEventRecord(self.native, target.native)
         if status:
             raise failure(status, "cuEventRecord")
@@ -100,7 +106,8 @@ class Event(Handle):
         """Return the milliseconds from `start` to this event (cuEventElapsedTime).
 
         Raises EventTimingError if one was made with timing=False, EventNotRecordedError if one was
-        never recorded, and NotReadyError if one is not reached yet.
+        never recorded, NotReadyError if one is not reached yet, and ValueError for events of two devices, which have no
+        clock in common.
         """
         if not isinstance(start, Event):
             return NotImplemented
@@ -109,6 +116,11 @@ class Event(Handle):
                 raise errors.EventTimingError(f"the {role} event was made with timing=False and has no time")
             if not event._recorded:
                 raise errors.EventNotRecordedError(f"the {role} event was never recorded: call record() first")
+        if start._device is not self._device:
+            raise ValueError(
+                f"the start event is of device {start._device.ordinal} and the end event of device "
+                f"{self._device.ordinal}: devices have no clock in common"
+            )
         for event, role in ((start, "start"), (self, "end")):
             if not event.done:
                 raise errors.NotReadyError(f"the {role} event is not reached yet: call synchronize() first")

@@ -86,6 +86,26 @@ class Graph(Handle):
         return f"<Graph {'closed' if self.closed else f'of {self.node_count} nodes'}>"
 
 
+def _node_kinds(graph: Graph) -> tuple[str, ...]:
+    """Return what each node does, "kernel" or "memcpy", in the order in which they were made (cuGraphNodeGetType)."""
+    count = graph.node_count
+    nodes = api.cuGraphGetNodes(graph.handle, count)[0] if count else ()
+    return tuple(api.cuGraphNodeGetType(node).name.removeprefix("CU_GRAPH_NODE_TYPE_").lower() for node in nodes)
+
+
+def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
+    """Return a sentence on why an executable graph cannot take over another graph."""
+    if len(before) != len(after):
+        return f"The graph has {len(after)} nodes, and the executable graph has {len(before)}"
+    for position, (was, becomes) in enumerate(zip(before, after, strict=True)):
+        if was != becomes:
+            return f"Node {position} is a {becomes} in the graph, and a {was} in the executable graph"
+    return (
+        "Both graphs have the same nodes, which differ in their order or in what an update cannot change, such as the "
+        "device or the attributes of a kernel or the kind of memory of a copy: instantiate the graph instead"
+    )
+
+
 def _check_graph(call: str, graph: Any) -> None:
     """Check the argument `graph` of a call; one that is still being captured says so by its handle."""
     arguments.instance(call, "graph", graph, Graph)
@@ -183,10 +203,10 @@ class ExecutableGraph(Handle):
         self._owned = True
         _check_graph("ExecutableGraph", graph)
         self._device = graph.device
-        self._nodes = graph.node_count
+        self._nodes = _node_kinds(graph)
         self._held = graph._held
         self._mark: object = None
-        self._record = debugging.GraphRecord(graph.device.ordinal, LEGACY, self._nodes)
+        self._record = debugging.GraphRecord(graph.device.ordinal, LEGACY, len(self._nodes))
         with activated(graph.device):
             self._native = api.cuGraphInstantiate(graph.handle, 0)
         self._value = int(self._native)
@@ -199,7 +219,7 @@ class ExecutableGraph(Handle):
     @property
     def node_count(self) -> int:
         """The number of nodes."""
-        return self._nodes
+        return len(self._nodes)
 
     def launch(self, stream: Stream | None = None) -> None:
         """Run the graph in a stream, by default the legacy one, after its earlier launches (cuGraphLaunch).
@@ -256,10 +276,9 @@ class ExecutableGraph(Handle):
         """
         _check_graph("ExecutableGraph.update", graph)
         with activated(self._device):
-            status, *details = raw.cuGraphExecUpdate(self.handle, graph.handle)
+            status = raw.cuGraphExecUpdate(self.handle, graph.handle)[0]
         if status:
-            reason = getattr(details[0], "result", None) if details else None
-            raise failure(status, "cuGraphExecUpdate", reason.name if reason is not None else "")
+            raise failure(status, "cuGraphExecUpdate", _difference(self._nodes, _node_kinds(graph)))
         self._held = graph._held
         self._mark = None
 
@@ -268,4 +287,4 @@ class ExecutableGraph(Handle):
             api.cuGraphExecDestroy(value)
 
     def __repr__(self) -> str:
-        return f"<ExecutableGraph {'closed' if self.closed else f'of {self._nodes} nodes'}>"
+        return f"<ExecutableGraph {'closed' if self.closed else f'of {len(self._nodes)} nodes'}>"

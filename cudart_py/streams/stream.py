@@ -91,6 +91,19 @@ class Stream(StreamBase):
         """Whether all work of the stream has finished, without waiting (cuStreamQuery)."""
         return finished(self._ask(raw.cuStreamQuery), "cuStreamQuery")
 
+    @property
+    def is_capturing(self) -> bool:
+        """Whether the stream records its work into a graph instead of running it (cuStreamIsCapturing).
+
+        Raises CaptureError where that capture was spoiled, whose end raises too.
+        """
+        with activated(self.device):
+            status = api.cuStreamIsCapturing(self.handle)
+        kind = enums.CUstreamCaptureStatus
+        if status == kind.CU_STREAM_CAPTURE_STATUS_INVALIDATED:
+            raise errors.CaptureError("a call that a capture does not allow has spoiled the stream's capture")
+        return bool(status == kind.CU_STREAM_CAPTURE_STATUS_ACTIVE)
+
     def synchronize(self) -> None:
         """Wait for all work of the stream; errors of its launches surface here (cuStreamSynchronize)."""
         status = self._ask(raw.cuStreamSynchronize)

@@ -12,14 +12,14 @@ from .. import arguments
 from ..context.capture import LEGACY, PER_THREAD
 from ..context.current import activated, this_thread
 from ..context.device import Device, current_device
-from ..context.lifetimes import Handle
+from ..context.lifetimes import ComparedHandle
 from ..driver import enums
 from ..driver.unwrap import failure
 
 __all__ = ["StreamBase", "finished", "resolved"]
 
 
-class StreamBase(Handle):
+class StreamBase(ComparedHandle):
     """A stream's handle and device. `_device` is None for the default streams, which are any current device's."""
 
     __slots__ = ("_device", "_queue")

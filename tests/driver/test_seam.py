@@ -102,3 +102,17 @@ def test_looking_at_the_raw_calls_chooses_no_driver(python):
 def test_a_function_that_the_driver_lacks_is_an_attribute_error(device):
     with pytest.raises(AttributeError):
         cuda.raw.cuNothing  # noqa: B018  # the access is what fails
+
+
+def test_a_simulator_without_devices_is_a_machine_without_devices(python):
+    program = """
+import cudart_py as cuda
+for ask in (cuda.devices, cuda.Stream):
+    try:
+        ask()
+    except cuda.NoDeviceError as error:
+        print(error)
+"""
+    said = python(program, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0").stdout.splitlines()
+    assert len(said) == 2
+    assert all("no device by CUDART_PY_SIMULATOR_DEVICES (CUDA_ERROR_NO_DEVICE)" in line for line in said)

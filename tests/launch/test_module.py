@@ -152,3 +152,21 @@ def test_the_resources_of_a_foreign_kernel_are_unknown(device):
         program.compile()
         image = program.ptx
     assert cuda.load(image)["k"].resources is None
+
+
+def test_a_module_has_the_images_that_it_was_made_of(device):
+    module = cuda.compile('extern "C" __global__ void k(int *out) { *out = 7; }')
+    assert b".entry k" in module.ptx
+    assert module.cubin.startswith(b"\x7fELF")
+    image = module.cubin if seam.image_kind() == "cubin" else module.ptx
+    loaded = cuda.Module(image)
+    for name in ("ptx", "cubin"):
+        with pytest.raises(ValueError, match=f"Module.{name}: this module was loaded from an image"):
+            getattr(loaded, name)
+
+
+def test_a_source_has_the_name_that_it_is_given(device):
+    with pytest.raises(cuda.CompileError, match=r"waves\.cu\(1\): error"):
+        cuda.compile("nonsense", name="waves.cu")
+    with pytest.raises(TypeError, match="compile: argument 'name' must be a str, not the int 5"):
+        cuda.compile("", name=5)

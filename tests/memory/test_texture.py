@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver import seam
 
 KERNELS = """
 extern "C" __global__ void read_float(cudaTextureObject_t t, const float *x, const float *y, float *out, int n) {
@@ -184,3 +185,52 @@ def test_textures_come_and_go(device):
     array = cuda.empty_pitched((64, 64), np.float32)
     for _ in range(2000):
         cuda.Texture(array)
+
+
+# -- its end under kernels that use it ---------------------------------------------------------
+
+
+def in_the_arguments(launch, array, x, y, out):
+    launch(cuda.Texture(array), x, y, out, out.size)
+
+
+def in_a_with_block(launch, array, x, y, out):
+    with cuda.Texture(array) as texture:
+        launch(texture, x, y, out, out.size)
+
+
+def bound(launch, array, x, y, out):
+    launch.bind(cuda.Texture(array), x, y, out, out.size)()
+
+
+def in_a_dropped_graph(launch, array, x, y, out):
+    with launch.stream.capture() as graph:
+        launch(cuda.Texture(array), x, y, out, out.size)
+    with graph.instantiate() as executable:
+        executable.launch(launch.stream)
+    graph.close()
+
+
+@pytest.mark.parametrize("use", [in_the_arguments, in_a_with_block, bound, in_a_dropped_graph])
+def test_a_texture_outlives_the_kernels_that_use_it(device, kernels, host, use):
+    array = pitched(host)
+    x, y = (cuda.to_device(v.astype(np.float32)) for v in centres(host))
+    with cuda.Stream() as stream:
+        out = cuda.zeros(x.size, np.float32, stream=stream)
+        cuda.legacy_default.synchronize()
+        use(kernels["read_float"][1, 128, 0, stream], array, x, y, out)
+        gc.collect()
+        np.testing.assert_array_equal(out.to_host(), host.ravel())
+
+
+def test_a_texture_that_ends_during_a_capture_is_destroyed_behind_it(device, kernels, host, monkeypatch):
+    destroyed = []
+    destroy = seam.api.cuTexObjectDestroy
+    monkeypatch.setitem(vars(seam.api), "cuTexObjectDestroy", lambda value: (destroyed.append(value), destroy(value)))
+    texture = cuda.Texture(pitched(host))
+    value = texture.handle
+    with cuda.Stream(non_blocking=True) as stream:
+        with stream.capture():
+            texture.close()
+            assert not destroyed
+        assert destroyed == [value]

@@ -72,3 +72,25 @@ def test_use_after_close(device):
 def test_what_is_no_stream_is_said_so(device, use):
     with pytest.raises(TypeError, match=r"[Ss]tream.*not the int 5"):
         use(cuda.Stream(), cuda.Event(), cuda.zeros(3))
+
+
+ACROSS_DEVICES = """
+import cudart_py as cuda
+with cuda.Device(0):
+    first, stream = cuda.Event().record(), cuda.Stream()
+with cuda.Device(1):
+    second = cuda.Event().record()
+for ask in (lambda: second - first, lambda: stream.record(second)):
+    try:
+        ask()
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_events_of_two_devices_have_no_time_between_them(python):
+    said = python(ACROSS_DEVICES, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="2").stdout.splitlines()
+    assert said == [
+        "the start event is of device 0 and the end event of device 1: devices have no clock in common",
+        "Event.record: the event is of device 1, and the stream of device 0",
+    ]

@@ -353,3 +353,53 @@ def test_graphs_come_and_go(device, module, stream, arrays):
     gc.collect()
     device.synchronize()
     assert device.memory_info.free >= before - (16 << 20)
+
+
+# -- what the errors of captures and updates say ------------------------------------------------
+
+
+def test_a_stream_tells_whether_it_is_captured(device):
+    with cuda.Stream() as stream:
+        assert not stream.is_capturing
+        with stream.capture():
+            assert stream.is_capturing
+        assert not stream.is_capturing
+
+
+def test_an_unjoined_stream_is_explained(device, module):
+    x = cuda.zeros(4, np.int32)
+
+    def capture():
+        with cuda.Stream() as stream, cuda.Stream() as other, stream.capture():
+            other.wait(stream)
+            cuda.memset(x, 1, stream=other)
+
+    with pytest.raises(cuda.CaptureError, match=r"call stream\.wait\(other\) before the capture ends"):
+        capture()
+
+
+def test_a_wait_inside_a_capture_is_explained(device):
+    remedy = "make this call before or after the capture"
+    with cuda.Stream() as stream, pytest.raises(cuda.CaptureError, match=remedy), stream.capture():
+        stream.synchronize()
+
+
+def test_an_update_says_what_differs(device):
+    x, y = cuda.zeros(4, np.int32), cuda.zeros(4, np.int32)
+    with cuda.Stream() as stream:
+        with stream.capture() as one:
+            cuda.memset(x, 1, stream=stream)
+        with stream.capture() as two:
+            cuda.memset(x, 1, stream=stream)
+            cuda.memset(x, 2, stream=stream)
+        with stream.capture() as copy:
+            cuda.memcpy(x, y, stream=stream)
+        executable = one.instantiate()
+        assert (executable.node_count, two.instantiate().node_count) == (1, 2)
+        with pytest.raises(cuda.CudaError, match="The graph has 2 nodes, and the executable graph has 1"):
+            executable.update(two)
+        with pytest.raises(cuda.CudaError, match="Node 0 is a memcpy in the graph, and a memset in the executable"):
+            executable.update(copy)
+        executable.launch(stream)
+        stream.synchronize()
+        assert (x.to_host() == 1).all()

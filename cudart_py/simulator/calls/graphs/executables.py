@@ -155,7 +155,7 @@ def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
     executable, stream = executables.find(hGraphExec), find_stream(hStream)
     if stream.capture is not None:
         stream.capture.invalidate()
-        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     earlier = () if executable.last is None else (executable.last,)
     executable.last = submit(stream, RunGraph(executable), *earlier)
 
