@@ -8,11 +8,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import cudart_py as cuda
-from cudart_py.benchmark import MeasureOptions, measure
+from cudart_py.benchmark import MeasureOptions, measure, measure_host
 
 from .stop import Limit, Value
 
-__all__ = ["Phases", "available", "fresh_ms", "host_ms", "median_ms", "per_second", "rates", "turn_off", "waiting_ms"]
+__all__ = [
+    "Phases",
+    "available",
+    "call_ms",
+    "fresh_ms",
+    "host_ms",
+    "median_ms",
+    "per_second",
+    "rates",
+    "turn_off",
+    "waiting_ms",
+]
 
 # Slow variants are repeated less, until the time is up: one of a second is measured once.
 OPTIONS = MeasureOptions(min_samples=1, min_seconds=0.05, max_seconds=0.3, warm_up_seconds=0.02)
@@ -58,6 +69,13 @@ def fresh_ms(before: Callable[[], object], work: Callable[[], object]) -> float:
             work()
         times.append(timer.milliseconds)
     return statistics.median(times)
+
+
+def call_ms(work: Callable[[], object]) -> float:
+    """Return the host's median time of a call that is made again and again, without its work on the device."""
+    seconds = measure_host(work, options=QUICK).median
+    assert seconds is not None  # asked only where `available`
+    return 1e3 * seconds
 
 
 def host_ms(work: Callable[[], object], *, wait: bool) -> float:

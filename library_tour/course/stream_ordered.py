@@ -19,14 +19,14 @@ On the software driver, which checks and does not time:
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:260), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:259), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
     kernels/stream_ordered.cu:14, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
     memory given away: 4,095 of 4,095 numbers are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:241), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:240), which a
     fill in another stream wrote, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
     What a pool holds
@@ -96,7 +96,7 @@ def run(device: cuda.Device, size: int) -> Result:
         rows = measure(list(make_variants(host, keeping, returning)), limit)
         pictures = [costs(keeping, returning)] if timing.available() else []
         if timing.available():
-            rows.append(Row("1 MiB, both calls", timing.rates(timing.waiting_ms(partial(in_pool, MIB, keeping)))))
+            rows.append(Row("1 MiB, both calls", timing.rates(timing.call_ms(partial(in_pool, MIB, keeping)))))
     rows += [
         two_streams(host),
         shown_wrong("used without a wait", used_without_wait),
@@ -217,8 +217,7 @@ def costs(keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Curve:
         "pool keeps it": lambda nbytes: in_pool(nbytes, keeping),
     }
     lines = {
-        name: [(nbytes, 1e3 * timing.waiting_ms(partial(way, nbytes))) for nbytes in CURVE]
-        for name, way in ways.items()
+        name: [(nbytes, 1e3 * timing.call_ms(partial(way, nbytes))) for nbytes in CURVE] for name, way in ways.items()
     }
     return Curve("calls", "bytes", "us to allocate and free", lines, logarithmic="xy")
 

@@ -44,6 +44,7 @@ def any_clock(monkeypatch):
 
     monkeypatch.setattr(timing, "available", lambda: True)
     monkeypatch.setattr(timing, "median_ms", once)
+    monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)
     monkeypatch.setattr(limits, "measured_ceiling", lambda device, kind: 4e12)
     monkeypatch.setattr(monte_carlo, "SEEDS", 2)
     monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**20)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import plots
+from library_tour import plots, timing
 from library_tour.course import stream_ordered
 from library_tour.runner import run_stop
 from library_tour.stop import Result
@@ -58,6 +58,7 @@ def test_a_term_that_is_not_added_is_noticed(device, changed_kernels):
 
 def test_the_costs_are_drawn_for_three_ways(device, tmp_path, monkeypatch):
     monkeypatch.setattr(stream_ordered, "CURVE", (2**12, 2**20))
+    monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)
     with cuda.MemoryPool() as keeping, cuda.MemoryPool(release_threshold=0) as returning:
         curve = stream_ordered.costs(keeping, returning)
     assert len(curve.lines) == 3

@@ -13,3 +13,7 @@ def test_short_work_that_waits_is_repeated():
     calls = []
     timing.waiting_ms(lambda: calls.append(1))
     assert len(calls) > 3
+
+
+def test_a_call_is_timed_by_the_hosts_clock(device, event_times):
+    assert timing.call_ms(lambda: time.sleep(0.002)) >= 2
