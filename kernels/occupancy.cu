@@ -9,6 +9,7 @@
 //   chase       one thread follows the chain: each load waits for the one before, so that the time of a step is the
 //               latency of a load, through the L1 cache or past it
 //   chase_shared, chase_registers   the same walk through shared memory, and without memory at all
+//   read_again  all threads read numbers again and again that are few enough to stay in the L2 cache, past L1: its rate
 
 struct Node {
     const Node* next;
@@ -84,6 +85,19 @@ __global__ void chase(const Node* first, int before, int steps, const Node** las
     long long begin = clock64();
     *last = walk<Way>(node, steps);
     *cycles = clock64() - begin;
+}
+
+// In each pass a thread reads other numbers; the sums tell whether they were the right ones.
+extern "C" __global__ void read_again(const uint4* in, unsigned count, unsigned passes, unsigned* sums)
+{
+    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned sum = 0;
+#pragma unroll 4
+    for (unsigned pass = 0; pass < passes; pass++) {
+        uint4 four = __ldcg(in + (thread + pass * blockDim.x) % count);
+        sum += four.x + four.y + four.z + four.w;
+    }
+    sums[thread] = sum;
 }
 
 constexpr unsigned SHARED_NODES = 1024;

@@ -41,13 +41,14 @@ On the software driver, which checks, counts and does not time:
     270,336 threads    1,056  right
     1,081,344 threads  1,056  right
     Latency, by a chain of loads that wait for one another:
-                   loads  instructions  course cycles  check
-    ────────────────────────────────────────────────────────
-    registers          0           164                 right
-    shared memory      0           652                 right
-    L1 cache          80           141                 right
-    L2 cache          80           141  about 100      right
-    memory            80           141  200 to 500     right
+                           loads  instructions  course cycles  check
+    ────────────────────────────────────────────────────────────────
+    registers                  0           164                 right
+    shared memory              0           652                 right
+    L1 cache                  80           141                 right
+    L2 cache                  80           141  about 100      right
+    memory                    80           141  200 to 500     right
+    L2 cache, read by all                                      right
     A multiprocessor holds blocks until threads, blocks, registers or shared memory
     run out; its occupancy is the share of its warps that are there. Blocks of 8 x 8
     leave half of it empty: 1024 / 64 would be 16 of them, and 8 is the most. 3
@@ -69,7 +70,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +101,7 @@ NODE_BYTES, SHARED_NODES = 128, 1024
 # Steps of a walk before the clock starts, and with it; those of a driver without times.
 BEFORE, STEPS, FEW_STEPS = 2**15, 2**11, (16, 64)
 L1_BYTES, L2_BYTES = 16 << 10, 4 << 20
+PASSES, FEW_PASSES = 64, 3  # over what is in the L2 cache
 ISSUED = 4  # instructions that a multiprocessor's four schedulers issue in a clock
 COURSE_CYCLES = {"L2 cache": "about 100", "memory": "200 to 500"}
 KERNELS = [f"meet<{live}>" for live in LIVE] + ["copy<float>", "copy<float4>", "chase<ThroughL1>", "chase<PastL1>"]
@@ -171,18 +173,19 @@ def fits(device: cuda.Device, kernel: cuda.Kernel, block: tuple[int, int]) -> tu
     """Return what the calculator says of a block on this device, and whether so many meet there, and no more."""
     found = kernel.occupancy(block)
     most = found.blocks * device.sm_count
-    held = Counter(meeting(device, kernel, most, block))
+    held = Counter(meeting(kernel, most, block))
     refused = refusal("refused", cuda.LaunchError, lambda: kernel.launch(most + 1, block, cooperative=True))
     holds = held == {found.blocks: device.sm_count} and refused.holds
     detail = f"calculated: {found.blocks}; multiprocessors by the blocks that met: {dict(held)}; {refused.detail}"
     return found, Check(f"{kernel.name} in blocks of {block}: as many meet as calculated, and no more", holds, detail)
 
 
-def meeting(device: cuda.Device, kernel: cuda.Kernel, blocks: int, block: tuple[int, int]) -> list[int]:
-    """Let so many blocks wait for one another, which needs all of them at once; return how many each SM held."""
+def meeting(kernel: cuda.Kernel, blocks: int, block: tuple[int, int]) -> list[int]:
+    """Let so many blocks wait for one another, which needs all of them at once; return how many each SM holds."""
     arrived, places, data = cuda.zeros(1, np.uint32), poisoned(blocks, np.uint32), cuda.zeros(max(LIVE), np.float32)
     kernel.launch(blocks, block, cooperative=True)(arrived, places, data)
-    return [int(count) for count in np.bincount(places.to_host(), minlength=device.sm_count)]
+    _, counts = np.unique(places.to_host(), return_counts=True)  # a device's numbers may have gaps
+    return [int(count) for count in counts]
 
 
 def every_shape(device: cuda.Device, module: cuda.Module) -> Row:
@@ -352,31 +355,49 @@ def latencies(device: cuda.Device, module: cuda.Module, nbytes: int) -> list[Row
         "L2 cache": Chain(module, min(L2_BYTES, nbytes)).walk("PastL1"),
         "memory": Chain(module, nbytes).walk("PastL1"),
     }
+    [cached] = measure([read_again(device, module, min(L2_BYTES, nbytes))], None)
+    cached_rate = float(cached.values.get("GB/s", 0))
     rows = []
     for name, walk in walks.items():
         fact = f"{name}: the walk ends where it should"
         check = Check(fact, walk.end == walk.expected, f"at node {walk.end}, not {walk.expected}")
         values = {**walk.counted, "course cycles": COURSE_CYCLES.get(name, "")}
         if timing.available():
-            values = {**asked(device, name, walk.cycles), **values}
+            rates = {"L2 cache": cached_rate, "memory": read_limit(device).rate or 0}
+            values = {**asked(device, name, walk.cycles, rates), **values}
         rows.append(Row(name, values, check))
-    return rows + host_latencies()
+    rate = {"GB/s": cached_rate} if cached_rate else {}
+    return [*rows, Row("L2 cache, read by all", rate, cached.check), *host_latencies()]
 
 
-def asked(device: cuda.Device, name: str, cycles: float) -> dict[str, Value]:
+def read_again(device: cuda.Device, module: cuda.Module, nbytes: int) -> Variant:
+    """Return the reading of so many bytes, which the L2 cache holds, by all threads that the device holds."""
+    numbers = np.arange(nbytes // 16 * 4, dtype=np.uint32)
+    fours = numbers.reshape(-1, 4).sum(axis=1, dtype=np.uint32)
+    threads = device.properties.max_threads_per_sm // BLOCK * BLOCK * device.sm_count
+    sums, kernel = cuda.empty(threads, np.uint32), module["read_again"][threads // BLOCK, BLOCK]
+    places = np.arange(threads)[:, None] + BLOCK * np.arange(FEW_PASSES)
+    on_device = cuda.to_device(numbers)
+    return Variant(
+        name="L2 cache, read by all",
+        launch=kernel.bind(on_device, fours.size, FEW_PASSES, sums),
+        output=sums,
+        expected=fours[places % fours.size].sum(axis=1, dtype=np.uint32),
+        timed=kernel.bind(on_device, fours.size, PASSES, sums),
+        amount=16 * threads * PASSES,
+    )
+
+
+def asked(device: cuda.Device, name: str, cycles: float, rates: Mapping[str, float]) -> dict[str, Value]:
     """Return a latency, and how many warps a multiprocessor needs for it, if each has one load of 4 bytes a lane.
 
-    Little's law: what is in flight is the latency times the rate. The L2 cache's rate is not known here.
+    Little's law: what is in flight is the latency times the rate. `rates` has those of all multiprocessors in GB/s.
     """
     clock = 1e3 * device.properties.clock_rate
-    values: dict[str, Value] = {"cycles": cycles, "ns": 1e9 * cycles / clock}
-    memory = 1e9 * (read_limit(device).rate or 0) / clock / device.sm_count
-    bytes_a_clock = {"shared memory": SHARED_BYTES, "L1 cache": SHARED_BYTES, "memory": memory}
-    if name == "registers":
-        values["warps"] = math.ceil(cycles * ISSUED)
-    elif name in bytes_a_clock:
-        values["warps"] = math.ceil(cycles * bytes_a_clock[name] / (4 * 32))
-    return values
+    bytes_a_clock: dict[str, float] = {"shared memory": SHARED_BYTES, "L1 cache": SHARED_BYTES}
+    bytes_a_clock |= {place: 1e9 * rate / clock / device.sm_count for place, rate in rates.items()}
+    loads_a_clock = ISSUED if name == "registers" else bytes_a_clock[name] / (4 * 32)
+    return {"cycles": cycles, "ns": 1e9 * cycles / clock, "warps": math.ceil(cycles * loads_a_clock)}
 
 
 def latency_curve(device: cuda.Device, module: cuda.Module, nbytes: int) -> Curve:
@@ -392,7 +413,7 @@ def latency_curve(device: cuda.Device, module: cuda.Module, nbytes: int) -> Curv
 def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
     """Return what the tables say, in sentences."""
     share = blocks_for(ALL_BLOCKS * device.sm_count, ALL_MULTIPROCESSORS)
-    held = Counter(meeting(device, module[f"meet<{LIVE_48}>"], share, (100, 1)))
+    held = Counter(meeting(module[f"meet<{LIVE_48}>"], share, (100, 1)))
     spread = ", ".join(f"{count} hold {blocks}" for blocks, count in sorted(held.items(), reverse=True))
     timed = (
         "The warps beside a latency are those that a multiprocessor needs to hide it, where each has one load of 4 "
