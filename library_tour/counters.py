@@ -24,6 +24,10 @@ COLUMNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "loads": (["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"], []),
     "stores": (["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"], []),
+    "sectors read": (
+        ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_tex_mem_texture.sum"],
+        [],
+    ),
     "local": (
         [f"l1tex__t_requests_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
         [],

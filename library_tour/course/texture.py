@@ -8,21 +8,22 @@ On the software driver, which checks, counts and does not time:
     limit: copy bandwidth
                           sectors 0°  sectors 30°  sectors 90°  instructions  check
     ───────────────────────────────────────────────────────────────────────────────
-    plain loads                 3.71         16.2         28.6        59,969  right
-    __ldg                       3.71         16.2         28.6        59,969  right
-    texture                                                           46,088  right
-    plain, 8 x 4 warps          4.00         9.68         7.69        61,135  right
-    texture, 8 x 4 warps                                              47,424  right
-    shared memory               2.92         3.53         3.64       176,686  right
-    filter: plain loads         5.91         9.68         9.56       139,066  right
-    filter: texture                                                   47,424  right
-    The columns are the sectors of memory that a load touches at each angle, and the
-    instructions at 30°. Texture fetches are not counted.
+    plain loads                5,200       21,388       40,800        59,969  right
+    __ldg                      5,200       21,388       40,800        59,969  right
+    texture                    5,200       21,388       40,800        46,088  right
+    plain, 8 x 4 warps         5,200       11,628       10,200        61,135  right
+    texture, 8 x 4 warps       5,200       11,628       10,200        47,424  right
+    shared memory             10,944       12,822       14,892       176,686  right
+    filter: plain loads       30,723       46,473       51,200       139,066  right
+    filter: texture           12,699       15,015       17,325        47,424  right
+    The columns are the sectors of memory that the loads or texture fetches of warps
+    touch at each angle, and the instructions at 30°.
     A warp whose pixels lie in a row reads a slanted line of the source, at 90° from
     32 different rows. A warp of 8 x 4 pixels reads a patch, which lies in few
     sectors at any angle. So the order of the pixels brings 2-D locality, for plain
-    loads as for textures: both go through the same L1 cache. __ldg is a plain load
-    too, with the promise that nobody writes the data meanwhile.
+    loads as for textures: both touch the same sectors and go through the same L1
+    cache. __ldg is a plain load too, with the promise that nobody writes the data
+    meanwhile.
     A block that copies its part of the source to shared memory reads pieces of rows
     at any angle, but more texels than it has pixels.
     What a texture object has besides is a unit that computes: the test for what
@@ -58,7 +59,7 @@ ANGLES = (0, 30, 90)
 SHOWN_ANGLE = 30  # for what is counted at one angle only
 PIXELS = 4  # of a thread
 PLACE_BITS, WEIGHT_BITS = 14, 8
-EXPLAINED_BY = ("sectors/load", "instructions")
+EXPLAINED_BY = ("sectors read", "instructions")
 IN_ROWS, IN_PATCHES = (32, 8), (8, 32)  # blocks whose warps have 32 x 1 and 8 x 4 pixels
 
 Floats = NDArray[np.float32]
@@ -203,21 +204,21 @@ def shown(cases: dict[int, list[Row]], limit: Limit) -> Result:
         rows = [of_slowest(row, limit) for row in rows]
         columns = f"The columns are {limit.unit} at each angle."
     else:
-        rows = side_by_side({f"sectors {angle}°": rows for angle, rows in cases.items()}, "sectors/load")
+        rows = side_by_side({f"sectors {angle}°": rows for angle, rows in cases.items()}, "sectors read")
         rows = [
             replace(row, values={**row.values, **instructions(counted)})
             for row, counted in zip(rows, cases[SHOWN_ANGLE], strict=True)
         ]
         columns = (
-            "The columns are the sectors of memory that a load touches at each angle, and the instructions at "
-            f"{SHOWN_ANGLE}°. Texture fetches are not counted."
+            "The columns are the sectors of memory that the loads or texture fetches of warps touch at each angle, and "
+            f"the instructions at {SHOWN_ANGLE}°."
         )
     notes = [
         columns,
         "A warp whose pixels lie in a row reads a slanted line of the source, at 90° from 32 different rows. A warp of "
         "8 x 4 pixels reads a patch, which lies in few sectors at any angle. So the order of the pixels brings "
-        "2-D locality, for plain loads as for textures: both go through the same L1 cache. __ldg is a plain load too, "
-        "with the promise that nobody writes the data meanwhile.",
+        "2-D locality, for plain loads as for textures: both touch the same sectors and go through the same L1 cache. "
+        "__ldg is a plain load too, with the promise that nobody writes the data meanwhile.",
         "A block that copies its part of the source to shared memory reads pieces of rows at any angle, but more "
         "texels than it has pixels.",
         "What a texture object has besides is a unit that computes: the test for what lies outside, and a mean of four "

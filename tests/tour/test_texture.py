@@ -25,7 +25,14 @@ def test_a_warp_along_a_turned_row_touches_a_sector_for_each_lane(rows):
 @counted
 def test_a_warp_of_a_patch_touches_few_sectors_at_any_angle(rows):
     for angle in texture.ANGLES:
-        assert rows["plain, 8 x 4 warps"][f"sectors {angle}°"] < 11
+        assert rows["plain, 8 x 4 warps"][f"sectors {angle}°"] < 3 * rows["plain, 8 x 4 warps"]["sectors 0°"]
+
+
+@counted
+def test_a_texture_fetch_touches_what_a_plain_load_does(rows):
+    for angle in texture.ANGLES:
+        fetched, loaded = (rows[name][f"sectors {angle}°"] for name in ("texture", "plain loads"))
+        assert fetched == loaded
 
 
 @counted

@@ -73,6 +73,16 @@ class LaunchCounters(Observer):
         for positions, part in address.parts:
             self._count(tally, group, kind, part, offset, size, positions)
 
+    def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
+        """Count a fetch's requests and the sectors of its texels."""
+        tally = self._sites.setdefault(id(site), (site, {}))[1]
+        rows = WarpRows(group, positions)
+        arranged = np.concatenate([rows.arrange(column) for column in places.T], axis=1)
+        borders = np.count_nonzero((arranged < 0).any(axis=1))
+        _add(tally, ("requests", "texture", "ld"), rows.count)
+        # All places of no texel count as one sector of their warp.
+        _add(tally, ("sectors", "texture", "ld"), count_sectors(arranged) - int(borders))
+
     def finish(self, state: LaunchState) -> None:
         """Sum the counts by source line."""
         files = state.launch.entry.module.files

@@ -310,3 +310,71 @@ def test_long_stretches_that_did_nothing_are_left_out(tmp_path: Path, monkeypatc
     assert text[0] == "long.cu"
     assert [int(line.split()[0]) for line in text[3:] if line.strip() != "⋮"] == [*range(17, 28), *range(57, 64)]
     assert [line.strip() for line in text].count("⋮") == 2
+
+
+FETCHES = r"""
+extern "C" __global__ void fetch(cudaTextureObject_t in, float* out, float x, float y, float right, float down) {
+    int t = threadIdx.x;
+    out[t] = tex2D<float>(in, x + t * right, y + t * down);
+}
+extern "C" __global__ void fetch_bytes(cudaTextureObject_t in, int* out) {
+    out[threadIdx.x] = tex2D<unsigned char>(in, threadIdx.x, 0);
+}
+extern "C" __global__ void fetch_of_two(cudaTextureObject_t one, cudaTextureObject_t other, float* out) {
+    out[threadIdx.x] = tex2D<float>(threadIdx.x < 8 ? one : other, threadIdx.x, 0);
+}
+"""
+TEX = "l1tex__t_{}_pipe_tex_mem_texture.sum"
+
+
+def image(dtype=np.float32):
+    return cuda.empty_pitched((64, 64), dtype).copy_from(np.ones((64, 64), dtype))
+
+
+@pytest.mark.parametrize(
+    ("filtered", "place", "step", "sectors"),
+    [
+        ("point", (0.5, 0.5), (1, 0), 4),
+        ("point", (0.5, 0.5), (0, 1), 32),
+        ("point", (0.5, 0.5), (0, 0), 1),
+        ("point", (4.5, 0.5), (1, 0), 5),
+        ("point", (-40.5, 0.5), (1, 0), 0),
+        ("point", (-15.5, 0.5), (1, 0), 2),
+        ("linear", (1, 1), (1, 0), 2 * 5),
+        ("linear", (0, 0), (1, 0), 4),
+        ("linear", (1, 1), (0, 1), 33),
+    ],
+)
+def test_a_texture_fetch_touches_the_sectors_of_its_texels(device, filtered, place, step, sectors):
+    out = cuda.zeros(32, np.float32)
+    with cuda.Texture(image(), filter=filtered, address="border") as texture, cuda.profile() as p:
+        cuda.compile(FETCHES)["fetch"][1, 32](texture, out, *place, *step)
+        device.synchronize()
+    metrics = p.launches[0].metrics
+    assert metrics[TEX.format("requests")] == 1
+    assert metrics[TEX.format("sectors")] == sectors
+    assert metrics[LD.format("requests")] == 0
+
+
+def test_texels_of_a_byte_share_a_sector(device):
+    out = cuda.zeros(64, np.int32)
+    with cuda.Texture(image(np.uint8)) as texture, cuda.profile() as p:
+        cuda.compile(FETCHES)["fetch_bytes"][1, 64](texture, out)
+        device.synchronize()
+    assert p.launches[0].metrics[TEX.format("sectors")] == 2
+
+
+def test_lanes_that_fetch_from_different_textures_are_counted_apart(device):
+    out = cuda.zeros(32, np.float32)
+    with cuda.Texture(image()) as one, cuda.Texture(image()) as other, cuda.profile() as p:
+        cuda.compile(FETCHES)["fetch_of_two"][1, 32](one, other, out)
+        device.synchronize()
+    assert p.launches[0].metrics[TEX.format("sectors")] == 1 + 3
+
+
+def test_the_fetches_of_the_lines_add_up(device):
+    out = cuda.zeros(32, np.float32)
+    with cuda.Texture(image()) as texture, cuda.profile() as p:
+        cuda.compile(FETCHES)["fetch"][1, 32](texture, out, 0.5, 0.5, 1, 0)
+        device.synchronize()
+    assert sum(line.metrics[TEX.format("sectors")] for line in p.launches[0].lines) == 4

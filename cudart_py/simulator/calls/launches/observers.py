@@ -51,6 +51,10 @@ class Observers(Observer):
         for one in self._observers:
             one.access(group, kind, address, offset, size, site, values)
 
+    def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
+        for one in self._observers:
+            one.texture(group, positions, places, site)
+
     def fence(self, group: Group, site: Instruction) -> None:
         for one in self._observers:
             one.fence(group, site)

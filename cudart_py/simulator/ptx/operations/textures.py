@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Texture", "sample"]
+__all__ = ["Texture", "sample", "touched"]
 
 Array = NDArray[Any]
 
@@ -68,17 +68,22 @@ def _place(index: Array, extent: int, mode: str) -> tuple[Array, Array]:
     return np.clip(index, 0, extent - 1), ~inside if mode == "border" else np.zeros(index.shape, np.bool_)
 
 
-def _fetch(texture: Texture, texels: Array, x: Array, y: Array) -> Array:
-    """Return channels of texels, shape (lanes, channels), with the border where it applies."""
+def _found(texture: Texture, x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """Return the rows and columns of texels, brought into range, and where the border is read instead."""
     # Wrapping and mirroring exist for normalized coordinates only; else they clamp.
     modes = [mode if texture.normalized_coordinates or mode == "border" else "clamp" for mode in texture.address_modes]
     column, outside = _place(x, texture.width, modes[0])
     row, above = _place(y, max(texture.height, 1), modes[1])
+    return row, column, outside | above
+
+
+def _fetch(texture: Texture, texels: Array, x: Array, y: Array) -> Array:
+    """Return channels of texels, shape (lanes, channels), with the border where it applies."""
+    row, column, beyond = _found(texture, x, y)
     values: Array = texels[row, column]
     if texture.normalized_read:
         limit = np.iinfo(texture.dtype).max
         values = np.maximum(values.astype(np.float32) / np.float32(limit), np.float32(-1))
-    beyond = outside | above
     if beyond.any():
         values[beyond] = np.array(texture.border[: texture.channels]).astype(values.dtype)
     return values
@@ -95,10 +100,7 @@ def sample(texture: Texture, data: NDArray[np.uint8], x: Array, y: Array | None,
     if x.dtype.kind in "iu":
         values = _fetch(texture, texels, x.astype(np.int64), y.astype(np.int64))
     else:
-        fx, fy = x.astype(np.float64), y.astype(np.float64)
-        if texture.normalized_coordinates:
-            fx = _scale(fx, texture.width)
-            fy = _scale(fy, max(texture.height, 1))
+        fx, fy = _in_texels(texture, x, y)
         if texture.linear:
             values = _linear(texture, texels, fx, fy)
         else:
@@ -114,6 +116,35 @@ def sample(texture: Texture, data: NDArray[np.uint8], x: Array, y: Array | None,
         else:
             channels.append(np.full(len(x), 1 if channel == 3 else 0, dtype))
     return channels
+
+
+def touched(texture: Texture, x: Array, y: Array | None) -> Array:
+    """Return the bytes' places of the texels that each lane's fetch reads, counted from the texture's first.
+
+    The shape is (lanes, 1), or (lanes, 4) where the texture filters; a place is -1 where the border is read instead.
+    """
+    if y is None:
+        y = np.zeros_like(x)
+    if x.dtype.kind in "iu":
+        corners = [(x.astype(np.int64), y.astype(np.int64))]
+    else:
+        fx, fy = _in_texels(texture, x, y)
+        if texture.linear:
+            (left, _), (top, _) = _weighted(fx), _weighted(fy if texture.height else np.full_like(fy, 0.5))
+            corners = [(left + across, top + down) for down in (0, 1) for across in (0, 1)]
+        else:
+            corners = [(np.floor(fx).astype(np.int64), np.floor(fy).astype(np.int64))]
+    size = texture.channels * np.dtype(texture.dtype).itemsize
+    found = [_found(texture, *corner) for corner in corners]
+    return np.stack([np.where(beyond, -1, row * texture.pitch + column * size) for row, column, beyond in found], 1)
+
+
+def _in_texels(texture: Texture, x: Array, y: Array) -> tuple[Array, Array]:
+    """Return coordinates of floats in units of texels."""
+    fx, fy = x.astype(np.float64), y.astype(np.float64)
+    if texture.normalized_coordinates:
+        return _scale(fx, texture.width), _scale(fy, max(texture.height, 1))
+    return fx, fy
 
 
 def _scale(coordinate: Array, extent: int) -> Array:

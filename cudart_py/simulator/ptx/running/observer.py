@@ -46,6 +46,12 @@ class Observer:
         `values` are what a store is about to store, element by element, and empty for everything else.
         """
 
+    def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
+        """Observe lanes at some positions of a group that are about to fetch texels.
+
+        `places` has a row for each lane: the places in global memory of the texels' bytes, -1 for none.
+        """
+
     def fence(self, group: Group, site: Instruction) -> None:
         """Observe a fence."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..faults import Fault
-from ..operations.textures import Texture, sample
+from ..operations.textures import Texture, sample, touched
 from .printf import Format
 
 if TYPE_CHECKING:
@@ -122,8 +122,11 @@ class System:
             texture = self._texture(group, int(value), site, int(places[0]))
             memory = self._state.memory
             start = texture.address - memory.base
-            y = coordinates[1][places] if len(coordinates) > 1 else None
-            channels = sample(texture, memory.bytes[start : start + texture.size], coordinates[0][places], y, dtype)
+            x, y = coordinates[0][places], coordinates[1][places] if len(coordinates) > 1 else None
+            if self._state.observer is not None:
+                read = touched(texture, x, y)
+                self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
+            channels = sample(texture, memory.bytes[start : start + texture.size], x, y, dtype)
             for channel, found in zip(out, channels, strict=True):
                 channel[places] = found
         return out
