@@ -1,0 +1,99 @@
+"""docs/enumerators.md: every name of CUDA's exists, and what stands beside it does too."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+from cuda.bindings import driver, runtime
+
+import cudart_py as cuda
+
+PAGE = (Path(__file__).parents[1] / "docs" / "enumerators.md").read_text(encoding="utf-8")
+ROWS = [
+    [re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if line.startswith("|") and "`" in line
+]
+OF_CUDA = [row for row in ROWS if len(row) == 3]
+OF_LIBRARIES = [row for row in ROWS if len(row) == 2]
+
+
+def members(module):
+    enums = [value for value in vars(module).values() if hasattr(value, "__members__")]
+    return {name for enum in enums for name in enum.__members__} | set(dir(module))
+
+
+@pytest.mark.parametrize(("module", "column"), [(runtime, 0), (driver, 1)], ids=["runtime", "driver"])
+def test_every_enumerator_exists(module, column):
+    known = members(module)
+    assert [name for row in OF_CUDA for name in row[column] if name not in known] == []
+
+
+WHOLE = ("cudaMemcpyKind", "cudaMemoryType", "cudaMemoryAdvise", "cudaStreamCaptureMode", "cudaAccessProperty",
+         "cudaTextureAddressMode", "cudaTextureFilterMode", "cudaTextureReadMode")  # fmt: skip  # one after the other
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_enumerator_of_a_kind_is_missing(name):
+    named = {name for row in OF_CUDA for name in row[0]}
+    assert set(getattr(runtime, name).__members__) <= named
+
+
+def exists(text):
+    """Tell whether a name is ours, such as `Stream.capture`, or a limit, or a keyword argument, such as `hit=`."""
+    first, _, second = re.match(r"[\w.]+", text)[0].partition(".")
+    owner = getattr(cuda, first, None)
+    if owner is None:
+        return text.endswith("=") or hasattr(cuda.Device(0).limits, text.removeprefix("device.limits."))
+    return not second or hasattr(owner, second) or second in owner.__annotations__
+
+
+def test_every_name_of_ours_exists():
+    texts = [text for row in OF_CUDA for text in row[2] if text not in ("TypeError", "ValueError")]
+    assert [text for text in texts if not exists(text)] == []
+
+
+@pytest.mark.parametrize("row", [row for row in OF_CUDA if row[1] and row[1][0].startswith("CUDA_ERROR")], ids=str)
+def test_an_error_raises_the_class_beside_it(row):
+    for module, names in ((runtime.cudaError_t, row[0]), (driver.CUresult, row[1])):
+        for name in names:
+            with pytest.raises(getattr(cuda, row[2][0])):
+                cuda.check((module.__members__[name],))
+
+
+def plain(name):
+    return name.replace("_", "").lower()
+
+
+def of_library(name):
+    """Return nvmath's module of a routine or an enumerator, and the rest of its name."""
+    for prefix, module in (
+        *(("cublasLt", "cublasLt"), ("cublas", "cublas"), ("cufft", "cufft"), ("cusparse", "cusparse")),
+        *(("cusolverDn", "cusolverDn"), ("curand", "curand")),
+    ):
+        if plain(name).startswith(prefix.lower()):
+            return importlib.import_module(f"nvmath.bindings.{module}"), name[len(prefix) :]
+    raise AssertionError(f"{name} is of no library")
+
+
+@pytest.mark.needs("libraries")
+def test_every_routine_and_enumerator_of_the_libraries_exists():
+    for name in (name for row in OF_LIBRARIES for name in row[0]):
+        module, rest = of_library(name.replace("<t>", "S"))
+        known = {plain(function) for function in dir(module)}
+        kinds = [kind for kind in vars(module).values() if hasattr(kind, "__members__")]
+        ends = [plain(member) for kind in kinds for member in kind.__members__]
+        assert plain(rest) in known or any(plain(rest).endswith(end) for end in ends), name
+
+
+@pytest.mark.needs("libraries")
+def test_every_function_of_our_libraries_is_named():
+    libraries = importlib.import_module("cudart_py.libraries")
+    named = set(re.findall(r"`libraries\.(\w+)", PAGE))
+    assert named <= set(libraries.__all__)
+    others = {"Plan", "NotPositiveDefiniteError", "SingularMatrixError"}  # have no counterpart in C
+    conversions = {"bfloat16", "complex32", "from_bfloat16", "to_bfloat16"}
+    assert set(libraries.__all__) - named == others | conversions

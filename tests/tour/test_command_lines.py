@@ -1,0 +1,40 @@
+"""docs/command-lines.md: what it says to nvcc and to the tour is right."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from library_tour import counters, stops
+from library_tour.__main__ import build_parser
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "command-lines.md").read_text(encoding="utf-8")
+BLOCKS = "".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)).replace("\\\n", "")
+COMMANDS = [shlex.split(line, comments=True) for line in BLOCKS.splitlines()]
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command[0] == "nvcc"], ids=" ".join)
+def test_nvcc_compiles_what_the_page_says(command, tmp_path):
+    done = subprocess.run([*command[:-1], str(ROOT / command[-1])], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / command[command.index("-o") + 1]).stat().st_size
+
+
+def test_the_tours_command_lines_are_valid():
+    tours = [command[command.index("library-tour") + 1 :] for command in COMMANDS if "library-tour" in command]
+    assert len(tours) > 5
+    for arguments in tours:
+        assert set(build_parser().parse_args(arguments).stops) <= set(stops.names())
+
+
+def test_the_metrics_are_those_of_the_tour():
+    known = {metric for columns in counters.COLUMNS.values() for metrics in columns for metric in metrics}
+    [metrics] = [command[command.index("--metrics") + 1] for command in COMMANDS if "--metrics" in command]
+    assert set(metrics.split(",")) <= known
