@@ -9,27 +9,36 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from typing import TextIO
 
 import cudart_py as cuda
 
 __all__ = ["printed"]
 
 
+class _Caught(io.StringIO):
+    """What is printed to Python's standard output, except by rich, whose progress goes on in the terminal."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__()
+        self.rich_proxied_file = terminal  # where rich's Console looks for the file to write to
+
+
 def printed(work: Callable[[], object]) -> list[str]:
     """Run `work`, wait for the current device, and return the lines that its kernels have printed."""
-    with tempfile.TemporaryFile() as file, redirect_stdout(io.StringIO()) as of_python:
-        before = os.dup(1)
-        try:
+    with tempfile.TemporaryFile() as file, open(os.dup(1), "w", encoding="utf-8") as terminal:
+        caught = _Caught(terminal)
+        with redirect_stdout(caught):
             _flush()
             os.dup2(file.fileno(), 1)
-            work()
-            cuda.current_device().synchronize()
-        finally:
-            _flush()
-            os.dup2(before, 1)
-            os.close(before)
+            try:
+                work()
+                cuda.current_device().synchronize()
+            finally:
+                _flush()
+                os.dup2(terminal.fileno(), 1)
         file.seek(0)
-        return (file.read().decode(errors="replace") + of_python.getvalue()).splitlines()
+        return (file.read().decode(errors="replace") + caught.getvalue()).splitlines()
 
 
 def _flush() -> None:

@@ -115,7 +115,7 @@ THREADS = {
     "2 threads": (1, 2, 2**20),
     "32 threads": (1, 32, 2**23),
     "256 threads": (1, 256, 2**25),
-    "a thread a cell": (0, 256, 2**26 + 3),
+    "a thread a cell": (0, 256, SIZE.full),
 }
 # Of 10 steps over 5.12 million cells, each read and written, in 4.15, 2.06, 0.037 and 0.0003 s.
 COURSE = {"1 thread": 4.15, "2 threads": 2.06, "256 threads": 0.037, "a thread a cell": 0.0003}

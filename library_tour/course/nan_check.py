@@ -11,21 +11,22 @@ On the software driver, which checks, counts and does not time:
     isnan                     3,588        61,290  right
     isnan, fast math          3,588        61,290  right
     bits                      3,588        61,290  right
-    fixed grid, by four         903        33,941  right
-    four loads in flight        903        39,652  right
+    fixed grid, by four         903        33,940  right
+    four loads in flight        903        39,651  right
     doubles: bits             2,564        43,882  right
     doubles: 13 digits f      2,564        51,574  right
-    doubles: four loads       1,287        47,696  right
+    doubles: four loads       1,287        47,697  right
     doubles: 12 digits f                           caught
     host: isnan, -ffast-math                       caught
     doubles: 12 digits f: np.nan is not found. Its bits are 0x7ff8000000000000: of
     the mantissa's 52 bits only the highest is set, and a mask of 12 digits f covers
     48. With 13 digits it covers all.
     host: isnan, -ffast-math: isnan(nan) is false, and the bit test is true.
-    CUDA's isnan() stays right with --use_fast_math, which changes division, square
-    roots, denormal numbers and fused operations but promises nothing about NaNs. A
-    host compiler's -ffast-math promises that there are none, and isnan() becomes
-    false. A comparison of the bits as integers is right with any option.
+    The course says that isnan() disappears with fast math. That is true of a host
+    compiler's -ffast-math, which promises that there are no NaNs. CUDA's
+    --use_fast_math makes division, roots and functions approximate and denormal
+    numbers zero; its isnan() stays right. A comparison of the bits is right with
+    any option.
     A thread with one number has one load of 4 bytes in flight. With four loads of
     16 bytes, and one branch for their numbers, a thread keeps 16 times as many
     bytes under way. Where no NaN is found, nothing is written.
@@ -118,9 +119,9 @@ def run(device: cuda.Device, size: int) -> Result:
         rows += measure(make_variants(device, x, small), limit, EXPLAINED_BY)
     rows += [shown_wrong("doubles: 12 digits f", twelve_digits), host_fast_math()]
     notes = [
-        "CUDA's isnan() stays right with --use_fast_math, which changes division, square roots, denormal numbers and "
-        "fused operations but promises nothing about NaNs. A host compiler's -ffast-math promises that there are none, "
-        "and isnan() becomes false. A comparison of the bits as integers is right with any option.",
+        "The course says that isnan() disappears with fast math. That is true of a host compiler's -ffast-math, which "
+        "promises that there are no NaNs. CUDA's --use_fast_math makes division, roots and functions approximate and "
+        "denormal numbers zero; its isnan() stays right. A comparison of the bits is right with any option.",
         "A thread with one number has one load of 4 bytes in flight. With four loads of 16 bytes, and one branch for "
         "their numbers, a thread keeps 16 times as many bytes under way. Where no NaN is found, nothing is written.",
     ]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 
 import pytest
+from rich.console import Console
 
 import cudart_py as cuda
 from library_tour.printing import printed
@@ -30,3 +31,15 @@ def test_the_standard_output_comes_back_after_an_error(device, capfd):
         printed(fail)
     print("after")
     assert capfd.readouterr().out == "after\n"
+
+
+def test_a_progress_bar_goes_on_in_the_terminal(device, capfd):
+    console = Console(force_terminal=True)
+    count = cuda.compile(SOURCE)["count"][1, 1].bind(3)
+
+    def work() -> None:
+        console.print("progress")
+        count()
+
+    assert printed(work) == ["line 0", "line 1", "line 2"]
+    assert capfd.readouterr().out == "progress\n"
