@@ -64,7 +64,7 @@ EXPLAINED_BY = ("loads", "wavefronts", "instructions")
 CHECKED, INNER = 125, 63
 # Rows of the matrices that one block multiplies, and a loop in Python: 1,024 threads are the most of a block.
 ONE_BLOCK = 32
-CURVE_LEAST = 256
+CURVE_LEAST, LONGEST_MS = 256, 100
 # The film of the phases: the matrices' rows, a tile's, the frames of each moment, and the brightness of an element, of
 # one in shared memory, and of one that is being multiplied.
 PHASES_SIDE, PHASES_TILE, HOLD = 4, 2, 5
@@ -123,7 +123,7 @@ def run(device: cuda.Device, size: int) -> Result:
     pictures: list[Picture] = [phases(PHASES_SIDE, PHASES_TILE)]
     if timing.available():
         curve = rates(ways, size, device, limit)
-        rows = [replace(row, values={**row.values, **last_rate(curve, row.name, limit)}) for row in rows]
+        rows = [replace(row, values={**row.values, **last_rate(curve, row.name)}) for row in rows]
         pictures.append(curve)
     notes = [
         "A tile of 16 x 16 serves each of its numbers to 16 threads, so that the loads from global memory fall by the "
@@ -234,6 +234,8 @@ def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limi
     for side in sizes:
         operands = square_operands(side)
         for name, way in ways.items():
+            if lines[name] and 2 * side**3 / (1e9 * lines[name][-1][1]) > LONGEST_MS:
+                continue  # a slow way's larger products would take as long as everything else
             ms = timing.median_ms(way(*operands), quick=True)
             lines[name].append((side, timing.per_second(2 * side**3, ms, limit.unit)))
     copy = copy_limit(device).rate or 0.0
@@ -242,10 +244,10 @@ def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limi
     return Curve("rates", "rows and columns", limit.unit, {**lines, "roofline": roof}, logarithmic="xy", line=limit)
 
 
-def last_rate(curve: Curve, name: str, limit: Limit) -> dict[str, float]:
-    """Return a further column for a row: its rate at the curve's largest size."""
-    side, rate = curve.lines[name][-1]
-    return {f"{side} {limit.unit}": rate}
+def last_rate(curve: Curve, name: str) -> dict[str, float]:
+    """Return a further column for a row: its rate at the curve's largest size, if it was measured."""
+    largest = curve.lines["roofline"][-1][0]
+    return {f"{largest:.0f} {curve.y}": rate for side, rate in curve.lines[name] if side == largest}
 
 
 def phases(side: int, tile: int) -> Film:

@@ -69,12 +69,12 @@ from ..limits import issue_limit
 from ..stop import Check, Curve, Limit, Points, Result, Row, Size, Value
 
 TITLE = "Rounding: fused multiply-adds, compiler flags, float and double"
-SIZE = Size("numbers that each function is applied to", full=2**22, small=2**14 + 5)
+SIZE = Size("numbers that each function is applied to", full=2**20, small=2**14 + 5)
 UNIT = "Gops/s"
 BLOCK = 256
 OWN = 4  # numbers of a thread
 CHECKED = 2**14 + 5
-ROUNDS = 1024  # of a timed launch
+ROUNDS = 4096  # of a timed launch
 # What --use_fast_math is said to stand for.
 FOUR_FLAGS = ("--ftz=true", "--prec-div=false", "--prec-sqrt=false", "--fmad=true")
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters
+from library_tour import counters, timing
 from library_tour.course import matmul
 from library_tour.device_code import load
 from library_tour.runner import run_stop
+from library_tour.stop import Limit
 
 counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
 SIZE = 96
@@ -90,3 +91,11 @@ def test_a_frame_shows_as_much_of_the_sums_as_is_done():
     assert len(frames) == 2 * (1 + 2)
     done = [(frame[5, 5] - matmul.ELEMENT) / (1 - matmul.ELEMENT) for frame in frames]
     assert done == pytest.approx([0, 0.25, 0.5, 0.5, 0.75, 1])
+
+
+@pytest.mark.parametrize(("ms", "sizes"), [(10.0, [256, 512]), (20.0, [256])])
+def test_a_slow_way_is_left_out_of_the_largest_products(ms, sizes, monkeypatch):
+    monkeypatch.setattr(timing, "median_ms", lambda work, quick: ms)
+    curve = matmul.rates({"a way": lambda a, b, c: lambda: None}, 256, cuda.Device(0), Limit("none", "TFLOP/s"))
+    assert [side for side, _ in curve.lines["a way"]] == sizes
+    assert list(matmul.last_rate(curve, "a way")) == ["512 TFLOP/s"][: len(sizes) - 1]

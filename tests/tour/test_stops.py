@@ -10,7 +10,7 @@ from rich.console import Console
 
 import cudart_py as cuda
 from library_tour import counters, host_latency, limits, plots, report, stops, timing
-from library_tour.course import histogram, monte_carlo, occupancy
+from library_tour.course import histogram, monte_carlo, occupancy, precision
 from library_tour.report import headline
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Bars, Curve, Film, Result, Row, Size, Timeline
@@ -49,6 +49,7 @@ def any_clock(monkeypatch):
     monkeypatch.setattr(monte_carlo, "SEEDS", 2)
     monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**20)
     monkeypatch.setattr(occupancy, "STEPS", 64)
+    monkeypatch.setattr(precision, "ROUNDS", 8)
     monkeypatch.setattr(host_latency, "OTHERS", (2**15, 2**16))
 
 
