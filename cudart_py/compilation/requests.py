@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .. import arguments
 from ..files import read_file
 
-__all__ = ["LONGEST", "Request", "make_request", "spell_architecture", "texts"]
+__all__ = ["LONGEST", "Request", "make_request", "runs_on", "spell_architecture", "texts"]
 
 # The most bytes of a source or a header; a longer one has been named by mistake.
 LONGEST = 1 << 26
@@ -136,6 +136,19 @@ def _read(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
 def _path(path: str | os.PathLike[str], argument: str) -> str:
     """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
     return os.path.join(os.getcwd(), arguments.text(_CALL, argument, os.fsdecode(path)))
+
+
+def runs_on(arch: str, compute_capability: tuple[int, int]) -> bool:
+    """Return whether machine code for an architecture such as "sm_90" runs on a device.
+
+    It runs on devices of the same major version and at least its minor one, architecture-specific code ("sm_90a") on
+    its own alone.
+    """
+    number = int(arch.removeprefix("sm_").rstrip("af"))
+    major, minor = divmod(number, 10)
+    if arch.endswith("a"):
+        return (major, minor) == compute_capability
+    return major == compute_capability[0] and minor <= compute_capability[1]
 
 
 def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> str:

@@ -10,8 +10,10 @@ from .. import errors
 from ..compilation.compiler import compile_image
 from ..compilation.images import CompiledImage
 from ..compilation.linking import link_images
+from ..compilation.requests import runs_on
 from ..context.device import current_device
-from ..driver import seam
+from ..driver import enums, seam
+from ..driver.unwrap import failure
 from ..files import read_file
 from .module import Module
 
@@ -58,6 +60,14 @@ def compile(
 
 
 def _load_compiled(compiled: CompiledImage) -> Module:
+    device = current_device()
+    if not runs_on(compiled.arch, device.compute_capability):
+        major, minor = device.compute_capability
+        raise failure(
+            enums.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
+            "cuModuleLoadData",
+            f"The code is for {compiled.arch}, and device {device.ordinal} is sm_{major}{minor}: leave 'arch' out",
+        )
     if seam.image_kind() == "cubin":
         return Module(compiled.cubin, compiled)
     if not compiled.ptx:

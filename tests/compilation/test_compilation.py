@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py.compilation.compiler import compile_image
+from cudart_py.compilation.requests import runs_on
 from cudart_py.errors import CompileError
 
 SOURCE = 'extern "C" __global__ void k(float* x, float a) { x[threadIdx.x] *= a; }\n'
@@ -285,3 +286,20 @@ def test_std_may_come_as_an_option_when_it_is_not_given():
 
 def test_repr_lists_the_kernels():
     assert repr(compile_image(SOURCE, arch=90)) == "<CompiledImage 'kernel.cu' for sm_90: void k(float*, float)>"
+
+
+@pytest.mark.parametrize(
+    ("arch", "capability", "expected"),
+    [
+        ("sm_90", (9, 0), True),
+        ("sm_80", (8, 6), True),
+        ("sm_86", (8, 0), False),
+        ("sm_80", (9, 0), False),
+        ("sm_90a", (9, 0), True),
+        ("sm_100a", (10, 3), False),
+        ("sm_100f", (10, 3), True),
+        ("sm_120", (12, 1), True),
+    ],
+)
+def test_machine_code_runs_on_devices_of_its_major_version(arch, capability, expected):
+    assert runs_on(arch, capability) is expected

@@ -170,3 +170,10 @@ def test_a_source_has_the_name_that_it_is_given(device):
         cuda.compile("nonsense", name="waves.cu")
     with pytest.raises(TypeError, match="compile: argument 'name' must be a str, not the int 5"):
         cuda.compile("", name=5)
+
+
+def test_code_for_another_architecture_is_refused_by_name(device):
+    major, minor = device.compute_capability
+    with pytest.raises(cuda.ImageError, match=rf"The code is for sm_75, and device 0 is sm_{major}{minor}") as raised:
+        cuda.compile('extern "C" __global__ void k() {}', arch="sm_75")
+    assert raised.value.status.name == "CUDA_ERROR_NO_BINARY_FOR_GPU"

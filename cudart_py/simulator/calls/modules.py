@@ -11,6 +11,7 @@ from cuda.bindings.driver import CUdeviceptr, CUfunction, CUjit_option, CUmodule
 from .. import ptx
 from ..state import memory
 from ..state.arguments import host_address, number
+from ..state.attributes import attribute
 from ..state.contexts import current, current_for_unsafe
 from ..state.errors import StatusError
 from ..state.fault_reports import put_report, take_report
@@ -122,12 +123,16 @@ def _load(image: Any) -> LoadedModule:
         if ".version" not in text:
             raise ptx.PtxError("the image is not PTX: it has no .version")
         code = ptx.load_module(text)
+    except ptx.PtxVersionError as error:
+        put_report(str(error))
+        raise StatusError(CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION) from None
     except ptx.PtxError as error:
         put_report(str(error))
         raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX) from None
     except ptx.UnsupportedError as error:
         put_report(str(error))
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED) from None
+    _check_target(code.target)
     module = LoadedModule(context, code, text)
     try:
         module.place_variables()
@@ -138,6 +143,17 @@ def _load(image: Any) -> LoadedModule:
     for function in module.functions.values():
         function.handle = functions.add(function)
     return module
+
+
+def _check_target(target: str) -> None:
+    """Refuse PTX for an architecture that the device's compiler does not know, or for one newer than the device."""
+    device = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
+    number, suffix = int(target.removeprefix("sm_").rstrip("af")), target[-1]
+    # What is for one architecture alone runs on no other, and what is for a family on its members.
+    fits = number == device if suffix == "a" else number // 10 == device // 10 if suffix == "f" else True
+    if number > device or not fits:
+        put_report(f"the PTX is for {target}, and the device is sm_{device}")
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
 
 
 @entry(values=1)

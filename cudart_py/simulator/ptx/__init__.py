@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compiling.checking import load_module
-from .faults import Fault, PtxError, UnsupportedError
+from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
 from .running.clock import Clock
 from .running.launch import Launch, run
@@ -18,6 +18,7 @@ __all__ = [
     "Module",
     "Observer",
     "PtxError",
+    "PtxVersionError",
     "Texture",
     "UnsupportedError",
     "load_module",

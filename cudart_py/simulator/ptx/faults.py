@@ -13,6 +13,10 @@ class PtxError(Exception):
         self.line = line
 
 
+class PtxVersionError(PtxError):
+    """Report PTX of a version that is too new to be read."""
+
+
 class UnsupportedError(Exception):
     """Report an instruction outside the subset; the text names it and its source line."""
 

@@ -172,3 +172,14 @@ def test_a_kernel_that_waits_for_the_host_ends_at_the_step_limit(context: Any, m
     launch(kernel, ctypes.c_void_p(upload(np.zeros(1, np.int32))))
     assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_LAUNCH_TIMEOUT,)
     assert "spin" in (driver.take_report() or "")
+
+
+def test_a_kernel_that_does_not_end_is_ended_by_the_limit_of_seconds(
+    context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "0")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "1")
+    kernel = function(ok(driver.cuModuleLoadData(compile_ptx(SPIN))), "spin")
+    launch(kernel, ctypes.c_void_p(upload(np.zeros(1, np.int32))))
+    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_LAUNCH_TIMEOUT,)
+    assert "the limit of seconds is reached" in (driver.take_report() or "")

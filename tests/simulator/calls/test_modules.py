@@ -121,3 +121,24 @@ def test_register_counts_come_from_the_compilers_note(context: Any) -> None:
     assert attribute(kernel, "NUM_REGS") == 200
     assert attribute(kernel, "LOCAL_SIZE_BYTES") == 24
     assert attribute(function(module, "bump"), "NUM_REGS") == 32
+
+
+EMPTY = ".version {}\n.target {}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "status"),
+    [
+        ("8.0", "sm_80", Status.CUDA_SUCCESS),
+        ("8.0", "sm_90a", Status.CUDA_SUCCESS),
+        ("9.4", "sm_90f", Status.CUDA_SUCCESS),
+        ("9.0", "sm_100", Status.CUDA_ERROR_INVALID_PTX),
+        ("9.0", "sm_80a", Status.CUDA_ERROR_INVALID_PTX),
+        ("9.0", "sm_86f", Status.CUDA_ERROR_INVALID_PTX),
+        ("10.0", "sm_90", Status.CUDA_ERROR_UNSUPPORTED_PTX_VERSION),
+    ],
+)
+def test_ptx_of_another_architecture_or_a_too_new_version_is_refused(
+    context: Any, version: str, target: str, status: Status
+) -> None:
+    assert driver.cuModuleLoadData(EMPTY.format(version, target).encode())[0] == status

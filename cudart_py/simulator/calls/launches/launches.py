@@ -28,6 +28,9 @@ __all__ = ["KernelLaunch", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuLau
 STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
 # A kernel that waits for the host spins for ever. This many steps, each of up to some thousand lanes, take minutes.
 _USUAL_STEPS = 1 << 26
+SECONDS_VARIABLE = "CUDART_PY_SIMULATOR_SECONDS"
+# A wide kernel reaches no limit of steps in that time.
+_USUAL_SECONDS = 120
 _WARP = 32
 _ID = CUlaunchAttributeID
 # Attributes that change nothing in a simulation.
@@ -76,7 +79,8 @@ class KernelLaunch(Operation):
                 context.memory,
                 symbols=module.symbols,
                 print_=_print,
-                steps=_steps(),
+                steps=_limit(STEPS_VARIABLE, _USUAL_STEPS),
+                seconds=_limit(SECONDS_VARIABLE, _USUAL_SECONDS),
                 properties=_properties(context),
                 observer=observers.observer(),
                 clock=context.clock,
@@ -103,10 +107,9 @@ def _print(text: str) -> None:
         return
 
 
-def _steps() -> int | None:
-    """Return the most steps a launch may take, from the environment; 0 there is no limit."""
-    steps = whole_number(STEPS_VARIABLE, _USUAL_STEPS, 0, 1 << 62)
-    return steps or None
+def _limit(variable: str, usual: int) -> int | None:
+    """Return the most that a launch may take of something, from the environment; 0 there is no limit."""
+    return whole_number(variable, usual, 0, 1 << 62) or None
 
 
 def _properties(context: Context) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -31,6 +33,8 @@ _MOST_SHARED = 1 << 26
 _MOST_LOCAL = 1 << 28
 _MOST_CHUNKS = 8
 _PRINTF_BYTES = 7 << 20
+# A few milliseconds of most kernels.
+_STEPS_BETWEEN_LOOKS = 1000
 
 
 class MemoryLike(Protocol):
@@ -131,6 +135,7 @@ class LaunchState:
         memory: MemoryLike,
         symbols: Mapping[str, int],
         steps: int | None,
+        seconds: float | None,
         properties: Mapping[str, int],
         observer: Observer | None,
         clock: Clock,
@@ -141,6 +146,9 @@ class LaunchState:
         self.properties = properties
         self.observer = observer
         self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
+        # At how many steps left the time is looked at, and when the launch has taken too long.
+        self.next_look = self.steps_left
+        self.deadline = time.monotonic() + seconds if seconds is not None else math.inf
         self.clock = clock
         self._symbols = symbols
         data = np.zeros(-(-len(launch.parameters) // 16) * 16 + 16, np.uint8)
@@ -168,6 +176,15 @@ class LaunchState:
     def steps_done(self) -> int:
         """Return the instructions that groups of lanes have executed together, to the end of the block at hand."""
         return self.steps_at_start - self.steps_left
+
+    def look(self) -> str | None:
+        """Return which limit the launch has reached, None where it may go on until `next_look`."""
+        if self.steps_left < 0:
+            return "the limit of executed instructions is reached"
+        if time.monotonic() > self.deadline:
+            return "the limit of seconds is reached"
+        self.next_look = max(0, self.steps_left - _STEPS_BETWEEN_LOOKS)
+        return None
 
     def _uniform_specials(self) -> frozenset[str]:
         names = {
@@ -211,6 +228,7 @@ def run(
     symbols: Mapping[str, int],
     print_: Callable[[str], None],
     steps: int | None = None,
+    seconds: float | None = None,
     properties: Mapping[str, int],
     observer: Observer | None = None,
     clock: Clock | None = None,
@@ -218,13 +236,13 @@ def run(
     """Execute a launch to its end.
 
     `clock` is the device's, which goes on; without it the launch's time begins at 0. `steps` limits the instructions
-    that groups of lanes execute together. Raises Fault for an error that the kernel made and UnsupportedError for an
-    instruction outside the subset.
+    that groups of lanes execute together, and `seconds` the time that the launch takes here. Raises Fault for an error
+    that the kernel made and UnsupportedError for an instruction outside the subset.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
     with np.errstate(all="ignore"):
-        state = LaunchState(launch, memory, symbols, steps, properties, observer, clock or Clock())
+        state = LaunchState(launch, memory, symbols, steps, seconds, properties, observer, clock or Clock())
         if observer is not None:
             observer.start(state)
         try:

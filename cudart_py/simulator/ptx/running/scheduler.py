@@ -195,8 +195,8 @@ class Chunk:
                     observer.deserted(group, block, int(missed[1][0]))
             group.forced = False
             state.steps_left -= len(block.instructions) + 1
-            if state.steps_left < 0:
-                raise self._endless(group, block)
+            if state.steps_left < state.next_look and (limit := state.look()) is not None:
+                raise self._endless(group, block, limit)
             registers = group.registers
             uniform = []
             for slot in block.input_slots:
@@ -306,9 +306,8 @@ class Chunk:
             self.exited[lanes] = True
             self.exited_in_block += np.bincount(self.block_of_lane[lanes], minlength=self.blocks)
 
-    def _endless(self, group: Group, block: Block) -> Fault:
+    def _endless(self, group: Group, block: Block, what: str) -> Fault:
         site = block.instructions[0] if block.instructions else block.terminator.instruction
-        what = "the limit of executed instructions is reached"
         if site is None:
             return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {self.state.launch.entry.name}: {what}")
         return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", self.state.located(what, site, group, 0))

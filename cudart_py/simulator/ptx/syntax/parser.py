@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import Any
 
-from ..faults import PtxError, UnsupportedError
+from ..faults import PtxError, PtxVersionError, UnsupportedError
 from ..windows import FUNCTION_WINDOW
 from .body import parse_body
 from .declarations import declared_variable, parse_parameters
@@ -26,6 +26,8 @@ _WORD = re.compile(r"\.(\w+)")
 _LINKAGE = re.compile(r"\.(visible|extern|weak|common)\s*")
 _VERSION = re.compile(r"\.version\s+(\d{1,3})\.(\d{1,3})(?!\S)")
 _TARGET = re.compile(r"\.target\s+([^\n;.]*)")
+# The first number of PTX's versions that CUDA 13 makes and reads.
+_NEWEST_VERSION = 9
 _TARGETS = re.compile(r"sm_\d{2,3}[af]?|texmode_(?:unified|independent)|debug|map_f64_to_f32")
 _ADDRESS_SIZE = re.compile(r"\.address_size\s+(\d+)(?!\S)")
 _FILE = re.compile(r'\.file\s+(\d{1,9})\s+"([^"\n]*)"[^\n]*')
@@ -137,6 +139,8 @@ class Module:
     """
 
     def __init__(self, text: str) -> None:
+        # The architecture that it is for, as "sm_90".
+        self.target = ""
         self.entries: dict[str, Entry] = {}
         self.variables: dict[str, Variable] = {}
         self.shared: dict[str, Variable] = {}
@@ -223,6 +227,11 @@ class Module:
             raise self._source.error(position, what)
         if pattern is _TARGET:
             self._check_target(match[1], position)
+            self.target = match[1].split(",")[0].strip()
+        elif int(match[1]) > _NEWEST_VERSION:
+            raise PtxVersionError(
+                f"the PTX has version {match[1]}.{match[2]}, and {_NEWEST_VERSION}.x is the newest known"
+            )
         return self._source.skip_blanks(match.end())
 
     def _check_target(self, text: str, position: int) -> None:
