@@ -22,22 +22,32 @@ __all__ = ["entry", "lock"]
 Arguments = ParamSpec("Arguments")
 
 _SUCCESS = CUresult.CUDA_SUCCESS
+_NOT_PERMITTED = CUresult.CUDA_ERROR_NOT_PERMITTED
 
 # One lock for the whole driver. It is re-entrant because the garbage collector may run finalizers, which
 # call the driver, in the middle of any of its functions.
 lock = threading.RLock()
 
 
-def entry(values: int = 0) -> Callable[[Callable[Arguments, Any]], Callable[Arguments, tuple[Any, ...]]]:
+def entry(
+    values: int = 0, *, in_callbacks: bool = False
+) -> Callable[[Callable[Arguments, Any]], Callable[Arguments, tuple[Any, ...]]]:
     """Make a driver function of one that returns its values plainly and raises StatusError.
 
-    `values` is how many values follow the status in the result.
+    `values` is how many values follow the status in the result. Host functions of streams may call it only if
+    `in_callbacks`.
     """
+
+    def refused() -> bool:
+        # A host function runs with the lock, so that only its own thread comes here meanwhile.
+        return runner.in_callback and not in_callbacks
 
     def decorate(function: Callable[Arguments, Any]) -> Callable[Arguments, tuple[Any, ...]]:
         @functools.wraps(function)
         def without_value(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
             with lock:
+                if refused():
+                    return (_NOT_PERMITTED,)
                 try:
                     function(*arguments, **named)
                 except StatusError as error:
@@ -48,6 +58,8 @@ def entry(values: int = 0) -> Callable[[Callable[Arguments, Any]], Callable[Argu
         @functools.wraps(function)
         def with_value(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
             with lock:
+                if refused():
+                    return _NOT_PERMITTED, None
                 try:
                     result = _SUCCESS, function(*arguments, **named)
                 except StatusError as error:
@@ -58,6 +70,8 @@ def entry(values: int = 0) -> Callable[[Callable[Arguments, Any]], Callable[Argu
         @functools.wraps(function)
         def with_values(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
             with lock:
+                if refused():
+                    return _NOT_PERMITTED, *[None] * values
                 try:
                     return _SUCCESS, *function(*arguments, **named)
                 except StatusError as error:

@@ -17,9 +17,11 @@ from cudart_py.simulator.calls import events, functions, modules
 from cudart_py.simulator.calls.graphs import executables
 from cudart_py.simulator.state import contexts, memory, streams
 from cudart_py.simulator.state.memory import pools
-from cudart_py.simulator.state.queue import captures, graphs
+from cudart_py.simulator.state.queue import captures, graphs, scheduling
+from cudart_py.simulator.state.queue.operations import Operation
+from cudart_py.simulator.state.streams import find_stream
 from tests.simulator.kernels import ptx
-from tests.simulator.support import HostCalls, Status, ok, upload
+from tests.simulator.support import Status, ok, upload
 
 COUNT = 10_000
 
@@ -146,7 +148,7 @@ def test_counts_return_to_the_start_after_10000(context: Any, use: Callable[[], 
     assert live() == start
 
 
-def test_work_may_free_memory_that_other_work_is_done_with(context: Any, calls: HostCalls) -> None:
+def test_work_may_free_memory_that_other_work_is_done_with(context: Any) -> None:
     """Finalizers run wherever the garbage collector is called, in the middle of a kernel too."""
     stream = ok(driver.cuStreamCreate(1))
     address, pinned = upload(np.zeros(10, np.uint8)), ok(driver.cuMemHostAlloc(10, 0))
@@ -158,7 +160,11 @@ def test_work_may_free_memory_that_other_work_is_done_with(context: Any, calls: 
         ok(driver.cuModuleUnload(module))
         assert driver.cuMemFree(address) == (Status.CUDA_ERROR_INVALID_VALUE,)
 
-    calls.launch(stream, "a", finalize)
+    class Finalizing(Operation):
+        def run(self, context: Any) -> None:
+            finalize()
+
+    scheduling.enqueue(find_stream(stream), Finalizing())
     ok(driver.cuStreamSynchronize(stream))
     assert memory.live.find(address) is None
     assert memory.live.find(pinned) is None

@@ -42,7 +42,7 @@ class HostCall(Operation):
         return "a host function"
 
     def run(self, context: Context) -> None:
-        """Call it; calls of the driver that would have to wait are refused meanwhile."""
+        """Call it; calls of the driver are refused meanwhile."""
         runner.in_callback = True
         try:
             with _handlers_raising() as raised:
