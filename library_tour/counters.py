@@ -28,6 +28,7 @@ COLUMNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
         ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_tex_mem_texture.sum"],
         [],
     ),
+    "constants": (["idc__requests.sum"], []),
     "local": (
         [f"l1tex__t_requests_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
         [],

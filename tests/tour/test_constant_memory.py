@@ -39,6 +39,13 @@ def test_lanes_that_read_32_words_of_shared_memory_meet_no_conflict(rows):
     assert rows["shared table, 32 words"].values["wavefronts"] == reads + copied
 
 
+@counted
+def test_a_table_in_constant_memory_costs_a_request_for_each_word_that_lanes_differ_in(rows):
+    requests = {name: row.values["constants"] for name, row in rows.items()}
+    assert requests["constant table, 32 words"] == 32 * requests["constant table, 1 word"] > 0
+    assert sum(requests.values()) == 33 * requests["constant table, 1 word"]
+
+
 def test_each_wrong_kernel_is_noticed(changed_kernels):
     changes = {
         "shared memory": ("= coefficients[threadIdx.x];", "= coefficients[threadIdx.x & ~1u];"),

@@ -12,9 +12,10 @@ import numpy as np
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import Observer
+from ..ptx.syntax.instructions import Access, Register
 from .banks import count_wavefronts
 from .metrics import Tally, metrics, total
-from .sectors import count_atomic_sectors, count_sectors, run_sectors
+from .sectors import count_atomic_sectors, count_different, count_sectors, run_sectors
 from .warp_rows import WarpRows, rows_of, warps_of
 
 if TYPE_CHECKING:
@@ -62,8 +63,12 @@ class LaunchCounters(Observer):
         if known is None:
             known = self._sites[id(site)] = site, {}
             self._kinds[id(site)] = _kind(group.code, kind, site)
-        if kind == "mbarrier" or form_of(site).space == "const":
-            # Constants have a cache of their own, and how barriers in memory count isn't known.
+        if kind == "mbarrier":
+            return  # how barriers in memory count isn't known
+        if form_of(site).space == "const":
+            # Constants have a cache of their own; instructions have those at fixed places as operands.
+            if not isinstance(address, Mixed) and _by_register(site):
+                _add(known[1], ("requests", "const", "ld"), _constant_requests(group, address, offset))
             return
         kind = self._kinds[id(site)] if kind == "atom" else kind
         tally = known[1]
@@ -174,6 +179,19 @@ def _sectors(group: Group, address: Address, offset: int, size: int, positions: 
         )
         address.notes[key] = count
     return count
+
+
+def _by_register(site: Instruction) -> bool:
+    access = site.operands[1]
+    return isinstance(access, Access) and isinstance(access.base, Register)
+
+
+def _constant_requests(group: Group, address: Address, offset: int) -> int:
+    """Return a request for each different address of a warp."""
+    places = address.places
+    if places.__class__ is not ndarray:
+        return warps_of(group)
+    return count_different(rows_of(group).arrange(places + offset))
 
 
 def _atomic_sectors(group: Group, address: Address, offset: int, positions: Any, warps: int) -> int:

@@ -29,6 +29,7 @@ COUNTED: dict[tuple[str, str, str], str] = {
         for kind in kinds
     },
     **{(what, "texture", "ld"): f"l1tex__t_{what}_pipe_tex_mem_texture.sum" for what in ("requests", "sectors")},
+    ("requests", "const", "ld"): "idc__requests.sum",
     ("warps", "", ""): "smsp__inst_executed.sum",
     ("lanes", "", ""): "smsp__thread_inst_executed.sum",
 }  # fmt: skip  # rows of a table
@@ -49,12 +50,12 @@ NAMES = (*COUNTED.values(), *RATIOS)
 
 # Metrics that follow the hardware's rules and not always its numbers. The hardware runs machine code instead of PTX,
 # and counts instructions for which all lanes of a warp are predicated off; it keeps most local variables in registers;
-# how it divides the texels of a warp's fetch is not documented; and its sectors of atomics at random addresses are a
-# few more than the turns of lanes explain (3,721 for 3,699).
+# how it divides the texels of a warp's fetch, and which constants it takes without a load, is not documented; and its
+# sectors of atomics at random addresses are a few more than the turns of lanes explain (3,721 for 3,699).
 MODELLED = frozenset(
     name
     for name in NAMES
-    if name.startswith("smsp__")
+    if name.startswith(("smsp__", "idc__"))
     or "_local_" in name
     or "_texture" in name
     or ("t_sectors" in name and name.split("_op_")[1][0] in "ra")

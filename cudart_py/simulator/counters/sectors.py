@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_atomic_sectors", "count_sectors", "run_sectors"]
+__all__ = ["count_atomic_sectors", "count_different", "count_sectors", "run_sectors"]
 
 Array = NDArray[Any]
 SECTOR = 32
@@ -25,12 +25,16 @@ def count_sectors(rows: Array) -> int:
 
     An access is aligned and at most 16 bytes, so it lies in one sector.
     """
-    sectors = rows >> 5
-    before, after = sectors[:, :-1], sectors[:, 1:]
+    return count_different(rows >> 5)
+
+
+def count_different(rows: Array) -> int:
+    """Return the number of different values in each row, summed over the rows."""
+    before, after = rows[:, :-1], rows[:, 1:]
     if (after < before).any():
-        sectors = np.sort(sectors, axis=1)
-        before, after = sectors[:, :-1], sectors[:, 1:]
-    return len(sectors) + int(np.count_nonzero(after != before))
+        rows = np.sort(rows, axis=1)
+        before, after = rows[:, :-1], rows[:, 1:]
+    return len(rows) + int(np.count_nonzero(after != before))
 
 
 def count_atomic_sectors(rows: Array, present: Array | None) -> int:

@@ -312,6 +312,31 @@ def test_long_stretches_that_did_nothing_are_left_out(tmp_path: Path, monkeypatc
     assert [line.strip() for line in text].count("⋮") == 2
 
 
+CONSTANTS = r"""
+__constant__ int table[64];
+extern "C" __global__ void look_up(int* out, int lanes_a_word) {
+    out[threadIdx.x] = table[threadIdx.x / lanes_a_word];
+}
+extern "C" __global__ void take(int* out) { out[threadIdx.x] = table[3]; }
+"""
+
+
+@pytest.mark.parametrize(("lanes_a_word", "requests"), [(1, 64), (2, 32), (32, 2), (64, 2)])
+def test_each_word_of_a_constant_table_is_a_request(device, lanes_a_word, requests):
+    module, out = cuda.compile(CONSTANTS), cuda.zeros(64, np.int32)
+    with cuda.profile() as p:
+        module["look_up"][1, 64](out, lanes_a_word)
+    metrics = p.launches[0].metrics
+    assert metrics["idc__requests.sum"] == requests
+    assert metrics[LD.format("requests")] == 0
+
+
+def test_a_constant_at_a_fixed_place_is_an_operand(device):
+    with cuda.profile() as p:
+        cuda.compile(CONSTANTS)["take"][1, 64](cuda.zeros(64, np.int32))
+    assert p.launches[0].metrics["idc__requests.sum"] == 0
+
+
 FETCHES = r"""
 extern "C" __global__ void fetch(cudaTextureObject_t in, float* out, float x, float y, float right, float down) {
     int t = threadIdx.x;
