@@ -42,6 +42,8 @@ COURSE = (
     "bank_conflicts",
     # Reductions and histograms
     "reduction",
+    "logical_and",
+    "dot_product",
     "histogram",
     # Streams and time
     "events",

@@ -84,6 +84,8 @@ BARS = [
     Bar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 5e-3 / 1e9, lambda row: row != "a warp, factored"),
     Bar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 3e-3 / 1e9, lambda row: row == "a warp, factored"),
     Bar("nan_check", "GB/s", 0.95, LIMIT),
+    Bar("logical_and", "GB/s", 0.95, LIMIT, lambda row: row != "early exit"),
+    Bar("dot_product", "GB/s", 0.97, LIMIT),
     Bar("copies", "GB/s", 0.98, 55.4, lambda row: row == "pinned to device"),
     Bar("pinned_and_mapped", "GB/s", 0.98, LIMIT, lambda row: row == "pinned, copy alone"),
     Bar("pinned_and_mapped", "GB/s", 0.95, LIMIT, lambda row: row.startswith("mapped")),
@@ -176,6 +178,20 @@ def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
         x = cuda.full(COOLED, 20.0, np.float32)
         for name in ("cub_transform", "thrust_transform", "thrust_transform_nosync"):
             yield from clocked(partial(cub.bind, name, x, x.size), name, 2 * x.nbytes)
+    if stop == "logical_and":
+        x = cuda.full(SEARCHED, 1, np.int32)
+        works = {
+            "CuPy": in_cupy(x, lambda x, cupy: x.all),
+            "PyTorch": in_torch(x, lambda x, torch: x.all),
+        }
+        yield from measured(stop, "GB/s", works, x.nbytes)
+    if stop == "dot_product":
+        x, y = random_floats(SUMMED), random_floats(SUMMED)
+        works = {
+            "CuPy": in_cupy(x, lambda x, cupy: partial(cupy.dot, x, cupy.asarray(y))),
+            "PyTorch": in_torch(x, lambda x, torch: partial(torch.dot, x, torch.as_tensor(y, device="cuda"))),
+        }
+        yield from measured(stop, "GB/s", works, 2 * x.nbytes)
     if stop == "histogram":
         for kind, values in {"": random_floats(COUNTED), " equal": cuda.full(COUNTED, 0.5, np.float32)}.items():
             for bins in (10, 256):

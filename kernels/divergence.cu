@@ -1,0 +1,122 @@
+// The 32 threads of a warp execute one instruction at a time. Where a condition differs between them, the warp executes
+// both sides one after the other, each with the threads that take it: T(condition) + T(then) + T(else). Where the whole
+// warp agrees, it executes one side alone. So it matters which threads of a block decide alike.
+//
+//   choose<One>         every thread applies function 0
+//   choose<ByWarp>      a thread applies one of 8 functions, by the number of its warp modulo 8: no warp diverges
+//   choose<ByLane>      one of 8 functions by threadIdx.x % 8: each warp executes all of them, with 4 threads each
+//
+//   sides<Then>, sides<Else>    every thread takes the same side
+//   sides<Even>         threadIdx.x % 2 == 0: neighbours differ, and every warp diverges
+//   sides<First<s>>     threadIdx.x < s: at most one warp of a block diverges, none where s is a multiple of 32
+//   sides<EvenRow>      threadIdx.y % 2 == 0, for blocks of two dimensions. Threads are numbered along x first: a row of
+//                       32 threads is a warp, and a warp of a block of 16 x 16 has two rows
+//   sides<FirstRow<s>>  threadIdx.y < s
+//
+//   select<Even>        the two sides are one multiply-add each: the compiler lets every thread select its factors, or
+//                       predicates the instructions, and nobody branches
+//
+// A function is a multiply-add, x = x * factor + 1, `passes` times, with a factor of its own. The loops keep the compiler
+// from selecting the factor, as in `select`.
+
+__device__ unsigned element()
+{
+    unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+    return blockIdx.x * blockDim.x * blockDim.y + thread;
+}
+
+template <int number>
+__device__ float apply(float x, int passes)
+{
+    constexpr float factor = 1.0f - (number + 1) / 1024.0f;
+#pragma unroll 16
+    for (int pass = 0; pass < passes; pass++)
+        x = x * factor + 1.0f;
+    return x;
+}
+
+struct One {
+    static __device__ unsigned number() { return 0; }
+};
+
+struct ByWarp {
+    static __device__ unsigned number() { return threadIdx.x / 32 % 8; }
+};
+
+struct ByLane {
+    static __device__ unsigned number() { return threadIdx.x % 8; }
+};
+
+template <class Number>
+__global__ void choose(const float* in, float* out, unsigned n, int passes)
+{
+    unsigned i = element();
+    if (i >= n)
+        return;
+    float x = in[i];
+    switch (Number::number()) {
+    case 0: x = apply<0>(x, passes); break;
+    case 1: x = apply<1>(x, passes); break;
+    case 2: x = apply<2>(x, passes); break;
+    case 3: x = apply<3>(x, passes); break;
+    case 4: x = apply<4>(x, passes); break;
+    case 5: x = apply<5>(x, passes); break;
+    case 6: x = apply<6>(x, passes); break;
+    default: x = apply<7>(x, passes); break;
+    }
+    out[i] = x;
+}
+
+struct Then {
+    static __device__ bool test() { return true; }
+};
+
+struct Else {
+    static __device__ bool test() { return false; }
+};
+
+struct Even {
+    static __device__ bool test() { return threadIdx.x % 2 == 0; }
+};
+
+template <int s>
+struct First {
+    static __device__ bool test() { return threadIdx.x < s; }
+};
+
+struct EvenRow {
+    static __device__ bool test() { return threadIdx.y % 2 == 0; }
+};
+
+template <int s>
+struct FirstRow {
+    static __device__ bool test() { return threadIdx.y < s; }
+};
+
+template <class Condition>
+__global__ void sides(const float* in, float* out, unsigned n, int passes)
+{
+    unsigned i = element();
+    if (i >= n)
+        return;
+    float x = in[i];
+    if (Condition::test())
+        x = apply<0>(x, passes);
+    else
+        x = apply<1>(x, passes);
+    out[i] = x;
+}
+
+template <class Condition>
+__global__ void select(const float* in, float* out, unsigned n)
+{
+    unsigned i = element();
+    if (i >= n)
+        return;
+    float x = in[i];
+    if (Condition::test())
+        x = apply<0>(x, 1);
+    else
+        x = apply<1>(x, 1);
+    out[i] = x;
+}

@@ -1,0 +1,167 @@
+"""Multiply two arrays and add up the products: a tree in shared memory, shuffles, and who may wait at a barrier.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run dot_product
+    dot_product: Dot product: shared memory, shuffles, and misplaced barriers
+    size 65,539: numbers in each array
+    limit: read bandwidth
+                              loads  atomics  wavefronts  instructions  check
+    ──────────────────────────────────────────────────────────────────────────
+    an atomic a thread        4,098    2,049           0        43,106  right
+    tree in shared memory     4,098      257      11,565       179,587  right
+    shuffles, atomic a warp   4,098    2,056           0       106,856  right
+    shuffles, atomic a block  4,098      257       2,313       132,813  right
+    fixed grid, by four       1,026       65         585        45,413  right
+    four loads of each array  1,026       17         153        16,389  right
+    barrier in a branch                                                 caught
+    barrier in the tree's if                                            caught
+    barrier in a loop                                                   caught
+    barrier in a branch: kernel dot_in_branch at kernels/dot_product.cu:114:
+    divergent barrier: threads of the block wait here, and this one has gone past
+    it; block (0, 0, 0), thread (200, 0, 0), instruction 'bar.sync 0'
+    barrier in the tree's if: kernel dot_in_tree at kernels/dot_product.cu:134:
+    divergent barrier: threads of the block wait here, and this one has gone past
+    it; block (0, 0, 0), thread (128, 0, 0), instruction 'bar.sync 0'
+    barrier in a loop: kernel dot_in_loop at kernels/dot_product.cu:148: divergent
+    barrier: threads of the block wait here, and this one has gone past it; block
+    (0, 0, 0), thread (44, 0, 0), instruction 'bar.sync 0'
+    A tree of 256 numbers in shared memory has 8 steps with a barrier each, and half
+    as many threads add in each step. Shuffles pass numbers from register to
+    register within a warp, which needs no barrier; one barrier remains, for the
+    sums of the warps.
+    Additions to one total follow one another: an atomic a block is 1 for 256
+    products. An array that is read once by loads of 16 bytes, several in flight a
+    thread, is read as fast as memory allows.
+    All threads of a block must come to the same __syncthreads(), and as often; only
+    threads that have ended need not. A barrier may stand in a branch or a loop if
+    all threads of the block take that branch, or go round that often. What happens
+    otherwise is undefined: the block waits forever, or goes on with sums that are
+    not ready. Threads without a number take a zero and come along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from ..checks import on_host
+from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, over_all, repeated
+from ..limits import read_limit
+from ..stop import Result, Size
+from ..variants import Variant, measure
+from ..wrong import all_shown_wrong
+
+TITLE = "Dot product: shared memory, shuffles, and misplaced barriers"
+SIZE = Size("numbers in each array", full=2**30 + 3, small=2**16 + 3)
+BLOCK, LOADS = 256, 4
+# Each kernel, and the numbers of an array that a thread of a fixed grid loads at once: none where a thread has one.
+KERNELS = {
+    "an atomic a thread": ("dot_atomic", 0),
+    "tree in shared memory": ("dot_tree", 0),
+    "shuffles, atomic a warp": ("dot_warps", 0),
+    "shuffles, atomic a block": ("dot_block", 0),
+    "fixed grid, by four": ("dot_grid<1>", 4),
+    "four loads of each array": (f"dot_grid<{LOADS}>", 4 * LOADS),
+}
+FEW = 200  # numbers, fewer than a block's threads and no multiple of a warp's
+LONGER = 300  # numbers, more than a block's threads
+EXPLAINED_BY = ("loads", "atomics", "wavefronts", "instructions")
+NOTES = (
+    "A tree of 256 numbers in shared memory has 8 steps with a barrier each, and half as many threads add in each "
+    "step. Shuffles pass numbers from register to register within a warp, which needs no barrier; one barrier "
+    "remains, for the sums of the warps.",
+    "Additions to one total follow one another: an atomic a block is 1 for 256 products. An array that is read once "
+    "by loads of 16 bytes, several in flight a thread, is read as fast as memory allows.",
+    "All threads of a block must come to the same __syncthreads(), and as often; only threads that have ended need "
+    "not. A barrier may stand in a branch or a loop if all threads of the block take that branch, or go round that "
+    "often. What happens otherwise is undefined: the block waits forever, or goes on with sums that are not ready. "
+    "Threads without a number take a zero and come along.",
+)
+
+Floats = NDArray[np.float32]
+
+
+def reference(x: Floats, y: Floats) -> np.float64:
+    """Return the dot product in double precision."""
+    return np.float64(x.astype(np.float64) @ y.astype(np.float64))
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check and time every way on numbers whose products add exactly in any order; show the misplaced barriers."""
+    random = np.random.default_rng()
+    x, y = make_numbers(random, min(size, INPUT_BLOCK))
+    expected = np.array([over_all(lambda pair: reference(*pair.T), np.stack([x, y], axis=1), size)], np.float32)
+    limit = read_limit(device)
+    rows = measure(make_variants(device, repeated(x, size), repeated(y, size), expected), limit, EXPLAINED_BY)
+    wrong = all_shown_wrong(
+        {"barrier in a branch": in_branch, "barrier in the tree's if": in_tree, "barrier in a loop": in_loop}
+    )
+    return Result([*rows, *wrong], limit, notes=NOTES)
+
+
+def make_numbers(random: np.random.Generator, size: int) -> tuple[Floats, Floats]:
+    """Return quarters whose products add to partial sums that a float holds exactly: each comes with its negative."""
+    half = random.integers(-4, 5, (2, size // 2 + 1)).astype(np.float32) / 4
+    x, y = np.concatenate([half[0], -half[0]]), np.concatenate([half[1], half[1]])
+    x[0] = y[0] = 2  # so that the total is not zero
+    return x[:size], y[:size]
+
+
+def load_all() -> cuda.Module:
+    """Compile all kernels of this stop."""
+    return load("dot_product", names=[kernel for kernel, _ in KERNELS.values() if "<" in kernel])
+
+
+def make_variants(device: cuda.Device, x: cuda.DeviceArray, y: cuda.DeviceArray, expected: Floats) -> list[Variant]:
+    """Return the ways; setting the total to zero is part of the timed work."""
+    module, total = load_all(), cuda.empty(1, np.float32)
+
+    def adding(name: str, each: int) -> Callable[[], object]:
+        kernel = module[name]
+        grid = blocks_for(x.size, BLOCK)
+        if each:
+            # As many blocks as the device holds at once, but no more than the numbers fill.
+            most = device.sm_count * kernel.occupancy(BLOCK).blocks
+            grid = min(most, blocks_for(x.size, each * BLOCK))
+        launch = kernel[grid, BLOCK].bind(x, y, total, x.size)
+
+        def add() -> None:
+            cuda.memset(total, 0)
+            launch()
+
+        return add
+
+    return [
+        Variant(name=name, launch=adding(*kernel), output=total, expected=expected, amount=x.nbytes + y.nbytes)
+        for name, kernel in KERNELS.items()
+    ]
+
+
+def in_branch() -> str:
+    """Wait inside a branch that the threads beyond the end do not take."""
+    return misplaced("dot_in_branch", FEW)
+
+
+def in_tree() -> str:
+    """Wait inside the branch of the threads that add."""
+    return misplaced("dot_in_tree", FEW)
+
+
+def in_loop() -> str:
+    """Wait inside a loop that some threads go round once more than others."""
+    return misplaced("dot_in_loop", LONGER)
+
+
+def misplaced(kernel: str, size: int) -> str:
+    """Run a kernel with a misplaced barrier; return a sentence where its result is wrong too."""
+    x, y = make_numbers(np.random.default_rng(0), size)
+    total = cuda.zeros(1, np.float32)
+    load_all()[kernel][1, BLOCK](cuda.to_device(x), cuda.to_device(y), total, size)
+    found, expected = float(on_host(total)[0]), float(reference(x, y))
+    return "" if found == expected else f"the result is {found:g}, not {expected:g}."
