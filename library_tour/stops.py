@@ -52,6 +52,7 @@ COURSE = (
     "precision",
     "matmul",
     "monte_carlo",
+    "nested_monte_carlo",
     "crank_nicolson",
 )
 

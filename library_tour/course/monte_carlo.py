@@ -30,8 +30,10 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from .. import timing
+from ..black_scholes import call_price
 from ..device_code import blocks_for, load
 from ..limits import issue_limit
+from ..philox import normals
 from ..stop import Check, Curve, Result, Row, Size
 from ..variants import Variant, measure
 
@@ -81,35 +83,7 @@ class Price(NamedTuple):
 
 def closed_form() -> float:
     """Return the price of Black and Scholes' formula."""
-    deviation = SIGMA * math.sqrt(YEARS)
-    d1 = (math.log(START / STRIKE) + (RATE + SIGMA**2 / 2) * YEARS) / deviation
-
-    def below(x: float) -> float:
-        return (1 + math.erf(x / math.sqrt(2))) / 2
-
-    return START * below(d1) - STRIKE * math.exp(-RATE * YEARS) * below(d1 - deviation)
-
-
-def philox(counter: Array, key: int) -> Array:
-    """Return Philox 4x32-10 of 32-bit counters, shape (4, ...), and a 64-bit key."""
-    c0, c1, c2, c3 = counter.astype(np.uint64)
-    low = np.uint64(0xFFFFFFFF)
-    key_0, key_1 = key & 0xFFFFFFFF, key >> 32
-    for _ in range(10):
-        a, b = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
-        c0, c1, c2, c3 = (b >> 32) ^ c1 ^ np.uint64(key_0), b & low, (a >> 32) ^ c3 ^ np.uint64(key_1), a & low
-        key_0, key_1 = (key_0 + 0x9E3779B9) & 0xFFFFFFFF, (key_1 + 0xBB67AE85) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3]).astype(np.uint32)
-
-
-def normals(paths: int, seed: int) -> Array:
-    """Return each path's normal numbers, shape (paths, STEPS), from the same bits as the kernel's."""
-    path, step = np.meshgrid(np.arange(paths), np.arange(0, STEPS, 4), indexing="ij")
-    zero = np.zeros_like(path)
-    units = 1 + (philox(np.stack([path, step, zero, zero]), seed) & 0x7FFFFF) / 2**23
-    radius, angle = np.sqrt(-2 * np.log(2 - units[::2])), 2 * math.pi * units[1::2]
-    pairs = np.stack([radius * np.cos(angle), radius * np.sin(angle)])
-    return pairs.transpose(2, 3, 1, 0).reshape(paths, STEPS)
+    return float(call_price(START, STRIKE, RATE, SIGMA, YEARS))
 
 
 def option(scheme: Scheme) -> Any:
@@ -122,7 +96,7 @@ def option(scheme: Scheme) -> Any:
 def reference(scheme: Scheme, paths: int, seed: int) -> Array:
     """Return each block's sum of payoffs and of their squares, one path a thread."""
     terms = option(scheme)
-    increments = terms["drift"] + terms["scale"] * normals(paths, seed)
+    increments = terms["drift"] + terms["scale"] * normals(paths, STEPS, seed)
     end = START * increments.prod(axis=1) if scheme.euler else START * np.exp(increments.sum(axis=1))
     payoff = np.zeros((blocks_for(paths, BLOCK), BLOCK))
     payoff.ravel()[:paths] = np.maximum(end - STRIKE, 0)

@@ -1,0 +1,274 @@
+"""Price a call option from many prices of its share: paths from each start value, all in one launch.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run nested_monte_carlo
+    nested_monte_carlo: Nested Monte Carlo: paths from many start values
+    size 4,096: paths in all
+    limit: instructions, about 19 each
+                   active lanes  at 40  check
+    ─────────────────────────────────────────
+    a launch each          28.2         right
+    a thread each          5.00   20.0  right
+    a warp each            28.0   7.83  right
+    blocks each            28.2   11.0  right
+    The active lanes, of 32, are those of 5 start values with 140 paths each; in the
+    last column, of 40 with 7 each.
+    The threads of a launch are shared out between the two stages. With one thread
+    or warp for each start value, most of the device has nothing to do where there
+    are few of them; with a block, lanes have nothing to do where there are fewer
+    paths than lanes. A launch for each start value has only its paths to fill the
+    device with. All ways simulate the same paths, since random numbers follow from
+    a path's index.
+    With 1,024 paths each, 30 of 30 intervals cover the exact price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..black_scholes import call_price
+from ..device_code import blocks_for, load
+from ..limits import issue_limit
+from ..philox import normals
+from ..stop import Check, Curve, Points, Result, Row, Size
+from ..variants import Variant, measure
+from .monte_carlo import INSTRUCTIONS, OPTION, RATE, SIGMA, STEPS, STRIKE, YEARS
+
+TITLE = "Nested Monte Carlo: paths from many start values"
+SIZE = Size("paths in all", full=2**22, small=2**12)
+LOW, SPAN = 20.0, 80.0  # start value j of m is 20 + 80 j / m
+BLOCK = 128
+# So many start values are timed, with as many paths from each as make the size.
+OUTER, MORE_OUTER = 64, (2048, 16384)
+STAGES = np.dtype([("low", "f4"), ("step", "f4"), ("first", "u4"), ("count", "u4"), ("inner", "u4")])
+Array = NDArray[Any]
+
+
+class Way(NamedTuple):
+    """A kernel, and how many threads have a start value to themselves; 0 stands for blocks, as many as fit."""
+
+    kernel: str
+    threads: int
+    one_launch: bool = True
+
+
+WAYS = {
+    "a launch each": Way("nested_blocks<Euler>", 0, one_launch=False),
+    "a thread each": Way("nested_threads<Euler>", 1),
+    "a warp each": Way("nested_warps<Euler>", 32),
+    "blocks each": Way("nested_blocks<Euler>", 0),
+}
+BLOCKS_EACH = WAYS["blocks each"]
+LANES = "active lanes"
+
+
+@dataclass(frozen=True)
+class Stages:
+    """`outer` start values and `inner` paths from each, priced with a strike."""
+
+    outer: int
+    inner: int
+    strike: float = STRIKE
+
+    @property
+    def starts(self) -> Array:
+        """The start values."""
+        return LOW + SPAN * np.arange(self.outer) / self.outer
+
+    @property
+    def exact(self) -> Array:
+        """The prices of the closed form."""
+        return call_price(self.starts, self.strike, RATE, SIGMA, YEARS)
+
+    def option(self) -> Any:
+        """Return the structure of the option and of a step, whose start value the kernels replace."""
+        dt = YEARS / STEPS
+        return np.array((0, self.strike, 1 + RATE * dt, SIGMA * math.sqrt(dt), STEPS), OPTION)[()]
+
+    def part(self, first: int, count: int) -> Any:
+        """Return the structure of the start values from one on."""
+        return np.array((LOW, SPAN / self.outer, first, count, self.inner), STAGES)[()]
+
+
+# Checked are few start values with many paths, and the other way round.
+FEW, MANY = Stages(5, 140), Stages(40, 7)
+COVERED, COVERED_SEED = Stages(40, 1024), 1  # whose intervals are checked
+STRIKES, PRICED = (30.0, 50.0, 70.0), 32  # of the prices that are drawn; start values
+ERRORS_OUTER, SEEDS = (16, 64), 4  # start values and seeds of the errors that are drawn
+FANS, FAN_PATHS = 4, 5  # start values whose paths are drawn, and how many
+WHY = (
+    "The threads of a launch are shared out between the two stages. With one thread or warp for each start value, most "
+    "of the device has nothing to do where there are few of them; with a block, lanes have nothing to do where there "
+    "are fewer paths than lanes. A launch for each start value has only its paths to fill the device with. All ways "
+    "simulate the same paths, since random numbers follow from a path's index."
+)
+
+
+def paths(stages: Stages, seed: int) -> Array:
+    """Return the share's prices in each step of each path, shape (outer, inner, STEPS + 1)."""
+    option = stages.option()
+    factors = option["drift"] + option["scale"] * normals(stages.outer * stages.inner, STEPS, seed)
+    grown = np.cumprod(np.concatenate([np.ones((len(factors), 1)), factors], axis=1), axis=1)
+    return stages.starts[:, None, None] * grown.reshape(stages.outer, stages.inner, STEPS + 1)
+
+
+def reference(stages: Stages, seed: int, parts: int) -> Array:
+    """Return the sums of the payoffs and of their squares, shape (outer, parts, 2), of the blocks of a start value."""
+    payoff = np.zeros((stages.outer, blocks_for(stages.inner, parts * BLOCK) * parts * BLOCK))
+    payoff[:, : stages.inner] = np.maximum(paths(stages, seed)[:, :, -1] - stages.strike, 0)
+    by_part = payoff.reshape(stages.outer, -1, parts, BLOCK)
+    return np.stack([by_part.sum(axis=(1, 3)), (by_part**2).sum(axis=(1, 3))], axis=2)
+
+
+class Prices(NamedTuple):
+    """Estimates and half the widths of their 95 % intervals, by start value."""
+
+    values: Array
+    half_widths: Array
+
+
+class Pricer:
+    """The ways on a device, ready for any stages."""
+
+    def __init__(self, device: cuda.Device) -> None:
+        self.module = load("nested_monte_carlo", names=sorted({way.kernel for way in WAYS.values()}), fast_math=True)
+        self.most = device.sm_count * self.module[BLOCKS_EACH.kernel].occupancy(BLOCK).blocks
+
+    def sums(self, way: Way, stages: Stages) -> cuda.DeviceArray:
+        """Return an array for the sums of a way: of each start value, and of each of its blocks where it has some."""
+        fitting = self.most // (stages.outer if way.one_launch else 1)
+        blocks = 1 if way.threads else max(1, min(fitting, blocks_for(stages.inner, BLOCK)))
+        return cuda.empty((stages.outer, blocks, 2), np.float64)
+
+    def launch(self, way: Way, stages: Stages, seed: int, sums: cuda.DeviceArray) -> Callable[[], object]:
+        """Return a function that queues all start values, in one launch or one after the other."""
+        at_once = stages.outer if way.one_launch else 1
+        grid = blocks_for(at_once * way.threads, BLOCK) if way.threads else (at_once, sums.shape[1])
+        kernel, option = self.module[way.kernel][grid, BLOCK], stages.option()
+        firsts = range(0, stages.outer, at_once)
+        launches = [kernel.bind(option, stages.part(first, at_once), seed, sums) for first in firsts]
+
+        def queue() -> None:
+            for launch in launches:
+                launch()
+
+        return queue
+
+    def price(self, stages: Stages, seed: int) -> Prices:
+        """Estimate the prices."""
+        sums = self.sums(BLOCKS_EACH, stages)
+        self.launch(BLOCKS_EACH, stages, seed, sums)()
+        total, squares = sums.to_host().sum(axis=1).T
+        mean = total / stages.inner
+        variance = (squares / stages.inner - mean**2) * stages.inner / max(stages.inner - 1, 1)
+        discount = math.exp(-RATE * YEARS)
+        return Prices(discount * mean, discount * 1.96 * np.sqrt(np.maximum(variance, 0) / stages.inner))
+
+    def variant(self, name: str, checked: Stages, timed: Stages, seed: int) -> Variant:
+        """Return a way as a variant that is checked with some stages and timed with others."""
+        way = WAYS[name]
+        sums, timed_sums = self.sums(way, checked), self.sums(way, timed)
+        expected = reference(checked, seed, sums.shape[1])
+        return Variant(
+            name=name,
+            launch=self.launch(way, checked, seed, sums),
+            output=sums,
+            expected=expected,
+            # A payoff is the difference of two prices, so that its rounding error is relative to them, not to itself.
+            tolerance=1e-4 * max(STRIKE, float(expected.max())),
+            timed=self.launch(way, timed, seed, timed_sums),
+            amount=timed.outer * timed.inner * STEPS,
+        )
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every way with few and with many start values, time it with several numbers, and draw what comes out."""
+    pricer, seed = Pricer(device), int(np.random.default_rng().integers(2**63))
+    limit = issue_limit(device, INSTRUCTIONS, "Gsteps/s")
+
+    def rows_of(checked: Stages, timed: Stages, names: Iterable[str]) -> list[Row]:
+        return measure([pricer.variant(name, checked, timed, seed) for name in names], limit, [LANES])
+
+    shapes = [Stages(outer, max(1, size // outer)) for outer in (OUTER, *MORE_OUTER)]
+    rows = rows_of(FEW, shapes[0], WAYS)
+    in_one_launch = [name for name, way in WAYS.items() if way.one_launch]
+    if timing.available():
+        column, others = (
+            limit.unit,
+            {f"at {shape.outer:,}": rows_of(MANY, shape, in_one_launch) for shape in shapes[1:]},
+        )
+        note = (
+            f"There are {OUTER} start values, and in the last columns more, with fewer paths from each: these are "
+            f"{limit.unit}."
+        )
+    else:
+        column, others = LANES, {f"at {MANY.outer}": rows_of(MANY, shapes[0], in_one_launch)}
+        note = (
+            f"The active lanes, of 32, are those of {FEW.outer} start values with {FEW.inner} paths each; in the last "
+            f"column, of {MANY.outer} with {MANY.inner} each."
+        )
+    for case, found in others.items():
+        values = {row.name: {case: row.values[column]} for row in found if column in row.values}
+        rows = [replace(row, values={**row.values, **values.get(row.name, {})}) for row in rows]
+    covered = coverage(pricer)
+    checks = [*(row.check for found in others.values() for row in found if row.check), covered]
+    pictures = [prices(pricer, size, seed), errors(pricer, size), two_stages(seed)]
+    return Result(rows, limit, checks, pictures, [note, WHY, covered.detail])
+
+
+def coverage(pricer: Pricer) -> Check:
+    """Check that about 95 of 100 intervals cover the price, of start values whose payoff is often above zero."""
+    found, exact = pricer.price(COVERED, COVERED_SEED), COVERED.exact
+    inside = (np.abs(found.values - exact) <= found.half_widths)[exact > 1]
+    detail = f"With {COVERED.inner:,} paths each, {inside.sum()} of {inside.size} intervals cover the exact price."
+    return Check("most of the 95 % intervals cover the exact price", inside.mean() > 0.85, detail)
+
+
+def prices(pricer: Pricer, size: int, seed: int) -> Curve:
+    """Return the estimated prices against the start value, beside the closed form, for several strikes."""
+    lines: dict[str, Points] = {}
+    for strike in STRIKES:
+        stages = Stages(PRICED, max(1, size // PRICED), strike)
+        starts = stages.starts.tolist()
+        lines[f"strike {strike:g}"] = list(zip(starts, pricer.price(stages, seed).values.tolist(), strict=True))
+        lines[f"strike {strike:g}, closed form"] = list(zip(starts, stages.exact.tolist(), strict=True))
+    return Curve("prices", "price of the share today", "price of the option", lines)
+
+
+def errors(pricer: Pricer, size: int) -> Curve:
+    """Return the error against the paths from each start value: the root mean square over the start values."""
+    most = max(size // max(ERRORS_OUTER), 256)
+    inners = [4**power for power in range(2, 12) if 4**power <= most]
+    lines: dict[str, Points] = {}
+    for outer in ERRORS_OUTER:
+        shapes = [Stages(outer, inner) for inner in inners]
+        squares = [[(pricer.price(shape, seed).values - shape.exact) ** 2 for seed in range(SEEDS)] for shape in shapes]
+        means = [float(np.mean(square)) for square in squares]
+        lines[f"{outer} start values"] = [(inner, math.sqrt(mean)) for inner, mean in zip(inners, means, strict=True)]
+    last = lines[f"{max(ERRORS_OUTER)} start values"][-1]
+    lines["slope -1/2"] = [(inner, last[1] * math.sqrt(last[0] / inner)) for inner in inners]
+    return Curve("error", "paths from each start value", "error of the price", lines, logarithmic="xy")
+
+
+def two_stages(seed: int) -> Curve:
+    """Return the paths of the inner stage that begin at a few start values of the outer one."""
+    stages = Stages(FANS, FAN_PATHS)
+    shown = paths(stages, seed)
+    times = [*np.linspace(0, YEARS, STEPS + 1).tolist(), math.nan]  # a gap behind each path
+    lines: dict[str, Points] = {"outer stage: start values": [(0.0, start) for start in stages.starts.tolist()]}
+    for outer, start in enumerate(stages.starts):
+        values = np.pad(shown[outer], ((0, 0), (0, 1)), constant_values=math.nan)
+        lines[f"inner stage, from {start:g}"] = [
+            point for path in values.tolist() for point in zip(times, path, strict=True)
+        ]
+    return Curve("stages", "time in years", "price of the share", lines)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters
+from library_tour.course import monte_carlo
+from library_tour.course.nested_monte_carlo import FAN_PATHS, FANS, WAYS, Pricer, Stages, paths, reference, two_stages
+from library_tour.runner import run_stop
+
+
+@pytest.fixture(scope="module")
+def pricer():
+    device = cuda.Device(0)
+    with device:
+        yield Pricer(device)
+
+
+def sums_of(pricer, name, stages, seed):
+    """Return the sums that a way makes for each start value, those of all blocks added."""
+    sums = pricer.sums(WAYS[name], stages)
+    pricer.launch(WAYS[name], stages, seed, sums)()
+    return sums.to_host().sum(axis=1)
+
+
+def test_start_values_begin_at_20_and_end_before_100():
+    assert Stages(4, 1).starts.tolist() == [20, 40, 60, 80]
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 33), (9, 4)])
+def test_every_way_simulates_the_paths_of_every_start_value(pricer, name, shape):
+    stages, seed = Stages(*shape, strike=30.0), 2**40 + 3
+    expected = reference(stages, seed, 1)[:, 0]
+    assert np.allclose(sums_of(pricer, name, stages, seed), expected, rtol=1e-4, atol=0.01)
+
+
+def test_start_values_have_paths_of_their_own():
+    """Divided by their start values, which would make paths of the same random numbers equal."""
+    stages = Stages(5, 7)
+    grown = paths(stages, 1)[:, :, -1] / stages.starts[:, None]
+    assert len(np.unique(grown.round(6))) == 5 * 7
+
+
+def test_the_paths_from_one_start_value_are_those_of_the_stop_monte_carlo(pricer):
+    """The first indices are the first start value's, 20; the kernels scale it by the same factors."""
+    scheme = monte_carlo.SCHEMES["Euler"]
+    one = monte_carlo.reference(scheme, 64, 5).sum(axis=0)
+    stages = Stages(1, 64, strike=20.0)
+    assert sums_of(pricer, "a warp each", stages, 5)[0, 0] == pytest.approx(one[0] * 20 / monte_carlo.START, rel=1e-4)
+
+
+def test_estimates_are_near_the_closed_form(pricer):
+    found, exact = pricer.price(Stages(8, 512), 1), Stages(8, 512).exact
+    assert np.all(np.abs(found.values - exact) <= 4 * found.half_widths + 0.05)
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_counters_tell_which_way_leaves_lanes_idle():
+    rows = {row.name: row.values for row in run_stop("nested_monte_carlo", cuda.Device(0), 500).result.rows}
+    assert rows["a thread each"]["active lanes"] < 6 < 25 < rows["blocks each"]["active lanes"]
+    assert rows["a thread each"]["at 40"] > rows["blocks each"]["at 40"] > rows["a warp each"]["at 40"]
+
+
+def test_the_fans_begin_at_the_start_values():
+    lines = two_stages(1).lines
+    outer = lines["outer stage: start values"]
+    assert [points[0] for name, points in lines.items() if name.startswith("inner")] == list(outer)
+    assert [sum(x == 0 for x, _ in points) for points in lines.values()] == [FANS] + [FAN_PATHS] * FANS
+
+
+def test_a_kernel_that_gives_all_start_values_the_same_numbers_is_noticed(changed_kernels):
+    changed_kernels("nested_monte_carlo", {"outer * stages.inner + i, seed": "i, seed"})
+    outcome = run_stop("nested_monte_carlo", cuda.Device(0), 100)
+    assert not any(row.check.holds for row in outcome.result.rows)
