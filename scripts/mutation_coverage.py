@@ -75,7 +75,8 @@ class Record:
     def choose(self, module: str, line: int, own: Sequence[str]) -> list[str]:
         """Return the tests to run for a mutant of a line of a module, whose own test files are given, in their order.
 
-        First come the tests of the module's own files that execute the line's statement, all of them. Then come other
+        First come the tests of the module's own files that execute the line's statement, all of them; of a line that
+        none executes, since the import does, all tests of the module's own files. Then come other
         tests that execute the statement, those of its own files that execute nothing of the module, since what they do
         may be in a process of its own, and those that execute anything else of the module, while there are no more than
         `MOST_TESTS` that take `MOST_SECONDS`. Of each test function the quickest case comes first, then of each
@@ -83,6 +84,8 @@ class Record:
         """
         by_line = self._tests_by_line(module)
         near = set[str]().union(*(by_line.get(each, ()) for each in statement(self._clone / module, line)))
+        if not near:  # what is executed at import alone, such as a constant
+            near = {test for test in self.seconds if _file(test) in own}
         seen = set[str]().union(*by_line.values())
         apart = {test for test in self.seconds if _file(test) in own} - seen
         ordered = sorted(seen | apart, key=lambda test: (test not in near, test not in apart, self.seconds[test]))
@@ -105,7 +108,11 @@ def _file(test: str) -> str:
 
 
 def statement(path: Path, line: int) -> range:
-    """Return the lines of the statement that a line belongs to; of one that has others in it, those of its head."""
+    """Return the lines of the statement that a line belongs to.
+
+    Of one that has others in it those are the lines of its head, and of a function's head, which the import executes,
+    those of its body.
+    """
     inside = [
         node
         for node in ast.walk(ast.parse(path.read_text()))
@@ -114,6 +121,8 @@ def statement(path: Path, line: int) -> range:
     innermost = max(inside, key=lambda node: node.lineno, default=None)
     if innermost is None:
         return range(line, line + 1)
+    if isinstance(innermost, ast.FunctionDef) and line < innermost.body[0].lineno:
+        return range(innermost.body[0].lineno, (innermost.end_lineno or line) + 1)
     nested = [node.lineno for node in ast.walk(innermost) if isinstance(node, ast.stmt) and node is not innermost]
     lines = range(innermost.lineno, min(nested, default=(innermost.end_lineno or line) + 1))
     # Neither an `except` nor a `case` is a statement.

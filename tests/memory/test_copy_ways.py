@@ -186,6 +186,16 @@ def test_a_read_only_source_is_copied(device):
     assert x.to_host().tolist() == [0, 1, 2, 3]
 
 
+def test_a_part_of_pinned_memory_is_copied_from_where_it_lies(stream):
+    source = pinned(np.arange(8, dtype=np.int32))
+    x, out = cuda.zeros(4, np.int32), pinned(np.zeros(8, np.int32))
+    cuda.current_device().synchronize()
+    cuda.memcpy(x, source[3:7], stream=stream)
+    cuda.memcpy(out[2:6], x, stream=stream)
+    stream.synchronize()
+    assert out.tolist() == [0, 0, 3, 4, 5, 6, 0, 0]
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 def test_the_same_elements_in_another_shape_are_copied(stream, streamed):
     x, out = cuda.zeros(60, np.int32), pinned(np.zeros((12, 5), np.int32))

@@ -153,7 +153,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
     if not (freeing or runner.running):
         context.tell()
     tails = [stream.tail for stream in list(context.busy) if stream.tail is not None and not stream.tail.done]
-    tails.sort(key=lambda work: -work.sequence)
+    tails.sort(key=lambda work: work.sequence, reverse=True)
     failure: StatusError | None = None
     for tail in tails:
         try:

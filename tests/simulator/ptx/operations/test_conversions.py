@@ -216,6 +216,9 @@ def test_pairs_of_halves_put_the_first_operand_on_top() -> None:
     assert converter("f16x2", "f32", rounding="rn", relu=True)(a, b).tolist() == [0x3C003800, 0x00004200, 0x7C007FFF]
     assert converter("f16x2", "f32", rounding="rn", satfinite=True)(a, b).tolist()[2] == 0x7BFF7FFF
     assert converter("bf16x2", "f32", rounding="rn")(a, b).tolist() == [0x3F803F00, 0xC0004040, 0x4E6E7FFF]
+    above_one = np.array([1 + 1.75 * 2.0**-10], np.float32)
+    assert converter("f16x2", "f32", rounding="rn")(above_one, above_one).tolist() == [0x3C023C02]
+    assert converter("f16x2", "f32", rounding="rz")(above_one, above_one).tolist() == [0x3C013C01]
 
 
 @pytest.mark.parametrize("kind", ["e4m3", "e5m2"])
