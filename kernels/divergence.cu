@@ -29,7 +29,7 @@ template <int number>
 __device__ float apply(float x, int passes)
 {
     constexpr float factor = 1.0f - (number + 1) / 1024.0f;
-#pragma unroll 16
+#pragma unroll 32
     for (int pass = 0; pass < passes; pass++)
         x = x * factor + 1.0f;
     return x;

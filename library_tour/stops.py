@@ -40,6 +40,7 @@ COURSE = (
     "stride_and_offset",
     "transpose",
     "bank_conflicts",
+    "divergence",
     # Reductions and histograms
     "reduction",
     "logical_and",

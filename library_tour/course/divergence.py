@@ -1,0 +1,183 @@
+"""Let the threads of a warp decide differently: the warp executes both sides, one after the other.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run divergence
+    divergence: Divergence: warps whose threads take different branches
+    size 8,197: threads, with a number each
+    limit: fp32 multiply-adds
+                  course ms  instructions  active lanes  check
+    ──────────────────────────────────────────────────────────
+    one function      4,610       152,242          31.9  right
+    8, by warp                    154,842          31.9  right
+    8, by lane        8,610     1,179,559          4.18  right
+    Two sides, by the condition
+                    instructions  active lanes  check
+    ─────────────────────────────────────────────────
+    all then             152,242          31.9  right
+    all else             152,242          31.9  right
+    x % 2                300,274          16.3  right
+    x < 128              152,885          31.9  right
+    x < 100              171,093          28.5  right
+    16 x 16: x % 2       300,274          16.3  right
+    16 x 16: x < 8       298,677          16.3  right
+    16 x 16: y % 2       299,704          16.4  right
+    16 x 16: y < 8       152,885          31.9  right
+    32 x 8: y % 2        153,912          31.9  right
+    Two sides of one multiply-add each, of the copy bandwidth
+                           instructions  active lanes  check
+    ────────────────────────────────────────────────────────
+    x % 2, each in a loop        14,233          24.4  right
+    x % 2, selected               6,259          32.0  right
+    A warp executes one instruction at a time. Where a condition differs between its
+    threads it executes both sides, each with the threads that take it, and the time
+    is T(condition) + T(then) + T(else). Where all 32 threads agree it executes one
+    side. Different warps do not wait for each other's sides.
+    So a condition should be the same for whole warps: threadIdx.x / 32, or
+    threadIdx.x < s with s a multiple of 32. With another s one warp of the block
+    diverges. Threads of a block of two dimensions are numbered along x first: a
+    warp is one row of 32 threads, or two rows of 16, and then a condition on
+    threadIdx.y makes it diverge too.
+    Eight functions cost 8 times as much only where nothing but the functions takes
+    time. Where they are short, reading and writing memory, which all threads do
+    together, takes most of the time. The course's 256 launches took 8.61 s with 8
+    functions of threadIdx.x % 8 and 4.61 s with one, 1.87 times as long, on a
+    T1000.
+    The compiler replaces a short branch by a selection, or predicates the
+    instructions of both sides: every thread takes all instructions, those of the
+    wrong side without effect, and no warp diverges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import counters, timing
+from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import arithmetic_limit, copy_limit
+from ..stop import Curve, Result, Row, Size
+from ..variants import Variant, measure
+
+TITLE = "Divergence: warps whose threads take different branches"
+SIZE = Size("threads, with a number each", full=2**27 + 5, small=2**13 + 5)
+CHECKED = 2**13 + 5  # numbers of them
+BLOCK, FUNCTIONS, PASSES = 256, 8, 512
+CURVE = (1, 4, 16, 64, PASSES)  # passes
+# Of numbers up to 400, after 512 rounded steps; another function, or a pass more or less, changes them by more.
+TOLERANCE = 0.02
+COURSE_MS = {"one function": 4610.0, "8, by lane": 8610.0}
+EXPLAINED_BY = ("instructions", "active lanes")
+SIDES, ONE_EACH = "Two sides, by the condition", "Two sides of one multiply-add each, of the copy bandwidth"
+IN_LOOPS, SELECTED = "x % 2, each in a loop", "x % 2, selected"
+NOTES = (
+    "A warp executes one instruction at a time. Where a condition differs between its threads it executes both sides, "
+    "each with the threads that take it, and the time is T(condition) + T(then) + T(else). Where all 32 threads agree "
+    "it executes one side. Different warps do not wait for each other's sides.",
+    "So a condition should be the same for whole warps: threadIdx.x / 32, or threadIdx.x < s with s a multiple of 32. "
+    "With another s one warp of the block diverges. Threads of a block of two dimensions are numbered along x first: "
+    "a warp is one row of 32 threads, or two rows of 16, and then a condition on threadIdx.y makes it diverge too.",
+    "Eight functions cost 8 times as much only where nothing but the functions takes time. Where they are short, "
+    "reading and writing memory, which all threads do together, takes most of the time. The course's 256 launches "
+    "took 8.61 s with 8 functions of threadIdx.x % 8 and 4.61 s with one, 1.87 times as long, on a T1000.",
+    "The compiler replaces a short branch by a selection, or predicates the instructions of both sides: every thread "
+    "takes all instructions, those of the wrong side without effect, and no warp diverges.",
+)
+
+Floats = NDArray[np.float32]
+Shape = int | tuple[int, int]
+
+
+class Way(NamedTuple):
+    """A kernel, the shape of its blocks, and the function that each thread of a block applies."""
+
+    kernel: str
+    numbers: NDArray[np.int64]
+    block: Shape = BLOCK
+
+
+LINE = np.arange(BLOCK)
+ROW, COLUMN = np.divmod(LINE, 16)  # of a block of 16 x 16
+CHOICES = {
+    "one function": Way("choose<One>", 0 * LINE),
+    "8, by warp": Way("choose<ByWarp>", LINE // 32 % FUNCTIONS),
+    "8, by lane": Way("choose<ByLane>", LINE % FUNCTIONS),
+}
+CONDITIONS = {
+    "all then": Way("sides<Then>", 0 * LINE),
+    "all else": Way("sides<Else>", 0 * LINE + 1),
+    "x % 2": Way("sides<Even>", LINE % 2),
+    "x < 128": Way("sides<First<128>>", (LINE >= 128).astype(int)),
+    "x < 100": Way("sides<First<100>>", (LINE >= 100).astype(int)),
+    "16 x 16: x % 2": Way("sides<Even>", COLUMN % 2, (16, 16)),
+    "16 x 16: x < 8": Way("sides<First<8>>", (COLUMN >= 8).astype(int), (16, 16)),
+    "16 x 16: y % 2": Way("sides<EvenRow>", ROW % 2, (16, 16)),
+    "16 x 16: y < 8": Way("sides<FirstRow<8>>", (ROW >= 8).astype(int), (16, 16)),
+    "32 x 8: y % 2": Way("sides<EvenRow>", LINE // 32 % 2, (32, 8)),
+}
+SHORT = {IN_LOOPS: Way("sides<Even>", LINE % 2), SELECTED: Way("select<Even>", LINE % 2)}
+WAYS = CHOICES | CONDITIONS | SHORT
+
+
+def reference(x: Floats, numbers: NDArray[np.int64], passes: int) -> Floats:
+    """Return the numbers after `passes` multiply-adds by the function of each thread, in double precision."""
+    factor = 1 - (np.resize(numbers, x.size) + 1) / 1024
+    y = x.astype(np.float64)
+    for _ in range(passes):
+        y = y * factor + 1
+    return y.astype(np.float32)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every way on some numbers, and time it on all."""
+    limit = arithmetic_limit(device)
+    block = np.random.default_rng().random(min(size, INPUT_BLOCK), np.float32)
+    x = repeated(block, size)
+    out = cuda.empty_like(x)
+    module = load("divergence", names=list(dict.fromkeys(way.kernel for way in WAYS.values())))
+
+    def variant(name: str, passes: int, amount: float) -> Variant:
+        way = WAYS[name]
+        few = min(size, CHECKED)
+        # The kernel whose sides are one multiply-add has no loop to tell how often.
+        times = () if name == SELECTED else (passes,)
+        check, timed = (
+            module[way.kernel][blocks_for(n, BLOCK), way.block].bind(x, out, n, *times) for n in (few, size)
+        )
+        return Variant(
+            name=name, launch=check, output=out[:few], expected=reference(block[:few], way.numbers, passes),
+            tolerance=TOLERANCE, timed=timed, amount=amount,
+            columns={"course ms": COURSE_MS[name]} if name in COURSE_MS else {},
+        )  # fmt: skip  # grouped by meaning
+
+    def computing(name: str, passes: int = PASSES) -> Variant:
+        return variant(name, passes, 2 * passes * size)
+
+    rows = measure([computing(name) for name in CHOICES], limit, EXPLAINED_BY)
+    sides = measure([computing(name) for name in CONDITIONS], limit, EXPLAINED_BY)
+    short = [variant(name, 1, 2 * x.nbytes) for name in SHORT]
+    tables = {SIDES: sides, ONE_EACH: measure(short, copy_limit(device), EXPLAINED_BY)}
+    pictures = []
+    if timing.available() or counters.available():
+        column = "ms" if timing.available() else "instructions"
+        found = {
+            passes: measure([computing(name, passes) for name in CHOICES], None, EXPLAINED_BY, quick=True)
+            for passes in CURVE
+        }
+        pictures = [curve(found, column)]
+    return Result(rows, limit, notes=NOTES, pictures=pictures, tables=tables)
+
+
+def curve(found: Mapping[int, Sequence[Row]], column: str) -> Curve:
+    """Return the time or the instructions of each way, against the passes of a function."""
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in CHOICES}
+    for passes, rows in found.items():
+        for row in rows:
+            lines[row.name].append((passes, float(row.values[column])))
+    return Curve("length", "multiply-adds of a function", column, lines, logarithmic="xy")
