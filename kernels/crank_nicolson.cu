@@ -323,21 +323,24 @@ __device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (
 #pragma unroll
     for (int level = 0; level < LEVELS; level++) {
         int away = 1 << level;
-        if (anew) {
-            Number scale = reciprocal(b);
-            Number c_below = __shfl_up_sync(ALL, c, away);
-            Number a_above = __shfl_down_sync(ALL, a, away);
-            Number a_below = __shfl_up_sync(ALL, a, away);
-            Number c_above = __shfl_down_sync(ALL, c, away);
-            factors.below[level] = a * __shfl_up_sync(ALL, scale, away);
-            factors.above[level] = c * __shfl_down_sync(ALL, scale, away);
-            b -= factors.below[level] * c_below;
-            b -= factors.above[level] * a_above;
-            a = -factors.below[level] * a_below;
-            c = -factors.above[level] * c_above;
-        }
         Number below = __shfl_up_sync(ALL, right, away);
         Number above = __shfl_down_sync(ALL, right, away);
+        if (anew) {
+            // All shuffles but those of the reciprocal come first, since they need not wait for it.
+            Number a_below = __shfl_up_sync(ALL, a, away);
+            Number c_above = __shfl_down_sync(ALL, c, away);
+            Number c_below = __shfl_up_sync(ALL, c, away);
+            Number a_above = __shfl_down_sync(ALL, a, away);
+            Number scale = reciprocal(b);
+            Number lower = __shfl_up_sync(ALL, scale, away);
+            Number upper = __shfl_down_sync(ALL, scale, away);
+            factors.below[level] = a * lower;
+            factors.above[level] = c * upper;
+            b -= a * c_below * lower;
+            b -= c * a_above * upper;
+            a *= -a_below * lower;
+            c *= -c_above * upper;
+        }
         right -= factors.below[level] * below;
         right -= factors.above[level] * above;
     }

@@ -13,8 +13,8 @@ On the software driver, which checks, counts and does not time:
     parallel reduction         54,820      14,175          0  right
     parallel, permuted         44,600      19,650      3,690  right
     cuSPARSE, batched                                         right
-    a warp, eliminating         6,645         900        405  right
-    a warp, factored            4,965         620        375  right
+    a warp, eliminating         6,675         900        405  right
+    a warp, factored            5,015         620        375  right
     A step is a chain of operations that wait for one another, so latency is the
     limit. One thread has the longest chain. The levels of a block are short, but
     each ends with barriers. A warp needs none: a lane eliminates seven of its eight

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters
+from library_tour import counters, timing
 from library_tour.black_scholes import call_price, put_price
 from library_tour.course import crank_nicolson
 from library_tour.course.crank_nicolson import (
@@ -19,6 +19,7 @@ from library_tour.course.crank_nicolson import (
     scheme,
 )
 from library_tour.device_code import load
+from library_tour.limits import latency_limit
 from library_tour.runner import run_stop
 
 
@@ -90,6 +91,13 @@ def test_graphs_of_cusparse_do_the_same_steps(module):
     by_graphs = systems.end.to_host()
     systems.launch(module, FACTORED)()
     assert np.abs(by_graphs - systems.end.to_host()).max() < 1e-3
+
+
+def test_the_limit_is_the_latency_of_the_longest_chain(monkeypatch):
+    monkeypatch.setattr(timing, "available", lambda: True)
+    device = cuda.Device(0)
+    rate = latency_limit(device, operations=10, shuffles=2, amount=86, unit="Gcells/s").rate
+    assert rate == pytest.approx(device.properties.clock_rate * 1e3 / 1e9)
 
 
 @pytest.mark.skipif(not counters.available(), reason="this driver does not count")
