@@ -16,12 +16,12 @@ On the software driver, which checks and does not time:
     result read too early   caught
     result read too early: the host reads 0.00 after the calls, and 24.51 after a
     wait.
-    10 launches of a kernel (copy bandwidth is the limit here):
-                              done  check
-    ─────────────────────────────────────
-    host's clock, no wait     no    right
-    host's clock, one wait    yes   right
-    host's clock, each waits  yes   right
+    10 launches of a kernel, by each clock (limit: copy bandwidth):
+                      done  check
+    ─────────────────────────────
+    host, no wait     no    right
+    host, one wait    yes   right
+    host, each waits  yes   right
     An asynchronous call returns when its work is queued. A clock of the host that
     is read without a wait therefore shows the time of the calls. In the course it
     said 0.043 ms for 10 steps of CUB's transform, which is less than one kernel
@@ -93,7 +93,7 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = link_limit(size)
     rows = [Row(name, check=check) for name, check in checks.items()]
     rows.append(shown_wrong("result read too early", read_early))
-    heading = f"{STEPS} launches of a kernel ({copy_limit(device).name} is the limit here):"
+    heading = f"{STEPS} launches of a kernel, by each clock (limit: {copy_limit(device).name}):"
     notes = [
         "An asynchronous call returns when its work is queued. A clock of the host that is read without a wait "
         f"therefore shows the time of the calls. In the course it said {COURSE_MS} ms for {STEPS} steps of CUB's "
@@ -134,9 +134,9 @@ def waits(device: cuda.Device, count: int) -> list[Row]:
         ms = timing.median_ms(cooling(timed, wait=False))
         rows.append(Row("events", timing.rates(ms, amount, limit)))
     for name, wait, at_end in (
-        ("host's clock, no wait", False, False),
-        ("host's clock, one wait", False, True),
-        ("host's clock, each waits", True, False),
+        ("host, no wait", False, False),
+        ("host, one wait", False, True),
+        ("host, each waits", True, False),
     ):
         few.copy_from(host)
         event = cooling(few, wait=wait)()

@@ -113,7 +113,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "it. gemv, axpy and scal do one or two operations for each number, so memory limits them, at a small fraction "
         "of the arithmetic rate.",
     ]
-    pictures = [rate_curve(device, limits)] if timed else []
+    pictures = [rate_curve(device, limits), vector_curve(limits["fp64"])] if timed else []
     return Result(rows, Limit("arithmetic of each precision, memory for vectors", "TFLOP/s"), pictures=pictures,
                   notes=notes)  # fmt: skip  # grouped by meaning
 
@@ -357,9 +357,8 @@ def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
 
 
 def rate_curve(device: cuda.Device, limits: dict[str, Limit]) -> Curve:
-    """Measure TFLOP/s against the size, beside gemv and what memory and arithmetic allow."""
+    """Measure TFLOP/s against the size, beside what memory and arithmetic allow."""
     lines = {name: product_rates(way) for name, way in PRECISIONS.items()}
-    lines["gemv float64"] = vector_rates()
     copy = 1e-12 * measured_ceiling(device, "copy")
     for name in ("float32", "bfloat16"):
         way = PRECISIONS[name]
@@ -384,11 +383,19 @@ def product_rates(precision: Precision) -> list[tuple[float, float]]:
     return rates
 
 
-def vector_rates() -> list[tuple[float, float]]:
-    """Measure the TFLOP/s of products of a matrix of each size and a vector."""
-    a, x, out = (on_device((count,), np.float64) for count in (max(CURVE_SIZES) ** 2, *2 * (max(CURVE_SIZES),)))
-    rates = []
+def vector_curve(limit: Limit) -> Curve:
+    """Measure TFLOP/s in double precision against the size: matrix times matrix, matrix times vector, and vectors."""
+    most = max(CURVE_SIZES)
+    a, b = (on_device((most**2,), np.float64) for _ in range(2))
+    lines: dict[str, list[tuple[float, float]]] = {"gemm, n x n": product_rates(PRECISIONS["float64"])}
     for n in CURVE_SIZES:
-        ms = timing.median_ms(functools.partial(libraries.gemv, a[: n * n].reshape(n, n), x[:n], out[:n]), quick=True)
-        rates.append((float(n), timing.per_second(2 * n**2, ms, "TFLOP/s")))
-    return rates
+        matrix, x, y = a[: n * n].reshape(n, n), b[:n], b[most : most + n]
+        works = {
+            "gemv, n x n": (2 * n**2, functools.partial(libraries.gemv, matrix, x, y)),
+            "axpy, n x n numbers": (2 * n**2, functools.partial(libraries.axpy, 1e-9, a[: n * n], b[: n * n])),
+            "scal, n x n numbers": (n**2, functools.partial(libraries.scal, -1.0, a[: n * n])),
+        }
+        for name, (operations, work) in works.items():
+            rate = timing.per_second(operations, timing.median_ms(work, quick=True), "TFLOP/s")
+            lines.setdefault(name, []).append((float(n), rate))
+    return Curve("vectors", "n", "TFLOP/s, float64", lines, logarithmic="xy", line=limit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,11 @@ def judged(
     limit: Limit | None = None,
     host: bool = False,
     note: str = "",
-    columns: Mapping[str, Value] | None = None,
 ) -> Row:
     """Return a row: the library that computed, the relative error and its bound, and the time where a GPU takes it.
 
     `work` queues the operation on the default stream and does `amount` of what the limit counts: bytes for GB/s,
-    operations for TFLOP/s. `host` adds the time that a call takes of the host. `columns` are further columns.
+    operations for TFLOP/s. `host` adds the time that a call takes of the host.
     """
     check = Check(f"{name}: error within {bound:.1e}", bool(error <= bound), f"{error:.2e}")
     values: dict[str, Value] = {"by": by, "error": error}
@@ -43,7 +42,7 @@ def judged(
         values.update(rates(timing.median_ms(work), amount, limit))
         if host:
             values["host us"] = 1e6 * (measure_host(work, options=timing.OPTIONS).median or 0.0)
-    return Row(name, {**values, **(columns or {})}, check, note)
+    return Row(name, values, check, note)
 
 
 def rates(ms: float, amount: float, limit: Limit | None) -> dict[str, Value]:

@@ -1,4 +1,4 @@
-"""Where the elements of a batch of transforms lie, in the words of cuFFT's "plan many"."""
+"""Where the elements of a batch of transforms lie, described as cuFFT's functions for many transforms ask for it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def describe(name: str, shape: Sequence[int], strides: Sequence[int], itemsize: 
     """Describe an array, strides in bytes, whose other axes count the transforms of a batch.
 
     These must all come before the axes or all behind them, and count through with one distance. Raises
-    ValueError, naming the operand, for arrays that cuFFT has no words for.
+    ValueError, naming the operand, for arrays that cuFFT cannot describe.
     """
     if any(step % itemsize for step in strides):
         raise ValueError(f"{name} has strides of {tuple(strides)} bytes, no multiples of its {itemsize}-byte elements")
@@ -103,14 +103,15 @@ def _batch(name: str, shape: Sequence[int], steps: Sequence[int], axes: tuple[in
         return 1, 0
     if others[0] < axes[0] and others[-1] > axes[-1]:
         raise ValueError(
-            f"{name} of shape {tuple(shape)} has axes before and behind the axes {axes}; cuFFT counts a batch's "
-            "transforms with one distance: put the axes first or last"
+            f"{name} of shape {tuple(shape)} has axes before and behind the axes {axes}; cuFFT needs one distance "
+            "between the transforms of a batch: put the axes first or last"
         )
     for outer, inner in itertools.pairwise(others):
         if steps[outer] != steps[inner] * shape[inner]:
             raise ValueError(
                 f"{name} has {steps[outer]} elements from one index of axis {outer} to the next, not the "
-                f"{steps[inner] * shape[inner]} that axis {inner} fills: cuFFT counts a batch with one distance"
+                f"{steps[inner] * shape[inner]} that axis {inner} fills: cuFFT needs one distance between "
+                "the transforms of a batch"
             )
     return math.prod(shape[axis] for axis in others), steps[others[-1]]
 

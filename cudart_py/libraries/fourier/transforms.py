@@ -43,14 +43,14 @@ class _TransformPlan(Plan[DeviceArray]):
         device: Device,
         operands: tuple[DeviceArray, DeviceArray],
         *,
-        spoils: bool,
+        overwrites: bool,
     ) -> None:
         x, out = operands
         super().__init__(name, stream, device, out)
         self._plan, self._x = plan, x
         with activated(device):
-            # Where cuFFT would spoil what is not to be, each call copies it first.
-            self._copy = None if spoils else empty_like(_require_gapless(x), stream=stream)
+            # Where cuFFT would overwrite an input that must be kept, each call copies it first.
+            self._copy = None if overwrites else empty_like(_require_gapless(x), stream=stream)
             self._work = empty(max(plan.work_bytes, 1), np.uint8, stream=stream)
             self._record()
 
@@ -89,8 +89,8 @@ def _checked(
     return plan
 
 
-def _spoils(name: str, plan: CufftPlan, x: DeviceArray, out: DeviceArray) -> bool:
-    """Return whether cuFFT spoils an input that it does not overwrite with the result."""
+def _overwrites(name: str, plan: CufftPlan, x: DeviceArray, out: DeviceArray) -> bool:
+    """Return whether cuFFT overwrites its input, though the result goes to another array."""
     return name == "irfft" and plan.rank > 1 and x.pointer != out.pointer
 
 
@@ -125,7 +125,7 @@ def _transform(
     where, device, axes, out = _operands(name, x, out, axes, stream, length)
     plan = _checked(name, device, x, out, axes, thread_cache("cufft"))
     with nullcontext() if is_current(device) else activated(device):
-        if not overwrite and _spoils(name, plan, x, out):
+        if not overwrite and _overwrites(name, plan, x, out):
             copy = empty_like(_require_gapless(x), stream=where)
             memcpy(copy, x, stream=where)
             x = copy
@@ -154,12 +154,17 @@ def _planned(
 ) -> Plan[DeviceArray]:
     where, device, axes, out = _operands(name, x, out, axes, stream, length)
     plan = _checked(name, device, x, out, axes, {})  # not among those of direct calls, which turn to other streams
-    return _TransformPlan(name, plan, where, device, (x, out), spoils=overwrite or not _spoils(name, plan, x, out))
+    return _TransformPlan(
+        name, plan, where, device, (x, out), overwrites=overwrite or not _overwrites(name, plan, x, out)
+    )
 
 
 def _require_gapless(x: DeviceArray) -> DeviceArray:
     if not x.is_contiguous:
-        raise ValueError("x would be spoiled, and has gaps that a copy cannot skip: overwrite=True allows to spoil it")
+        raise ValueError(
+            "the transform would overwrite x, and x has gaps, so that it cannot be copied first: pass overwrite=True "
+            "to allow that"
+        )
     return x
 
 
@@ -276,7 +281,7 @@ def irfft(
 ) -> DeviceArray:
     """Queue the inverse of `rfft`, unscaled: `length` real numbers along the last of `axes`, by default an even number.
 
-    With several axes cuFFT spoils `x`; it is copied first unless `overwrite` allows that. Raises ValueError where
+    With several axes cuFFT overwrites `x`; it is copied first unless `overwrite` allows that. Raises ValueError where
     `length` is not that of `out`.
     """
     views.check_flags(overwrite=overwrite)

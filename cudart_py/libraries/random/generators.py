@@ -92,9 +92,9 @@ class Generator(Handle):
         if offset and not found.offsets:
             raise ValueError(f"offset={offset}: the generator {kind!r} has no offsets")
         if seed and not found.seeded:
-            raise ValueError(f"seed={seed}: the generator {kind!r} has none, but an offset")
+            raise ValueError(f"seed={seed}: the generator {kind!r} takes no seed, only an offset")
         if dimensions > 1 and found.seeded:
-            raise ValueError(f"dimensions={dimensions}: the generator {kind!r} is not quasi random")
+            raise ValueError(f"dimensions={dimensions}: the generator {kind!r} is not quasi-random")
         self._name, self._kind, self._bound = kind, found, 0
         self.dimensions, self.host = dimensions, host
         self.device = None if host else current_device()
@@ -110,7 +110,7 @@ class Generator(Handle):
         if ordering is not None:
             name = f"{'PSEUDO' if found.seeded else 'QUASI'}_{ordering.upper()}"
             if name not in functions.Ordering.__members__:
-                raise ValueError(f"ordering={ordering!r} is none of cuRAND's for {kind!r}")
+                raise ValueError(f"ordering={ordering!r} is not an ordering of cuRAND for {kind!r}")
             order = int(functions.Ordering[name])
             _call("curandSetGeneratorOrdering", functions.set_generator_ordering, self.handle, order)
         if offset:
@@ -154,7 +154,7 @@ class Generator(Handle):
         """Fill `out`, of uint32, with counts of events at a rate of at most 400,000 (curandGeneratePoisson)."""
         _check_real(rate=rate)
         if not 0 < rate <= HIGHEST_RATE:
-            raise ValueError(f"rate={rate} is not above 0 and at most {HIGHEST_RATE}, as cuRAND's rates are")
+            raise ValueError(f"rate={rate} is not above 0, or exceeds {HIGHEST_RATE}, the highest rate of cuRAND")
         call = self._functions.generate_poisson
         return self._fill("curandGeneratePoisson", call, out, (np.dtype(np.uint32),), stream, float(rate))
 
@@ -245,7 +245,7 @@ def _default() -> Generator:
 def _out(shape: Any, dtype: DTypeLike, out: DeviceArray | None, stream: Stream | None) -> DeviceArray:
     if out is None:
         if shape is None:
-            raise TypeError("give the shape of the result, or out to be filled")
+            raise TypeError("neither shape nor out is given: pass the shape of a new array, or an array to fill")
         return empty(shape, dtype, stream=stream)
     if shape is not None:
         raise ValueError(f"shape={arguments.describe(shape)} and out are both given")
