@@ -9,7 +9,7 @@
 //   weigh_restrict          the same with __restrict__: the sum stays in a register, and all loads may begin at once
 //   weigh_variable          the sum in a variable of the thread's own, which no pointer reaches; plain pointers
 //
-//   reread_int              stores an int and then a float at the same address, and loads the int again. C++ says that
+//   reread_float            stores an int and then a float at the same address, and loads the int again. C++ says that
 //                           pointers to different types do not alias (strict aliasing), so that the compiler may take
 //                           the int that it has stored; nvcc's and NVRTC's device code loads it
 //   reread_char             the same with a char, which may be a part of any object: it has to be loaded
@@ -80,7 +80,7 @@ extern "C" __global__ void weigh_variable(const float* in, const float* weights,
     out[i] = sum;
 }
 
-extern "C" __global__ void reread_int(int* whole, float* real, int* found)
+extern "C" __global__ void reread_float(int* whole, float* real, int* found)
 {
     *whole = 1;
     *real = 0.0f;
@@ -96,7 +96,7 @@ extern "C" __global__ void reread_char(int* whole, signed char* byte, int* found
 
 #else
 
-extern "C" int host_reread_int(int* whole, float* real)
+extern "C" int host_reread_float(int* whole, float* real)
 {
     *whole = 1;
     *real = 0.0f;

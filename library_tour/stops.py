@@ -38,6 +38,7 @@ COURSE = (
     # Coalescing, shared memory, divergence
     "coalescing",
     "stride_and_offset",
+    "aliasing",
     "transpose",
     "bank_conflicts",
     "divergence",

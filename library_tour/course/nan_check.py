@@ -35,11 +35,7 @@ On the software driver, which checks, counts and does not time:
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +43,8 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from ..device_code import blocks_for, find, load
+from ..device_code import blocks_for, load
+from ..host_code import HOST_COMPILER, load_host
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import read_limit
 from ..stop import Check, Result, Row, Size
@@ -195,15 +192,9 @@ def twelve_digits() -> str:
 def host_fast_math() -> Row:
     """Compile the host's part of the device code with -ffast-math and ask it whether np.nan is a NaN."""
     name = "host: isnan, -ffast-math"
-    if shutil.which("c++") is None:
-        return Row(name, note="not run here: there is no host compiler named c++")
-    with tempfile.TemporaryDirectory() as folder:
-        made, library = Path(folder, "host.o"), Path(folder, "host.so")
-        options = ["-x", "c++", "-O2", "-fPIC", "-ffast-math"]
-        subprocess.run(["c++", *options, "-c", find("nan_check"), "-o", made], check=True)
-        # Linked without the option, which would make this whole process treat denormal numbers as zeros.
-        subprocess.run(["c++", "-shared", made, "-o", library], check=True)
-        compiled = ctypes.CDLL(str(library))
+    compiled = load_host("nan_check", "-ffast-math")
+    if compiled is None:
+        return Row(name, note=f"not run here: there is no host compiler named {HOST_COMPILER}")
     answers = {}
     for function in (compiled.host_isnan, compiled.host_bit_test):
         function.argtypes, function.restype = [ctypes.c_double], ctypes.c_bool
