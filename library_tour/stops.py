@@ -49,6 +49,7 @@ COURSE = (
     "histogram",
     # Streams and time
     "events",
+    "graphs",
     "heat",
     # Numerics and applications
     "precision",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,14 +25,17 @@ from typing import Any
 import bars
 import numpy as np
 from bars import Verdict
+from c_loops import compile_c
 
 import cudart_py as cuda
 from library_tour import timing
+from library_tour.course import graphs
 from library_tour.record import environment
 from library_tour.runner import Outcome, run_stop
 
 SOURCE = Path(__file__).parent / "cub_baseline.cu"
 COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
+C_GRAPH = "C, one graph"
 SIDE, SUMMED, COUNTED, SEARCHED, COOLED = 16384, 2**29, 2**28, 2**30, 2**26
 CALLS = 2**28 * 256  # of map's function
 CELL_STEPS = 64 * 256 * 10_000  # of crank_nicolson
@@ -78,6 +82,7 @@ BARS = [
     *(Bar("histogram", case, 1.0, CUB) for case in ("10", "10 equal", "256", "256 equal")),
     Bar("heat", "GB/s", 0.90, COPY),
     Bar("heat", "films/s", 1 / 1.05, "the longer of steps and writing"),
+    Bar("graphs", graphs.RATE, 1 / 1.05, C_GRAPH, lambda row: row == graphs.GRAPH),
     Bar("monte_carlo", "Gsteps/s", 1.0, 1000.0, lambda row: row.startswith("Euler")),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.412 / 1e9, lambda row: "fast math" not in row),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.119 / 1e9, lambda row: "fast math" in row),
@@ -193,6 +198,8 @@ def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
             "PyTorch": in_torch(x, lambda x, torch: partial(torch.dot, x, torch.as_tensor(y, device="cuda"))),
         }
         yield from measured(stop, "GB/s", works, 2 * x.nbytes)
+    if stop == "graphs":
+        yield from steps_in_c()
     if stop == "histogram":
         for kind, values in {"": random_floats(COUNTED), " equal": cuda.full(COUNTED, 0.5, np.float32)}.items():
             for bins in (10, 256):
@@ -209,6 +216,29 @@ def clocked(make: Callable[[], Work], name: str, nbytes: int) -> Iterator[Rival]
             yield Rival("events", clock, name, 1e-6 * 10 * nbytes / ms, ms)
     except Exception as error:  # the others go on
         yield Rival("events", "events", name, trouble=f"{type(error).__name__}: {error}"[:200])
+
+
+def steps_in_c() -> Iterator[Rival]:
+    """Time the steps of the stop `graphs` until they are done, as it does, from C."""
+    library = compile_c()
+    if library is None:
+        yield Rival("graphs", graphs.RATE, C_GRAPH, trouble="there is no C loop")
+        return
+    cooling = graphs.Cooling(graphs.FEW)
+    stream, launch = cooling.stream.handle, cooling.launch
+    given = (cooling.temperatures.pointer, *cooling.arguments[1:], graphs.STEPS, stream)
+    shape = (graphs.blocks_for(graphs.FEW, graphs.BLOCK), graphs.BLOCK)
+    works: dict[str, Callable[[], float]] = {
+        C_GRAPH: lambda: library.graph_done(cooling.graph.handle, stream, 1),
+        "C, launches": lambda: library.launches_done(launch.kernel.handle, *shape, *given, 1),
+    }
+    for name, work in works.items():
+        seconds = statistics.median(work() for _ in range(graphs.ROUNDS))
+        if seconds > 0:
+            rate = timing.per_second(graphs.STEPS, 1e3 * seconds, graphs.RATE)
+            yield Rival("graphs", graphs.RATE, name, rate, 1e3 * seconds)
+        else:
+            yield Rival("graphs", graphs.RATE, name, trouble=f"the driver answered {-seconds:.0f}")
 
 
 def counting(cub: Cub, values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Work]]:
@@ -284,7 +314,7 @@ def judge(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
     named = bar.of if isinstance(bar.of, str) else "the bar"
     if not whole:
         return bar.stop, bar.column, best, f"{rate:,.1f}", named, "", least, Verdict.NOT_JUDGED
-    digits = 3 if bar.column == "films/s" else 1
+    digits = 3 if rate < 10 else 1
     return (
         bar.stop, bar.column, best, f"{rate:,.{digits}f} {bar.unit}", f"{named}: {whole:,.{digits}f}",
         f"{rate / whole:.4f}", least, Verdict.of(rate / whole >= bar.least),
@@ -304,7 +334,8 @@ def measure(stops: list[str]) -> dict[str, Any]:
         others += found
         print(f"{name}: {outcome.state} in {outcome.seconds:.1f} s {outcome.message}", flush=True)
         for other in found:
-            shown = f"{other.rate:9,.1f} GB/s {other.ms:9.4f} ms" if other.rate else other.trouble
+            unit = other.case if other.case.endswith("/s") else "GB/s"
+            shown = f"{other.rate:9,.1f} {unit} {other.ms:9.4f} ms" if other.rate else other.trouble
             print(f"    {other.case:12} {other.name:24} {shown}", flush=True)
         lines += [judge(bar, outcome, found) for bar in bars_of(name)]
     return {**environment(device), "bars": lines, "rivals": [asdict(other) for other in others]}

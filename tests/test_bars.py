@@ -77,3 +77,12 @@ def test_bars_between_two_devices_are_judged_only_where_there_are_two(bars, monk
 
     monkeypatch.setattr(cuda, "devices", lambda: (device,) * count)
     assert [bar.of for bar in course_bars.bars_of("peer")] == [396.0, 372.0][: 2 * (count - 1)]
+
+
+def test_without_a_c_compiler_the_graph_in_c_is_said_to_be_missing(bars, monkeypatch):
+    import course_bars
+
+    monkeypatch.setattr(course_bars, "compile_c", lambda: None)
+    [rival] = course_bars.steps_in_c()
+    assert (rival.name, rival.rate) == (course_bars.C_GRAPH, None)
+    assert rival.trouble

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters, timing
+from library_tour.course import graphs
+from library_tour.runner import run_stop
+from library_tour.stop import Curve
+
+PASSES = "copy bandwidth"
+
+
+@pytest.fixture(scope="module")
+def result():
+    outcome = run_stop("graphs", cuda.Device(0), 301)
+    assert outcome.state == "passed"
+    return outcome.result
+
+
+def test_a_graph_is_one_call_of_the_host(result):
+    calls = {row.name: row.values["calls"] for row in result.rows}
+    assert calls["launches, arguments bound"] == graphs.STEPS
+    assert calls[graphs.GRAPH] == calls[graphs.LOOP] == 1
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_a_graph_saves_no_pass_over_memory_and_the_loop_inside_does(result):
+    [rows] = [rows for heading, rows in result.tables.items() if PASSES in heading]
+    loads = {row.name: row.values["loads"] for row in rows}
+    assert loads[graphs.GRAPH] == loads["launches, arguments bound"] == graphs.STEPS * loads[graphs.LOOP]
+
+
+def test_what_a_capture_and_an_update_refuse_is_said(device):
+    details = {row.name: row.check.detail for row in graphs.facts()}
+    assert "200 nodes" in details["update to another shape"]
+    assert details["wait in a capture"]
+    assert details["pageable copy in a capture"]
+
+
+def test_a_graph_of_other_steps_is_noticed(device, changed_kernels):
+    changed_kernels("graphs", {"step < steps": "step + 1 < steps"})
+    cooling = graphs.Cooling(50)
+    checks = {row.name: row.check.holds for row in graphs.few_rows(cooling)}
+    assert checks == {**dict.fromkeys(cooling.ways(), True), graphs.LOOP: False}
+
+
+def test_times_are_drawn_up_to_the_size(device, monkeypatch):
+    monkeypatch.setattr(timing, "available", lambda: True)
+    monkeypatch.setattr(graphs, "clocked", lambda work, stream: (1.0, 200.0))
+    [curve] = graphs.curves(5000)
+    assert isinstance(curve, Curve)
+    assert curve.lines[graphs.GRAPH] == [(2**10, 2.0), (2**12, 2.0)]
+
+
+def test_the_clock_runs_at_least_once_and_waits(device):
+    cooling = graphs.Cooling(50)
+    queued, done = graphs.clocked(cooling.as_graph, cooling.stream)
+    assert 0 < queued < done
+
+
+def test_the_steps_are_those_of_the_recurrence(rng):
+    now = start = rng.uniform(0, 100, 5).astype(np.float32)
+    for _ in range(graphs.STEPS):
+        now = now + np.float32(graphs.PART) * (np.float32(graphs.AMBIENT) - now)
+    assert np.allclose(graphs.reference(start), now, atol=graphs.TOLERANCE)
