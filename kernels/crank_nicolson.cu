@@ -5,44 +5,34 @@
 // many independent systems (volatilities); they differ in how they solve A v = u.
 //
 //   thomas                 one thread a system: Gaussian elimination, row after row, then back
-//   cyclic_reduction       one block a system: every other row eliminates its unknown from both neighbours, until one row
+//   cyclic_reduction       one block a system: every other row eliminates its unknown from both neighbours, until one
 //                          is left, then back. The strides 2, 4, 8, ... of the rows that are left give bank conflicts
-//   parallel_reduction     parallel cyclic reduction: every row eliminates its neighbours' unknowns; no way back, and
-//                          half as many barriers, but n log n operations
-//   permuted_reduction     the same; after each level the even rows move to the first half and the odd ones to the second,
-//                          so that each is a tridiagonal system of neighbours again (Abbas-Turki and Graillat, 2017)
+//   parallel_reduction     parallel cyclic reduction: every row eliminates its neighbours' unknowns. There is no way
+//                          back, so half as many levels, but n log n operations
+//   permuted_reduction     the same; after each level the even rows move to the first half and the odd ones to the
+//                          second, so that each is a tridiagonal system of neighbours again (Abbas-Turki and Graillat,
+//                          2017)
 //   warp_eliminating       one warp a system: a lane eliminates seven of its eight unknowns in registers, and shuffles
 //                          reduce the 32 rows that are left. No barriers
 //   warp_factored          the same; what depends on the matrix alone is computed once, before the first step
 //   advance                the rest of a step where a library solves: u_new = 2 v - u_old, and the next right side
 //
 // A system has `cells` cells, so cells + 1 nodes, of which the first and the last are the boundary's. A matrix has the
-// same three coefficients in each row, since the grid and the volatility are the same everywhere, but only warp_factored
-// makes use of the fact that it is the same in each step. The boundary's values in the middle of the steps are `edges`,
-// of shape (systems, 2, edge_steps), or (systems, 2, 1) where they are the same in all steps.
+// same three coefficients in each row, since the grid and the volatility are the same everywhere, but only
+// warp_factored makes use of the fact that it is the same in each step. The boundary's values in the middle of the
+// steps are `edges`, of shape (systems, 2, edge_steps), or (systems, 2, 1) where they are the same in all steps.
+
+#include "warp_tridiagonal.cuh"
 
 template <class Number>
 struct Matrix {
     Number down, middle, up;
 };
 
-// The hardware's approximation, off by one unit in the last place at most.
-__device__ float reciprocal(float x)
-{
-    float result;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
-    return result;
-}
-
-__device__ double reciprocal(double x)
-{
-    return 1.0 / x;
-}
-
 // A block is 32 threads, each with a column in shared memory: 3 * (cells + 1) * 32 numbers.
 template <class Number>
-__global__ void thomas(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges, int edge_steps,
-                       int systems, int cells, int steps)
+__global__ void thomas(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
+                       int edge_steps, int systems, int cells, int steps)
 {
     extern __shared__ char shared[];
     Number* u = reinterpret_cast<Number*>(shared) + threadIdx.x;
@@ -244,122 +234,8 @@ __global__ void permuted_reduction(const Number* in, Number* out, const Matrix<N
     steps_of_block(solve, in, out, matrices, edges, edge_steps, cells, steps);
 }
 
-// A lane owns CELLS cells, and of each the upper node: nodes 1 to CELLS of the arrays below. Node 0 is the last one of
-// the lane before.
-constexpr int CELLS = 8;
-constexpr int LEVELS = 5;  // until the 32 rows of a warp are independent
-
-// The rows of the nodes 0 to 8; of node 0 only `up` is used. What is eliminated changes them.
-template <class Number>
-struct LaneRows {
-    Number down[CELLS + 1], middle[CELLS + 1], up[CELLS + 1];
-};
-
-// What the elimination needs to know of the matrix. Nodes 1 to 7: multiples of a row that are subtracted from the rows
-// before and behind it, and the row divided by its middle. Node 8: multiples of the rows 1, 2, 4, 8 and 16 lanes away
-// that are subtracted, the coefficient of the lower boundary, and the reciprocal of the middle in the end.
-template <class Number>
-struct Factors {
-    Number to_lower[CELLS], to_upper[CELLS];
-    Number scale[CELLS], down[CELLS], up[CELLS];
-    Number below[LEVELS], above[LEVELS];
-    Number boundary, last;
-};
-
-// Take unknown i out of the rows j and k before and behind it, the matrix's part.
-template <class Number>
-__device__ void eliminate(LaneRows<Number>& rows, Factors<Number>& factors, int i, int j, int k)
-{
-    Number scale = reciprocal(rows.middle[i]);
-    Number down = rows.down[i] * scale;
-    Number up = rows.up[i] * scale;
-    factors.scale[i] = scale;
-    factors.down[i] = down;
-    factors.up[i] = up;
-    factors.to_lower[i] = rows.up[j] * scale;
-    factors.to_upper[i] = rows.down[k] * scale;
-    rows.middle[j] -= down * rows.up[j];
-    rows.up[j] *= -up;
-    rows.middle[k] -= up * rows.down[k];
-    rows.down[k] *= -down;
-}
-
-// Solve for the nodes 1 to 8; v is the right side before and the solution after, and `edge` the lower boundary's value.
-// With `anew` the factors are computed from the rows on the way; without, they are those of a call before.
-template <bool anew, class Number>
-__device__ void solve(LaneRows<Number>& rows, Factors<Number>& factors, Number (&v)[CELLS + 1], Number edge)
-{
-    constexpr unsigned ALL = 0xffffffff;
-    int lane = threadIdx.x;
-
-    // Unknowns 1, 3, 5, 7, then 2, 6, then 4. What that adds to the row of node 0 is kept for the lane before.
-    v[0] = 0;
-    if (anew)
-        rows.middle[0] = 0;
-#pragma unroll
-    for (int stride = 1; stride < CELLS; stride *= 2)
-#pragma unroll
-        for (int i = stride; i < CELLS; i += 2 * stride) {
-            if (anew)
-                eliminate(rows, factors, i, i - stride, i + stride);
-            v[i - stride] -= factors.to_lower[i] * v[i];
-            v[i + stride] -= factors.to_upper[i] * v[i];
-        }
-
-    // Parallel cyclic reduction of the rows of node 8. A lane at the end gets its own values from a shuffle: the last one
-    // may not add them, and later the coefficient is zero where there is no neighbour.
-    Number added = __shfl_down_sync(ALL, v[0], 1);
-    Number a, b, c;
-    if (anew) {
-        Number middle = __shfl_down_sync(ALL, rows.middle[0], 1);
-        Number up = __shfl_down_sync(ALL, rows.up[0], 1);
-        factors.boundary = lane == 0 ? rows.down[CELLS] : 0;
-        a = lane == 0 ? 0 : rows.down[CELLS];
-        b = rows.middle[CELLS] + (lane < 31 ? middle : 0);
-        c = lane < 31 ? up : 0;
-    }
-    Number right = v[CELLS] - factors.boundary * edge;
-    right += lane < 31 ? added : 0;
-#pragma unroll
-    for (int level = 0; level < LEVELS; level++) {
-        int away = 1 << level;
-        Number below = __shfl_up_sync(ALL, right, away);
-        Number above = __shfl_down_sync(ALL, right, away);
-        if (anew) {
-            // All shuffles but those of the reciprocal come first, since they need not wait for it.
-            Number a_below = __shfl_up_sync(ALL, a, away);
-            Number c_above = __shfl_down_sync(ALL, c, away);
-            Number c_below = __shfl_up_sync(ALL, c, away);
-            Number a_above = __shfl_down_sync(ALL, a, away);
-            Number scale = reciprocal(b);
-            Number lower = __shfl_up_sync(ALL, scale, away);
-            Number upper = __shfl_down_sync(ALL, scale, away);
-            factors.below[level] = a * lower;
-            factors.above[level] = c * upper;
-            b -= a * c_below * lower;
-            b -= c * a_above * upper;
-            a *= -a_below * lower;
-            c *= -c_above * upper;
-        }
-        right -= factors.below[level] * below;
-        right -= factors.above[level] * above;
-    }
-    if (anew)
-        factors.last = reciprocal(b);
-    v[CELLS] = right * factors.last;
-    Number before = __shfl_up_sync(ALL, v[CELLS], 1);
-    v[0] = lane == 0 ? edge : before;
-
-    // Back: unknown 4, then 2 and 6, then 1, 3, 5, 7.
-#pragma unroll
-    for (int stride = CELLS / 2; stride > 0; stride /= 2)
-#pragma unroll
-        for (int i = stride; i < CELLS; i += 2 * stride)
-            v[i] = v[i] * factors.scale[i] - factors.up[i] * v[i + stride] - factors.down[i] * v[i - stride];
-}
-
-// The rows of a warp in shared memory, four coefficients of a lane side by side, so that they are read at once. The rows
-// of the upper boundary and of what lies beyond it say that the unknown equals the right side.
+// The rows of a warp in shared memory, four coefficients of a lane side by side, so that they are read at once. The
+// rows of the upper boundary and of what lies beyond it say that the unknown equals the right side.
 template <class Number>
 struct WarpRows {
     struct alignas(4 * sizeof(Number)) Four {
@@ -399,8 +275,8 @@ struct WarpRows {
     }
 };
 
-// One warp a block, so that each has a multiprocessor of its own. The number of cells is a multiple of CELLS, from 16 to
-// 256, so that the upper boundary is the last node of a lane other than the first.
+// One warp a block, so that each has a multiprocessor of its own. The number of cells is a multiple of CELLS, from 16
+// to 256, so that the upper boundary is the last node of a lane other than the first.
 template <class Number, bool anew>
 __device__ void steps_of_warp(const Number* in, Number* out, const Matrix<Number>* matrices, const Number* edges,
                               int edge_steps, int cells, int steps)
@@ -456,8 +332,8 @@ __global__ void warp_factored(const Number* in, Number* out, const Matrix<Number
     steps_of_warp<Number, false>(in, out, matrices, edges, edge_steps, cells, steps);
 }
 
-// After so many steps, which a library solved: a thread takes v of the last one for its node of u, if there was one, and
-// makes the right side of the next one in its place. A row of blocks is a system; v has no boundary nodes.
+// After so many steps, which a library solved: a thread takes v of the last one for its node of u, if there was one,
+// and makes the right side of the next one in its place. A row of blocks is a system; v has no boundary nodes.
 template <class Number>
 __global__ void advance(Number* u, Number* v, const Matrix<Number>* matrices, const Number* edges, int edge_steps,
                         int cells, int steps)

@@ -1,21 +1,21 @@
-// The prices of a call option for many prices of its share today, each from simulated paths of its own: the start values
-// are the outer stage, the paths from each of them the inner one. All are computed by one launch. Its threads can be
-// given to the two stages in several ways:
+// The prices of a call option for many prices of its share today, each from simulated paths of its own: the start
+// values are the outer stage, the paths from each of them the inner one. All are computed by one launch. Its threads
+// can be given to the two stages in several ways:
 //
 //   nested_threads   one thread a start value, which simulates all paths from it, one after the other
 //   nested_warps     one warp a start value, whose lanes share the paths
-//   nested_blocks    blocks of their own for each start value: x counts the start values, y the blocks of each. Launched
-//                    for one start value after the other, it is the way without nesting
+//   nested_blocks    blocks of their own for each start value: x counts the start values, y the blocks of each.
+//                    Launched for one start value after the other, it is the way without nesting
 //
-// The most even way wins: each thread has the same number of paths, and there are threads enough for all multiprocessors.
-// A path's random numbers follow from its index, outer * inner + i, so each way simulates the same paths. A way stores
+// The most even way wins: each thread has the same number of paths, and there are threads enough for all
+// multiprocessors. A path's random numbers follow from its index, outer * inner + i, so each way simulates the same paths. A way stores
 // the sum of the payoffs and of their squares for each start value, nested_blocks for each block.
 
 #include "block_sum.cuh"
 #include "option_path.cuh"
 
-// The start values low + step * j, of which a launch prices `count`, the one with the index `first` and those behind it,
-// by `inner` paths each.
+// The start values low + step * j, of which a launch prices `count`, the one with the index `first` and those behind
+// it, by `inner` paths each.
 struct Stages {
     float low, step;
     unsigned first, count, inner;
