@@ -9,17 +9,17 @@ On the simulator, whose libraries are in software and which times nothing:
                         by             error    bound  check
     ────────────────────────────────────────────────────────
     float32             cuBLAS       1.8e-08  5.9e-06  right
-    float64             cuBLAS       3.4e-17  1.1e-14  right
+    float64             cuBLAS       3.3e-17  1.1e-14  right
     complex64           cuBLAS       1.8e-08  2.3e-05  right
     complex128          cuBLAS       3.4e-17  4.3e-14  right
     float16             cuBLAS       2.1e-05  9.8e-04  right
     bfloat16            cuBLAS       1.7e-04  0.00782  right
     TF32                cuBLAS       3.0e-05  9.8e-04  right
     nvmath float32      nvmath, CPU  1.8e-08  5.8e-06  right
-    nvmath float64      nvmath, CPU  3.4e-17  1.1e-14  right
+    nvmath float64      nvmath, CPU  3.3e-17  1.1e-14  right
     nvmath complex64    nvmath, CPU  1.8e-08  2.3e-05  right
     nvmath complex128   nvmath, CPU  3.4e-17  4.3e-14  right
-    nvmath, planned     nvmath, CPU  1.8e-08  5.8e-06  right
+    nvmath, planned     nvmath, CPU  1.7e-08  5.8e-06  right
     nvmath, bias, GELU
     nvmath, tensors
     op N x op T         cuBLAS       1.8e-08  2.3e-05  right
@@ -30,15 +30,15 @@ On the simulator, whose libraries are in software and which times nothing:
     op C x op N         cuBLAS       1.8e-08  2.3e-05  right
     op C x op T         cuBLAS       1.8e-08  2.3e-05  right
     op C x op C         cuBLAS       1.8e-08  2.3e-05  right
-    windows             cuBLAS       3.5e-17  1.1e-14  right
-    0.5 a b - 2 c       cuBLAS       3.2e-17  1.1e-14  right
-    16 of 12 x 12       cuBLAS       2.5e-08  8.3e-07  right
+    windows             cuBLAS       3.3e-17  1.1e-14  right
+    0.5 a b - 2 c       cuBLAS       3.3e-17  1.1e-14  right
+    16 of 12 x 12       cuBLAS       2.4e-08  8.3e-07  right
     bias, ReLU: fused   cuBLASLt     1.3e-08  7.6e-06  right
     bias, GELU: fused   cuBLASLt     1.3e-08  7.6e-06  right
     bias, GELU: apart   cuBLAS       1.3e-08  7.6e-06  right
-    gemv float64        cuBLAS       1.9e-17  1.1e-14  right
-    axpy float64        cuBLAS       6.9e-17  4.4e-16  right
-    scal float64        cuBLAS       5.0e-17  4.4e-16  right
+    gemv float64        cuBLAS       2.2e-17  1.1e-14  right
+    axpy float64        cuBLAS       6.8e-17  4.4e-16  right
+    scal float64        cuBLAS       4.9e-17  4.4e-16  right
     nvmath, bias, GELU: not run here: nvmath has this function on a GPU only
     nvmath, tensors: not run here: nvmath has this function on a GPU only
     Errors are in the Frobenius norm, relative to the product of the operands'
@@ -66,7 +66,7 @@ from cudart_py.benchmark.device_ceilings import measured_ceiling
 from .. import timing
 from ..checks import poisoned
 from ..device_code import blocks_for, load
-from ..stop import Curve, Limit, Result, Row, Size
+from ..stop import Curve, Limit, Points, Result, Row, Size
 from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error
 from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
@@ -113,7 +113,10 @@ def run(device: cuda.Device, size: int) -> Result:
         "it. gemv, axpy and scal do one or two operations for each number, so memory limits them, at a small fraction "
         "of the arithmetic rate.",
     ]
-    pictures = [rate_curve(device, limits), vector_curve(limits["fp64"])] if timed else []
+    pictures = []
+    if timed:
+        products = rate_curve(device, limits)
+        pictures = [products, vector_curve(products.lines["float64"], limits["fp64"])]
     return Result(rows, Limit("arithmetic of each precision, memory for vectors", "TFLOP/s"), pictures=pictures,
                   notes=notes)  # fmt: skip  # grouped by meaning
 
@@ -383,11 +386,11 @@ def product_rates(precision: Precision) -> list[tuple[float, float]]:
     return rates
 
 
-def vector_curve(limit: Limit) -> Curve:
-    """Measure TFLOP/s in double precision against the size: matrix times matrix, matrix times vector, and vectors."""
+def vector_curve(products: Points, limit: Limit) -> Curve:
+    """Measure TFLOP/s of gemv, axpy and scal in double precision against the size, beside those of gemm."""
     most = max(CURVE_SIZES)
     a, b = (on_device((most**2,), np.float64) for _ in range(2))
-    lines: dict[str, list[tuple[float, float]]] = {"gemm, n x n": product_rates(PRECISIONS["float64"])}
+    lines: dict[str, list[tuple[float, float]]] = {}
     for n in CURVE_SIZES:
         matrix, x, y = a[: n * n].reshape(n, n), b[:n], b[most : most + n]
         works = {
@@ -398,4 +401,4 @@ def vector_curve(limit: Limit) -> Curve:
         for name, (operations, work) in works.items():
             rate = timing.per_second(operations, timing.median_ms(work, quick=True), "TFLOP/s")
             lines.setdefault(name, []).append((float(n), rate))
-    return Curve("vectors", "n", "TFLOP/s, float64", lines, logarithmic="xy", line=limit)
+    return Curve("vectors", "n", "TFLOP/s, float64", {"gemm, n x n": products, **lines}, logarithmic="xy", line=limit)

@@ -74,7 +74,7 @@ SOBOL = ((1, 0, (1,)), (2, 1, (1, 3)), (3, 1, (1, 3, 1)), (3, 2, (1, 1, 1)), (4,
 THREADS_PER_SM = 2048
 BLOCK, BLOCKS = 256, (32, 64, 128, 256, 512, 1024)
 # How many numbers a call draws, up to the stop's size.
-CALLS = tuple(4**k for k in range(15))
+CALLS = tuple(16**k for k in range(8))
 
 Array = NDArray[Any]
 

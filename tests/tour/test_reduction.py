@@ -6,7 +6,6 @@ import pytest
 import cudart_py as cuda
 from library_tour import counters
 from library_tour.course import reduction
-from library_tour.processors import in_threads
 from library_tour.runner import run_stop
 
 
@@ -36,13 +35,3 @@ def test_other_operations_give_numpys_result_of_numbers_of_one_sign(size, name, 
     _, others = reduction.make_variants(device, cuda.to_device(block), np.zeros(1, np.float32), block)
     variant = next(variant for variant in others if variant.name == name)
     assert reduction.sum_with(variant) == variant.expected == reduction.OPERATIONS[name][1](block)
-
-
-def test_threads_get_all_of_an_array(rng):
-    numbers = rng.integers(0, 9, 1001)
-    assert sum(in_threads(np.sum, numbers)) == numbers.sum()
-
-
-def test_threads_get_matching_parts_of_several_arrays():
-    numbers = np.arange(101)
-    assert all(in_threads(np.array_equal, numbers, numbers))
