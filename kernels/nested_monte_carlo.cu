@@ -8,8 +8,8 @@
 //                    Launched for one start value after the other, it is the way without nesting
 //
 // The most even way wins: each thread has the same number of paths, and there are threads enough for all
-// multiprocessors. A path's random numbers follow from its index, outer * inner + i, so each way simulates the same paths. A way stores
-// the sum of the payoffs and of their squares for each start value, nested_blocks for each block.
+// multiprocessors. A path's random numbers follow from its index, outer * inner + i, so each way simulates the same
+// paths. A way stores the sum of the payoffs and of their squares for each start value, nested_blocks for each block.
 
 #include "block_sum.cuh"
 #include "option_path.cuh"
