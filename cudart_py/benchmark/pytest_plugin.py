@@ -6,6 +6,9 @@ hand their samples to its `benchmark` fixture: its storage, its comparison and i
 and clocks are in `extra_info`, the GPU and its driver in the machine info, and a table of their own comes at
 the end of the run. What a driver counts instead of timing it is in the table, and in the JSON under "counted".
 
+`--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare these counts as they do times,
+and `--counters-compare-fail=sectors:5%` fails the run where a figure of `counter_gate` became worse by more than that.
+
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
 PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn where this is imported already.
@@ -13,15 +16,17 @@ PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn whe
 
 from __future__ import annotations
 
+import argparse
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from ..context.nvml import nvml
 from ..errors import NotSupportedError
+from . import counter_gate
 from .measuring import measure, measure_host, run_once
 from .record import Measurement
 from .sampling import MeasureOptions
@@ -29,12 +34,52 @@ from .table import lines
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
 
-_results: pytest.StashKey[list[tuple[str, Measurement]]] = pytest.StashKey()
+
+class _Result(NamedTuple):
+    """One call of a fixture in a test; `group` is pytest-benchmark's, None without one."""
+
+    name: str
+    fullname: str
+    group: str | None
+    found: Measurement
+
+
+class _Comparison(NamedTuple):
+    """What was counted beside a stored run, whose file is `path`."""
+
+    path: str
+    changes: list[counter_gate.Change]
+
+
+_results: pytest.StashKey[list[_Result]] = pytest.StashKey()
+_comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that fails a run for its counters."""
+    parser.getgroup("benchmark").addoption(
+        "--counters-compare-fail",
+        action="append",
+        default=[],
+        type=_read_limit,
+        metavar="FIGURE:LIMIT",
+        help="fail if what was counted became worse than in the run of --benchmark-compare, by more than a percentage "
+        "('sectors:5%%') or a number ('conflicts:0'); may be repeated. Figures: "
+        f"{', '.join(counter_gate.FIGURES)}, or a metric's full name",
+    )
+
+
+def _read_limit(text: str) -> counter_gate.Limit:
+    try:
+        return counter_gate.read_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Offer the fixtures, those with pytest-benchmark where it is."""
     config.stash[_results] = []
+    config.stash[_comparisons] = []
     # An option of pytest-benchmark's tells that it is there, under whatever name it was loaded.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
@@ -122,7 +167,8 @@ class _Benchmark:
             raise
         self._report(found, method.__name__)
         if wanted:
-            self._results.append((self._node.name, found))
+            group = getattr(self._benchmark, "group", None)
+            self._results.append(_Result(self._node.name, self._node.nodeid, group, found))
         return found
 
     def _take(self, method: Callable[..., Measurement], fn: Any, options: dict[str, Any]) -> Measurement:
@@ -196,27 +242,84 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Write the JSON of a run in which nothing was timed: pytest-benchmark, which comes next, would write none."""
+    """Compare and store what was counted, as pytest-benchmark, which comes next, does with what was timed."""
     config = session.config
     benchmarks: Any = getattr(config, "_benchmarksession", None)
-    if benchmarks is not None and benchmarks.json and not benchmarks.benchmarks and _counted(config):
-        hook = config.hook
-        output_json = hook.pytest_benchmark_generate_json(
-            config=config,
-            benchmarks=[],
-            include_data=True,
-            machine_info=benchmarks.get_machine_info(),
-            commit_info=hook.pytest_benchmark_generate_commit_info(config=config),
+    failed = False
+    if benchmarks is not None:
+        failed = _compare(config, benchmarks)
+        if not benchmarks.benchmarks and _counted(config):
+            _store(config, benchmarks)
+    result = yield
+    if failed:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    return result
+
+
+def _compare(config: pytest.Config, benchmarks: Any) -> bool:
+    """Compare with the stored runs that are asked for; return whether a counter became worse than it may.
+
+    Raises UsageError where a limit is given and there is nothing to compare, which must not pass for a success.
+    """
+    limits: list[counter_gate.Limit] = config.getoption("counters_compare_fail")
+    counted = _launches(_counted(config))
+    stored: list[tuple[Any, dict[str, Any]]] = []
+    if benchmarks.compare:
+        every = list(benchmarks.storage.load(*(() if benchmarks.compare is True else (benchmarks.compare,))))
+        stored = every[-1:] if benchmarks.compare is True else every
+    comparisons = config.stash[_comparisons]
+    for path, run in stored:
+        before = _launches(run.get("counted", ()))
+        if before and counted:
+            comparisons.append(_Comparison(str(path), counter_gate.changes(before, counted, limits)))
+    if limits and not comparisons:
+        why = (
+            "needs --benchmark-compare with a run that is stored"
+            if not stored
+            else "found no counters: this driver times and does not count, or the stored run has none"
         )
-        hook.pytest_benchmark_update_json(config=config, benchmarks=[], output_json=output_json)
+        raise pytest.UsageError(f"--counters-compare-fail {why}")
+    return any(change.failed for comparison in comparisons for change in comparison.changes)
+
+
+def _launches(counted: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the launches of each test, which may have called the fixture several times."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for one in counted:
+        found.setdefault(one.get("fullname", one["name"]), []).extend(one["counters"])
+    return found
+
+
+def _store(config: pytest.Config, benchmarks: Any) -> None:
+    """Write the JSON and the stored run of a session in which nothing was timed; pytest-benchmark would write none."""
+    save = benchmarks.save or benchmarks.autosave
+    if not benchmarks.json and not save:
+        return
+    hook = config.hook
+    commit = hook.pytest_benchmark_generate_commit_info(config=config)
+    hook.pytest_benchmark_update_commit_info(config=config, commit_info=commit)
+    output_json = hook.pytest_benchmark_generate_json(
+        config=config,
+        benchmarks=[],
+        include_data=True,
+        machine_info=benchmarks.get_machine_info(),
+        commit_info=commit,
+    )
+    hook.pytest_benchmark_update_json(config=config, benchmarks=[], output_json=output_json)
+    if benchmarks.json:
         benchmarks.save_json(output_json)
-        benchmarks.json = None
-    return (yield)
+    if save:
+        benchmarks.storage.save(output_json, save)
+    # Its own saving would warn that there is nothing to save.
+    benchmarks.json = benchmarks.save = benchmarks.autosave = None
 
 
 def _counted(config: pytest.Config) -> list[dict[str, Any]]:
-    results = config.stash.get(_results, [])
-    return [{"name": name, **found.as_dict()} for name, found in results if found.counters and not found.timed]
+    return [
+        {"name": one.name, "fullname": one.fullname, "group": one.group, **one.found.as_dict()}
+        for one in config.stash.get(_results, [])
+        if one.found.counters and not one.found.timed
+    ]
 
 
 def gpu_info() -> dict[str, Any]:
@@ -249,11 +352,14 @@ def _versions() -> dict[str, str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the rates, which have no column in pytest-benchmark's table."""
+    """Print the rates, which have no column in pytest-benchmark's table, and what changed in what was counted."""
     results = config.stash.get(_results, [])
-    shown = [(name, found) for name, found in results if found.timed or found.counters]
-    if not shown or config.getoption("benchmark_quiet", False):
-        return
-    terminalreporter.section("GPU benchmarks", sep="-")
-    for line in lines(shown):
-        terminalreporter.write_line(line)
+    shown = [(one.name, one.found) for one in results if one.found.timed or one.found.counters]
+    if shown and not config.getoption("benchmark_quiet", False):
+        terminalreporter.section("GPU benchmarks", sep="-")
+        for line in lines(shown):
+            terminalreporter.write_line(line)
+    for path, found in config.stash.get(_comparisons, []):
+        terminalreporter.section(f"Counters beside {path}", sep="-")
+        for line in counter_gate.table(found) if found else ["nothing has changed"]:
+            terminalreporter.write_line(line)

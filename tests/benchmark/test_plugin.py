@@ -289,3 +289,67 @@ def test_the_package_offers_the_plugin_to_pytest():
     assert tomllib.loads(text)["project"]["entry-points"]["pytest11"] == {
         "cudart_py": "cudart_py.benchmark.pytest_plugin"
     }
+
+
+# -- counters beside a stored run --------------------------------------------------------------
+
+
+def counting(monkeypatch, sectors):
+    launch = {"kernel": "k", "grid": (1, 1, 1), "block": (32, 1, 1), "smsp__inst_executed.sum": 7}
+    launch["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] = sectors
+    monkeypatch.setattr(pytest_plugin, "measure", lambda fn, **_: fn() or Measurement((), counters=(launch,)))
+
+
+@pytest.fixture
+def stored(run, monkeypatch):
+    """A run that is stored, in which the test's kernel touches 100 sectors."""
+    counting(monkeypatch, 100)
+    run(TEST, "--benchmark-save=first", "-W", "error").assert_outcomes(passed=1)
+
+
+def test_counters_are_stored_with_full_names_and_groups(stored, pytester):
+    (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
+    (found,) = json.loads(path.read_text())["counted"]
+    assert found["fullname"].endswith(".py::test_work")
+    assert found["group"] is None
+    assert found["counters"][0]["kernel"] == "k"
+
+
+def test_a_run_without_a_change_passes(run, stored, monkeypatch):
+    result = run(TEST, "--benchmark-compare", "--counters-compare-fail=sectors:0")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*Counters beside *0001_first.json*", "nothing has changed"])
+
+
+def test_a_worse_counter_fails_the_run_with_a_table(run, stored, monkeypatch):
+    counting(monkeypatch, 130)
+    result = run(TEST, "--benchmark-compare=0001", "--counters-compare-fail=sectors:5%")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["benchmark*figure*before*now*change", "*::test_work*sectors*100*130*+30.0 %*WORSE"])
+
+
+def test_a_change_within_the_limit_is_shown_and_passes(run, stored, monkeypatch):
+    counting(monkeypatch, 104)
+    result = run(TEST, "--benchmark-compare", "--counters-compare-fail=sectors:5%", "--benchmark-autosave")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*::test_work*sectors*100*104*+4.0 %"])
+
+
+@pytest.mark.parametrize("arguments", [(), ("--benchmark-compare=0009", "-W", "ignore")])
+def test_a_limit_with_nothing_to_compare_is_an_error_and_no_success(run, stored, arguments):
+    result = run(TEST, "--counters-compare-fail=sectors:5%", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--counters-compare-fail needs --benchmark-compare*"])
+
+
+def test_a_limit_on_a_driver_that_counts_nothing_is_an_error(run, stored, measured):
+    result = run(TEST, "--benchmark-compare", "--counters-compare-fail=sectors:5%")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*found no counters*"])
+
+
+def test_a_misspelt_limit_is_refused_before_anything_runs(run):
+    result = run(TEST, "--counters-compare-fail=sector:5%")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*'sector' is no figure*"])

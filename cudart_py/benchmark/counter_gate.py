@@ -1,0 +1,133 @@
+"""Counters of benchmarks compared with those of a stored run, so that a change for the worse fails without a GPU.
+
+A figure is a sum over all launches of a benchmark, or a ratio of two sums:
+
+| figure | what it is | worse |
+|---|---|---|
+| `instructions` | instructions that warps execute | more |
+| `requests` | loads and stores of global memory by warps | more |
+| `sectors` | the 32-byte sectors of global memory that these touch | more |
+| `local` | the sectors of local memory that loads and stores touch | more |
+| `wavefronts` | passes of shared memory that its loads and stores take | more |
+| `conflicts` | the passes that bank conflicts add | more |
+| `lanes` | active threads of an instruction, of 32 | fewer |
+
+Every other metric of `cuda.profile()` is a figure by its full name: a sum, or for a ratio the highest of all launches,
+and more of it is worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "read_limit", "table"]
+
+Launches = Sequence[Mapping[str, Any]]
+
+# Sums of the metrics whose names begin and end so.
+_SUMS = {
+    "instructions": r"smsp__inst_executed\.sum",
+    "requests": r"l1tex__t_requests_pipe_lsu_mem_global_op_.*",
+    "sectors": r"l1tex__t_sectors_pipe_lsu_mem_global_op_.*",
+    "local": r"l1tex__t_sectors_pipe_lsu_mem_local_op_.*",
+    "wavefronts": r"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_.*",
+    "conflicts": r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_.*",
+}
+_LANES, _WARPS = "smsp__thread_inst_executed.sum", "smsp__inst_executed.sum"
+FIGURES = (*_SUMS, "lanes")
+
+
+class Limit(NamedTuple):
+    """How much worse a figure may become: by so many percent if `relative`, else by so much."""
+
+    figure: str
+    amount: float
+    relative: bool
+
+    def exceeded(self, before: float, now: float) -> bool:
+        """Return whether a figure has become worse by more than the limit."""
+        worse = before - now if self.figure == "lanes" else now - before
+        return worse > (abs(before) * self.amount / 100 if self.relative else self.amount)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure of one benchmark that differs from the stored run's; without one, only one of the runs has it."""
+
+    benchmark: str
+    figure: str = ""
+    before: float = 0.0
+    now: float = 0.0
+    failed: bool = False
+
+
+def read_limit(text: str) -> Limit:
+    """Read a limit, such as `sectors:5%` or `conflicts:0`; raise ValueError for anything else."""
+    match = re.fullmatch(r"([\w.]+):(\d+(?:\.\d+)?)(%?)", text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not FIGURE:PERCENT% or FIGURE:NUMBER, such as sectors:5%")
+    if "__" not in match[1] and match[1] not in FIGURES:
+        raise ValueError(
+            f"{match[1]!r} is no figure: it is one of {', '.join(FIGURES)}, or a metric's full name such as {_WARPS}"
+        )
+    return Limit(match[1], float(match[2]), bool(match[3]))
+
+
+def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
+    """Return the figures of a benchmark's launches: those of the table, and metrics by their full names."""
+    found: dict[str, float] = {}
+    for name, pattern in _SUMS.items():
+        values = [launch[metric] for launch in launches for metric in launch if re.fullmatch(pattern, metric)]
+        if values:
+            found[name] = sum(values)
+    warps = sum(launch.get(_WARPS, 0) for launch in launches)
+    if warps:
+        found["lanes"] = sum(launch.get(_LANES, 0) for launch in launches) / warps
+    for metric in more:
+        values = [launch[metric] for launch in launches if metric in launch]
+        if values:
+            found[metric] = max(values) if metric.endswith(".ratio") else sum(values)
+    return found
+
+
+def changes(before: Mapping[str, Launches], now: Mapping[str, Launches], limits: Sequence[Limit] = ()) -> list[Change]:
+    """Compare two runs, each the launches of its benchmarks by their full names; return what differs.
+
+    A benchmark that only one of the runs has is one change without a figure, and never fails.
+    """
+    more = tuple(limit.figure for limit in limits if limit.figure not in FIGURES)
+    found = []
+    for benchmark in sorted(before.keys() | now.keys()):
+        if benchmark not in before or benchmark not in now:
+            found.append(Change(benchmark))
+            continue
+        old, new = figures(before[benchmark], more), figures(now[benchmark], more)
+        for figure in dict.fromkeys((*old, *new)):
+            was, is_now = old.get(figure, 0.0), new.get(figure, 0.0)
+            if was != is_now:
+                failed = any(limit.figure == figure and limit.exceeded(was, is_now) for limit in limits)
+                found.append(Change(benchmark, figure, was, is_now, failed))
+    return found
+
+
+def table(found: Sequence[Change]) -> list[str]:
+    """Return the lines of a table of changes, with what failed marked."""
+    rows = [("benchmark", "figure", "before", "now", "change", ""), *map(_row, found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        cells += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _row(change: Change) -> tuple[str, ...]:
+    if not change.figure:
+        return change.benchmark, "", "", "", "in one run only", ""
+    before, now = change.before, change.now
+    percent = f"{100 * (now - before) / before:+.1f} %" if before else "from 0"
+    return change.benchmark, change.figure, f"{before:,.6g}", f"{now:,.6g}", percent, "WORSE" if change.failed else ""

@@ -1,0 +1,94 @@
+"""Counters compared with a stored run's: figures, limits, the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from cudart_py.benchmark.counter_gate import Change, changes, figures, read_limit, table
+
+LOAD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
+STORE = "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
+
+
+def launch(sectors=40, instructions=100, threads=3200, **more):
+    return {
+        "kernel": "k",
+        "grid": (1, 1, 1),
+        LOAD.format("sectors"): sectors,
+        STORE.format("sectors"): 4,
+        LOAD.format("requests"): 10,
+        "smsp__inst_executed.sum": instructions,
+        "smsp__thread_inst_executed.sum": threads,
+        **more,
+    }
+
+
+def test_figures_are_sums_over_launches_and_kinds_of_access():
+    found = figures([launch(), launch(sectors=60, threads=1600)])
+    assert found == {"instructions": 200, "requests": 20, "sectors": 108, "lanes": 24}
+
+
+def test_a_metric_by_its_full_name_is_a_sum_or_the_highest_ratio():
+    launches = [launch(other__count=2, other__rate__=1) | {"a__b.ratio": ratio, "a__c.sum": 5} for ratio in (3.5, 1.5)]
+    found = figures(launches, ["a__b.ratio", "a__c.sum", "a__missing.sum"])
+    assert (found["a__b.ratio"], found["a__c.sum"]) == (3.5, 10)
+    assert "a__missing.sum" not in found
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "now", "expected"),
+    [
+        ("sectors:5%", 100, 105, False),
+        ("sectors:5%", 100, 106, True),
+        ("sectors:5%", 100, 10, False),
+        ("conflicts:0", 0, 1, True),
+        ("conflicts:0%", 0, 1, True),
+        ("conflicts:2.5", 0, 2, False),
+        ("lanes:5%", 32, 31, False),
+        ("lanes:5%", 32, 16, True),
+        ("lanes:5%", 16, 32, False),
+        ("smsp__inst_executed.sum:1%", 100, 102, True),
+    ],
+)
+def test_a_limit_says_how_much_worse_a_figure_may_become(text, before, now, expected):
+    assert read_limit(text).exceeded(before, now) is expected
+
+
+@pytest.mark.parametrize("text", ["sectors", "sectors:", "sectors:-5%", "sectors:5%%", ":5%", "sectors=5%", ""])
+def test_what_is_no_limit_is_refused(text):
+    with pytest.raises(ValueError, match="is not FIGURE:PERCENT% or FIGURE:NUMBER"):
+        read_limit(text)
+
+
+def test_an_unknown_figure_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="'sector' is no figure: it is one of instructions, requests, sectors"):
+        read_limit("sector:5%")
+
+
+def test_what_differs_is_listed_and_only_what_a_limit_names_fails():
+    before = {"t::a": [launch()], "t::b": [launch()], "t::gone": [launch()]}
+    now = {"t::a": [launch(sectors=80, instructions=110)], "t::b": [launch()], "t::new": [launch()]}
+    found = changes(before, now, [read_limit("sectors:5%")])
+    assert found == [
+        Change("t::a", "instructions", 100, 110, failed=False),
+        Change("t::a", "sectors", 44, 84, failed=True),
+        Change("t::a", "lanes", 32, 3200 / 110, failed=False),
+        Change("t::gone"),
+        Change("t::new"),
+    ]
+
+
+def test_a_figure_that_only_one_run_has_counts_from_zero():
+    more = {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum": 7}
+    (found,) = changes({"t": [launch()]}, {"t": [launch(**more)]}, [read_limit("conflicts:0")])
+    assert found == Change("t", "conflicts", 0, 7, failed=True)
+
+
+def test_the_table_marks_what_became_worse():
+    lines = table([Change("t::a", "sectors", 44, 84, failed=True), Change("t::b", "conflicts", 0, 7), Change("t::new")])
+    assert [line.split() for line in lines] == [
+        ["benchmark", "figure", "before", "now", "change"],
+        ["t::a", "sectors", "44", "84", "+90.9", "%", "WORSE"],
+        ["t::b", "conflicts", "0", "7", "from", "0"],
+        ["t::new", "in", "one", "run", "only"],
+    ]
