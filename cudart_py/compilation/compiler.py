@@ -14,9 +14,10 @@ from .. import arguments, errors
 from . import cache as disk
 from . import exports, headers, includes
 from .demangling import declared_name, demangle
-from .diagnostics import missing_header, read_resources, warnings_of
+from .diagnostics import read_resources, warnings_of
 from .images import CompiledImage, Resources, describe, normalised, restore
 from .programs import Program, library_path, library_version
+from .remedies import remedies
 from .requests import Request, make_request
 from .signatures import needs_compiler
 
@@ -121,7 +122,7 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
         try:
             program.compile()
         except errors.CompileError as error:
-            raise _with_remedy(error, found) from None
+            raise _with_remedies(error, request, found) from None
         ptx = program.ptx.decode()
         cubin = program.cubin
         log = program.log
@@ -146,11 +147,9 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
     return image, [*found.version_files, *([library] if library else [])]
 
 
-def _with_remedy(error: errors.CompileError, found: headers.Headers) -> errors.CompileError:
-    header = missing_header(error.log)
-    if header is None:
-        return error
-    message = f"{error}\n\n{headers.remedy(header, found)}"
+def _with_remedies(error: errors.CompileError, request: Request, found: headers.Headers) -> errors.CompileError:
+    texts = remedies(error.log, request.source.decode(errors="replace"), request.name, found)
+    message = "\n\n".join([str(error), *(f"Remedy: {text}." for text in texts)])
     return errors.CompileError(message, status=error.status, call=error.call, log=error.log)
 
 

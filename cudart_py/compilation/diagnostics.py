@@ -10,7 +10,7 @@ from .images import Resources
 __all__ = ["explain", "missing_header", "read_resources", "warnings_of"]
 
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
-_MISSING_HEADER = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
+_MISSING_HEADER = re.compile(r'^([^\n]+?)\(\d+\):[^\n]*(?:could not|cannot) open source file "([^"]+)"', re.MULTILINE)
 _STATISTICS = re.compile(r"^ptxas (?:info +:|  +\.)")
 _REMARK = "Remark: The warnings can be suppressed"
 
@@ -46,10 +46,10 @@ def _number(pattern: re.Pattern[str], line: str) -> int:
     return int(match[1]) if match else 0
 
 
-def missing_header(log: str) -> str | None:
-    """Return the name of the header that the compiler could not open, if that is what stopped it."""
+def missing_header(log: str) -> tuple[str, str] | None:
+    """Return a file and the header that it includes, if the compiler stopped because it could not open that header."""
     match = _MISSING_HEADER.search(log)
-    return match[1] if match else None
+    return (match[1], match[2]) if match else None
 
 
 def warnings_of(log: str, library_folders: Sequence[str] = ()) -> str:

@@ -1,0 +1,175 @@
+"""What to change in a source that is meant for nvcc and a program of the host, and that NVRTC refuses.
+
+NVRTC compiles the code of the device alone. It has no headers of the C and C++ libraries, and takes neither functions
+of the host nor launches between chevrons. What it cannot know is in its log and in the source, from which the sentences
+for the error are chosen here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from . import headers
+from .diagnostics import missing_header
+
+__all__ = ["remedies"]
+
+# What the compiler knows without the header that declares it in C.
+_BUILT_IN = {
+    "assert": "assert() is built in",
+    "math": "the mathematical functions are built in, and constants such as CUDART_PI_F are in <math_constants.h>",
+    "stdarg": "va_list is built in",
+    "stdbool": "bool is built in",
+    "stddef": "size_t, ptrdiff_t and NULL are built in",
+    "stdio": "printf() is built in, and nothing else of this header works in kernels",
+    "stdlib": "malloc() and free() are built in; random numbers come from <curand_kernel.h>",
+    "string": "memcpy() and memset() are built in",
+    "time": "clock() and clock64() are built in",
+}
+# Headers of C whose contents libcu++ has in a header of its own.
+_C_IN_CUDA_STD = {
+    "complex": "complex",
+    "float": "cfloat",
+    "limits": "climits",
+    "stdint": "cstdint",
+    "inttypes": "cstdint",
+}
+_CPP_IN_CUDA_STD = (
+    "algorithm array atomic barrier bit bitset charconv chrono complex concepts expected functional initializer_list "
+    "iterator latch limits memory numbers numeric optional random ranges ratio semaphore source_location span "
+    "string_view tuple type_traits utility variant version"
+)
+_C_OF_THE_HOST = "ctype errno fenv iso646 locale setjmp signal stdatomic threads uchar wchar wctype unistd pthread omp"
+_CPP_OF_THE_HOST = (
+    "any condition_variable deque exception filesystem forward_list fstream future iomanip ios iosfwd iostream istream "
+    "list map mutex new ostream queue regex set shared_mutex sstream stack stdexcept streambuf string system_error "
+    "thread typeinfo unordered_map unordered_set valarray vector"
+)
+_LIBRARIES_OF_THE_HOST = re.compile(
+    r"cu(blas|fft|sparse|solver|dnn|tensor)\w*\.h|cuda_profiler_api\.h|helper_\w+\.h|nvToolsExt\.h|nvtx3/.*|sys/\w+\.h"
+)
+
+# What the log says of names that a header left out would have declared, and the remedy.
+_NAMES = (
+    (
+        r'identifier "(u?int(?:(?:_fast|_least)?(?:8|16|32|64)|ptr|max)_t)" is undefined',
+        "include <cuda/std/cstdint>, which declares {0}",
+    ),
+    (
+        r'identifier "((?:U?(?:CHAR|INT|LONG|LLONG|SHRT)|SCHAR)_(?:MAX|MIN)|CHAR_BIT)" is undefined',
+        "include <cuda/std/climits>, which defines {0}",
+    ),
+    (r'identifier "((?:FLT|DBL)_\w+)" is undefined', "include <cuda/std/cfloat>, which defines {0}"),
+    (
+        r'identifier "(M_\w+|NAN|INFINITY)" is undefined',
+        "include <math_constants.h>, which defines CUDART_PI_F, CUDART_NAN_F, CUDART_INF_F and others, in place of {0}",
+    ),
+    (
+        r'namespace "std" has no member (?:\w+ )?"(\w+)"',
+        "std::{0} is not there, since the standard library of device code is cuda::std: write cuda::std::max of "
+        "<cuda/std/algorithm> in place of std::max",
+    ),
+)
+_NO_HOST_FUNCTIONS = "host functions are not allowed in JIT mode"
+_NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_MAIN = re.compile(r"\bmain\s*\(")
+_CHEVRONS = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>;{}]*>)?\s*<<<")
+_REFUSED_CUB = re.compile(r"Including <cub/(?:cub\.cuh|device/device_(\w+)\.cuh)> is not supported")
+_COLLECTIVE = re.compile(r"\bcub::((Block|Warp)[A-Z]\w*)")
+_NO_THRUST = (
+    "Thrust's containers and algorithms are called by the host and cannot be compiled by NVRTC: leave its headers out; "
+    "classes such as cub::BlockReduce of <cub/block/block_reduce.cuh> do their work in a kernel"
+)
+_THRUST = re.compile(r"^[^\n]*/thrust/[^\n]*\(\d+\): (?:catastrophic )?error", re.MULTILINE)
+
+
+def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[str]:
+    """Return what to change so that a source that did not compile does, each remedy in one text.
+
+    `log` is the compiler's, `source` the text that is called `name`, and `found` has the folders of CUDA's headers.
+    """
+    code = _NOT_CODE.sub(" ", source)
+    if _THRUST.search(log):
+        return [_NO_THRUST]
+    result = []
+    missing = missing_header(log)
+    if missing is not None:
+        result.append(_for_header(*missing, name, found))
+    result += _for_cub(log, code, found.folders)
+    result += _for_host_code(log, code, header_is_missing=missing is not None)
+    for pattern, sentence in _NAMES:
+        if match := re.search(pattern, log):
+            result.append(sentence.format(match[1]))
+    return result
+
+
+def _for_header(includer: str, header: str, name: str, found: headers.Headers) -> str:
+    """Return the remedy for a header that the file `includer` includes and that the compiler could not open."""
+    if includer != name and includer.startswith(tuple(os.path.join(folder, "") for folder in found.folders)):
+        return (
+            f"<{os.path.basename(includer)}> is for code of the host, which NVRTC does not compile, and includes "
+            f'"{header}": leave it out'
+        )
+    stem = header.removesuffix(".h")
+    if not header.endswith(".h") and stem.removeprefix("c") in (*_BUILT_IN, *_C_IN_CUDA_STD):
+        stem = stem.removeprefix("c")
+    out = f"leave #include <{header}> out"
+    is_c = header in (f"{stem}.h", f"c{stem}")
+    if is_c and stem in _BUILT_IN:
+        return f"NVRTC has no headers of the C library: {out}; {_BUILT_IN[stem]}"
+    if is_c and stem in _C_IN_CUDA_STD:
+        return (
+            f"NVRTC has no headers of the C library: include <cuda/std/{_C_IN_CUDA_STD[stem]}> in place of <{header}>"
+        )
+    if header in _CPP_IN_CUDA_STD.split():
+        return (
+            f"NVRTC has no headers of the C++ library: include <cuda/std/{header}> in place of <{header}>, and write "
+            "cuda::std:: in place of std::"
+        )
+    of_the_host = stem.removeprefix("c") in _C_OF_THE_HOST.split() or header in _CPP_OF_THE_HOST.split()
+    if of_the_host or _LIBRARIES_OF_THE_HOST.fullmatch(header):
+        return f"<{header}> is for code of the host, which NVRTC does not compile: {out}, with the code that needs it"
+    return headers.remedy(header, found)
+
+
+def _for_cub(log: str, code: str, folders: Sequence[str]) -> list[str]:
+    """Return the remedy for headers of CUB that are for code of the host."""
+    if refused := _REFUSED_CUB.search(log):
+        # By the names of the classes that the source uses, or of the one like the function of the host.
+        wanted = [(match[1], match[2].lower()) for match in _COLLECTIVE.finditer(code)]
+        if refused[1]:
+            wanted.append((f"Block{refused[1].title().replace('_', '')}", "block"))
+        included = {}
+        for class_name, folder in wanted:
+            header = f"cub/{folder}/{re.sub(r'(?<!^)(?=[A-Z])', '_', class_name).lower()}.cuh"
+            if any(os.path.exists(os.path.join(root, header)) for root in folders):
+                included[header] = class_name
+        for_host = "cub::Device*, which the host calls, cannot be compiled by NVRTC"
+        if not included:
+            return [
+                "include the header of each class of CUB that the kernels use, such as <cub/block/block_reduce.cuh> "
+                f"for cub::BlockReduce or <cub/warp/warp_scan.cuh> for cub::WarpScan; {for_host}"
+            ]
+        listing = " and ".join(f"<{header}> for cub::{class_name}" for header, class_name in included.items())
+        return [f"include {listing}; {for_host}"]
+    return []
+
+
+def _for_host_code(log: str, code: str, *, header_is_missing: bool) -> list[str]:
+    """Return the remedy for a source with functions of the host, among them a whole program for nvcc."""
+    refused = _NO_HOST_FUNCTIONS in log
+    launched = _CHEVRONS.search(code)
+    if (refused or header_is_missing) and (launched or _MAIN.search(code)):
+        kernel = launched[1] if launched else "k"
+        return [
+            "the source has code of the host, which NVRTC does not compile: cut main() and every function that "
+            "launches kernels or calls CUDA, with the headers that only they need. From Python, "
+            f"{kernel}<<<grid, block, shared_bytes, stream>>>(...) is written "
+            f'module["{kernel}"][grid, block, shared_bytes, stream](...), and cuda.empty, cuda.to_device and '
+            "array.to_host() stand for cudaMalloc and cudaMemcpy"
+        ]
+    if refused:
+        return ["mark functions that kernels call __device__, and cut those of the host"]
+    return []

@@ -1,0 +1,160 @@
+"""What a failed compile advises for sources that were written for nvcc and a program of the host."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cudart_py.compilation import headers
+from cudart_py.compilation.compiler import compile_image
+from cudart_py.compilation.programs import library_path, library_version
+from cudart_py.errors import CompileError
+
+KERNEL = 'extern "C" __global__ void scale(float* x) { x[threadIdx.x] *= 2; }\n'
+PROGRAM = """
+int main() {
+    float *x;
+    cudaMalloc(&x, 32 * sizeof(float));
+    scale<<<1, 32>>>(x);
+    cudaDeviceSynchronize();
+}
+"""
+
+
+def core_is_missing():
+    return not any("cccl" in folder for folder in headers.find(library_version(), library_path()).folders)
+
+
+needs_core = pytest.mark.skipif("core_is_missing()", reason="CCCL's headers are not installed")
+
+
+def error_of(source):
+    with pytest.raises(CompileError) as caught:
+        compile_image(source, arch=90, cache=False)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "advice"),
+    [
+        ("stdio.h", "leave #include <stdio.h> out; printf() is built in"),
+        ("cstdio", "leave #include <cstdio> out; printf() is built in"),
+        ("math.h", "the mathematical functions are built in"),
+        ("cmath", "the mathematical functions are built in"),
+        ("assert.h", "assert() is built in"),
+        ("stdlib.h", "malloc() and free() are built in"),
+        ("stdint.h", "include <cuda/std/cstdint> in place of <stdint.h>"),
+        ("cstdint", "include <cuda/std/cstdint> in place of <cstdint>"),
+        ("limits.h", "include <cuda/std/climits> in place of <limits.h>"),
+        ("type_traits", "include <cuda/std/type_traits> in place of <type_traits>"),
+        ("iostream", "leave #include <iostream> out, with the code that needs it"),
+        ("cublas_v2.h", "leave #include <cublas_v2.h> out, with the code that needs it"),
+    ],
+)
+def test_a_header_of_the_host_is_left_out_or_replaced(header, advice):
+    text = error_of(f"#include <{header}>\n{KERNEL}")
+    assert advice in text
+    assert "include=[" not in text
+
+
+def test_the_drivers_header_is_left_out():
+    if "cuda.h" not in error_of(f"#include <cuda.h>\n{KERNEL}"):
+        pytest.skip("no cuda.h that fits this NVRTC")
+    assert "<cuda.h> is for code of the host" in error_of(f"#include <cuda.h>\n{KERNEL}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'printf("%d", 1);',
+        "x[0] = sinf(x[1]);",
+        "assert(x[0] > 0);",
+        "free(malloc(4));",
+        "memcpy(x, x + 1, 4);",
+        "x[0] = clock();",
+        "x[0] = sizeof(size_t) + sizeof(ptrdiff_t);",
+    ],
+)
+def test_what_the_advice_calls_built_in_compiles_without_a_header(line):
+    compile_image(f"__global__ void k(float* x) {{ {line} }}", arch=90, cache=False)
+
+
+@needs_core
+@pytest.mark.parametrize(
+    ("header", "line"),
+    [
+        ("cuda/std/cstdint", "uint32_t a = 3; x[0] = a;"),
+        ("cuda/std/climits", "x[0] = INT_MAX;"),
+        ("cuda/std/cfloat", "x[0] = FLT_MAX;"),
+        ("cuda/std/algorithm", "x[0] = cuda::std::max(x[1], x[2]);"),
+        ("math_constants.h", "x[0] = CUDART_PI_F + CUDART_NAN_F + CUDART_INF_F;"),
+    ],
+)
+def test_the_headers_that_the_advice_names_declare_what_it_says(header, line):
+    compile_image(f"#include <{header}>\n__global__ void k(float* x) {{ {line} }}", arch=90, cache=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("uint32_t a = 3; x[0] = a;", "include <cuda/std/cstdint>, which declares uint32_t"),
+        ("x[0] = INT_MAX;", "include <cuda/std/climits>"),
+        ("x[0] = FLT_EPSILON;", "include <cuda/std/cfloat>"),
+        ("x[0] = M_PI;", "CUDART_PI_F"),
+        ("x[0] = std::max(x[1], x[2]);", "cuda::std::max"),
+    ],
+)
+def test_an_undefined_name_of_a_header_names_the_header_that_has_it(line, advice):
+    assert advice in error_of(f"__global__ void k(float* x) {{ {line} }}")
+
+
+@pytest.mark.parametrize("include", ["", "#include <stdio.h>\n"])
+def test_a_whole_program_is_told_what_to_cut_and_how_python_launches(include):
+    text = error_of(include + KERNEL + PROGRAM)
+    assert "cut main()" in text
+    assert 'module["scale"][grid, block, shared_bytes, stream](...)' in text
+
+
+def test_the_name_of_a_templates_kernel_is_told_without_its_arguments():
+    template = "template <class T> __global__ void fill(T* x) { *x = 1; }\n"
+    text = error_of(template + "void launch(float* x) { fill<float><<<1, 1>>>(x); }\n")
+    assert 'module["fill"][grid, block, shared_bytes, stream](...)' in text
+
+
+def test_a_helper_function_without_a_mark_is_told_of_device():
+    text = error_of(f"float twice(float a) {{ return 2 * a; }}\n{KERNEL}")
+    assert "mark functions that kernels call __device__" in text
+    assert "main()" not in text
+
+
+def test_main_in_a_comment_is_no_program():
+    text = error_of(f"// main() launches scale<<<1, 32>>>(x)\n#include <stdio.h>\n{KERNEL}")
+    assert "cut main()" not in text
+
+
+@needs_core
+@pytest.mark.parametrize(
+    ("source", "advice"),
+    [
+        ("#include <cub/cub.cuh>\n", "<cub/block/block_reduce.cuh> for cub::BlockReduce or <cub/warp/warp_scan.cuh>"),
+        (
+            "#include <cub/cub.cuh>\ntypedef cub::BlockRadixSort<int, 32, 1> Sort; typedef cub::WarpScan<int> Scan;\n",
+            "<cub/block/block_radix_sort.cuh> for cub::BlockRadixSort and <cub/warp/warp_scan.cuh> for cub::WarpScan",
+        ),
+        ("#include <cub/device/device_reduce.cuh>\n", "include <cub/block/block_reduce.cuh> for cub::BlockReduce"),
+        ("#include <cub/device/device_radix_sort.cuh>\n", "<cub/block/block_radix_sort.cuh> for cub::BlockRadixSort"),
+        ("#include <thrust/device_vector.h>\n", "Thrust's containers and algorithms are called by the host"),
+    ],
+)
+def test_headers_of_cub_and_thrust_for_the_host_name_those_that_work(source, advice):
+    text = error_of(source + KERNEL)
+    assert advice in text
+    for header in re.findall(r"<(cub/(?:block|warp)/\w+\.cuh)>", text.split("Remedy: ")[1]):
+        compile_image(f"#include <{header}>\n{KERNEL}", arch=90)
+
+
+def test_the_log_stays_the_compilers_own():
+    with pytest.raises(CompileError) as caught:
+        compile_image(f"#include <stdio.h>\n{KERNEL}", cache=False)
+    assert "Remedy" not in caught.value.log
