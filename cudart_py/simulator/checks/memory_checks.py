@@ -12,6 +12,7 @@ from ..ptx.compiling.opcodes import form_of
 from ..state.memory.shadow import STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
+from .races.concurrency import UNORDERED
 from .races.guessed_loads import GuessedLoads
 from .races.races import Race, Races
 from .shadow_table import ShadowTable
@@ -194,6 +195,6 @@ class MemoryChecks:
         name = self._races.past.name if span is None else span.name
         what = (
             f"race: it {self._findings.access(footprint, piece)}, which {name(record, _VERBS[before])}{strong}, "
-            "and nothing puts one before the other"
+            f"and {'nothing puts one before the other' if span is None else UNORDERED}"
         )
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
+from tests.simulator.kernels import function, launch
 from tests.simulator.support import HostCalls, Status, ok
 
 Attribute = bindings.CUmemPool_attribute
@@ -223,3 +225,41 @@ def test_a_smaller_allocation_in_a_used_block_leaves_the_work_before_it_alone(po
     assert allocate(stream, SIZE * 3 // 4) == address
     ok(driver.cuMemsetD8Async(address, 2, SIZE * 3 // 4, stream))
     ok(driver.cuStreamSynchronize(stream))
+
+
+def test_work_before_the_allocation_names_it_its_stream_and_the_remedy(pool: Any) -> None:
+    (second,) = streams(1)
+    freed = allocate(0, 512)
+    ok(driver.cuMemFreeAsync(freed, 0))
+    event = ok(driver.cuEventCreate(0))
+    ok(driver.cuEventRecord(event, 0))
+    address = allocate(0, 400)
+    assert address == freed
+    ok(driver.cuStreamWaitEvent(second, event, 0))
+    ok(driver.cuMemsetD8Async(address, 0, 400, second))
+    assert driver.cuStreamSynchronize(second) == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
+    report = driver.take_report() or ""
+    assert "0 bytes into the 400-byte allocation" in report
+    assert "in the legacy default stream, which has not reached the allocation yet" in report
+    assert "allocate in the stream of the work (stream=s)" in report
+
+
+def test_work_that_is_older_than_an_allocation_means_what_was_there_before(pool: Any, module: Any) -> None:
+    address = allocate(0, 12)
+    launch(function(module, "bounded"), ctypes.c_void_p(address), block=(128, 1, 1))
+    ok(driver.cuMemFreeAsync(address, 0))
+    assert allocate(0, 400) == address
+    assert driver.cuStreamSynchronize(0) == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
+    assert "0 bytes past the end of the 12-byte allocation" in (driver.take_report() or "")
+
+
+def test_a_free_in_another_stream_is_named_with_the_remedy(pool: Any) -> None:
+    (stream,) = streams(1)
+    address = allocate(0)
+    ok(driver.cuMemsetD8Async(address, 0, SIZE, stream))
+    ok(driver.cuMemFreeAsync(address, 0))
+    ok(driver.cuStreamSynchronize(0))
+    assert driver.cuStreamSynchronize(stream) == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
+    report = driver.take_report() or ""
+    assert "which was freed in the legacy default stream, and nothing puts that after this work" in report
+    assert "(stream=s)" in report

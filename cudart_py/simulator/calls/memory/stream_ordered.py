@@ -39,14 +39,15 @@ class BeginOperation(AccountingOperation):
 class FreeOperation(AccountingOperation):
     """The end of a stream-ordered allocation for the device."""
 
-    __slots__ = ("allocation",)
+    __slots__ = ("allocation", "stream")
 
-    def __init__(self, allocation: Allocation) -> None:
+    def __init__(self, allocation: Allocation, stream: Stream) -> None:
         self.allocation = allocation
+        self.stream = stream
 
     def run(self, context: Context) -> None:
         """End the allocation's life for the work that comes after."""
-        memory.end_life(self.allocation)
+        memory.end_life(self.allocation, self.stream)
 
 
 class DirectFree(AccountingOperation):
@@ -72,7 +73,7 @@ def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
     if at_once:
         memory.begin_life(allocation)
     else:
-        submit(stream, BeginOperation(allocation))
+        allocation.begin = submit(stream, BeginOperation(allocation))
     return CUdeviceptr(allocation.address)
 
 
@@ -104,6 +105,6 @@ def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
         memory.known.remove(allocation)
         submit(stream, DirectFree(allocation))
         return
-    freed = submit(stream, FreeOperation(allocation))
+    freed = submit(stream, FreeOperation(allocation, stream))
     memory.known.remove(allocation)
     pool.give_back(allocation, stream, freed)

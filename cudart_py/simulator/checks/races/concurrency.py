@@ -16,6 +16,7 @@ from ...state.queue.work import Piece, runner
 from ..findings import mode, put_finding
 
 __all__ = [
+    "UNORDERED",
     "Span",
     "find_span",
     "keep",
@@ -24,6 +25,7 @@ __all__ = [
     "unordered",
 ]
 
+UNORDERED = "nothing puts one before the other: give both the same stream (stream=s), or let one wait for the other"
 # So many pieces of work are remembered; races with older ones are not found.
 _MOST = 256
 
@@ -96,7 +98,7 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
         if race and not reported:
             reported = True
             verb = "writes" if writes else "reads"
-            put_finding(f"race: {what} {verb} {race}, and nothing puts one before the other")
+            put_finding(f"race: {what} {verb} {race}, and {UNORDERED}")
     keep(begin, lambda _, verb: f"{what} in another stream {verb}")
 
 

@@ -12,6 +12,8 @@ from .shadow import ShadowMemory
 if TYPE_CHECKING:
     from ..contexts import Context
     from ..devices import Device
+    from ..queue.stream import Stream
+    from ..queue.work import Work
     from .pools import Pool
 
 __all__ = ["DEVICE", "HEAP", "MANAGED", "PINNED", "REGISTERED", "Allocation", "AllocationRecord", "Index", "rounded"]
@@ -59,6 +61,7 @@ class Allocation:
     __slots__ = (
         "_shadow",
         "address",
+        "begin",
         "context",
         "device",
         "flags",
@@ -69,6 +72,7 @@ class Allocation:
         "reserved",
         "site",
         "size",
+        "stream",
     )
 
     def __init__(
@@ -81,6 +85,7 @@ class Allocation:
         flags: int = 0,
         pool: Pool | None = None,
         device: Device | None = None,
+        stream: Stream | None = None,
     ) -> None:
         self.address = address
         self.size = size
@@ -91,6 +96,9 @@ class Allocation:
         # The object that keeps registered memory alive, where the caller gave one and not only an address.
         self.held: Any = None
         self.pool = pool
+        # The stream of a stream-ordered allocation, and the work that begins it there, None where it began at once.
+        self.stream = stream
+        self.begin: Work | None = None
         self.identity = next(_identities)
         self.reserved = rounded(size)
         # The program's line that asked for it, for reports.

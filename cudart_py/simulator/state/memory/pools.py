@@ -84,7 +84,9 @@ class Pool:
             block = self._new_block(capacity, stream)
         else:
             self.blocks.remove(block)
-        allocation = Allocation(block.address, size, DEVICE, stream.context, pool=self, device=self.device)
+        allocation = Allocation(
+            block.address, size, DEVICE, stream.context, pool=self, device=self.device, stream=stream
+        )
         allocation.reserved = block.capacity
         self.capacities[block.address] = block.capacity
         table.known.add(allocation)

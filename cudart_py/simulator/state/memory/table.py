@@ -7,17 +7,19 @@ returns, and stops being live when its stream gets there.
 from __future__ import annotations
 
 import collections
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cuda.bindings.driver import CUresult
 
 from ..errors import StatusError
 from ..queue.operations import FaultError
+from ..queue.work import runner
 from .address_space import space
 from .allocations import Allocation, AllocationRecord, Index, rounded
 
 if TYPE_CHECKING:
     from ..contexts import Context
+    from ..queue.stream import Stream
 
 __all__ = [
     "allocate",
@@ -41,8 +43,22 @@ _NEAR = 1 << 20
 
 known = Index()
 live = Index()
-# Not the allocations themselves, which would keep alive what they belong to.
-_recently_freed: collections.deque[AllocationRecord] = collections.deque(maxlen=_REMEMBERED)
+_SAME_STREAM = "allocate in the stream of the work (stream=s), or let one stream wait for the other"
+
+
+class _Freed(NamedTuple):
+    """What is remembered of a free: of a stream-ordered one also its stream, and the number of the work that freed.
+
+    It has not the allocation itself, which would keep alive what it belongs to.
+    """
+
+    record: AllocationRecord
+    stream: str = ""
+    identity: int = 0
+    sequence: int = 0
+
+
+_recently_freed: collections.deque[_Freed] = collections.deque(maxlen=_REMEMBERED)
 
 
 class _Changes:
@@ -96,7 +112,7 @@ def forget(allocation: Allocation) -> None:
     """Make an allocation neither known nor live, its bytes untouched."""
     known.remove(allocation)
     live.remove(allocation)
-    _recently_freed.append(allocation.record)
+    _recently_freed.append(_Freed(allocation.record))
     note_change()
 
 
@@ -114,10 +130,13 @@ def begin_life(allocation: Allocation) -> None:
     note_change()
 
 
-def end_life(allocation: Allocation) -> None:
-    """Make an allocation no longer live, which the host has freed before."""
+def end_life(allocation: Allocation, stream: Stream | None = None) -> None:
+    """Make an allocation no longer live, which the host has freed before; `stream` is that of the work that does so."""
     live.remove(allocation)
-    _recently_freed.append(allocation.record)
+    freed = _Freed(allocation.record)
+    if stream is not None and runner.piece is not None:
+        freed = _Freed(allocation.record, str(stream), stream.identity, runner.piece.work.sequence)
+    _recently_freed.append(freed)
     note_change()
 
 
@@ -157,6 +176,12 @@ def describe(address: int, context: Context | None = None) -> str:
     """Return a text that says where an address lies among the allocations of the process."""
     if address == 0:
         return "the null pointer"
+    early = _not_begun(address)
+    if early is not None:
+        return (
+            f"{_bytes(address - early.address)} into {early.record} in {early.stream}, which has not reached "
+            f"the allocation yet, and nothing puts that before this work: {_SAME_STREAM}"
+        )
     allocation = live.find(address)
     if allocation is not None:
         text = f"{_bytes(address - allocation.address)} into {allocation.record}"
@@ -164,8 +189,9 @@ def describe(address: int, context: Context | None = None) -> str:
             text += f", which device {context.device.ordinal} has no peer access to"
         return text
     for freed in reversed(_recently_freed):
-        if freed.address <= address < freed.address + freed.size:
-            return f"{_bytes(address - freed.address)} into {freed}, which was freed"
+        start, size = freed.record.address, freed.record.size
+        if start <= address < start + size:
+            return f"{_bytes(address - start)} into {freed.record}, which was freed{_freed_elsewhere(freed)}"
     before = live.before(address)
     after = live.after(address)
     past = address - before.end if before is not None else _NEAR
@@ -177,6 +203,27 @@ def describe(address: int, context: Context | None = None) -> str:
     if known.find(address) is None and not space.region.contains(address):
         return "host memory that is neither pinned, managed nor registered, or nothing at all"
     return "no allocation is near it"
+
+
+def _not_begun(address: int) -> Allocation | None:
+    """Return the allocation at an address that the work at hand was given before the allocation's stream came to it.
+
+    Work that is older than the allocation means what had the address before.
+    """
+    allocation, running = known.find(address), runner.piece
+    if allocation is None or allocation.begin is None or allocation.begin.done or running is None:
+        return None
+    return allocation if running.work.sequence > allocation.begin.sequence else None
+
+
+def _freed_elsewhere(freed: _Freed) -> str:
+    """Return where an allocation was freed, if that was in another stream and later than the work at hand came."""
+    running = runner.piece
+    if not freed.stream or running is None:
+        return ""
+    if running.work.stream == freed.identity or running.work.sequence > freed.sequence:
+        return ""
+    return f" in {freed.stream}, and nothing puts that after this work: {_SAME_STREAM}"
 
 
 def _bytes(count: int) -> str:

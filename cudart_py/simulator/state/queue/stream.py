@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from cuda.bindings.driver import CU_STREAM_PER_THREAD
+
 if TYPE_CHECKING:
     from ..contexts import Context
     from .captures import Capture
@@ -44,3 +46,8 @@ class Stream:
         self.tail: Work | None = None
         self.capture: Capture | None = None
         self.attributes: dict[int, object] = {}
+
+    def __str__(self) -> str:
+        if self.is_legacy:
+            return "the legacy default stream"
+        return "the per-thread default stream" if self.handle == CU_STREAM_PER_THREAD else f"stream {self.handle:#x}"
