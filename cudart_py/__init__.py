@@ -66,6 +66,7 @@ from .memory.staging import release_staging
 from .memory.texture import Texture, TextureOptions
 from .nvtx import nvtx_range
 from .pointer import Pointer
+from .profiling.profiler import profiler_range, profiler_start, profiler_stop
 from .profiling.profiles import LaunchProfile, LineProfile, Profile, profile
 from .streams.event import Event, Timer, timed
 from .streams.graph import ExecutableGraph, Graph
@@ -163,6 +164,9 @@ __all__ = [
     "pointer_attributes",
     "prefetch",
     "profile",
+    "profiler_range",
+    "profiler_start",
+    "profiler_stop",
     "raw",
     "register_host",
     "release_staging",

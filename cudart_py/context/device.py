@@ -14,7 +14,7 @@ from ..driver.seam import api
 from . import debugging
 from .current import activated, this_thread
 from .limits import Limits
-from .properties import DeviceProperties, MemoryInfo, read_properties
+from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attributes, read_properties
 
 if TYPE_CHECKING:
     from ..memory.pools import MemoryPool
@@ -96,6 +96,20 @@ class Device:
     def properties(self) -> DeviceProperties:
         """Everything that does not change, as one frozen record (cuDeviceGetAttribute)."""
         return read_properties(self.ordinal)
+
+    def attribute(self, name: str) -> int:
+        """Return any one attribute by the name of its enumerator, such as "l2_cache_size" (cuDeviceGetAttribute).
+
+        Capital letters and the prefix `CU_DEVICE_ATTRIBUTE_` may be there or not. The unit is the driver's; yes and
+        no are 1 and 0. Raises ValueError, with the nearest names, for a name that no attribute has, and
+        NotSupportedError for an attribute that is newer than the driver.
+        """
+        return read_attribute(self.ordinal, name)
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """All attributes that the driver knows, by names as `attribute` takes them (cuDeviceGetAttribute)."""
+        return read_attributes(self.ordinal)
 
     @property
     def name(self) -> str:

@@ -7,10 +7,14 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .. import arguments, errors
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.seam import api, raw
+from ..driver.unwrap import failure
 
-__all__ = ["DeviceProperties", "MemoryInfo", "read_properties"]
+__all__ = ["DeviceProperties", "MemoryInfo", "read_attribute", "read_attributes", "read_properties"]
+
+_PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
 
 class MemoryInfo(NamedTuple):
@@ -145,6 +149,58 @@ def read_properties(ordinal: int) -> DeviceProperties:
         ecc_enabled=bool(ask("ECC_ENABLED")),
         single_to_double_ratio=ask("SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO"),
     )
+
+
+@functools.cache
+def _attributes() -> dict[str, Any]:
+    """Return the enumerators of the attributes by their names, in small letters and without the prefix.
+
+    Of several names of one attribute only the first is among them.
+    """
+    found: dict[int, tuple[str, Any]] = {}
+    kinds: Any = enums.CUdevice_attribute
+    for name, member in kinds.__members__.items():
+        found.setdefault(int(member), (name.removeprefix(_PREFIX).lower(), member))
+    # The last one only says how many there are.
+    return {name: member for name, member in found.values() if name != "max"}
+
+
+def read_attribute(ordinal: int, name: str) -> int:
+    """Return an attribute of a device by its name, as `Device.attribute` says."""
+    short = arguments.text("Device.attribute", "name", name).upper().removeprefix(_PREFIX)
+    kinds: Any = enums.CUdevice_attribute
+    member = kinds.__members__.get(_PREFIX + short)
+    if member is None or short == "MAX":
+        import difflib  # only a wrong name needs it
+
+        near = difflib.get_close_matches(short.lower(), _attributes(), 3)
+        nearest = f", of which the nearest are {', '.join(map(repr, near))}" if near else ""
+        wanted = f"the name of a device attribute (CUdevice_attribute{nearest})"
+        raise arguments.wrong_value("Device.attribute", "name", wanted, name)
+    value = _ask(ordinal, member)
+    if value is None:
+        raise errors.NotSupportedError(
+            f"Device.attribute: the driver is too old to know the attribute {name!r}",
+            status=enums.CUresult.CUDA_ERROR_INVALID_VALUE,
+            call="cuDeviceGetAttribute",
+        )
+    return value
+
+
+def read_attributes(ordinal: int) -> dict[str, int]:
+    """Return all attributes of a device that the driver knows, as `Device.attributes` says."""
+    found = {name: _ask(ordinal, member) for name, member in _attributes().items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _ask(ordinal: int, member: Any) -> int | None:
+    """Return an attribute of a device, None for one that the driver does not know."""
+    status, value = raw.cuDeviceGetAttribute(member, api.cuDeviceGet(ordinal))
+    if status == enums.CUresult.CUDA_ERROR_INVALID_VALUE:
+        return None
+    if status:
+        raise failure(status, "cuDeviceGetAttribute")
+    return int(value)
 
 
 def _text(value: bytes) -> str:

@@ -1,53 +1,59 @@
-"""Launches with attributes: cooperative ones, and clusters of blocks."""
+"""Launches with attributes: cooperative ones, clusters of blocks, launches that begin early, and preferences."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-from .. import errors
+from .. import arguments, errors
 from ..context.current import activated
 from ..driver import enums
 from ..driver.seam import api
 from .function import Function
 from .shape import LaunchShape, dimensions
 
-__all__ = ["make_config"]
+__all__ = ["LaunchOptions", "active_clusters", "largest_cluster", "make_config"]
 
 # Every device with clusters runs this many blocks in one; more only some, and the kernel must allow it.
 _PORTABLE_CLUSTER = 8
-_CLUSTER_CAPABILITY = (9, 0)
+# Of clusters, launches that begin early, and domains of memory.
+_HOPPER = (9, 0)
+_SCHEDULINGS = ("default", "spread", "load_balancing")
+_DOMAINS = ("default", "remote")
 
 
-def make_config(function: Function, shape: LaunchShape, stream: int, cooperative: bool, cluster: Any) -> Any:
+@dataclass(frozen=True)
+class LaunchOptions:
+    """What `Kernel.launch` takes beside the shape and the stream, as it came."""
+
+    cooperative: Any = False
+    cluster: Any = None
+    programmatic: Any = False
+    priority: Any = None
+    carveout: Any = None
+    cluster_scheduling: Any = None
+    memory_domain: Any = None
+
+
+def make_config(function: Function, shape: LaunchShape, stream: int, options: LaunchOptions) -> Any:
     """Return the CUlaunchConfig of a launch that has attributes, None for one that has none.
 
     Raises ValueError naming the kernel for a cluster that does not divide the grid, is too large or is not the
     one that the kernel was compiled for, and LaunchError for a cooperative grid that the device cannot hold at
-    once, with the most blocks that it can. NotSupportedError for clusters before compute capability 9.0.
+    once, with the most blocks that it can. NotSupportedError for what needs compute capability 9.0, before that.
     """
-    blocks = _checked_cluster(function, shape, cluster)
-    if not cooperative and cluster is None:
-        return None
-    attributes = []
-    if cluster is not None:
-        attribute = enums.CUlaunchAttribute()
-        attribute.id = enums.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        size = attribute.value.clusterDim
-        size.x, size.y, size.z = blocks
-        attributes.append(attribute)
+    cooperative = arguments.flag(function.name, "cooperative", options.cooperative)
+    blocks = _checked_cluster(function, shape.grid, options.cluster)
+    attributes = [*_preferences(function, options)]
+    if options.cluster is not None:
+        attributes.append(_cluster_attribute(blocks))
     if cooperative:
-        attribute = enums.CUlaunchAttribute()
-        attribute.id = enums.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attribute.value.cooperative = 1
-        attributes.append(attribute)
-    config = enums.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
-    config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
-    config.sharedMemBytes = shape.shared_bytes
+        attributes.append(_attribute("COOPERATIVE", cooperative=1))
+    if not attributes:
+        return None
+    config = _config(shape, attributes)
     config.hStream = enums.CUstream(stream)
-    config.attrs = attributes
-    config.numAttrs = len(attributes)
     with activated(function.device):
         if math.prod(blocks) > _PORTABLE_CLUSTER:
             _check_large_cluster(function, blocks, config)
@@ -56,13 +62,78 @@ def make_config(function: Function, shape: LaunchShape, stream: int, cooperative
     return config
 
 
-def _checked_cluster(function: Function, shape: LaunchShape, cluster: Any) -> tuple[int, int, int]:
-    """Return the blocks of a cluster: those asked for, those that the kernel was compiled for, or one."""
+def _preferences(function: Function, options: LaunchOptions) -> list[Any]:
+    """Return the attributes that change nothing in what a kernel computes."""
+    name, found = function.name, []
+    if arguments.flag(name, "programmatic", options.programmatic):
+        _require_hopper(function, "programmatic dependent launches")
+        found.append(_attribute("PROGRAMMATIC_STREAM_SERIALIZATION", programmaticStreamSerializationAllowed=1))
+    if options.priority is not None:
+        with activated(function.device):
+            least, greatest = api.cuCtxGetStreamPriorityRange()
+        priority = arguments.integer(name, "priority", options.priority, greatest, least)
+        found.append(_attribute("PRIORITY", priority=priority))
+    if options.carveout is not None:
+        carveout = arguments.integer(name, "carveout", options.carveout, 0, 100)
+        found.append(_attribute("PREFERRED_SHARED_MEMORY_CARVEOUT", sharedMemCarveout=carveout))
+    if options.cluster_scheduling is not None:
+        word = arguments.choice(name, "cluster_scheduling", options.cluster_scheduling, _SCHEDULINGS)
+        _require_hopper(function, "clusters")
+        policy = getattr(enums.CUclusterSchedulingPolicy, f"CU_CLUSTER_SCHEDULING_POLICY_{word.upper()}")
+        found.append(_attribute("CLUSTER_SCHEDULING_POLICY_PREFERENCE", clusterSchedulingPolicyPreference=policy))
+    if options.memory_domain is not None:
+        word = arguments.choice(name, "memory_domain", options.memory_domain, _DOMAINS)
+        _require_hopper(function, "domains of memory")
+        domain = getattr(enums.CUlaunchMemSyncDomain, f"CU_LAUNCH_MEM_SYNC_DOMAIN_{word.upper()}")
+        found.append(_attribute("MEM_SYNC_DOMAIN", memSyncDomain=domain))
+    return found
+
+
+def _attribute(kind: str, **value: Any) -> Any:
+    """Return a CUlaunchAttribute: the enumerator's name without its prefix, and the field of the value's union."""
+    attribute = enums.CUlaunchAttribute()
+    attribute.id = getattr(enums.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{kind}")
+    for field, content in value.items():
+        setattr(attribute.value, field, content)
+    return attribute
+
+
+def _cluster_attribute(blocks: tuple[int, int, int]) -> Any:
+    attribute = _attribute("CLUSTER_DIMENSION")
+    size = attribute.value.clusterDim
+    size.x, size.y, size.z = blocks
+    return attribute
+
+
+def _config(shape: LaunchShape, attributes: list[Any]) -> Any:
+    """Return the CUlaunchConfig of a shape in the legacy stream."""
+    config = enums.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
+    config.sharedMemBytes = shape.shared_bytes
+    config.attrs = attributes
+    config.numAttrs = len(attributes)
+    return config
+
+
+def _require_hopper(function: Function, what: str) -> None:
+    capability = function.device.compute_capability
+    if capability < _HOPPER:
+        has = ".".join(map(str, capability))
+        raise errors.NotSupportedError(
+            f"{function.name}: {what} need compute capability 9.0, and this device has {has}"
+        )
+
+
+def _checked_cluster(function: Function, grid: tuple[int, int, int] | None, cluster: Any) -> tuple[int, int, int]:
+    """Return the blocks of a cluster: those asked for, those that the kernel was compiled for, or one.
+
+    Without a `grid` nothing has to divide into them.
+    """
     name, device = function.name, function.device
-    if device.compute_capability < _CLUSTER_CAPABILITY:
+    if device.compute_capability < _HOPPER:
         if cluster is not None:
-            has = ".".join(map(str, device.compute_capability))
-            raise errors.NotSupportedError(f"{name}: clusters need compute capability 9.0, and this device has {has}")
+            _require_hopper(function, "clusters")
         return 1, 1, 1
     compiled = function.required_cluster if all(function.required_cluster) else None
     if cluster is None:
@@ -71,7 +142,7 @@ def _checked_cluster(function: Function, shape: LaunchShape, cluster: Any) -> tu
         blocks = dimensions(name, "cluster", cluster, device.properties.max_grid_dim)
         if compiled is not None and blocks != compiled:
             raise ValueError(f"{name} was compiled for clusters of {compiled}, not of {blocks}")
-    for axis, count, part in zip("xyz", shape.grid, blocks, strict=True):
+    for axis, count, part in zip("xyz", grid or blocks, blocks, strict=True):
         if count % part:
             raise ValueError(f"{name}: grid.{axis} = {count} does not divide into clusters of {part} blocks")
     return blocks
@@ -103,3 +174,22 @@ def _check_resident(function: Function, shape: LaunchShape, blocks: tuple[int, i
             status=enums.CUresult.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
             call="cuLaunchKernelEx",
         )
+
+
+def active_clusters(function: Function, shape: LaunchShape, cluster: Any) -> int:
+    """Return the most clusters of a shape that the device holds at once, as `Kernel.max_active_clusters` says."""
+    _require_hopper(function, "clusters")
+    blocks = _checked_cluster(function, None, cluster)
+    config = _config(shape._replace(grid=blocks), [_cluster_attribute(blocks)])
+    with activated(function.device):
+        if math.prod(blocks) > _PORTABLE_CLUSTER:
+            _check_large_cluster(function, blocks, config)
+        return int(api.cuOccupancyMaxActiveClusters(function.handle, config))
+
+
+def largest_cluster(function: Function, shape: LaunchShape) -> int:
+    """Return the most blocks that a cluster of the kernel may have, as `Kernel.max_cluster_size` says."""
+    _require_hopper(function, "clusters")
+    function._allow_large_clusters()
+    with activated(function.device):
+        return int(api.cuOccupancyMaxPotentialClusterSize(function.handle, _config(shape, [])))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .. import arguments
 from ..compilation.signatures import Signature
 from ..context.current import activated
 from ..context.device import Device
@@ -95,6 +96,23 @@ class Function:
                     self._ask("REQUIRED_CLUSTER_DEPTH"),
                 )
         return self._required_cluster
+
+    @property
+    def carveout(self) -> int | None:
+        """The percentage of a multiprocessor's storage for shared memory and L1 cache that is to be shared memory.
+
+        From 0 to 100, or None for the driver's own choice (cuFuncSetAttribute). It is a hint: a launch gets the
+        shared memory that its blocks need in any case. `occupancy` does not take it into account.
+        """
+        with activated(self._device):
+            share = self._ask("PREFERRED_SHARED_MEMORY_CARVEOUT")
+        return None if share < 0 else share
+
+    @carveout.setter
+    def carveout(self, carveout: int | None) -> None:
+        share = -1 if carveout is None else arguments.integer(self.name, "carveout", carveout, 0, 100)
+        with activated(self._device):
+            api.cuFuncSetAttribute(self.handle, _attribute("PREFERRED_SHARED_MEMORY_CARVEOUT"), share)
 
     def _ask(self, name: str) -> int:
         return int(api.cuFuncGetAttribute(_attribute(name), self.handle))

@@ -13,7 +13,7 @@ from ..context.current import activated
 from ..context.occupancy import Occupancy, compute, multiprocessor_of
 from ..driver.seam import api
 from ..streams.stream import Stream, legacy_default
-from .attributes import make_config
+from .attributes import LaunchOptions, active_clusters, largest_cluster, make_config
 from .function import Function
 from .launch import Launch, Prepared
 from .shape import LaunchShape
@@ -27,6 +27,7 @@ __all__ = ["Kernel"]
 _KEPT_LAUNCHES = 64
 # Of a C int, as which the driver takes a block and its bytes.
 _MAX_INT = 2**31 - 1
+_NO_OPTIONS = LaunchOptions()
 
 
 def _is_plain(size: Any) -> bool:
@@ -75,12 +76,29 @@ class Kernel(Function):
         *,
         cooperative: bool = False,
         cluster: Any = None,
+        programmatic: bool = False,
+        priority: int | None = None,
+        carveout: int | None = None,
+        cluster_scheduling: str | None = None,
+        memory_domain: str | None = None,
     ) -> Launch:
         """Return the launch of this kernel in a shape, to be called with the arguments.
 
         `grid` and `block` are an int or one to three of them; `shared_bytes` is the dynamic shared
         memory of a block, above 48 KiB opted in to here. `cooperative`: all blocks are resident at once
         and may synchronise as a grid. `cluster`: as `grid`, the blocks of a cluster, which divide the grid.
+
+        `programmatic`: a programmatic dependent launch, which may begin before the stream's previous kernel has
+        ended. The kernel must call `cudaGridDependencySynchronize()` before it uses what that kernel wrote, and that
+        kernel may call `cudaTriggerProgrammaticLaunchCompletion()` to let it begin early; both functions are in the
+        header `cuda_device_runtime_api.h`. The simulator runs the launch after the other all the same.
+
+        These change speed alone: `priority`, in place of the stream's; `carveout`, the percentage of the
+        multiprocessor's storage that is to be shared memory and not L1 cache, in place of `Kernel.carveout`;
+        `cluster_scheduling`, "default", "spread" or "load_balancing", how clusters are put on multiprocessors;
+        `memory_domain`, "default" or "remote", so that fences do not wait for writes of kernels in the other domain.
+        A `programmatic` launch, clusters and domains need compute capability 9.0, else NotSupportedError.
+
         Raises TypeError and ValueError, naming the kernel and the limit, for a shape that the device cannot
         launch (cuLaunchKernel, cuLaunchKernelEx).
         """
@@ -95,12 +113,25 @@ class Kernel(Function):
             )
         handle = stream.handle
         plain = _is_plain(grid) and _is_plain(block) and _is_plain(shared_bytes)
-        if not plain or cooperative is not False or cluster is not None:
-            return Launch(self._prepare(grid, block, shared_bytes, handle, cooperative, cluster), stream)
+        options = None
+        if (
+            cooperative is not False
+            or cluster is not None
+            or programmatic is not False
+            or priority is not None
+            or carveout is not None
+            or cluster_scheduling is not None
+            or memory_domain is not None
+        ):
+            options = LaunchOptions(
+                cooperative, cluster, programmatic, priority, carveout, cluster_scheduling, memory_domain
+            )
+        if not plain or options is not None:
+            return Launch(self._prepare(grid, block, shared_bytes, handle, options or _NO_OPTIONS), stream)
         key = (grid, block, shared_bytes, handle)
         prepared = self._prepared.get(key)
         if prepared is None:
-            prepared = self._prepare(*key)
+            prepared = self._prepare(*key, _NO_OPTIONS)
             if len(self._prepared) >= _KEPT_LAUNCHES:
                 self._prepared.clear()
             self._prepared[key] = prepared
@@ -112,13 +143,11 @@ class Kernel(Function):
         block: Any,
         shared_bytes: Any,
         stream: int,
-        cooperative: Any = False,
-        cluster: Any = None,
+        options: LaunchOptions,
     ) -> Prepared:
         shape = LaunchShape.checked(self, grid, block, shared_bytes)
-        cooperative = arguments.flag(self.name, "cooperative", cooperative)
         self._allow_dynamic_shared(shape.shared_bytes)
-        config = make_config(self, shape, stream, cooperative, cluster)
+        config = make_config(self, shape, stream, options)
         return Prepared(self, shape, stream, config)
 
     def occupancy(self, block: Any, shared_bytes: int = 0) -> Occupancy:
@@ -136,6 +165,27 @@ class Kernel(Function):
             attributes.registers,
             attributes.shared_bytes + shape.shared_bytes,
         )
+
+    def max_active_clusters(self, block: Any, cluster: Any = None, shared_bytes: int = 0) -> int:
+        """Return how many clusters of this shape the kernel's device holds at once (cuOccupancyMaxActiveClusters).
+
+        `block`, `cluster` and the dynamic `shared_bytes` are those of a launch, with its errors; without `cluster` it
+        is the one that the kernel was compiled for, or one block. Raises NotSupportedError before compute
+        capability 9.0.
+        """
+        shape = LaunchShape.checked(self, 1, block, shared_bytes)
+        self._allow_dynamic_shared(shape.shared_bytes)
+        return active_clusters(self, shape, cluster)
+
+    def max_cluster_size(self, block: Any, shared_bytes: int = 0) -> int:
+        """Return the most blocks that a cluster of the kernel can have (cuOccupancyMaxPotentialClusterSize).
+
+        `block` and the dynamic `shared_bytes` are those of a launch, with its errors. Raises NotSupportedError
+        before compute capability 9.0.
+        """
+        shape = LaunchShape.checked(self, 1, block, shared_bytes)
+        self._allow_dynamic_shared(shape.shared_bytes)
+        return largest_cluster(self, shape)
 
     def suggested_block(self, shared_bytes: int | Callable[[int], int] = 0, *, limit: int = 0) -> int:
         """Return the threads of a block with which a multiprocessor is fullest (cuOccupancyMaxPotentialBlockSize).

@@ -162,6 +162,7 @@ from .calls.modules import (
     cuModuleLoadDataEx,
     cuModuleUnload,
 )
+from .calls.profiler import cuProfilerStart, cuProfilerStop
 from .calls.stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
 from .calls.streams import (
     cuStreamCreate,

@@ -104,3 +104,26 @@ def test_synchronize_waits_without_work(device):
 def test_a_device_is_no_peer_of_itself(device):
     with pytest.raises(ValueError, match="always has access"):
         device.enable_peer(device)
+
+
+def test_any_attribute_is_asked_for_by_its_name(device):
+    p = device.properties
+    assert device.attribute("multiprocessor_count") == p.sm_count
+    assert device.attribute("WARP_SIZE") == 32
+    assert device.attribute("CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE") == p.l2_cache_size
+
+
+def test_all_attributes_are_there_by_name(device):
+    attributes = device.attributes
+    assert attributes["warp_size"] == 32
+    assert attributes["compute_capability_major"] == device.compute_capability[0]
+    assert {"maximum_texture2d_width", "gpu_overlap", "cluster_launch", "mem_sync_domain_count"} <= set(attributes)
+    assert "max" not in attributes
+    assert all(device.attribute(name) == value for name, value in list(attributes.items())[:20])
+
+
+def test_an_unknown_attribute_names_the_nearest_ones(device):
+    with pytest.raises(ValueError, match=r"Device.attribute: argument 'name' .* nearest are 'warp_size'"):
+        device.attribute("warp_sise")
+    with pytest.raises(TypeError, match="argument 'name' must be a str, not the int 10"):
+        device.attribute(10)

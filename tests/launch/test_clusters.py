@@ -66,3 +66,32 @@ def test_an_address_tells_the_rank_of_its_block(device, kernels):
     out = cuda.zeros((8, 64), np.int32)
     kernels["ranks"].launch(8, 64, cluster=4)(out)
     np.testing.assert_array_equal(out.to_host(), np.arange(64) % 4 * 100 + np.arange(8)[:, None] % 4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, (2, 2), (4, 4)])
+def test_the_most_active_clusters_fit_the_device(device, kernels, size):
+    """A GPU's groups of multiprocessors differ from card to card, so that only the bounds are known."""
+    kernel = kernels["rotate"]
+    blocks = int(np.prod(size))
+    most = kernel.max_active_clusters(256, size)
+    assert 0 < most * blocks <= kernel.occupancy(256).blocks * device.sm_count
+    assert kernel.max_active_clusters(256, size, 100 << 10) <= most
+
+
+def test_a_launch_takes_the_largest_cluster(device, kernels):
+    kernel = kernels["ranks"]
+    most = kernel.max_cluster_size(64)
+    assert most >= 8
+    out = cuda.zeros((most, 64), np.int32)
+    kernel.launch(most, 64, cluster=most)(out)
+    np.testing.assert_array_equal(out.to_host() // 100, np.tile(np.arange(64) % most, (most, 1)))
+
+
+def test_clusters_that_cannot_be_are_refused_before_the_driver_is_asked(device, kernels):
+    kernel = kernels["rotate"]
+    with pytest.raises(ValueError, match="a cluster of .* has 64 blocks, and .* is the most here"):
+        kernel.max_active_clusters(64, 64)
+    with pytest.raises(TypeError, match="'cluster.x' must be an int"):
+        kernel.max_active_clusters(64, "2")
+    with pytest.raises(ValueError, match="2048 threads"):
+        kernel.max_cluster_size((64, 32))

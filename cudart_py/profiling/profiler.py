@@ -1,0 +1,46 @@
+"""The profilers that watch a process from outside: telling them where to begin and to end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ..context.current import activated
+from ..context.device import current_device
+from ..driver.seam import api
+
+__all__ = ["profiler_range", "profiler_start", "profiler_stop"]
+
+
+def profiler_start() -> None:
+    """Let the profiler that watches this process collect from here on (cuProfilerStart).
+
+    It takes heed where it was told to: `nsys profile --capture-range=cudaProfilerApi`, `ncu --profile-from-start off`.
+    Without a profiler, and on the simulator, the call changes nothing. Nor does a second call.
+    """
+    with activated(current_device()):
+        api.cuProfilerStart()
+
+
+def profiler_stop() -> None:
+    """Let the profiler that watches this process collect no more (cuProfilerStop).
+
+    Work that was queued before may still run: synchronize first, so that the profiler has all of it.
+    """
+    with activated(current_device()):
+        api.cuProfilerStop()
+
+
+@contextlib.contextmanager
+def profiler_range() -> Iterator[None]:
+    """Let the profiler that watches this process collect inside a block only, as `profiler_start` says.
+
+    with cuda.profiler_range():
+        kernel[grid, block](x, y)
+        device.synchronize()
+    """
+    profiler_start()
+    try:
+        yield
+    finally:
+        profiler_stop()
