@@ -10,13 +10,13 @@ On the software driver, which checks, counts and does not time:
     ─────────────────────────────────────────────────────────────────
     no atomics                                                 caught
     no barriers                                                caught
-    global atomics          513          11,434        15,460  right
-    block's own           1,098          13,513        47,692  right
-    own, system scope     1,098          13,513        48,205  right
-    own, device scope     1,098          13,513        48,205  right
-    own, block scope      1,098          13,513        48,205  right
-    CUB's block sort        513             520       257,759  right
-    shared memory           513           2,056        44,059  right
+    global atomics          513          11,397        15,460  right
+    block's own           1,098          13,484        47,693  right
+    own, system scope     1,098          13,484        48,206  right
+    own, device scope     1,098          13,484        48,206  right
+    own, block scope      1,098          13,484        48,206  right
+    CUB's block sort        513             520       257,760  right
+    shared memory           513           2,056        44,060  right
     four loads in flight    129             517        47,765  right
     fetch_sub, removal                                         right
     fetch_and, flags                                           right
