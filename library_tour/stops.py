@@ -42,6 +42,7 @@ COURSE = (
     "transpose",
     "bank_conflicts",
     "divergence",
+    "synchronization",
     # Reductions and histograms
     "reduction",
     "logical_and",

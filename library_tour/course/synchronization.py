@@ -1,0 +1,311 @@
+"""Wait for the other threads of a warp, of a block, and of the whole grid, and ask them something meanwhile.
+
+On the software driver, which checks, counts and does not time:
+
+    $ library-tour run synchronization
+    synchronization: Waiting for a warp, a block and the grid, and votes
+    size 16,389: numbers to smooth
+    limit: copy bandwidth
+                                loads  stores  instructions  check
+    ────────────────────────────────────────────────────────────────
+    a launch a step             2,580   1,290        45,850  right
+    cooperative launch          2,580   1,290        55,846  right
+    more blocks than fit                                     refused
+    no __syncthreads()                                       caught
+    no __syncwarp()                                          caught
+    block's barrier for a grid                               caught
+    grid.sync(), plain launch                                caught
+    more blocks than fit: smooth_steps<Grid>: a cooperative grid of (1048576, 1, 1)
+    has 1048576 blocks, and 1056 blocks of 256 threads and 0 bytes of dynamic shared
+    memory can be resident at once (8 on each of 132 multiprocessors)
+    no __syncthreads(): kernel reverse_hasty at kernels/synchronization.cu:43: race:
+    it reads 4 bytes of shared memory at 0x7fc (1020 bytes into
+    reverse_hasty::numbers), which block (0, 0, 0), thread (255, 0, 0) wrote at
+    kernels/synchronization.cu:42, and nothing puts one before the other; block (0,
+    0, 0), thread (0, 0, 0), instruction 'ld.shared.u32 %r13, [%r12]'
+    no __syncwarp(): kernel reverse_warp_hasty at kernels/synchronization.cu:74:
+    race: it reads 4 bytes of shared memory at 0x47c (124 bytes into
+    reverse_warp_hasty::numbers), which block (0, 0, 0), thread (31, 0, 0) wrote at
+    kernels/synchronization.cu:73, and nothing puts one before the other; block (0,
+    0, 0), thread (0, 0, 0), instruction 'ld.shared.u32 %r11, [%r10]'
+    block's barrier for a grid: kernel smooth_steps<Block> at
+    kernels/synchronization.cu:110: race: it reads 4 bytes of global memory at
+    0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
+    allocated at library_tour/course/synchronization.py:308), which block (1, 0, 0),
+    thread (0, 0, 0) wrote at kernels/synchronization.cu:110, and nothing puts one
+    before the other; block (0, 0, 0), thread (255, 0, 0), instruction
+    'ld.global.f32 %f1, [%rd10]'
+    grid.sync(), plain launch: cuMemcpyDtoHAsync: launch failed
+    (CUDA_ERROR_LAUNCH_FAILED)
+    kernel smooth_steps<Grid> at kernels/synchronization.cu:132 (inlined from
+    …/cooperative_groups.h:180): trap executed; block (0, 0, 0), thread (0, 0, 0),
+    instruction 'trap'
+    Within a warp and within a block
+                                 loads  stores  instructions  check
+    ───────────────────────────────────────────────────────────────
+    __syncthreads()                 72      72         1,728  right
+    the same in a branch of all     72      72         1,912  right
+    _count, _and, _or               72      27         1,809  right
+    __syncwarp()                    72      72         1,584  right
+    ballot, all, any                72     216         2,304  right
+    __syncthreads() waits for all threads of the block and makes what they have
+    written visible to it. It may stand in a branch that all threads of the block
+    take. Its forms with _count, _and and _or tell every thread as well for how
+    many, for all, or for any of them a condition holds.
+    __syncwarp() does the same for the lanes of a warp, which need not go together
+    otherwise. The votes __all_sync(), __any_sync() and __ballot_sync() bring the
+    lanes together to ask them, but are no memory barriers: what a lane has stored,
+    the others may read only after __syncwarp().
+    The blocks of an ordinary launch may run one after another, so none may wait for
+    another one. Work that needs all results of the step before is split into
+    launches, and each begins when the one before has ended. A cooperative launch
+    has only as many blocks as the device holds at once, and so its kernel can wait
+    for the grid.
+    A wait for the grid costs about as little as a launch, which shows where a step
+    has little to do; the kernel also keeps what it has in registers and shared
+    memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..checks import on_host, refusal
+from ..device_code import blocks_for, load
+from ..inputs import repeated
+from ..limits import copy_limit
+from ..stop import Curve, Result, Row, Size, Value
+from ..variants import Variant, measure
+from ..wrong import all_shown_wrong
+
+TITLE = "Waiting for a warp, a block and the grid, and votes"
+SIZE = Size("numbers to smooth", full=2**26 + 5, small=2**14 + 5)
+BLOCK, WARP = 256, 32
+BLOCKS = 9  # of the kernels that do not wait for the grid
+CHECKED = 2**12 + 5  # numbers that are smoothed and compared
+STEPS = 10
+STEPWISE, AT_ONCE = "a launch a step", "cooperative launch"
+STEPS_NAMES = ("smooth_steps<Grid>", "smooth_steps<Block>")
+WAITS = {"__syncwarp()": "wait<Warp>", "__syncthreads()": "wait<Block>", "grid.sync()": "wait<Grid>"}
+ROUNDS = 32  # of a kernel that does nothing but wait
+CURVE = tuple(2**power for power in range(10, 26, 2))
+EXPLAINED_BY = ("loads", "stores", "instructions")
+LOCAL_TABLE = "Within a warp and within a block"
+CYCLES_TABLE = "Cycles of a wait, by the threads of a block"
+NOTES = (
+    "__syncthreads() waits for all threads of the block and makes what they have written visible to it. It may stand "
+    "in a branch that all threads of the block take. Its forms with _count, _and and _or tell every thread as well "
+    "for how many, for all, or for any of them a condition holds.",
+    "__syncwarp() does the same for the lanes of a warp, which need not go together otherwise. The votes "
+    "__all_sync(), __any_sync() and __ballot_sync() bring the lanes together to ask them, but are no memory barriers: "
+    "what a lane has stored, the others may read only after __syncwarp().",
+    "The blocks of an ordinary launch may run one after another, so none may wait for another one. Work that needs "
+    "all results of the step before is split into launches, and each begins when the one before has ended. A "
+    "cooperative launch has only as many blocks as the device holds at once, and so its kernel can wait for the grid.",
+    "A wait for the grid costs about as little as a launch, which shows where a step has little to do; the kernel "
+    "also keeps what it has in registers and shared memory.",
+)
+
+Integers = NDArray[np.int32]
+Floats = NDArray[np.float32]
+
+
+def reversed_in(x: Integers, length: int) -> Integers:
+    """Return the numbers with each group of so many reversed."""
+    return x.reshape(-1, length)[:, ::-1].ravel()
+
+
+def every_second_reversed(x: Integers) -> Integers:
+    """Return the numbers with those of every second block reversed."""
+    blocks = x.reshape(-1, BLOCK).copy()
+    blocks[::2] = blocks[::2, ::-1]
+    return blocks.ravel()
+
+
+def votes_of_blocks(x: Integers) -> Integers:
+    """Return for how many, whether for all and whether for any of a block's numbers it holds that they are positive."""
+    positive = x.reshape(-1, BLOCK) > 0
+    return np.stack([positive.sum(1), positive.all(1), positive.any(1)], axis=1).astype(np.int32).ravel()
+
+
+def votes_of_warps(x: Integers) -> Integers:
+    """Return the bits of a warp's lanes whose numbers are positive, whether all are, and whether any is."""
+    positive = x.reshape(-1, WARP) > 0
+    bits = np.packbits(positive, axis=1, bitorder="little").view(np.int32)[:, 0]
+    return np.stack([bits, positive.all(1), positive.any(1)], axis=1).astype(np.int32).ravel()
+
+
+def smoothed(x: Floats, steps: int) -> Floats:
+    """Return the numbers of a ring after each has become the mean of its neighbours so often, in double precision."""
+    y = x.astype(np.float64)
+    for _ in range(steps):
+        y = (np.roll(y, 1) + np.roll(y, -1)) / 2
+    return y.astype(np.float32)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check every kind of wait and vote; time the steps of a grid by launches and in one kernel; leave out waits."""
+    random = np.random.default_rng()
+    module, limit = load_all(), copy_limit(device)
+    rows = measure(smoothing(device, module, random, size), limit, EXPLAINED_BY)
+    local = measure(local_variants(module, random), None, EXPLAINED_BY)
+    wrong = all_shown_wrong(
+        {
+            "no __syncthreads()": no_block_barrier,
+            "no __syncwarp()": no_warp_barrier,
+            "block's barrier for a grid": block_for_grid,
+            "grid.sync(), plain launch": plain_launch,
+        }
+    )
+    tables = {LOCAL_TABLE: local}
+    pictures = []
+    if timing.available():
+        tables[CYCLES_TABLE] = cycles(device, module)
+        pictures = [curve(device, module, random, size)]
+    return Result([*rows, too_many(module), *wrong], limit, notes=NOTES, tables=tables, pictures=pictures)
+
+
+def load_all() -> cuda.Module:
+    """Compile all kernels of this stop."""
+    return load("synchronization", names=[*STEPS_NAMES, *WAITS.values()])
+
+
+def smoothing(device: cuda.Device, module: cuda.Module, random: np.random.Generator, size: int) -> list[Variant]:
+    """Return the two ways to take steps that need all of the step before, checked on few numbers and timed on all."""
+    few = min(size, CHECKED)
+    host = random.random(few, np.float32)
+    a = repeated(host, size)
+    b = cuda.empty_like(a)
+    start = cuda.to_device(host)
+
+    def steps(name: str, n: int) -> Callable[[], object]:
+        if name == AT_ONCE:
+            kernel = module[STEPS_NAMES[0]]
+            most = device.sm_count * kernel.occupancy(BLOCK).blocks
+            launch = kernel.launch(min(most, blocks_for(n, BLOCK)), BLOCK, cooperative=True)
+            return launch.bind(a, b, n, STEPS)
+        kernel, grid = module["smooth_step"], blocks_for(n, BLOCK)
+        there, back = kernel[grid, BLOCK].bind(a, b, n), kernel[grid, BLOCK].bind(b, a, n)
+
+        def launches() -> None:
+            for _ in range(STEPS // 2):
+                there()
+                back()
+
+        return launches
+
+    return [
+        Variant(
+            name=name,
+            prepare=lambda: cuda.memcpy(a[:few], start),
+            launch=steps(name, few),
+            output=a[:few],
+            expected=smoothed(host, STEPS),
+            tolerance=1e-6,
+            timed=steps(name, size),
+            amount=2 * a.nbytes * STEPS,
+        )
+        for name in (STEPWISE, AT_ONCE)
+    ]
+
+
+def too_many(module: cuda.Module) -> Row:
+    """Ask for a cooperative launch of more blocks than the device holds at once, which is refused."""
+    kernel = module[STEPS_NAMES[0]]
+    check = refusal(
+        "too many cooperative blocks", cuda.LaunchError, lambda: kernel.launch(2**20, BLOCK, cooperative=True)
+    )
+    return Row("more blocks than fit", check=replace(check, word="refused"), note=check.detail)
+
+
+def local_variants(module: cuda.Module, random: np.random.Generator) -> list[Variant]:
+    """Return the kernels whose threads wait for their block or their warp."""
+    host = random.integers(-1, 100, BLOCKS * BLOCK).astype(np.int32)
+    # For all, for some and for none the condition holds; the sign is one of a ballot's 32 bits.
+    host[:BLOCK], host[BLOCK : 2 * BLOCK] = 1, -1
+    x = cuda.to_device(host)
+    cases = {
+        "__syncthreads()": ("reverse_block", reversed_in(host, BLOCK)),
+        "the same in a branch of all": ("reverse_in_branch", every_second_reversed(host)),
+        "_count, _and, _or": ("block_votes", votes_of_blocks(host)),
+        "__syncwarp()": ("reverse_warp", reversed_in(host, WARP)),
+        "ballot, all, any": ("warp_votes", votes_of_warps(host)),
+    }
+    outputs = {name: cuda.empty(expected.size, np.int32) for name, (_, expected) in cases.items()}
+    return [
+        Variant(
+            name=name,
+            launch=module[kernel][BLOCKS, BLOCK].bind(x, outputs[name]),
+            output=outputs[name],
+            expected=expected,
+        )
+        for name, (kernel, expected) in cases.items()
+    ]
+
+
+def cycles(device: cuda.Device, module: cuda.Module) -> list[Row]:
+    """Return how many cycles each wait takes, by the threads of a block."""
+    found = cuda.empty(1, np.int64)
+    rows = []
+    for name, kernel in WAITS.items():
+        values: dict[str, Value] = {}
+        for block in (32, 256, 1024):
+            blocks = device.sm_count if kernel == WAITS["grid.sync()"] else 1
+            module[kernel].launch(blocks, block, cooperative=True)(found)
+            values[f"{block:,}"] = float(on_host(found)[0]) / ROUNDS
+        rows.append(Row(name, values))
+    return rows
+
+
+def curve(device: cuda.Device, module: cuda.Module, random: np.random.Generator, most: int) -> Curve:
+    """Return the time of a step against the numbers, at most so many, by launches and in one kernel."""
+    lines: dict[str, list[tuple[float, float]]] = {STEPWISE: [], AT_ONCE: []}
+    for size in [*(numbers for numbers in CURVE if numbers < most), most]:
+        for row in measure(smoothing(device, module, random, size), None, quick=True):
+            lines[row.name].append((size, 1e3 * float(row.values["ms"]) / STEPS))
+    return Curve("steps", "numbers", "microseconds a step", lines, logarithmic="xy")
+
+
+def no_block_barrier() -> str:
+    """Reverse the numbers of a block without its barrier."""
+    return hasty("reverse_hasty", BLOCK)
+
+
+def no_warp_barrier() -> str:
+    """Reverse the numbers of each warp without its barrier."""
+    return hasty("reverse_warp_hasty", WARP)
+
+
+def hasty(kernel: str, length: int) -> str:
+    """Run a kernel without its barrier; return a sentence where its result is wrong too."""
+    x, out = np.arange(BLOCK, dtype=np.int32), cuda.zeros(BLOCK, np.int32)
+    load_all()[kernel][1, BLOCK](cuda.to_device(x), out)
+    wrong = np.count_nonzero(on_host(out) != reversed_in(x, length))
+    return f"{wrong} of {x.size} numbers are wrong." if wrong else ""
+
+
+def block_for_grid() -> str:
+    """Wait for the own block alone where a step needs what all blocks have done."""
+    return all_steps(STEPS_NAMES[1], cooperative=True)
+
+
+def plain_launch() -> str:
+    """Wait for the grid in an ordinary launch."""
+    return all_steps(STEPS_NAMES[0], cooperative=False)
+
+
+def all_steps(kernel: str, *, cooperative: bool) -> str:
+    """Take all steps in one kernel; return a sentence where the result is wrong."""
+    host = np.random.default_rng(0).random(2 * BLOCK, np.float32)
+    a = cuda.to_device(host)
+    b = cuda.zeros_like(a)
+    load_all()[kernel].launch(2, BLOCK, cooperative=cooperative)(a, b, host.size, STEPS)
+    wrong = np.count_nonzero(np.abs(on_host(a) - smoothed(host, STEPS)) > 1e-6)
+    return f"{wrong} of {host.size} numbers are wrong." if wrong else ""
