@@ -52,6 +52,7 @@ COURSE = (
     "events",
     "graphs",
     "heat",
+    "cooling",
     # Numerics and applications
     "precision",
     "matmul",

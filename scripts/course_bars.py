@@ -29,7 +29,7 @@ from c_loops import compile_c
 
 import cudart_py as cuda
 from library_tour import timing
-from library_tour.course import graphs, reduction
+from library_tour.course import cooling, graphs, reduction
 from library_tour.record import environment
 from library_tour.runner import Outcome, run_stop
 
@@ -82,6 +82,7 @@ BARS = [
     *(Bar("histogram", case, 1.0, CUB) for case in ("10", "10 equal", "256", "256 equal")),
     Bar("heat", "GB/s", 0.90, COPY),
     Bar("heat", "films/s", 1 / 1.05, "the longer of steps and writing"),
+    Bar("cooling", "GB/s", 0.95, LIMIT, lambda row: row == cooling.ZIPPED),
     Bar("graphs", graphs.RATE, 1 / 1.05, C_GRAPH, lambda row: row == graphs.GRAPH),
     Bar("monte_carlo", "Gsteps/s", 1.0, 1000.0, lambda row: row.startswith("Euler")),
     Bar("map", "Gcalls/s", 1.0, CALLS / 0.412 / 1e9, lambda row: "fast math" not in row),
@@ -198,6 +199,10 @@ def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
             "PyTorch": in_torch(x, lambda x, torch: partial(torch.dot, x, torch.as_tensor(y, device="cuda"))),
         }
         yield from measured(stop, "GB/s", works, 2 * x.nbytes)
+    if stop == "cooling":
+        x, y, largest = random_floats(SUMMED), random_floats(SUMMED), cuda.empty(1, np.float32)
+        works = {CUB: lambda: cub.bind("cub_difference", x, y, largest, x.size)}
+        yield from measured(stop, "GB/s", works, 2 * x.nbytes)
     if stop == "graphs":
         yield from steps_in_c()
     if stop == "histogram":
@@ -224,12 +229,12 @@ def steps_in_c() -> Iterator[Rival]:
     if library is None:
         yield Rival("graphs", graphs.RATE, C_GRAPH, trouble="there is no C loop")
         return
-    cooling = graphs.Cooling(graphs.FEW)
-    stream, launch = cooling.stream.handle, cooling.launch
-    given = (cooling.temperatures.pointer, *cooling.arguments[1:], graphs.STEPS, stream)
+    few = graphs.Cooling(graphs.FEW)
+    stream, launch = few.stream.handle, few.launch
+    given = (few.temperatures.pointer, *few.arguments[1:], graphs.STEPS, stream)
     shape = (graphs.blocks_for(graphs.FEW, graphs.BLOCK), graphs.BLOCK)
     works: dict[str, Callable[[], float]] = {
-        C_GRAPH: lambda: library.graph_done(cooling.graph.handle, stream, 1),
+        C_GRAPH: lambda: library.graph_done(few.graph.handle, stream, 1),
         "C, launches": lambda: library.launches_done(launch.kernel.handle, *shape, *given, 1),
     }
     for name, work in works.items():

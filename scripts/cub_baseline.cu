@@ -7,7 +7,10 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_transform.cuh>
 #include <thrust/execution_policy.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/iterator/zip_iterator.h>
 #include <thrust/transform.h>
+#include <thrust/tuple.h>
 
 extern "C" int cub_sum(void* storage, size_t* bytes, const float* values, float* total, int n)
 {
@@ -46,6 +49,24 @@ extern "C" int thrust_transform_nosync(void* storage, size_t* bytes, float* temp
     else
         *bytes = 1;
     return cudaGetLastError();
+}
+
+struct Difference {
+    template <class Pair>
+    __device__ float operator()(Pair pair) const
+    {
+        return fabsf(thrust::get<0>(pair) - thrust::get<1>(pair));
+    }
+};
+
+struct Larger {
+    __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+extern "C" int cub_difference(void* storage, size_t* bytes, const float* a, const float* b, float* largest, int n)
+{
+    auto differences = thrust::make_transform_iterator(thrust::make_zip_iterator(a, b), Difference{});
+    return cub::DeviceReduce::Reduce(storage, *bytes, differences, largest, n, Larger{}, 0.0f);
 }
 
 extern "C" int cub_version()

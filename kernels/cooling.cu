@@ -1,0 +1,211 @@
+// Generic algorithms and the iterators of CCCL (CUDA's C++ core libraries): an algorithm is written once, for whatever
+// can be indexed, and iterators compute its inputs while it reads them, or change its results while it writes them.
+//
+// Newton's law of cooling, a step of temp + k (ambient - temp) for each number:
+//
+//   step_by_hand     a kernel for this one step
+//   step_transform   the generic algorithm `transform`, which is given the step as a function object
+//   step_span        a kernel for cuda::std::span, an array that knows its length; cuda::ceil_div shares it out
+//   step_mdspan      the same for cuda::std::mdspan, which gives the array rows and columns
+//
+// The largest |a - b| of two arrays, by the generic algorithm `fold_maximum`:
+//
+//   difference_temporary, then maximum   the differences go to an array of their own, which is read again
+//   maximum_counted      counting_iterator and transform_iterator: i becomes |a[i] - b[i]|, no array between
+//   maximum_zipped       zip_iterator and transform_iterator: the pair (a[i], b[i]) becomes |a[i] - b[i]|
+//   maximum_by_four      one pass by hand with loads of 16 bytes, which no iterator over single numbers makes
+//
+// Small ones show what each iterator does: doubled (transform_iterator), halved (transform_output_iterator), counted
+// (counting_iterator), paired (zip_iterator).
+//
+// NVRTC compiles these headers as nvcc does. The iterators are Thrust's; from CCCL 3.1 on the same ones are in
+// <cuda/iterator>, under cuda::. Where the headers are not installed, only the kernels written by hand are there.
+
+// As in Thrust and CUB: any input, any output, any function.
+template <class Input, class Output, class Function>
+__device__ void transform(Input in, Output out, int n, Function function)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = function(in[i]);
+}
+
+struct Cooling {
+    float ambient;
+    float part;
+
+    __device__ float operator()(float temperature) const { return temperature + part * (ambient - temperature); }
+};
+
+extern "C" __global__ void step_by_hand(float* temperatures, float ambient, float part, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        temperatures[i] += part * (ambient - temperatures[i]);
+}
+
+extern "C" __global__ void step_transform(float* temperatures, float ambient, float part, int n)
+{
+    transform(temperatures, temperatures, n, Cooling{ambient, part});
+}
+
+// The total becomes the largest of its value and a warp's numbers, of which none is negative. The bits of such floats are
+// in the order of the floats, so that the atomic of unsigned integers serves. The total starts at zero.
+__device__ void keep_largest(float largest, unsigned* total)
+{
+    unsigned most = __reduce_max_sync(0xffffffff, __float_as_uint(largest));
+    if (threadIdx.x % 32 == 0 && most > 0)
+        atomicMax(total, most);
+}
+
+// The largest of n numbers, none negative, from whatever can be indexed. Threads stride over them and have four loads in
+// flight.
+template <class Input>
+__device__ void fold_maximum(Input in, unsigned* total, int n)
+{
+    int threads = gridDim.x * blockDim.x;
+    float largest = 0.0f;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i < n - 3 * threads; i += 4 * threads)
+        largest = fmaxf(fmaxf(fmaxf(largest, in[i]), fmaxf(in[i + threads], in[i + 2 * threads])), in[i + 3 * threads]);
+    for (; i < n; i += threads)
+        largest = fmaxf(largest, in[i]);
+    keep_largest(largest, total);
+}
+
+extern "C" __global__ void difference_temporary(const float* a, const float* b, float* difference, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        difference[i] = fabsf(a[i] - b[i]);
+}
+
+extern "C" __global__ void maximum(const float* x, unsigned* total, int n)
+{
+    fold_maximum(x, total, n);
+}
+
+__device__ float largest_of(float4 a, float4 b)
+{
+    return fmaxf(fmaxf(fabsf(a.x - b.x), fabsf(a.y - b.y)), fmaxf(fabsf(a.z - b.z), fabsf(a.w - b.w)));
+}
+
+extern "C" __global__ void maximum_by_four(const float* a, const float* b, unsigned* total, int n)
+{
+    const float4* fours_a = reinterpret_cast<const float4*>(a);
+    const float4* fours_b = reinterpret_cast<const float4*>(b);
+    int threads = gridDim.x * blockDim.x;
+    int first = blockIdx.x * blockDim.x + threadIdx.x;
+    int rest = n / 4 * 4 + first;
+    float largest = rest < n ? fabsf(a[rest] - b[rest]) : 0.0f;
+    int i = first;
+    for (; i < n / 4 - threads; i += 2 * threads)
+        largest = fmaxf(
+            largest,
+            fmaxf(largest_of(fours_a[i], fours_b[i]), largest_of(fours_a[i + threads], fours_b[i + threads])));
+    if (i < n / 4)
+        largest = fmaxf(largest, largest_of(fours_a[i], fours_b[i]));
+    keep_largest(largest, total);
+}
+
+#if __has_include(<thrust/iterator/zip_iterator.h>)
+#include <cuda/cmath>
+#include <cuda/std/cstddef>
+#include <cuda/std/mdspan>
+#include <cuda/std/span>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/iterator/transform_output_iterator.h>
+#include <thrust/iterator/zip_iterator.h>
+#include <thrust/tuple.h>
+
+// Threads stride over the span. `ceil_div` says how many numbers a thread takes.
+extern "C" __global__ void step_span(float* temperatures, float ambient, float part, int n)
+{
+    cuda::std::span<float> all{temperatures, cuda::std::size_t(n)};
+    Cooling cooling{ambient, part};
+    int threads = gridDim.x * blockDim.x;
+    int first = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < cuda::ceil_div(n, threads); k++) {
+        size_t i = first + size_t(k) * threads;
+        if (i < all.size())
+            all[i] = cooling(all[i]);
+    }
+}
+
+// Blocks stride over the rows, threads over the columns: no index into the whole array is computed by hand.
+extern "C" __global__ void step_mdspan(float* temperatures, float ambient, float part, int rows, int columns)
+{
+    cuda::std::mdspan<float, cuda::std::dextents<int, 2>> plate(temperatures, rows, columns);
+    Cooling cooling{ambient, part};
+    for (int row = blockIdx.x; row < plate.extent(0); row += gridDim.x)
+        for (int column = threadIdx.x; column < plate.extent(1); column += blockDim.x)
+            plate(row, column) = cooling(plate(row, column));
+}
+
+struct Difference {
+    template <class Pair>
+    __device__ float operator()(Pair pair) const
+    {
+        return fabsf(thrust::get<0>(pair) - thrust::get<1>(pair));
+    }
+};
+
+struct DifferenceAt {
+    const float* a;
+    const float* b;
+
+    __device__ float operator()(int i) const { return fabsf(a[i] - b[i]); }
+};
+
+extern "C" __global__ void maximum_counted(const float* a, const float* b, unsigned* total, int n)
+{
+    fold_maximum(thrust::make_transform_iterator(thrust::counting_iterator<int>(0), DifferenceAt{a, b}), total, n);
+}
+
+extern "C" __global__ void maximum_zipped(const float* a, const float* b, unsigned* total, int n)
+{
+    fold_maximum(thrust::make_transform_iterator(thrust::make_zip_iterator(a, b), Difference{}), total, n);
+}
+
+struct Twice {
+    __device__ float operator()(float x) const { return 2 * x; }
+};
+
+struct Half {
+    __device__ float operator()(float x) const { return x / 2; }
+};
+
+struct Same {
+    __device__ float operator()(float x) const { return x; }
+};
+
+struct Sum {
+    template <class Pair>
+    __device__ float operator()(Pair pair) const
+    {
+        return thrust::get<0>(pair) + thrust::get<1>(pair);
+    }
+};
+
+extern "C" __global__ void doubled(const float* in, float* out, int n)
+{
+    transform(thrust::make_transform_iterator(in, Twice{}), out, n, Same{});
+}
+
+extern "C" __global__ void halved(const float* in, float* out, int n)
+{
+    transform(in, thrust::make_transform_output_iterator(out, Half{}), n, Same{});
+}
+
+extern "C" __global__ void counted(float* out, int n)
+{
+    transform(thrust::counting_iterator<int>(0), out, n, Same{});
+}
+
+extern "C" __global__ void paired(const float* a, const float* b, float* out, int n)
+{
+    transform(thrust::make_zip_iterator(a, b), out, n, Sum{});
+}
+
+#endif
