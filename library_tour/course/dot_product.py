@@ -60,9 +60,11 @@ from ..wrong import all_shown_wrong
 TITLE = "Dot product: shared memory, shuffles, and misplaced barriers"
 SIZE = Size("numbers in each array", full=2**30 + 3, small=2**16 + 3)
 BLOCK, LOADS = 256, 4
+EVERY = "an atomic a thread"
+ATOMICS = 2**24  # numbers of the way above at most, of which each takes a nanosecond or more
 # Each kernel, and the numbers of an array that a thread of a fixed grid loads at once: none where a thread has one.
 KERNELS = {
-    "an atomic a thread": ("dot_atomic", 0),
+    EVERY: ("dot_atomic", 0),
     "tree in shared memory": ("dot_tree", 0),
     "shuffles, atomic a warp": ("dot_warps", 0),
     "shuffles, atomic a block": ("dot_block", 0),
@@ -96,13 +98,18 @@ def run(device: cuda.Device, size: int) -> Result:
     """Check and time every way on numbers whose products add exactly in any order; show the misplaced barriers."""
     random = np.random.default_rng()
     x, y = make_numbers(random, min(size, INPUT_BLOCK))
-    expected = np.array([over_all(lambda pair: reference(*pair.T), np.stack([x, y], axis=1), size)], np.float32)
+    pairs = np.stack([x, y], axis=1)
+
+    def expected(count: int) -> Floats:
+        return np.array([over_all(lambda pairs: reference(*pairs.T), pairs, count)], np.float32)
+
     limit = read_limit(device)
     rows = measure(make_variants(device, repeated(x, size), repeated(y, size), expected), limit, EXPLAINED_BY)
     wrong = all_shown_wrong(
         {"barrier in a branch": in_branch, "barrier in the tree's if": in_tree, "barrier in a loop": in_loop}
     )
-    return Result([*rows, *wrong], limit, notes=NOTES)
+    part = [f"The row '{EVERY}' is of {ATOMICS:,} numbers."] if size > ATOMICS else []
+    return Result([*rows, *wrong], limit, notes=[*NOTES, *part])
 
 
 def make_numbers(random: np.random.Generator, size: int) -> tuple[Floats, Floats]:
@@ -118,18 +125,23 @@ def load_all() -> cuda.Module:
     return load("dot_product", names=[kernel for kernel, _ in KERNELS.values() if "<" in kernel])
 
 
-def make_variants(device: cuda.Device, x: cuda.DeviceArray, y: cuda.DeviceArray, expected: Floats) -> list[Variant]:
-    """Return the ways; setting the total to zero is part of the timed work."""
+def make_variants(
+    device: cuda.Device, x: cuda.DeviceArray, y: cuda.DeviceArray, expected: Callable[[int], Floats]
+) -> list[Variant]:
+    """Return the ways; setting the total to zero is part of the timed work.
+
+    `expected` returns the dot product of so many numbers.
+    """
     module, total = load_all(), cuda.empty(1, np.float32)
 
-    def adding(name: str, each: int) -> Callable[[], object]:
+    def adding(name: str, each: int, size: int) -> Callable[[], object]:
         kernel = module[name]
-        grid = blocks_for(x.size, BLOCK)
+        grid = blocks_for(size, BLOCK)
         if each:
             # As many blocks as the device holds at once, but no more than the numbers fill.
             most = device.sm_count * kernel.occupancy(BLOCK).blocks
-            grid = min(most, blocks_for(x.size, each * BLOCK))
-        launch = kernel[grid, BLOCK].bind(x, y, total, x.size)
+            grid = min(most, blocks_for(size, each * BLOCK))
+        launch = kernel[grid, BLOCK].bind(x, y, total, size)
 
         def add() -> None:
             cuda.memset(total, 0)
@@ -137,10 +149,19 @@ def make_variants(device: cuda.Device, x: cuda.DeviceArray, y: cuda.DeviceArray,
 
         return add
 
-    return [
-        Variant(name=name, launch=adding(*kernel), output=total, expected=expected, amount=x.nbytes + y.nbytes)
-        for name, kernel in KERNELS.items()
-    ]
+    variants = []
+    for name, (kernel, each) in KERNELS.items():
+        size = min(x.size, ATOMICS) if name == EVERY else x.size
+        variants.append(
+            Variant(
+                name=name,
+                launch=adding(kernel, each, size),
+                output=total,
+                expected=expected(size),
+                amount=2 * 4 * size,
+            )
+        )
+    return variants
 
 
 def in_branch() -> str:

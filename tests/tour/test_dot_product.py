@@ -5,7 +5,6 @@ import pytest
 
 import cudart_py as cuda
 from library_tour import counters
-from library_tour.checks import poisoned
 from library_tour.course import dot_product
 from library_tour.runner import run_stop
 
@@ -43,11 +42,17 @@ def test_shuffles_take_less_shared_memory_and_a_block_fewer_atomics(rows):
 @pytest.mark.parametrize("place", range(len(dot_product.KERNELS)))
 def test_the_product_of_random_numbers_is_numpys(size, place, rng, device):
     x, y = rng.random((2, size), np.float32)
-    variants = dot_product.make_variants(
-        device, cuda.to_device(x), cuda.to_device(y), poisoned(1, np.float32).to_host()
-    )
+    arrays = cuda.to_device(x), cuda.to_device(y)
+    variants = dot_product.make_variants(device, *arrays, lambda count: np.zeros(1, np.float32))
     variants[place].launch()
     assert variants[place].output.to_host()[0] == pytest.approx(x.astype(float) @ y.astype(float), rel=1e-5)
+
+
+def test_few_of_many_numbers_are_added_by_an_atomic_each(monkeypatch, device):
+    monkeypatch.setattr(dot_product, "ATOMICS", 100)
+    result = run_stop("dot_product", device, 1000).result
+    assert result.rows[0].check.holds
+    assert result.notes[-1] == "The row 'an atomic a thread' is of 100 numbers."
 
 
 def test_partial_sums_fit_a_float(rng):
