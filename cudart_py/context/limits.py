@@ -17,10 +17,11 @@ __all__ = ["Limits"]
 
 
 class _Limit:
-    """One limit as an attribute of `Limits`."""
+    """One limit as an attribute of `Limits`; `fixed_by` names the functions that fix it once a kernel calls them."""
 
-    def __init__(self, name: str, doc: str) -> None:
+    def __init__(self, name: str, doc: str, fixed_by: str = "") -> None:
         self._name = name
+        self._fixed_by = fixed_by
         self.__doc__ = doc
 
     def __set_name__(self, owner: type, attribute: str) -> None:
@@ -40,7 +41,16 @@ class _Limit:
         with activated(limits._device):
             (status,) = raw.cuCtxSetLimit(self._enum(), size)
         if status:
-            raise failure(status, "cuCtxSetLimit", f"The argument {self._attribute!r} of Limits was {size}")
+            raise failure(status, "cuCtxSetLimit", self._explain(status, size))
+
+    def _explain(self, status: Any, size: int) -> str:
+        detail = f"The argument {self._attribute!r} of Limits was {size}"
+        if self._fixed_by and status.name == "CUDA_ERROR_INVALID_VALUE":
+            detail += (
+                f". The driver takes this limit only until a kernel that uses {self._fixed_by} was loaded: set it at "
+                "the beginning of the program, before such code is compiled"
+            )
+        return detail
 
 
 class Limits:
@@ -52,8 +62,16 @@ class Limits:
         self._device = device
 
     stack_size = _Limit("STACK_SIZE", "Bytes of stack for each thread.")
-    printf_fifo_size = _Limit("PRINTF_FIFO_SIZE", "Bytes that device printf buffers between synchronisations.")
-    malloc_heap_size = _Limit("MALLOC_HEAP_SIZE", "Bytes of the heap behind malloc in kernels.")
+    printf_fifo_size = _Limit(
+        "PRINTF_FIFO_SIZE",
+        "Bytes that device printf buffers between synchronisations; fixed once code is loaded that uses printf.",
+        "printf",
+    )
+    malloc_heap_size = _Limit(
+        "MALLOC_HEAP_SIZE",
+        "Bytes of the heap behind malloc in kernels; fixed once code is loaded that uses it.",
+        "malloc or free",
+    )
     max_l2_fetch_granularity = _Limit("MAX_L2_FETCH_GRANULARITY", "Bytes, 0 to 128: a hint.")
     persisting_l2_cache_size = _Limit("PERSISTING_L2_CACHE_SIZE", "Bytes of L2 set aside for persisting accesses.")
 

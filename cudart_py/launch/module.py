@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import arguments, errors
-from ..compilation.images import CompiledImage
+from ..compilation.demangling import declared_name, demangle
+from ..compilation.exports import lookup_table, simplified
+from ..compilation.images import CompiledImage, normalised
 from ..compilation.signatures import Parameter, Signature
 from ..context.current import activated
 from ..context.device import Device, current_device
@@ -34,7 +36,7 @@ class Module(Handle):
     `image` is a cubin, PTX or a fatbin as bytes; `compiled` is what the toolkit knows of its source.
     """
 
-    __slots__ = ("_compiled", "_device", "_entries", "_kernels", "_symbols")
+    __slots__ = ("_compiled", "_device", "_entries", "_foreign_names", "_kernels", "_symbols")
 
     def __init__(self, image: bytes | bytearray | memoryview, compiled: CompiledImage | None = None) -> None:
         # The finalizer of a module that was refused finds nothing to unload.
@@ -50,6 +52,9 @@ class Module(Handle):
         self._value = int(api.cuModuleLoadData(data))
         try:
             self._entries = frozenset(self._entry_names())
+            # Of machine code that was loaded or linked, whose kernels have no other declaration than their names.
+            foreign = sorted(self._entries - self._signatures.keys())
+            self._foreign_names = lookup_table((entry, _cpp_name(entry)) for entry in foreign)
         except BaseException:
             self.close()
             raise
@@ -95,7 +100,7 @@ class Module(Handle):
     def kernels(self) -> tuple[str, ...]:
         """The C++ names of the module's kernels, sorted."""
         known = self._signatures
-        return tuple(sorted(known[entry].name if entry in known else entry for entry in self._entries))
+        return tuple(sorted(known[entry].name if entry in known else _cpp_name(entry) for entry in self._entries))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kernels)
@@ -128,13 +133,16 @@ class Module(Handle):
         return Kernel(self, signature.name, handle, signature, resources)
 
     def _candidates(self, name: str) -> Sequence[str]:
-        if name in self._entries or self._compiled is None:
-            return (name,) if name in self._entries else ()
-        return self._compiled.entries(name)
+        if name in self._entries:
+            return (name,)
+        told = self._compiled.entries(name) if self._compiled is not None else ()
+        return (*told, *self._foreign_names.get(normalised(name), ()))
 
     def _not_found(self, name: str, candidates: Sequence[str]) -> str:
         if candidates:
-            listing = ", ".join(f"{self._signatures[entry]} is {entry!r}" for entry in candidates)
+            known = self._signatures
+            spelled = ((known[entry] if entry in known else demangle(entry) or entry, entry) for entry in candidates)
+            listing = ", ".join(f"{declaration} is {entry!r}" for declaration, entry in spelled)
             return f"the kernel name {name!r} is ambiguous: {listing}"
         import difflib  # needed for this error alone
 
@@ -208,12 +216,18 @@ def _image_bytes(image: Any) -> bytes:
     return data if data.endswith(b"\0") else data + b"\0"
 
 
+def _cpp_name(entry: str) -> str:
+    """Return the C++ name that a kernel's name in the image stands for."""
+    declaration = demangle(entry)
+    return simplified(declared_name(declaration)) if declaration else entry
+
+
 def _foreign_signature(entry: str, handle: int) -> Signature:
     """Ask the driver for the sizes of an image's parameters; it does not know their types."""
     parameters: list[Parameter] = []
     while True:
         result = seam.raw.cuFuncGetParamInfo(handle, len(parameters))
         if result[0]:
-            return Signature(entry, entry, tuple(parameters))
+            return Signature(entry, _cpp_name(entry), tuple(parameters))
         offset, size = int(result[1]), int(result[2])
         parameters.append(Parameter("", "unknown", size, 1, offset))

@@ -177,3 +177,23 @@ def test_code_for_another_architecture_is_refused_by_name(device):
     with pytest.raises(cuda.ImageError, match=rf"The code is for sm_75, and device 0 is sm_{major}{minor}") as raised:
         cuda.compile('extern "C" __global__ void k() {}', arch="sm_75")
     assert raised.value.status.name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
+
+
+def test_a_kernel_of_an_image_without_source_is_found_by_its_cpp_name(device):
+    source = """
+    template <class T> __global__ void fill(T *out, T value) { *out = value; }
+    namespace deep { __global__ void seven(int *out) { *out = 7; } }
+    __global__ void twice(int *out) { *out *= 2; }
+    __global__ void twice(float *out) { *out *= 2; }
+    """
+    compiled = compile_image(source, names=["fill<int>"], arch=device.compute_capability)
+    module = cuda.load(compiled.cubin if seam.image_kind() == "cubin" else compiled.ptx)
+    assert module.kernels == ("deep::seven", "fill<int>", "twice", "twice")
+    assert module["deep::seven"].name == "deep::seven"
+    assert module["fill<int>"] is module["fill"] is module["_Z4fillIiEvPT_S0_"]
+    out = cuda.zeros(1, np.int32)
+    module["deep::seven"][1, 1](out)
+    module["twice(int*)"][1, 1](out)
+    assert out.to_host()[0] == 14
+    with pytest.raises(cuda.NotFoundError, match=r"ambiguous: twice\(float\*\) is '_Z5twicePf', twice\(int\*\)"):
+        module["twice"]

@@ -35,12 +35,15 @@ def cuCtxGetLimit(limit: Any) -> int:
 @entry()
 def cuCtxSetLimit(limit: Any, value: Any) -> None:
     """Set one of the current context's limits, rounded as the driver does, as cuCtxSetLimit."""
-    limits = current().limits
+    context = current()
+    limits = context.limits
     key, wanted = number(limit), number(value)
     if not 0 <= key < CUlimit.CU_LIMIT_MAX.value or wanted < 0:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if key not in limits:
         raise StatusError(CUresult.CUDA_ERROR_UNSUPPORTED_LIMIT)
+    if key in context.fixed_limits:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if key == CUlimit.CU_LIMIT_STACK_SIZE.value:
         if wanted > _LARGEST_STACK:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)

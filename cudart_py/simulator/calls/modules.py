@@ -6,7 +6,7 @@ import ctypes
 import re
 from typing import TYPE_CHECKING, Any
 
-from cuda.bindings.driver import CUdeviceptr, CUfunction, CUjit_option, CUmodule, CUresult
+from cuda.bindings.driver import CUdeviceptr, CUfunction, CUjit_option, CUlimit, CUmodule, CUresult
 
 from .. import ptx
 from ..state import memory
@@ -43,6 +43,13 @@ _LARGEST_TEXT = 1 << 30
 _LEAST_ADDRESS = 4096
 # PTX has no register counts. The compiler of the image may add them for each entry in such a comment.
 _COUNTS = re.compile(r"^// cudart-py: registers (\S+)=(\d+) spills=(\d+) stack=(\d+)\s*$", re.MULTILINE)
+# Functions of the device's runtime, which PTX declares where a kernel calls them, and the limits that their use fixes.
+_FIXING = re.compile(r"^\s*\.extern\s+\.func\b[^;]*?\b(vprintf|malloc|free)\b\s*[(;]", re.MULTILINE)
+_FIXED_LIMITS = {
+    "vprintf": CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value,
+    "malloc": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
+    "free": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
+}
 _MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
 
 
@@ -140,6 +147,7 @@ def _load(image: Any) -> LoadedModule:
         module.unload()
         raise
     module.handle = modules.add(module)
+    context.fixed_limits |= {_FIXED_LIMITS[name] for name in _FIXING.findall(text)}
     for function in module.functions.values():
         function.handle = functions.add(function)
     return module

@@ -63,6 +63,8 @@ class Context:
     def begin(self) -> None:
         """Begin with nothing but the default stream: when the context is made, and after its end."""
         self.limits = default_limits()
+        # Limits that may no longer be set, since code that depends on them was loaded.
+        self.fixed_limits: set[int] = set()
         self.failure: CUresult | None = None
         # A text that says what was broken off, until a call that waits for the work has reported it.
         self.untold = ""

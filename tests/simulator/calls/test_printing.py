@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import cudart_py as cuda
 
 SOURCE = r"""
 extern "C" __global__ void speak(int *out) { printf("caf\xc3\xa9 %d\n", (int)threadIdx.x); out[threadIdx.x] = 1; }
-extern "C" __global__ void chatter(int n) { for (int i = 0; i < n; i++) printf("<%d>", i); }
 """
 SMALLEST = 512 << 10
 
@@ -54,23 +52,28 @@ def test_text_that_cannot_be_encoded_is_escaped(module, monkeypatch):
     assert raw.getvalue() == b"caf\\xe9 0\ncaf\\xe9 1\n"
 
 
-def _printed(module: cuda.Module, capsys: Any, count: int) -> list[int]:
-    module["chatter"][1, 1](count)
-    cuda.Device(0).synchronize()
-    return [int(number) for number in capsys.readouterr().out.strip("<>").split("><")]
+# The limit can be set only before code that prints is loaded, so in a process of its own.
+CHATTER = r"""
+import contextlib, io
+import cudart_py as cuda
+SOURCE = 'extern "C" __global__ void chatter(int n) { for (int i = 0; i < n; i++) printf("<%d>", i); }'
+device = cuda.Device(0)
+device.limits.printf_fifo_size = 0
+print(device.limits.printf_fifo_size)
+chatter = cuda.compile(SOURCE)["chatter"]
+for count in (1_000, 30_000, 1_000):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        chatter[1, 1](count)
+        device.synchronize()
+    print(text.getvalue().strip("<>").replace("><", " "))
+"""
 
 
 @pytest.mark.needs("in_process")  # as above; besides, a GPU's driver prints while the kernel runs
-def test_what_is_beyond_the_buffer_overwrites_the_oldest(module, capsys):
-    device = cuda.Device(0)
-    before = device.limits.printf_fifo_size
-    try:
-        device.limits.printf_fifo_size = 0
-        assert device.limits.printf_fifo_size == SMALLEST
-        few, many = _printed(module, capsys, 1_000), _printed(module, capsys, 30_000)
-        again = _printed(module, capsys, 1_000)
-    finally:
-        device.limits.printf_fifo_size = before
+def test_what_is_beyond_the_buffer_overwrites_the_oldest(python):
+    size, *lines = python(CHATTER).stdout.splitlines()
+    few, many, again = ([int(number) for number in line.split()] for line in lines)
+    assert int(size) == SMALLEST
     assert few == again == list(range(1_000))
     assert 1_000 < len(many) < 30_000
     assert many == list(range(30_000 - len(many), 30_000))
