@@ -13,8 +13,9 @@ Importing this package initialises nothing; the driver is chosen at first use.
 from __future__ import annotations
 
 from .compilation.cache import CacheInfo, CacheWarning, cache_info, clear_cache
-from .compilation.images import Resources
+from .compilation.images import CompiledImage, Resources, Variable
 from .compilation.programs import Program
+from .compilation.signatures import Parameter, Signature
 from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
 from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
@@ -51,7 +52,8 @@ from .errors import (
 from .launch.function import KernelAttributes
 from .launch.kernel import Kernel
 from .launch.launch import BoundLaunch, Launch
-from .launch.loading import compile, link, load
+from .launch.lazy import LazyModule
+from .launch.loading import compile, compile_image, link, load
 from .launch.module import Module
 from .memory.addresses import PointerAttributes
 from .memory.array import DeviceArray
@@ -80,6 +82,7 @@ __all__ = [
     "CacheWarning",
     "CaptureError",
     "CompileError",
+    "CompiledImage",
     "CudaError",
     "Device",
     "DeviceArray",
@@ -102,6 +105,7 @@ __all__ = [
     "Launch",
     "LaunchError",
     "LaunchProfile",
+    "LazyModule",
     "LineProfile",
     "LinkError",
     "ManagedAttributes",
@@ -116,6 +120,7 @@ __all__ = [
     "NvrtcError",
     "Occupancy",
     "OutOfMemoryError",
+    "Parameter",
     "PeerAccessError",
     "Pointer",
     "PointerAttributes",
@@ -123,11 +128,13 @@ __all__ = [
     "Program",
     "RegisteredMemory",
     "Resources",
+    "Signature",
     "SimulatorWarning",
     "Stream",
     "Texture",
     "TextureOptions",
     "Timer",
+    "Variable",
     "__version__",
     "advise",
     "as_device_array",
@@ -137,6 +144,7 @@ __all__ = [
     "checks",
     "clear_cache",
     "compile",
+    "compile_image",
     "current_device",
     "debug",
     "device_pointer",

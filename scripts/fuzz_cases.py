@@ -49,6 +49,7 @@ MODULES: tuple[ModuleType, ...] = (cuda, cudart_py.benchmark, libraries)
 RETURNED = {
     "CacheInfo",
     "Ceilings",
+    "CompiledImage",
     "DeviceArray",
     "DeviceProperties",
     "Kernel",
@@ -60,10 +61,13 @@ RETURNED = {
     "Measurement",
     "MemoryInfo",
     "Occupancy",
+    "Parameter",
     "Plan",
     "PointerAttributes",
     "Resources",
+    "Signature",
     "TextureOptions",
+    "Variable",
 }
 # Their methods need the library itself, which is not everywhere.
 WITHOUT_OBJECTS = RETURNED - set(OBJECTS) | {"Generator"}

@@ -247,6 +247,7 @@ OBJECTS: Mapping[str, Callable[[World], Any]] = {
     "Graph": World.graph,
     "Kernel": lambda w: w.kernel,
     "Launch": World.launch,
+    "LazyModule": lambda w: cuda.LazyModule(SOURCE),
     "MemoryPool": lambda w: cuda.MemoryPool(),
     "Module": lambda w: cuda.compile(SOURCE),
     "Pointer": lambda w: cuda.Pointer(5),

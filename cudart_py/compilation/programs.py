@@ -9,17 +9,26 @@ from __future__ import annotations
 import functools
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from .. import arguments, errors
 from . import diagnostics
-from .requests import texts
+from .requests import architecture_option, spell_architecture, texts
 
-__all__ = ["Program", "library_path", "library_version", "nvrtc_failure"]
+__all__ = ["Program", "library_path", "library_version", "nvrtc_failure", "use_architecture"]
 
 _MAJOR = 13
+
+# Set by `use_architecture` when `context.device` is imported, which the package does.
+_current_architecture: Callable[[], tuple[int, int]]
+
+
+def use_architecture(find: Callable[[], tuple[int, int]]) -> None:
+    """Set the function that returns the current device's compute capability, which lies in a room above this one."""
+    global _current_architecture
+    _current_architecture = find
 
 
 @functools.cache
@@ -84,11 +93,12 @@ class Program:
     """One CUDA C++ source given to NVRTC: nvrtcCreateProgram.
 
     `names` are name expressions (`reduce<float, 256>`, `&z::table`) of templates to instantiate and of
-    symbols whose lowered names are wanted. `options` go to the compiler as they are, at `compile()`.
-    `name` is what messages and line information call the source; quotes in `#include "x.h"` are looked
-    up in its folder.
+    symbols whose lowered names are wanted. `arch` is a real architecture ("sm_90", 90 or (9, 0)), by default the
+    current device's at `compile()`; a virtual one is an option, `--gpu-architecture=compute_90`, beside which `arch`
+    is left out. `options` go to the compiler as they are, at `compile()`. `name` is what messages and line information
+    call the source; quotes in `#include "x.h"` are looked up in its folder.
 
-        with Program(source, names=["reduce<float, 256>"], options=["--gpu-architecture=sm_90"]) as program:
+        with Program(source, names=["reduce<float, 256>"], arch="sm_90") as program:
             program.compile()
             program.cubin, program.lowered_names["reduce<float, 256>"]
 
@@ -101,12 +111,17 @@ class Program:
         *,
         name: str = "kernel.cu",
         names: Sequence[str] = (),
+        arch: str | int | tuple[int, int] | None = None,
         options: Sequence[str] = (),
     ) -> None:
         text = _source_bytes(source)
         self.name = arguments.text("Program", "name", name)
         self.names = texts("Program", "names", names)
         self.options = texts("Program", "options", options)
+        named = architecture_option(self.options)
+        if arch is not None and named is not None:
+            raise ValueError(f"Program: argument 'options' has {named!r}, which the argument 'arch' decides")
+        self._arch = None if arch is None else spell_architecture("Program", arch)
         self._source = text.decode(errors="replace")
         self._compiled = False
         self._handle = _call("nvrtcCreateProgram", text, name.encode(), 0, [], [])
@@ -148,12 +163,18 @@ class Program:
 
         Raises CompileError with the log and the offending source lines.
         """
-        options = [option.encode() for option in self.options]
+        options = [option.encode() for option in (*self._architecture_options(), *self.options)]
         try:
             _call("nvrtcCompileProgram", self.handle, len(options), options)
         except errors.NvrtcError as error:
             raise self._explained(error) from None
         self._compiled = True
+
+    def _architecture_options(self) -> tuple[str, ...]:
+        if architecture_option(self.options) is not None:
+            return ()
+        arch = self._arch or spell_architecture("Program", _current_architecture())
+        return (f"--gpu-architecture={arch}",)
 
     def _explained(self, error: errors.NvrtcError) -> errors.NvrtcError:
         """Return the error of a compile with the compiler's log and the source lines that the log names."""

@@ -11,7 +11,15 @@ from typing import NamedTuple
 from .. import arguments
 from ..files import read_file
 
-__all__ = ["LONGEST", "Request", "make_request", "runs_on", "spell_architecture", "texts"]
+__all__ = [
+    "LONGEST",
+    "Request",
+    "architecture_option",
+    "make_request",
+    "runs_on",
+    "spell_architecture",
+    "texts",
+]
 
 # The most bytes of a source or a header; a longer one has been named by mistake.
 LONGEST = 1 << 26
@@ -149,6 +157,12 @@ def runs_on(arch: str, compute_capability: tuple[int, int]) -> bool:
     if arch.endswith("a"):
         return (major, minor) == compute_capability
     return major == compute_capability[0] and minor <= compute_capability[1]
+
+
+def architecture_option(options: Sequence[str]) -> str | None:
+    """Return the option among those of the compiler that names the architecture; None where none does."""
+    spellings = tuple(spelling for spelling, argument in _TAKEN.items() if argument == "arch")
+    return next((option for option in options if re.split(r"[=\s]", option.strip(), maxsplit=1)[0] in spellings), None)
 
 
 def spell_architecture(call: str, arch: str | int | tuple[int, int] | None) -> str:

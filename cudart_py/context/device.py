@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .. import arguments, errors
+from ..compilation.programs import use_architecture
 from ..driver import enums
 from ..driver.seam import api
 from . import debugging
@@ -303,6 +304,9 @@ def current_device() -> Device:
         device = _adopt()
         this_thread.device = device
     return device
+
+
+use_architecture(lambda: current_device().compute_capability)
 
 
 def _adopt() -> Device:

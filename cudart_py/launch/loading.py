@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import errors
-from ..compilation.compiler import compile_image
+from ..compilation import compiler
 from ..compilation.images import CompiledImage
 from ..compilation.linking import link_images
 from ..compilation.requests import runs_on
@@ -17,7 +17,39 @@ from ..driver.unwrap import failure
 from ..files import read_file
 from .module import Module
 
-__all__ = ["compile", "link", "load"]
+__all__ = ["compile", "compile_image", "link", "load"]
+
+
+def compile_image(
+    source: str | Path,
+    *,
+    names: Sequence[str] = (),
+    arch: Any = None,
+    std: str | None = None,
+    fast_math: bool = False,
+    include: Sequence[str | Path] = (),
+    define: Mapping[str, Any] | None = None,
+    options: Sequence[str] = (),
+    cache: bool = True,
+    name: str | None = None,
+) -> CompiledImage:
+    """Compile CUDA C++ with NVRTC as `compile` does, without loading it: for `link`, or to look at its code.
+
+    The arguments and errors are those of `compile`. With `arch`, no device is needed. Code that others are to be
+    linked with is relocatable: `options=["-rdc=true"]`.
+    """
+    return compiler.compile_image(
+        source,
+        names=names,
+        arch=current_device().compute_capability if arch is None else arch,
+        std=std,
+        fast_math=fast_math,
+        include=include,
+        define=define,
+        options=options,
+        cache=cache,
+        name=name,
+    )
 
 
 def compile(
@@ -44,10 +76,10 @@ def compile(
 
     Raises CompileError with the log and the source lines, TypeError and ValueError for bad arguments.
     """
-    compiled = compile_image(
+    image = compile_image(
         source,
         names=names,
-        arch=current_device().compute_capability if arch is None else arch,
+        arch=arch,
         std=std,
         fast_math=fast_math,
         include=include,
@@ -56,7 +88,7 @@ def compile(
         cache=cache,
         name=name,
     )
-    return _load_compiled(compiled)
+    return _load_compiled(image)
 
 
 def _load_compiled(compiled: CompiledImage) -> Module:
@@ -80,8 +112,8 @@ def _load_compiled(compiled: CompiledImage) -> Module:
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:
     """Link images that were compiled apart and load the result on the current device (nvJitLink).
 
-    An image is what `Program` made with relocatable code (`-rdc=true`, or link-time code with `-dlto`),
-    as bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
+    An image is what `compile_image` or `Program` made with relocatable code (`-rdc=true`, or link-time code with
+    `-dlto`), or bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
     linker's log, TypeError and ValueError for bad arguments.
     """
     return _load_compiled(link_images(images, arch=current_device().compute_capability, options=options))

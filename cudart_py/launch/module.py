@@ -74,6 +74,14 @@ class Module(Handle):
         return self._device
 
     @property
+    def image(self) -> CompiledImage:
+        """What was compiled or linked: its code, signatures, variables and names.
+
+        Raises ValueError for a module that was loaded from an image, of which it keeps nothing.
+        """
+        return self._made("image")
+
+    @property
     def ptx(self) -> bytes:
         """The PTX that was compiled or linked, as text; empty where the linker made machine code only.
 

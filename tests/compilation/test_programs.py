@@ -58,6 +58,30 @@ def test_bytes_are_source_too():
         program.compile()
 
 
+def target_of(**arguments):
+    with Program('extern "C" __global__ void k() {}', **arguments) as program:
+        program.compile()
+        return re.search(rb"^\.target (\w+)", program.ptx, re.MULTILINE)[1].decode()
+
+
+def test_the_architecture_is_the_current_devices_unless_given(device):
+    major, minor = device.compute_capability
+    assert target_of() == f"sm_{major}{minor}"
+    assert target_of(arch=80) == target_of(arch=(8, 0)) == target_of(arch="sm_80") == "sm_80"
+    assert target_of(options=["-arch=compute_80"]) == "sm_80"
+    assert target_of(options=["--gpu-architecture", "sm_80"]) == "sm_80"
+
+
+def test_a_program_with_an_architecture_needs_no_driver(python):
+    program = """
+import cudart_py as cuda
+with cuda.Program("__global__ void k() {}", arch=90) as program:
+    program.compile()
+    print(program.cubin[:4])
+"""
+    assert python(program, CUDART_PY_DRIVER="none").stdout == "b'\\x7fELF'\n"
+
+
 def test_failed_compile_shows_numbered_line_and_caret():
     source = "\n\n__global__ void k() {\n\tint y = missing;\n}\n"
     with Program(source, name="bad.cu") as program, pytest.raises(CompileError) as caught:
@@ -145,6 +169,10 @@ def test_repr_tells_name_and_state():
         ({"options": 3}, TypeError, "options"),
         ({"options": [1]}, TypeError, "options[0]"),
         ({"options": ["-G", "-D\0"]}, ValueError, "options[1]"),
+        ({"arch": "compute_90"}, ValueError, "arch"),
+        ({"arch": 9.0}, TypeError, "arch"),
+        ({"arch": 90, "options": ["-arch=sm_80"]}, ValueError, "options"),
+        ({"arch": 90, "options": ["--gpu-architecture", "compute_80"]}, ValueError, "options"),
         ({"names": "k"}, TypeError, "names"),
         ({"names": [None]}, TypeError, "names[0]"),
         ({"names": ["k\0"]}, ValueError, "names[0]"),

@@ -160,7 +160,9 @@ def test_a_module_has_the_images_that_it_was_made_of(device):
     assert module.cubin.startswith(b"\x7fELF")
     image = module.cubin if seam.image_kind() == "cubin" else module.ptx
     loaded = cuda.Module(image)
-    for name in ("ptx", "cubin"):
+    assert module.image.ptx == module.ptx
+    assert isinstance(module.image, cuda.CompiledImage)
+    for name in ("ptx", "cubin", "image"):
         with pytest.raises(ValueError, match=f"Module.{name}: this module was loaded from an image"):
             getattr(loaded, name)
 

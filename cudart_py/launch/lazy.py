@@ -1,0 +1,126 @@
+"""Lazy modules: code that every device has, each from its first use on."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from .. import arguments
+from ..compilation.requests import make_request
+from ..context.device import Device, current_device
+from .kernel import Kernel
+from .loading import compile
+from .module import Module
+
+__all__ = ["LazyModule"]
+
+
+class LazyModule:
+    """CUDA C++ that is compiled for and loaded on each device when it is first used there (cuLibraryLoadData).
+
+        kernels = cuda.LazyModule(Path("saxpy.cu"))  # no driver is chosen, nothing is compiled
+        kernels["saxpy"][grid, block](2.0, x, y, n)  # on the current device
+
+    So kernels can be named where a program is imported, and with several devices each has its own copy of the code and
+    of its variables. The arguments are those of `compile`, without `arch`: the code is always for the device. They are
+    checked at once; a file is read when it is compiled, and paths are relative to the folder that is current now.
+
+    Raises TypeError and ValueError for bad arguments. The first use on a device raises what `compile` would.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        names: Sequence[str] = (),
+        std: str | None = None,
+        fast_math: bool = False,
+        include: Sequence[str | Path] = (),
+        define: Mapping[str, Any] | None = None,
+        options: Sequence[str] = (),
+        cache: bool = True,
+        name: str | None = None,
+    ) -> None:
+        request = make_request(
+            source,
+            names=names,
+            arch=None,
+            std=std,
+            fast_math=fast_math,
+            include=include,
+            define=define,
+            options=options,
+            name=name,
+        )
+        folders = [include] if isinstance(include, str | os.PathLike) else include
+        self._name = request.name
+        self._source = source if isinstance(source, str) else Path(source).absolute()
+        self._options: dict[str, Any] = {
+            "names": tuple(names),
+            "std": std,
+            "fast_math": fast_math,
+            "include": tuple(Path(folder).absolute() for folder in folders),
+            "define": None if define is None else dict(define),
+            "options": tuple(options),
+            "cache": arguments.flag("LazyModule", "cache", cache),
+            "name": name,
+        }
+        self._modules: dict[Device, Module] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def module(self) -> Module:
+        """The module on the current device, which is compiled and loaded if it is not there yet.
+
+        Raises ValueError when closed.
+        """
+        device = current_device()
+        module = self._modules.get(device)
+        if module is None or module.closed:
+            with self._lock:  # so that threads do not load it twice
+                if self._closed:
+                    raise ValueError(f"this LazyModule of {self._name!r} is closed")
+                module = self._modules.get(device)
+                if module is None or module.closed:
+                    module = self._modules[device] = compile(self._source, **self._options)
+        return module
+
+    def __getitem__(self, name: str) -> Kernel:
+        return self.module[name]
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices on which the code is loaded by now, in the order of their numbers."""
+        loaded = [device for device, module in self._modules.copy().items() if not module.closed]
+        return tuple(sorted(loaded, key=lambda device: device.ordinal))
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Unload the code from all devices; a second call does nothing."""
+        with self._lock:
+            self._closed = True
+            modules, self._modules = self._modules, {}
+        for module in modules.values():
+            module.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        devices = ", ".join(str(device.ordinal) for device in self.devices)
+        state = "closed" if self._closed else f"loaded on device {devices}" if devices else "not loaded"
+        return f"<LazyModule {self._name!r}, {state}>"
