@@ -1,8 +1,8 @@
 """nvJitLink: several images made one, so that code compiled apart can call each other.
 
 Inputs are relocatable machine code and PTX (`Program` with `--relocatable-device-code=true`), link-time
-code (`-dlto`), fatbins and libraries of device code. Only link-time code can also be linked to PTX,
-which is what a driver without an assembler needs.
+code (`-dlto`), fatbins and libraries of device code. A driver without an assembler needs the result as PTX as well,
+which exists where all inputs are link-time code, or where each is PTX or was compiled here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .. import arguments, errors
 from ..files import read_file
 from . import exports
 from .images import CompiledImage, Resources, Variable
+from .ptx_linking import link_ptx
 from .requests import spell_architecture, texts
 from .signatures import Signature
 
@@ -36,7 +37,8 @@ def link_images(
 
     An image is bytes, the path of a file, or what `compile_image` made with relocatable code. `arch` is
     that of the compiled images unless given; `options` go to nvJitLink as they are. The result has PTX
-    where all images are link-time code; it has the signatures that the images or that PTX tell.
+    where all images are link-time code, or each is PTX or a compiled image; it has the signatures that the images or
+    that PTX tell.
 
     Raises TypeError and ValueError that name the argument, and LinkError with the linker's log.
     """
@@ -53,6 +55,10 @@ def link_images(
     ptx = b""
     if all(code.startswith(_LINK_TIME_CODE) for code in codes):
         ptx = _link(inputs, [*base, "-ptx"], "ptx")[0].rstrip(b"\0")
+    else:
+        found = [_ptx_of(image, code) for image, code in zip(images, codes, strict=True)]
+        if all(found):
+            ptx = link_ptx([text.decode(errors="replace") for text in found], target).encode()
     return _described(images, codes, ptx, cubin, target, log)
 
 
@@ -80,6 +86,13 @@ def _read(images: Sequence[Image]) -> list[tuple[str, bytes]]:
     if not inputs:
         raise ValueError("link: argument 'images' is empty")
     return inputs
+
+
+def _ptx_of(image: Image, code: bytes) -> bytes:
+    """Return the PTX of an input; empty for one that is machine code or link-time code alone."""
+    if isinstance(image, CompiledImage):
+        return image.ptx
+    return code.rstrip(b"\0") if _is_ptx(code) else b""
 
 
 def _is_ptx(code: bytes) -> bool:

@@ -104,7 +104,8 @@ def _load_compiled(compiled: CompiledImage) -> Module:
         return Module(compiled.cubin, compiled)
     if not compiled.ptx:
         raise errors.NotSupportedError(
-            "this driver runs PTX, and linked machine code has none: link images compiled with options=['-dlto'] only"
+            "this driver runs PTX, which linked machine code has not: link PTX, what compile_image returns, or "
+            "link-time code alone"
         )
     return Module(compiled.ptx, compiled)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,36 @@ def test_link_time_code_links_to_both(link_time_code):
 
 def test_ptx_needs_link_time_code_alone(link_time_code, cubins):
     assert link_images([link_time_code[0], cubins[1]], arch=90).ptx == b""
+
+
+def test_ptx_of_several_texts_is_one_text():
+    image = link_images([made(CALLER, "ptx"), compile_image(CALLED, arch=90, options=["-rdc=true"])], arch=90)
+    assert image.ptx.startswith(b".version ")
+    assert image.ptx.count(b".version ") == image.ptx.count(b".target sm_90") == 1
+    assert b".entry _Z1kPf" in image.ptx
+    assert b".visible .func  (.param .b32 func_retval0) _Z5twicef" in image.ptx
+
+
+def test_names_without_linkage_stay_apart_in_linked_ptx():
+    source = "static __device__ int count = {0}; __global__ void {1}(int *x) {{ *x = count++; }}"
+    image = link_images([made(source.format(value, name), "ptx") for value, name in ((3, "a"), (4, "b"))], arch=90)
+    assert sorted(re.findall(rb"\.u32 (count\w*) = (\d);", image.ptx)) == [(b"count__0", b"3"), (b"count__1", b"4")]
+    first = image.ptx[image.ptx.index(b".entry _Z1aPi") : image.ptx.index(b".u32 count__1")]
+    assert b"[count__0]" in first
+
+
+def test_weak_functions_are_in_linked_ptx_once():
+    source = "template <class T> __device__ __noinline__ T half(T x) {{ return x / 2; }}\n"
+    source += "__global__ void {0}(float *x) {{ *x = half(*x); }}"
+    image = link_images([made(source.format(name), "ptx") for name in "ab"], arch=90)
+    assert len(re.findall(rb"^\.weak \.func [^;{]*\{", image.ptx, re.MULTILINE)) == 1
+    assert image.ptx.count(b".entry") == 2
+
+
+def test_files_of_linked_ptx_are_numbered_on():
+    image = link_images([made(CALLER, "ptx", "-lineinfo"), made(CALLED, "ptx", "-lineinfo")], arch=90)
+    assert sorted(re.findall(rb"^\s*\.file\s+(\d+)", image.ptx, re.MULTILINE)) == [b"1", b"2"]
+    assert set(re.findall(rb"\.loc\s+(\d+)", image.ptx)) == {b"1", b"2"}
 
 
 def test_compiled_images_bring_architecture_and_signatures():

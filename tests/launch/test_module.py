@@ -199,3 +199,25 @@ def test_a_kernel_of_an_image_without_source_is_found_by_its_cpp_name(device):
     assert out.to_host()[0] == 14
     with pytest.raises(cuda.NotFoundError, match=r"ambiguous: twice\(float\*\) is '_Z5twicePf', twice\(int\*\)"):
         module["twice"]
+
+
+def test_code_compiled_apart_is_linked_and_runs(device):
+    """Each text has a static variable of the same name, and the same instance of a template."""
+    common = "template <class T> __device__ __noinline__ T half(T x) { return x / 2; }\nstatic __device__ int offset = "
+    caller = f"""{common}100;
+    extern __device__ int counter;
+    extern __device__ int twice(int);
+    __constant__ int factor = 3;
+    __global__ void apply(int *out) {{ *out = factor * twice(half(8)) + offset + counter; }}
+    """
+    called = f"""{common}1000;
+    __device__ int counter = 20000;
+    __device__ int twice(int x) {{ return half(4 * x) + offset; }}
+    """
+    images = [cuda.compile_image(source, options=["-rdc=true"]) for source in (caller, called)]
+    for inputs in (images, [images[0], images[1].ptx]):
+        module = cuda.link(inputs)
+        out = cuda.zeros(1, np.int32)
+        module["apply"][1, 1](out)
+        assert out.to_host()[0] == 3 * (8 + 1000) + 100 + 20000
+        assert module.symbol("counter", np.int32).to_host() == 20000
