@@ -39,7 +39,7 @@ def link_ptx(texts: Sequence[str], arch: str) -> str:
         text = _renamed(_HEADER.sub("", text), own & elsewhere, f"__{position}")
         text = _without_repeated(text, known)
         count = max((int(number) for _, number in _FILE.findall(text)), default=0)
-        parts.append(_FILE.sub(lambda match, first=files: f"{match[1]}{int(match[2]) + first}", text))  # type: ignore[misc]
+        parts.append(_renumbered(text, files))
         files += count
     return "\n".join(parts)
 
@@ -54,6 +54,10 @@ def _renamed(text: str, names: set[str], ending: str) -> str:
         return text
     alternatives = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     return re.sub(rf"(?<![\w$%.])(?:{alternatives})(?![\w$])", lambda match: match[0] + ending, text)
+
+
+def _renumbered(text: str, first: int) -> str:
+    return _FILE.sub(lambda match: f"{match[1]}{int(match[2]) + first}", text)
 
 
 def _without_repeated(text: str, known: set[str]) -> str:
