@@ -50,6 +50,7 @@ COURSE = (
     "histogram",
     # Streams and time
     "events",
+    "streams",
     "graphs",
     "heat",
     "cooling",

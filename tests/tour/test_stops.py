@@ -10,7 +10,7 @@ from rich.console import Console
 
 import cudart_py as cuda
 from library_tour import counters, host_latency, limits, plots, report, stops, timing
-from library_tour.course import histogram, monte_carlo, nested_monte_carlo, occupancy, precision
+from library_tour.course import histogram, monte_carlo, nested_monte_carlo, occupancy, precision, streams
 from library_tour.philox import philox
 from library_tour.report import headline
 from library_tour.runner import Outcome, run_stop
@@ -51,6 +51,9 @@ def any_clock(monkeypatch):
     monkeypatch.setattr(monte_carlo, "SEEDS", 2)
     monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**20)
     monkeypatch.setattr(occupancy, "STEPS", 64)
+    monkeypatch.setattr(streams, "SPIN_MS", 1e-5)
+    monkeypatch.setattr(streams, "PIECES", 4)
+    monkeypatch.setattr(streams, "TRIED_STEPS", 4)
     monkeypatch.setattr(precision, "ROUNDS", 8)
     monkeypatch.setattr(host_latency, "OTHERS", (2**15, 2**16))
     monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (1000, 1001))

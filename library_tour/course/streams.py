@@ -1,0 +1,414 @@
+"""Streams let copies and kernels overlap; the order in which work is queued, and the default streams, say when.
+
+On the software driver, which checks and does not time:
+
+    $ library-tour run streams
+    streams: Overlap of copies and kernels, default streams, priorities
+    size 16,387: numbers to copy in, compute and copy out
+    limit: the longest of the three stages alone
+                              check
+    ───────────────────────────────
+    1 stream                  right
+    2 streams, depth-first    right
+    2 streams, breadth-first  right
+    4 streams, depth-first    right
+    4 streams, breadth-first  right
+    A model of 8 pieces, where each copy and each kernel takes one unit:
+                              1 engine  2 engines
+    ─────────────────────────────────────────────
+    1 stream                        24         24
+    2 streams, depth-first          24         13
+    2 streams, breadth-first        16         13
+    4 streams, depth-first          24         10
+    4 streams, breadth-first        16         10
+    A second stream that reads what the first one writes:
+                                     check
+    ───────────────────────────────────────
+    stream, then legacy default      right
+    legacy default, then stream      right
+    per-thread default, then legacy  right
+    non-blocking, with a wait        right
+    non-blocking, then legacy        caught
+    stream, then per-thread default  caught
+    non-blocking, then legacy: the second kernel read what was there before the
+    first one.
+    kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
+    at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
+    allocated at library_tour/course/streams.py:279), which kernel spin in another
+    stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
+    nothing puts one before the other: give both the same stream (stream=s), or let
+    one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.u32 [%rd14], %r49'
+    stream, then per-thread default: the second kernel read what was there before
+    the first one.
+    kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
+    at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
+    allocated at library_tour/course/streams.py:279), which kernel spin in another
+    stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
+    nothing puts one before the other: give both the same stream (stream=s), or let
+    one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
+    'st.global.u32 [%rd14], %r49'
+    Kernels of 4 blocks, which leave room for one another:
+                          kernels  check
+    ────────────────────────────────────
+    8 kernels, 1 stream         8  right
+    8 kernels, 8 streams        8  right
+    A short kernel, queued behind one that fills the device:
+                      priority  check
+    ─────────────────────────────────
+    lowest priority          0  right
+    highest priority        -5  right
+    The model has one engine for copies, or one for each direction. An engine takes
+    its work in the order in which it was queued. With one engine, depth-first
+    queues a piece's copy out before the next piece's copy in, which then waits for
+    the kernel; breadth-first does not. With two engines, as GPUs for computing
+    have, both orders take the same time. Three stages need three streams at least:
+    with two, each stage is idle for a third of the time. In the model's picture a
+    unit is 1 ms.
+    A stream and the legacy default stream wait for each other, in the order of
+    their work, and so do the per-thread default stream and the legacy one. Streams
+    made as non-blocking wait for none, and the per-thread default stream waits for
+    the legacy one alone. nvcc --default-stream=per-thread gives a launch without a
+    stream to the per-thread one.
+    A higher priority lets the blocks of a kernel go first as soon as blocks of
+    others end; none is interrupted.
+    Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems
+    shows them above the copies and kernels: nsys profile -t cuda,nvtx -o streams
+    library-tour run streams, then nsys-ui streams.nsys-rep. Nsight Compute profiles
+    the kernels of one range: ncu --nvtx --nvtx-include "kernel/" library-tour run
+    streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import timing
+from ..checks import compare
+from ..device_code import blocks_for, load
+from ..pipeline import DEPTH, ORDERS, Operation, issued, modelled, spans
+from ..stop import Check, Limit, Picture, Points, Result, Row, Size, Timeline, Value
+from ..variants import Variant, measure
+from ..wrong import all_shown_wrong
+
+TITLE = "Overlap of copies and kernels, default streams, priorities"
+SIZE = Size("numbers to copy in, compute and copy out", full=2**28, small=2**14 + 3)
+# The generator's constants (Numerical Recipes), and its steps in a check.
+A, C, STEPS = 1664525, 1013904223, 4
+BLOCK, CHECKED, PIECES, MODEL_PIECES = 256, 2**14 + 3, 64, 8
+WAYS = {
+    "1 stream": (1, DEPTH),
+    **{f"{streams} streams, {order}": (streams, order) for streams in (2, 4) for order in ORDERS},
+}
+ENGINES = {1: "1 engine", 2: "2 engines"}
+LONGEST = "the longest of the three stages alone"
+TRIED_STEPS = 256  # from whose time the steps of a GPU's kernels are taken
+# The kernels take so many times as long as the copies in one direction, so that the copies can hide behind them.
+LONGER = 1.5
+# Of kernels that leave room: blocks, streams, and the milliseconds that each takes on a GPU.
+BLOCKS, SIDE_BY_SIDE, SPIN_NUMBERS, SPIN_MS = 4, 8, 1024, 1.0
+# Clocks of a dependent multiply-add, from which the steps of such a kernel are taken.
+CLOCKS = 4
+
+Numbers = NDArray[np.uint32]
+Work = Callable[[], object]
+
+
+def reference(numbers: Numbers, steps: int) -> Numbers:
+    """Return the numbers after so many steps of the generator, in arithmetic of 64 bits, modulo 2^32."""
+    now = numbers.astype(np.uint64)
+    for _ in range(steps):
+        now = (A * now + C) % 2**32
+    return now.astype(np.uint32)
+
+
+class Pieces:
+    """An array in pinned memory that is copied in, computed and copied out in pieces."""
+
+    def __init__(self, host: Numbers, steps: int) -> None:
+        self.kernel = load("streams")["generate"]
+        self.steps = steps
+        self.source, self.target = (cuda.pinned_empty(host.size, np.uint32) for _ in range(2))
+        self.source[:] = host
+        self.on_device = cuda.empty(host.size, np.uint32)
+        self.streams = [cuda.Stream() for _ in range(4)]
+
+    def queue(self, operation: Operation, pieces: int) -> None:
+        """Queue one operation of a piece in its stream."""
+        length = blocks_for(self.source.size, pieces)
+        piece = slice(operation.piece * length, min((operation.piece + 1) * length, self.source.size))
+        part, stream = self.on_device[piece], self.streams[operation.stream]
+        if not part.size:
+            return
+        if operation.stage == "copy in":
+            cuda.memcpy(part, self.source[piece], stream=stream)
+        elif operation.stage == "kernel":
+            self.kernel[blocks_for(part.size, BLOCK), BLOCK, 0, stream](part, A, C, self.steps, part.size)
+        else:
+            cuda.memcpy(self.target[piece], part, stream=stream)
+
+    def run(self, order: str, streams: int, pieces: int) -> None:
+        """Queue all pieces in an order, as an NVTX range of its name."""
+        with cuda.nvtx_range(f"{order}, {streams} streams"):
+            for operation in issued(order, streams, pieces):
+                self.queue(operation, pieces)
+
+    def stage(self, name: str, pieces: int) -> None:
+        """Queue one stage of all pieces in one stream."""
+        with cuda.nvtx_range(name):
+            for piece in range(pieces):
+                self.queue(Operation(name, piece, 0), pieces)
+
+    def timeline(self, order: str, streams: int, pieces: int) -> dict[str, list[tuple[float, float]]]:
+        """Queue all pieces between events; return when each stage was at work, in milliseconds.
+
+        An operation begins when its stream reaches it, but no earlier than the stage's one before has ended.
+        """
+        cuda.current_device().synchronize()
+        begin = cuda.legacy_default.record()
+        marks = []
+        for operation in issued(order, streams, pieces):
+            start = self.streams[operation.stream].record()
+            self.queue(operation, pieces)
+            marks.append((operation, start, self.streams[operation.stream].record()))
+        cuda.current_device().synchronize()
+        return spans((operation, start - begin, end - begin) for operation, start, end in marks)
+
+    def clear(self) -> None:
+        """Set the numbers on the device to zero."""
+        cuda.memset(self.on_device, 0)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Overlap copies and kernels in several orders; then show the default streams, kernels side by side, priorities."""
+    host = np.random.default_rng().integers(0, 2**32, min(size, CHECKED), np.uint32)
+    few = Pieces(host, STEPS)
+    many, limit = few, Limit(LONGEST)
+    if timing.available():
+        many = Pieces(np.resize(host, size), STEPS)
+        limit = fit_steps(many)
+    rows = measure(overlapping(few, many, host), limit)
+    tables = {
+        f"A model of {MODEL_PIECES} pieces, where each copy and each kernel takes one unit:": model_rows(),
+        "A second stream that reads what the first one writes:": ordered_rows(),
+        f"Kernels of {BLOCKS} blocks, which leave room for one another:": measure(side_by_side(device, host), None),
+        "A short kernel, queued behind one that fills the device:": priority_rows(few, many, host),
+    }
+    return Result(rows, limit, pictures=pictures(many), notes=notes(), tables=tables)
+
+
+def fit_steps(many: Pieces) -> Limit:
+    """Set the kernels' steps so that they take longer than the copies; return the rate of the longest stage alone."""
+
+    def alone(stage: str) -> float:
+        return timing.fresh_ms(many.clear, partial(many.stage, stage, PIECES))
+
+    copying = max(alone("copy in"), alone("copy out"))
+    many.steps = TRIED_STEPS
+    many.steps = max(1, round(TRIED_STEPS * LONGER * copying / alone("kernel")))
+    return Limit(LONGEST, rate=1e-6 * many.source.nbytes / max(copying, alone("kernel")))
+
+
+def overlapping(few: Pieces, many: Pieces, host: Numbers) -> list[Variant]:
+    """Return the orders of pieces in one, two and four streams."""
+
+    def launch(order: str, streams: int) -> Work:
+        def copy_compute_copy() -> None:
+            few.run(order, streams, MODEL_PIECES)
+            cuda.current_device().synchronize()  # the numbers are in the host's memory
+
+        return copy_compute_copy
+
+    return [
+        Variant(
+            name=name,
+            launch=launch(order, streams),
+            output=few.target,
+            expected=reference(host, STEPS),
+            before=many.clear,
+            timed=partial(many.run, order, streams, PIECES),
+            amount=many.source.nbytes,
+        )
+        for name, (streams, order) in WAYS.items()
+    ]
+
+
+def model_rows() -> list[Row]:
+    """Return how long each order takes by the model with one engine for copies, and with two."""
+    return [
+        Row(name, {ENGINES[engines]: whole(order, streams, engines) for engines in ENGINES})
+        for name, (streams, order) in WAYS.items()
+    ]
+
+
+def whole(order: str, streams: int, engines: int) -> int:
+    """Return when the last piece is copied out by the model, in units of one operation."""
+    return round(modelled(issued(order, streams, MODEL_PIECES), engines)["copy out"][-1][1])
+
+
+def pictures(many: Pieces) -> list[Picture]:
+    """Draw the model with one engine, in which an operation takes 1 ms, and what a GPU did, of both orders."""
+
+    def lanes(work: Callable[[str], Mapping[str, Points]]) -> dict[str, Points]:
+        return {f"{order}: {stage}": points for order in ORDERS for stage, points in work(order).items()}
+
+    drawn: list[Picture] = [
+        Timeline("model-one-engine", lanes(lambda order: modelled(issued(order, 4, MODEL_PIECES), 1)))
+    ]
+    if timing.available():
+        for streams in (2, 4):
+            taken = lanes(partial(many.timeline, streams=streams, pieces=MODEL_PIECES))
+            drawn.append(Timeline(f"{streams}-streams", taken))
+    return drawn
+
+
+class Chain:
+    """A long kernel that writes numbers in one stream, and a short one that reads them in another."""
+
+    def __init__(self) -> None:
+        self.host = np.random.default_rng().integers(0, 2**32, SPIN_NUMBERS, np.uint32)
+        self.kernel = load("streams")["spin"]
+        self.steps = spin_steps(cuda.current_device())
+        self.first = cuda.to_device(self.host)
+        self.middle, self.last = cuda.zeros(SPIN_NUMBERS, np.uint32), cuda.zeros(SPIN_NUMBERS, np.uint32)
+        cuda.current_device().synchronize()
+
+    def queue(self, writer: cuda.Stream, reader: cuda.Stream, *, wait: bool = False) -> None:
+        """Queue both kernels, with a wait of the second stream for the first one, or none."""
+        grid = (BLOCKS, BLOCK, 0)
+        self.kernel[*grid, writer](self.first, self.middle, A, C, self.steps, SPIN_NUMBERS)
+        if wait:
+            reader.wait(writer)
+        self.kernel[*grid, reader](self.middle, self.last, A, C, 1, SPIN_NUMBERS)
+
+    def found(self) -> Numbers:
+        """Return what the second kernel wrote, once all work is done."""
+        cuda.current_device().synchronize()
+        return self.last.to_host()
+
+
+def spin_steps(device: cuda.Device) -> int:
+    """Return the steps that take a kernel about a millisecond; few of them where nothing is timed."""
+    if not timing.available():
+        return STEPS
+    return round(1e-3 * SPIN_MS * 1e3 * device.properties.clock_rate / CLOCKS)
+
+
+def ahead(host: Numbers, steps: int) -> Numbers:
+    """Return the numbers after any number of steps, which are one step with other constants."""
+    factor, term = 1, 0
+    for _ in range(steps):
+        factor, term = factor * A % 2**32, (term * A + C) % 2**32
+    return ((factor * host.astype(np.uint64) + term) % 2**32).astype(np.uint32)
+
+
+def ordered_rows() -> list[Row]:
+    """Check the pairs of streams that CUDA orders, and let the driver in software report those that it does not."""
+    legacy, per_thread = cuda.legacy_default, cuda.per_thread_default
+    pairs = {
+        "stream, then legacy default": (cuda.Stream(), legacy, False),
+        "legacy default, then stream": (legacy, cuda.Stream(), False),
+        "per-thread default, then legacy": (per_thread, legacy, False),
+        "non-blocking, with a wait": (cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True), True),
+    }
+    rows = []
+    for name, (writer, reader, wait) in pairs.items():
+        chain = Chain()
+        chain.queue(writer, reader, wait=wait)
+        rows.append(Row(name, check=compare(f"{name}: in order", chain.found(), ahead(chain.host, chain.steps + 1))))
+    wrong = {"non-blocking, then legacy": non_blocking, "stream, then per-thread default": per_thread_default}
+    return rows + all_shown_wrong(wrong)
+
+
+def non_blocking() -> str:
+    """Read in the legacy default stream what a stream writes that does not synchronise with it."""
+    return unordered(cuda.Stream(non_blocking=True), cuda.legacy_default)
+
+
+def per_thread_default() -> str:
+    """Read in the per-thread default stream, which is like any other one, what a stream writes."""
+    return unordered(cuda.Stream(), cuda.per_thread_default)
+
+
+def unordered(writer: cuda.Stream, reader: cuda.Stream) -> str:
+    """Queue both kernels without a wait; the driver warns of the race, and here it may end well."""
+    chain = Chain()
+    chain.queue(writer, reader)
+    right = np.array_equal(chain.found(), ahead(chain.host, chain.steps + 1))
+    return "" if right else "the second kernel read what was there before the first one."
+
+
+def side_by_side(device: cuda.Device, host: Numbers) -> list[Variant]:
+    """Return several kernels that leave room for one another, in one stream and in a stream each."""
+    kernel, steps = load("streams")["spin"], spin_steps(device)
+    numbers = np.resize(host, SPIN_NUMBERS)
+    given, out = cuda.to_device(numbers), cuda.empty((SIDE_BY_SIDE, SPIN_NUMBERS), np.uint32)
+
+    def launch(streams: list[cuda.Stream]) -> Work:
+        def all_kernels() -> None:
+            for number in range(SIDE_BY_SIDE):
+                stream = streams[number % len(streams)]
+                kernel[BLOCKS, BLOCK, 0, stream](given, out[number], A, C, steps, SPIN_NUMBERS)
+
+        return all_kernels
+
+    return [
+        Variant(
+            name=f"{SIDE_BY_SIDE} kernels, {count} stream{'s' if count > 1 else ''}",
+            launch=launch([cuda.Stream() for _ in range(count)]),
+            output=out,
+            expected=np.tile(ahead(numbers, steps), (SIDE_BY_SIDE, 1)),
+            columns={"kernels": SIDE_BY_SIDE},
+        )
+        for count in (1, SIDE_BY_SIDE)
+    ]
+
+
+def priority_rows(few: Pieces, many: Pieces, host: Numbers) -> list[Row]:
+    """Queue a short kernel behind a long one that fills the device, in streams of two priorities."""
+    least, greatest = cuda.check(cuda.raw.cuCtxGetStreamPriorityRange())
+    rows = []
+    for name, priority in {"lowest priority": least, "highest priority": greatest}.items():
+        low, other = cuda.Stream(priority=least), cuda.Stream(priority=priority)
+        numbers = np.resize(host, SPIN_NUMBERS)
+        given, out = cuda.to_device(numbers), cuda.zeros(SPIN_NUMBERS, np.uint32)
+        cuda.current_device().synchronize()
+        start = low.record()
+        count = many.on_device.size
+        few.kernel[blocks_for(count, BLOCK), BLOCK, 0, low](many.on_device, A, C, many.steps, count)
+        few.kernel.module["spin"][BLOCKS, BLOCK, 0, other](given, out, A, C, STEPS, SPIN_NUMBERS)
+        short, long = other.record(), low.record()
+        cuda.current_device().synchronize()
+        check = compare(f"{name}: the short kernel's numbers", out.to_host(), reference(numbers, STEPS))
+        if check.holds:
+            check = Check("a stream has the priority that it was given", other.priority == priority)
+        values: dict[str, Value] = {"priority": other.priority}
+        if timing.available():
+            values = {**values, "ms": short - start, "ms of the long one": long - start}
+        rows.append(Row(name, values, check))
+    return rows
+
+
+def notes() -> list[str]:
+    """Return what the tables show."""
+    return [
+        "The model has one engine for copies, or one for each direction. An engine takes its work in the order in "
+        "which it was queued. With one engine, depth-first queues a piece's copy out before the next piece's copy in, which "
+        "then waits for the kernel; breadth-first does not. With two engines, as GPUs for computing have, both orders "
+        "take the same time. Three stages need three streams at least: with two, each stage is idle for a third of the "
+        "time. In the model's picture a unit is 1 ms.",
+        "A stream and the legacy default stream wait for each other, in the order of their work, and so do the "
+        "per-thread default stream and the legacy one. Streams made as non-blocking wait for none, and the per-thread "
+        "default stream waits for the legacy one alone. nvcc --default-stream=per-thread gives a launch without a stream to "
+        "the per-thread one.",
+        "A higher priority lets the blocks of a kernel go first as soon as blocks of others end; none is interrupted.",
+        "Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems shows them above the copies and "
+        "kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui streams.nsys-rep. Nsight "
+        'Compute profiles the kernels of one range: ncu --nvtx --nvtx-include "kernel/" library-tour run streams.',
+    ]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import timing
+from library_tour.course import streams
+from library_tour.pipeline import BREADTH, DEPTH, ORDERS, STAGES, Operation, issued, modelled, spans
+from library_tour.runner import run_stop
+from library_tour.stop import Timeline
+
+
+@pytest.fixture(scope="module")
+def result():
+    outcome = run_stop("streams", cuda.Device(0), 1003)
+    assert outcome.state == "passed"
+    return outcome.result
+
+
+def end(order: str, count: int, engines: int) -> float:
+    return modelled(issued(order, count, 12), engines)["copy out"][-1][1]
+
+
+def test_each_order_queues_every_stage_of_a_piece_once_and_in_its_stream():
+    for order in ORDERS:
+        operations = list(issued(order, 4, 10))
+        assert len(set(operations)) == 30
+        for piece in range(10):
+            mine = [operation for operation in operations if operation.piece == piece]
+            assert mine == [Operation(stage, piece, piece % 4) for stage in STAGES]
+
+
+def test_depth_first_overlaps_nothing_with_one_engine_for_copies():
+    assert end(DEPTH, 4, 1) == end(DEPTH, 1, 1) == 36
+    assert end(BREADTH, 4, 1) == 24  # the engine is never idle: two copies a piece
+
+
+def test_the_order_makes_no_difference_with_an_engine_for_each_direction():
+    assert end(DEPTH, 4, 2) == end(BREADTH, 4, 2) == 14  # a piece a unit, behind two units until the first is out
+
+
+def test_two_streams_do_not_keep_three_stages_busy():
+    assert end(DEPTH, 2, 2) > end(DEPTH, 3, 2) == end(DEPTH, 4, 2)
+
+
+def test_a_stage_begins_no_earlier_than_its_last_one_has_ended():
+    marks = [(Operation("kernel", piece, piece), 0.0, 1.0 + piece) for piece in (1, 0)]
+    assert spans(marks)["kernel"] == [(0.0, 1.0), (1.0, 2.0)]
+
+
+def test_what_no_stream_waits_for_is_reported_as_a_race(result):
+    rows = {row.name: row for rows in result.tables.values() for row in rows}
+    for name in ("non-blocking, then legacy", "stream, then per-thread default"):
+        assert "race" in rows[name].note
+        assert rows[name].check.holds
+
+
+def test_the_timeline_of_events_has_every_stage_of_every_piece(device, monkeypatch):
+    pieces = streams.Pieces(np.arange(1003, dtype=np.uint32), 1)
+    monkeypatch.setattr(timing, "available", lambda: True)
+    drawn = streams.pictures(pieces)
+    assert [picture.name for picture in drawn] == ["model-one-engine", "2-streams", "4-streams"]
+    for picture in drawn:
+        assert isinstance(picture, Timeline)
+        assert {len(points) for points in picture.lanes.values()} == {streams.MODEL_PIECES}
+        assert all(start <= end for points in picture.lanes.values() for start, end in points)
+
+
+def test_a_piece_that_is_not_computed_is_noticed(device, changed_kernels):
+    changed_kernels("streams", {"if (i < n)": "if (i < n - 1)"})
+    host = np.arange(1003, dtype=np.uint32)
+    pieces = streams.Pieces(host, streams.STEPS)
+    [first, *_] = streams.overlapping(pieces, pieces, host)
+    first.launch()
+    assert np.count_nonzero(first.output != first.expected) == streams.MODEL_PIECES
+
+
+def test_many_steps_are_one_with_other_constants(rng):
+    numbers = rng.integers(0, 2**32, 100, np.uint32)
+    assert np.array_equal(streams.ahead(numbers, 7), streams.reference(numbers, 7))
