@@ -399,14 +399,14 @@ def notes() -> list[str]:
     """Return what the tables show."""
     return [
         "The model has one engine for copies, or one for each direction. An engine takes its work in the order in "
-        "which it was queued. With one engine, depth-first queues a piece's copy out before the next piece's copy in, which "
-        "then waits for the kernel; breadth-first does not. With two engines, as GPUs for computing have, both orders "
-        "take the same time. Three stages need three streams at least: with two, each stage is idle for a third of the "
-        "time. In the model's picture a unit is 1 ms.",
+        "which it was queued. With one engine, depth-first queues a piece's copy out before the next piece's copy "
+        "in, which then waits for the kernel; breadth-first does not. With two engines, as GPUs for computing have, "
+        "both orders take the same time. Three stages need three streams at least: with two, each stage is idle for "
+        "a third of the time. In the model's picture a unit is 1 ms.",
         "A stream and the legacy default stream wait for each other, in the order of their work, and so do the "
-        "per-thread default stream and the legacy one. Streams made as non-blocking wait for none, and the per-thread "
-        "default stream waits for the legacy one alone. nvcc --default-stream=per-thread gives a launch without a stream to "
-        "the per-thread one.",
+        "per-thread default stream and the legacy one. Streams made as non-blocking wait for none, and the "
+        "per-thread default stream waits for the legacy one alone. nvcc --default-stream=per-thread gives a launch "
+        "without a stream to the per-thread one.",
         "A higher priority lets the blocks of a kernel go first as soon as blocks of others end; none is interrupted.",
         "Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems shows them above the copies and "
         "kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui streams.nsys-rep. Nsight "
