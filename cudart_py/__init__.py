@@ -72,6 +72,7 @@ from .profiling.profiler import profiler_range, profiler_start, profiler_stop
 from .profiling.profiles import LaunchProfile, LineProfile, Profile, profile
 from .streams.event import Event, Timer, timed
 from .streams.graph import ExecutableGraph, Graph
+from .streams.graph_nodes import GraphNode
 from .streams.stream import Stream, legacy_default, per_thread_default
 from .version import __version__
 
@@ -92,6 +93,7 @@ __all__ = [
     "EventTimingError",
     "ExecutableGraph",
     "Graph",
+    "GraphNode",
     "IllegalAddressError",
     "ImageError",
     "InvalidContextError",

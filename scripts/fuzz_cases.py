@@ -52,6 +52,7 @@ RETURNED = {
     "CompiledImage",
     "DeviceArray",
     "DeviceProperties",
+    "GraphNode",
     "Kernel",
     "KernelAttributes",
     "Launch",
@@ -83,10 +84,12 @@ INTERNAL = {
 # What raises with good arguments: it asks for what is not there yet, or not on a machine with one device.
 PREMATURE = {
     "Device.enable_peer",
+    "ExecutableGraph.set_node",
     "Program.cubin",
     "Program.lowered_names",
     "Program.ltoir",
     "Program.ptx",
+    "Stream.add_graph",
     "Timer.milliseconds",
 }
 # Of two arguments only one is given.

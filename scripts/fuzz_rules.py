@@ -93,7 +93,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "color": ("'x'", "''"),
     "address": (),
     "a": ("float32", "1.5", "inf", "nan"),
-    "compute_capability": (),
+    "compute_capability": ("(1, 2)",),  # of cards of 2008
     "include": ("()", "[]", "''"),  # the current folder
     "names": ("()", "[]"),
     "options": ("()", "[]"),

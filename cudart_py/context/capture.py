@@ -28,6 +28,7 @@ __all__ = [
     "defer",
     "find",
     "hold",
+    "hold_launch",
     "note_recorded",
     "note_wait",
     "refuse",
@@ -40,10 +41,14 @@ PER_THREAD = 2
 
 
 class Held(NamedTuple):
-    """One piece of captured work: its kernel, copy or fill by name, and the objects that it uses and that must live."""
+    """One piece of captured work: its kernel, copy or fill by name, and the objects that it uses and that must live.
+
+    `node` is the handle of the graph's node that does a kernel's work or has a child graph, 0 for other work.
+    """
 
     what: str
     objects: tuple[Any, ...]
+    node: int = 0
 
     def check(self) -> None:
         """Raise ValueError if one of the objects was closed by hand."""
@@ -151,6 +156,16 @@ def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
     if capture is None:
         return False
     capture.hold(what, objects)
+    return True
+
+
+def hold_launch(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
+    """Keep the objects of the launch that was captured last alive with its node, as `hold` does with the graph."""
+    capture = find(handle)
+    if capture is None:
+        return False
+    nodes = api.cuStreamGetCaptureInfo(handle)[3]
+    capture.held.append(Held(what, objects, int(nodes[0]) if len(nodes) == 1 else 0))
     return True
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import instance
 from ..context import debugging
-from ..context.capture import Held, captures, hold
+from ..context.capture import Held, captures, hold_launch
 from ..context.changes import changes
 from ..context.current import activated, this_thread
 from ..context.lifetimes import refuse_copy
@@ -18,10 +18,12 @@ from ..driver import enums
 from ..driver.seam import raw
 from ..driver.unwrap import failure
 from ..memory.host_memory import pinned_owner
+from ..streams.graph_nodes import NodeWork
 from ..streams.stream import Stream
 from .shape import LaunchShape
 
 if TYPE_CHECKING:
+    from ..context.device import Device
     from .kernel import Kernel
 
 __all__ = ["BoundLaunch", "Launch", "Prepared"]
@@ -50,7 +52,19 @@ class Prepared:
     `config` is a CUlaunchConfig with attributes, for a launch that has any (cuLaunchKernelEx).
     """
 
-    __slots__ = ("_leading", "device", "idle", "kernel", "mark", "pack", "record", "shape", "start", "stream")
+    __slots__ = (
+        "_leading",
+        "device",
+        "has_attributes",
+        "idle",
+        "kernel",
+        "mark",
+        "pack",
+        "record",
+        "shape",
+        "start",
+        "stream",
+    )
 
     def __init__(self, kernel: Kernel, shape: LaunchShape, stream: int, config: Any = None) -> None:
         self.kernel = kernel
@@ -59,6 +73,7 @@ class Prepared:
         self.shape = shape
         self.stream = stream
         self.record = debugging.LaunchRecord(self.device.ordinal, stream, kernel.name, shape.grid, shape.block)
+        self.has_attributes = config is not None
         self.start = raw.cuLaunchKernel if config is None else raw.cuLaunchKernelEx
         # The bindings take handle objects faster than ints, which they would turn into such first.
         native = enums.CUfunction(kernel.handle)
@@ -104,11 +119,15 @@ class Prepared:
         """Do what is due after a launch: raise its error, keep what its graph uses, log it, wait in debug mode."""
         if status:
             raise failure(status, self.start.__name__, f"The launch was {self.record}")
-        if captures and hold(self.stream, self.kernel.name, (*_with_owners(arguments), self.kernel.module)):
+        if captures and hold_launch(self.stream, self.kernel.name, self.used(arguments)):
             return
         debugging.note_launched(self.record)
         if debugging.state.enabled:
             debugging.wait_for(self.record, self.device)
+
+    def used(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the objects that a graph keeps alive with the launch."""
+        return *_with_owners(arguments), self.kernel.module
 
 
 class Launch:
@@ -172,7 +191,7 @@ class Launch:
         refuse_copy(self, "take it from the kernel again, by kernel[grid, block]")
 
 
-class BoundLaunch:
+class BoundLaunch(NodeWork):
     """A launch whose arguments are packed already; calling it launches the kernel again.
 
     The arguments stay alive with it. An array that is closed by hand meanwhile is a ValueError.
@@ -206,6 +225,32 @@ class BoundLaunch:
             (status,) = self._prepared.start_elsewhere(self._call)
         if status or self._mark is None or _log[-1] is not self._record:
             self._prepared.finish(status, self._arguments)
+
+    def _check_node(self, call: str, device: Device) -> None:
+        """Raise ValueError where the launch cannot take a kernel's place in a graph of a device."""
+        name = self._prepared.kernel.name
+        if self._device is not device:
+            raise ValueError(
+                f"{call}: argument 'work' launches {name}, which is loaded on device {self._device.ordinal}, and the "
+                f"graph belongs to device {device.ordinal}"
+            )
+        if self._prepared.has_attributes:
+            raise ValueError(f"{call}: argument 'work' launches {name} with attributes, which belong to the node")
+        self._check()
+
+    def _node_parameters(self) -> Any:
+        """Return the CUDA_KERNEL_NODE_PARAMS of the launch, whose parameters lie in this object's buffer."""
+        made, shape = enums.CUDA_KERNEL_NODE_PARAMS(), self._prepared.shape
+        made.func = enums.CUfunction(self._prepared.kernel.handle)
+        made.gridDimX, made.gridDimY, made.gridDimZ = shape.grid
+        made.blockDimX, made.blockDimY, made.blockDimZ = shape.block
+        made.sharedMemBytes = shape.shared_bytes
+        made.extra = self._call[-1]
+        return made
+
+    def _held_by(self, node: int) -> Held:
+        """Return what the launch uses, as the work of a node."""
+        return Held(self._prepared.kernel.name, self._prepared.used(self._arguments), node)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         refuse_copy(self, "bind the arguments again, by kernel[grid, block].bind(...)")

@@ -69,6 +69,7 @@ from .calls.graphs.capture import (
     cuThreadExchangeStreamCaptureMode,
 )
 from .calls.graphs.executables import (
+    cuGraphExecChildGraphNodeSetParams,
     cuGraphExecDestroy,
     cuGraphExecGetFlags,
     cuGraphExecKernelNodeSetParams,
@@ -79,7 +80,9 @@ from .calls.graphs.executables import (
     cuGraphUpload,
 )
 from .calls.graphs.graphs import (
+    cuGraphAddChildGraphNode,
     cuGraphAddHostNode,
+    cuGraphChildGraphNodeGetGraph,
     cuGraphClone,
     cuGraphCreate,
     cuGraphDebugDotPrint,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,13 @@ from ..context.lifetimes import Handle, finalize
 from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.unwrap import failure
+from .graph_nodes import GraphNode, NodeWork, add_child_graph, kind_of, nodes_of
 from .stream_base import StreamBase, resolved
 
 if TYPE_CHECKING:
     from .stream import Stream
 
-__all__ = ["Capturing", "ExecutableGraph", "Graph"]
+__all__ = ["Capturing", "ExecutableGraph", "Graph", "add_graph"]
 
 _MODES = ("global", "thread_local", "relaxed")
 _debug = debugging.state
@@ -60,6 +62,11 @@ class Graph(Handle):
         """The number of nodes: kernels, copies, fills, host functions (cuGraphGetNodes)."""
         return int(api.cuGraphGetNodes(self.handle, 0)[1])
 
+    @property
+    def nodes(self) -> tuple[GraphNode, ...]:
+        """The nodes, in the order in which they were captured (cuGraphGetNodes)."""
+        return nodes_of(self)
+
     def dot(self, *, verbose: bool = False) -> str:
         """Return the graph in the language of Graphviz, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
         import tempfile  # a dozen modules come with it, so that it is left until here
@@ -88,9 +95,7 @@ class Graph(Handle):
 
 def _node_kinds(graph: Graph) -> tuple[str, ...]:
     """Return what each node does, "kernel" or "memcpy", in the order in which they were made (cuGraphNodeGetType)."""
-    count = graph.node_count
-    nodes = api.cuGraphGetNodes(graph.handle, count)[0] if count else ()
-    return tuple(api.cuGraphNodeGetType(node).name.removeprefix("CU_GRAPH_NODE_TYPE_").lower() for node in nodes)
+    return tuple(kind_of(node.handle) for node in nodes_of(graph))
 
 
 def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
@@ -106,11 +111,29 @@ def _difference(before: tuple[str, ...], after: tuple[str, ...]) -> str:
     )
 
 
-def _check_graph(call: str, graph: Any) -> None:
-    """Check the argument `graph` of a call; one that is still being captured says so by its handle."""
-    arguments.instance(call, "graph", graph, Graph)
+def _check_graph(call: str, graph: Any, name: str = "graph") -> None:
+    """Check a graph that a call was given; one that is still being captured says so by its handle."""
+    arguments.instance(call, name, graph, Graph)
     if not graph._capturing:
-        arguments.opened(call, "graph", graph, Graph)
+        arguments.opened(call, name, graph, Graph)
+
+
+def add_graph(stream: Stream, graph: Graph) -> None:
+    """Make a copy of a graph a part of the one that the stream records into, as `Stream.add_graph` says."""
+    call = "Stream.add_graph"
+    _check_graph(call, graph)
+    capture = find(stream.handle)
+    if capture is None:
+        raise errors.CaptureError(f"{call}: the stream is not being captured; call graph.instantiate().launch(stream)")
+    if graph.device is not stream.device:
+        raise ValueError(
+            f"{call}: argument 'graph' was captured on device {graph.device.ordinal}, and the stream belongs to "
+            f"device {stream.device.ordinal}"
+        )
+    with activated(graph.device):
+        node = add_child_graph(stream, graph)
+    for held in graph._held:
+        capture.held.append(held._replace(node=node))
 
 
 class Capturing:
@@ -196,7 +219,7 @@ class ExecutableGraph(Handle):
     An array that is closed by hand is a ValueError at the next launch.
     """
 
-    __slots__ = ("_device", "_held", "_mark", "_native", "_nodes", "_record")
+    __slots__ = ("_device", "_graph", "_handles", "_held", "_mark", "_native", "_nodes", "_record")
 
     def __init__(self, graph: Graph) -> None:
         self._value = None
@@ -205,6 +228,8 @@ class ExecutableGraph(Handle):
         self._device = graph.device
         self._nodes = _node_kinds(graph)
         self._held = graph._held
+        self._graph = weakref.ref(graph)
+        self._handles = tuple(node.handle for node in nodes_of(graph))
         self._mark: object = None
         self._record = debugging.GraphRecord(graph.device.ordinal, LEGACY, len(self._nodes))
         with activated(graph.device):
@@ -279,7 +304,45 @@ class ExecutableGraph(Handle):
             status = raw.cuGraphExecUpdate(self.handle, graph.handle)[0]
         if status:
             raise failure(status, "cuGraphExecUpdate", _difference(self._nodes, _node_kinds(graph)))
-        self._held = graph._held
+        # The nodes of the first graph go on naming the work, whose places are the same in the other.
+        named = dict(zip((node.handle for node in nodes_of(graph)), self._handles, strict=True))
+        self._held = tuple(held._replace(node=named.get(held.node, 0)) for held in graph._held)
+        self._mark = None
+
+    def set_node(self, node: GraphNode, work: NodeWork | Graph) -> None:
+        """Change what one node does, for later launches; the graph that has the node stays as it is.
+
+            executable.set_node(graph.nodes[0], scale[grid, block].bind(x, 3.0))
+
+        `node` is of the graph that this one was instantiated from. `work` is a bound launch for a node of the kind
+        "kernel" (cuGraphExecKernelNodeSetParams): its kernel, shape and arguments take the place of the node's, and
+        its stream does not matter. For a node of the kind "graph" it is a graph of the same shape
+        (cuGraphExecChildGraphNodeSetParams). For copies and fills capture the work again and call `update`.
+        Raises ValueError for a node of another graph or kind, and for a launch with attributes of its own, which
+        belong to the node.
+        """
+        call, executable = "ExecutableGraph.set_node", self.handle
+        arguments.instance(call, "node", node, GraphNode)
+        arguments.instance(call, "work", work, (NodeWork, Graph), "a BoundLaunch or a Graph")
+        if isinstance(work, Graph):
+            _check_graph(call, work, "work")
+        if node.graph is not self._graph():
+            raise ValueError(f"{call}: argument 'node' is not of the graph that this one was instantiated from")
+        place, kind = node.handle, node.kind
+        wanted = "graph" if isinstance(work, Graph) else "kernel"
+        if kind != wanted:
+            raise ValueError(f"{call}: argument 'node' is a {kind}, and argument 'work' is for a {wanted}")
+        held: tuple[Held, ...]
+        if isinstance(work, Graph):
+            with activated(self._device):
+                api.cuGraphExecChildGraphNodeSetParams(executable, place, work.handle)
+            held = tuple(one._replace(node=place) for one in work._held)
+        else:
+            work._check_node(call, self._device)
+            with activated(self._device):
+                api.cuGraphExecKernelNodeSetParams(executable, place, work._node_parameters())
+            held = (work._held_by(place),)
+        self._held = (*(one for one in self._held if one.node != place), *held)
         self._mark = None
 
     def _release(self, value: Any) -> None:

@@ -18,7 +18,7 @@ from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
 from .event import Event
 from .foreign_stream import foreign_handle
-from .graph import Capturing
+from .graph import Capturing, Graph, add_graph
 from .host_functions import launch_host_function
 from .stream_base import StreamBase, finished
 
@@ -177,6 +177,18 @@ class Stream(StreamBase):
         However the block is left, the capture ends; to close the stream inside ends it too.
         """
         return Capturing(self, mode)
+
+    def add_graph(self, graph: Graph) -> None:
+        """Make a copy of a graph one node of the graph that this stream records (cuGraphAddChildGraphNode).
+
+            with stream.capture() as whole:
+                stream.add_graph(step)
+                stream.add_graph(step)
+
+        The copy is of the graph as it is now. What it uses is kept alive by both. Raises CaptureError where the stream
+        is not being captured: launch the instantiated graph there.
+        """
+        add_graph(self, graph)
 
     def access_policy(
         self,

@@ -19,7 +19,7 @@ from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.fault_reports import put_report
 from ...state.handles import Handles
-from ...state.queue.graphs import Graph, Node, find_graph, find_node
+from ...state.queue.graphs import ChildGraph, Graph, find_graph, find_node
 from ...state.queue.operations import Operation
 from ...state.queue.work import Work, runner
 from ...state.streams import find_stream, submit
@@ -28,6 +28,7 @@ from ..functions import find_function
 from ..launches.launches import KernelLaunch
 from ..launches.parameters import packed_parameters
 from ..launches.shapes import checked_launch
+from .flattening import FlatGraph, kinds_of
 from .graph_memory import AllocateInGraph, FreeInGraph
 from .node_order import NodeOrder, RunningNode
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
 
 __all__ = [
+    "cuGraphExecChildGraphNodeSetParams",
     "cuGraphExecDestroy",
     "cuGraphExecGetFlags",
     "cuGraphExecKernelNodeSetParams",
@@ -61,15 +63,11 @@ class Executable:
     def __init__(self, graph: Graph, flags: int) -> None:
         self.flags = flags
         self.last: Work | None = None
-        # The places of the nodes of the graph that it was made of, by which calls name an operation to change.
-        self.places = {node.handle: place for place, node in enumerate(graph.nodes)}
-        self.order = NodeOrder(_places_before(graph))
-        self.operations = [node.operation for node in graph.nodes]
-
-
-def _places_before(graph: Graph) -> list[frozenset[int]]:
-    places = {node: place for place, node in enumerate(graph.nodes)}
-    return [frozenset(places[before] for before in node.dependencies) for node in graph.nodes]
+        self.kinds = kinds_of(graph)
+        # It has the places of the nodes of the graph that it was made of, by which calls name an operation to change.
+        self.flat = FlatGraph(graph)
+        self.order = NodeOrder(self.flat.before)
+        self.operations = self.flat.operations
 
 
 class RunGraph(Operation):
@@ -164,46 +162,67 @@ def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
 def cuGraphExecUpdate(hGraphExec: Any, hGraph: Any) -> Any:
     """Replace an executable graph's operations by those of a graph of the same shape, as cuGraphExecUpdate."""
     executable, graph = executables.find(hGraphExec), find_graph(hGraph)
-    outcome, reason = _difference(executable, graph)
+    flat = FlatGraph(graph)
+    outcome, reason = _difference(executable, graph, flat)
     if reason:
         put_report(f"{outcome.name}: {reason}")
         raise StatusError(CUresult.CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
-    executable.operations = [node.operation for node in graph.nodes]
+    executable.operations = flat.operations
     information = CUgraphExecUpdateResultInfo()
     information.result = outcome
     return information
 
 
-def _difference(executable: Executable, graph: Graph) -> tuple[CUgraphExecUpdateResult, str]:
+def _difference(executable: Executable, graph: Graph, flat: FlatGraph) -> tuple[CUgraphExecUpdateResult, str]:
     """Return the outcome of an update and the reason why the graph can't be one, "" when it can."""
     outcomes = CUgraphExecUpdateResult
-    if len(graph.nodes) != len(executable.operations):
-        counts = f"{len(graph.nodes)} nodes instead of {len(executable.operations)}"
+    kinds = kinds_of(graph)
+    if len(kinds) != len(executable.kinds):
+        counts = f"{len(kinds)} nodes instead of {len(executable.kinds)}"
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, f"the graph has {counts}"
-    if tuple(_places_before(graph)) != executable.order.before:
+    for place, (node, kind, was) in enumerate(zip(graph.nodes, kinds, executable.kinds, strict=True)):
+        if kind != was:
+            return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, f"node {place} is now {node.type.name}"
+    if tuple(flat.before) != executable.order.before:
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, "nodes depend on other nodes"
     if any(isinstance(operation, AllocateInGraph | FreeInGraph) for operation in executable.operations):
         return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, "graphs with allocations can't be updated"
-    for place, (node, operation) in enumerate(zip(graph.nodes, executable.operations, strict=True)):
-        if type(node.operation) is not type(operation):
-            return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, f"node {place} is now {node.type.name}"
-        if isinstance(operation, KernelLaunch) and _context(node) is not operation.function.context:
+    for place, (becomes, operation) in enumerate(zip(flat.operations, executable.operations, strict=True)):
+        if _context(becomes) is not _context(operation):
             return outcomes.CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED, f"node {place}'s kernel has another context"
     return outcomes.CU_GRAPH_EXEC_UPDATE_SUCCESS, ""
 
 
-def _context(node: Node) -> Context | None:
-    return node.operation.function.context if isinstance(node.operation, KernelLaunch) else None
+def _context(operation: Operation) -> Context | None:
+    return operation.function.context if isinstance(operation, KernelLaunch) else None
+
+
+@entry()
+def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: Any) -> None:
+    """Replace the operations of a child graph in an executable graph, as cuGraphExecChildGraphNodeSetParams."""
+    executable, node, child = executables.find(hGraphExec), find_node(hNode), find_graph(childGraph)
+    places, operation, flat = executable.flat.children.get(node.handle), node.operation, FlatGraph(child)
+    if (
+        places is None
+        or not isinstance(operation, ChildGraph)
+        or kinds_of(child) != kinds_of(operation.graph)
+        or flat.before != FlatGraph(operation.graph).before
+    ):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    executable.operations[places.start : places.stop] = flat.operations
 
 
 @entry()
 def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
     """Change the parameters and the shape of a kernel in an executable graph, as cuGraphExecKernelNodeSetParams."""
     executable = executables.find(hGraphExec)
-    place = executable.places.get(find_node(hNode).handle)
-    if place is None or nodeParams is None or not isinstance(executable.operations[place], KernelLaunch):
+    place = executable.flat.places.get(find_node(hNode).handle)
+    before = None if place is None else executable.operations[place]
+    if place is None or nodeParams is None or not isinstance(before, KernelLaunch):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     function = find_function(nodeParams.func)
+    if function.context is not before.function.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     parameters = packed_parameters(function, nodeParams.kernelParams, nodeParams.extra)
     extents = (
         nodeParams.gridDimX,
@@ -213,5 +232,14 @@ def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any)
         nodeParams.blockDimY,
         nodeParams.blockDimZ,
     )
-    launch = checked_launch(function, extents, nodeParams.sharedMemBytes, parameters)
+    # The attributes of a launch stay the node's.
+    cluster = before.launch.cluster if before.launch.cluster != (1, 1, 1) else None
+    launch = checked_launch(
+        function,
+        extents,
+        nodeParams.sharedMemBytes,
+        parameters,
+        cooperative=before.launch.cooperative,
+        cluster=cluster,
+    )
     executable.operations[place] = KernelLaunch(function, launch)

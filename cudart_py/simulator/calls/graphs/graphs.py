@@ -8,12 +8,15 @@ from cuda.bindings.driver import CUgraph, CUgraphEdgeData, CUgraphNode, CUresult
 
 from ...state.arguments import host_address, number
 from ...state.errors import StatusError
-from ...state.queue.graphs import Graph, Node, find_graph, find_node
+from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node
 from ..entry import entry
 from ..launches.host_functions import HostCall
+from .graph_memory import AllocateInGraph, FreeInGraph
 
 __all__ = [
+    "cuGraphAddChildGraphNode",
     "cuGraphAddHostNode",
+    "cuGraphChildGraphNodeGetGraph",
     "cuGraphClone",
     "cuGraphCreate",
     "cuGraphDebugDotPrint",
@@ -43,22 +46,46 @@ def cuGraphDestroy(hGraph: Any) -> None:
 @entry(values=1)
 def cuGraphClone(originalGraph: Any) -> Any:
     """Return a graph with the same nodes, as cuGraphClone."""
-    original = find_graph(originalGraph)
-    clone = Graph()
-    copies: dict[Node, Node] = {}
-    for node in original.nodes:
-        copies[node] = clone.add(node.operation, [copies[before] for before in node.dependencies])
-    return CUgraph(clone.handle)
+    return CUgraph(find_graph(originalGraph).clone().handle)
 
 
 @entry(values=1)
 def cuGraphAddHostNode(hGraph: Any, dependencies: Any, numDependencies: Any, nodeParams: Any) -> Any:
     """Add a call of a host function after the given nodes, as cuGraphAddHostNode."""
     graph = find_graph(hGraph)
-    before = [find_node(node) for node in (dependencies or [])[: number(numDependencies)]]
-    if nodeParams is None or not int(nodeParams.fn) or any(node not in graph.nodes for node in before):
+    before = _nodes_before(graph, dependencies, numDependencies)
+    if nodeParams is None or not int(nodeParams.fn):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return CUgraphNode(graph.add(HostCall(int(nodeParams.fn), host_address(nodeParams.userData)), before).handle)
+
+
+@entry(values=1)
+def cuGraphAddChildGraphNode(hGraph: Any, dependencies: Any, numDependencies: Any, childGraph: Any) -> Any:
+    """Add a copy of another graph as one node after the given nodes, as cuGraphAddChildGraphNode."""
+    graph, child = find_graph(hGraph), find_graph(childGraph)
+    before = _nodes_before(graph, dependencies, numDependencies)
+    if graph is child:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if any(isinstance(node.operation, AllocateInGraph | FreeInGraph) for node in child.nodes):
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    return CUgraphNode(graph.add(ChildGraph(child.clone()), before).handle)
+
+
+@entry(values=1)
+def cuGraphChildGraphNodeGetGraph(hNode: Any) -> Any:
+    """Return the graph inside a node, which goes on owning it, as cuGraphChildGraphNodeGetGraph."""
+    operation = find_node(hNode).operation
+    if not isinstance(operation, ChildGraph):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return CUgraph(operation.graph.handle)
+
+
+def _nodes_before(graph: Graph, dependencies: Any, count: Any) -> list[Node]:
+    """Return the nodes of a list of handles, which must all be the graph's."""
+    before = [find_node(node) for node in (dependencies or [])[: number(count)]]
+    if any(node not in graph.nodes for node in before):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return before
 
 
 def _listed(found: list[Node], wanted: int) -> tuple[list[Any], int]:

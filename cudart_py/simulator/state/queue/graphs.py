@@ -15,7 +15,7 @@ from ..errors import StatusError
 from ..handles import Handles
 from .operations import Operation
 
-__all__ = ["Graph", "Node", "find_graph", "find_node", "graphs", "nodes"]
+__all__ = ["ChildGraph", "Graph", "Node", "find_graph", "find_node", "graphs", "nodes"]
 
 
 class Node:
@@ -50,10 +50,23 @@ class Graph:
         return [(before, node) for node in self.nodes for before in node.dependencies]
 
     def destroy(self) -> None:
-        """Remove the graph and its nodes from the handles."""
+        """Remove the graph, its nodes and their child graphs from the handles."""
         for node in self.nodes:
+            if isinstance(node.operation, ChildGraph):
+                node.operation.graph.destroy()
             nodes.remove(node.handle)
         graphs.remove(self.handle)
+
+    def clone(self) -> Graph:
+        """Return a graph with the same operations in nodes of its own, child graphs copied too."""
+        made = Graph()
+        copies: dict[Node, Node] = {}
+        for node in self.nodes:
+            operation = node.operation
+            if isinstance(operation, ChildGraph):
+                operation = ChildGraph(operation.graph.clone())
+            copies[node] = made.add(operation, [copies[before] for before in node.dependencies])
+        return made
 
     def discard(self) -> None:
         """Destroy a graph that no caller has got, and undo the effects of the capture of its operations."""
@@ -71,6 +84,21 @@ class Graph:
             lines.append(f'  node_{index} [label="{text}"];')
         lines += [f"  node_{numbers[before]} -> node_{numbers[after]};" for before, after in self.edges()]
         return "\n".join([*lines, "}", ""])
+
+
+class ChildGraph(Operation):
+    """A graph inside a node of another graph, which owns it; executable graphs hold its operations in its place."""
+
+    __slots__ = ("graph",)
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def describe(self) -> str:
+        """Return the number of its nodes."""
+        return f"of {len(self.graph.nodes)} nodes"
 
 
 # The driver answers CUDA_ERROR_INVALID_VALUE for wrong handles of graphs.

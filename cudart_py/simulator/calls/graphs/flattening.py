@@ -1,0 +1,50 @@
+"""Flat graphs: the operations of a graph and of its child graphs in one list, with the order among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...state.queue.graphs import ChildGraph, Graph, Node
+from ...state.queue.operations import Operation
+
+__all__ = ["FlatGraph", "kinds_of"]
+
+
+def kinds_of(graph: Graph) -> tuple[Any, ...]:
+    """Return what each node holds: a class of operations, or for a child graph a tuple of the same kind."""
+    return tuple(
+        kinds_of(node.operation.graph) if isinstance(node.operation, ChildGraph) else type(node.operation)
+        for node in graph.nodes
+    )
+
+
+class FlatGraph:
+    """The operations of a graph; `before` has for each the places of those directly before it.
+
+    `places` has the place of each node's operation by the node's handle, nodes inside child graphs among them;
+    `children` the places of all operations of a child graph by the handle of its node.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.operations: list[Operation] = []
+        self.before: list[frozenset[int]] = []
+        self.places: dict[int, int] = {}
+        self.children: dict[int, range] = {}
+        self._add(graph, frozenset())
+
+    def _add(self, graph: Graph, entry: frozenset[int]) -> frozenset[int]:
+        """Add the operations of a graph behind some places, and return the places that come last in it."""
+        ends: dict[Node, frozenset[int]] = {}
+        for node in graph.nodes:
+            start = frozenset[int]().union(*(ends[before] for before in node.dependencies)) or entry
+            first = len(self.operations)
+            if isinstance(node.operation, ChildGraph):
+                ends[node] = self._add(node.operation.graph, start)
+                self.children[node.handle] = range(first, len(self.operations))
+            else:
+                self.operations.append(node.operation)
+                self.before.append(start)
+                self.places[node.handle] = first
+                ends[node] = frozenset({first})
+        followed = {before for node in graph.nodes for before in node.dependencies}
+        return frozenset[int]().union(*(places for node, places in ends.items() if node not in followed)) or entry

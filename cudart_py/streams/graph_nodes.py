@@ -1,0 +1,113 @@
+"""Nodes of graphs, and the work that can take the place of a node's in an executable graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..context.capture import Held
+from ..context.device import Device
+from ..driver import enums
+from ..driver.seam import api
+from ..driver.unwrap import failure
+from .stream_base import StreamBase
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+__all__ = ["GraphNode", "NodeWork", "add_child_graph", "kind_of", "nodes_of"]
+
+_KIND = "CU_GRAPH_NODE_TYPE_"
+
+
+class GraphNode:
+    """One piece of work in a graph, a member of `graph.nodes` (CUgraphNode). It keeps the graph alive.
+
+    Nodes of the same graph are equal if they are the same one.
+    """
+
+    __slots__ = ("_graph", "_native")
+
+    def __init__(self, graph: Graph, native: Any) -> None:
+        self._graph = graph
+        self._native = native
+
+    @property
+    def handle(self) -> int:
+        """The CUgraphNode as an int; ValueError when the graph is closed."""
+        self._graph.handle  # noqa: B018  # raises when closed
+        return int(self._native)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it belongs to."""
+        return self._graph
+
+    @property
+    def kind(self) -> str:
+        """What it does: "kernel", "memcpy", "memset", "host", "graph" for a child graph, ... (cuGraphNodeGetType)."""
+        self._graph.handle  # noqa: B018  # as above
+        return kind_of(self._native)
+
+    @property
+    def dependencies(self) -> tuple[GraphNode, ...]:
+        """The nodes directly before it (cuGraphNodeGetDependencies)."""
+        self._graph.handle  # noqa: B018  # as above
+        count = int(api.cuGraphNodeGetDependencies(self._native, 0)[-1])
+        found = api.cuGraphNodeGetDependencies(self._native, count)[0] if count else ()
+        return tuple(GraphNode(self._graph, native) for native in found)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GraphNode):
+            return NotImplemented
+        return self._graph is other._graph and int(self._native) == int(other._native)
+
+    def __hash__(self) -> int:
+        return hash(int(self._native))
+
+    def __repr__(self) -> str:
+        return f"<GraphNode {'of a closed graph' if self._graph.closed else self.kind}>"
+
+
+class NodeWork:
+    """What can take the place of a kernel in an executable graph: a kernel's launch with its arguments."""
+
+    __slots__ = ()
+
+    def _check_node(self, call: str, device: Device) -> None:
+        """Raise ValueError where the launch cannot run in a graph of a device."""
+        raise NotImplementedError
+
+    def _node_parameters(self) -> Any:
+        """Return the CUDA_KERNEL_NODE_PARAMS of the launch, valid while this object lives."""
+        raise NotImplementedError
+
+    def _held_by(self, node: int) -> Held:
+        """Return what the launch uses, as the work of a node."""
+        raise NotImplementedError
+
+
+def kind_of(native: Any) -> str:
+    """Return what a node does in one word, "kernel" or "memcpy" (cuGraphNodeGetType)."""
+    name: str = api.cuGraphNodeGetType(native).name
+    return name.removeprefix(_KIND).lower()
+
+
+def nodes_of(graph: Graph) -> tuple[GraphNode, ...]:
+    """Return a graph's nodes in the order in which they were made (cuGraphGetNodes)."""
+    count = graph.node_count
+    return tuple(GraphNode(graph, node) for node in (api.cuGraphGetNodes(graph.handle, count)[0] if count else ()))
+
+
+def add_child_graph(stream: StreamBase, graph: Graph) -> int:
+    """Append a copy of a graph to the graph that a stream records into, and return the node (cuGraphAddChildGraphNode).
+
+    Capturing the launch of an executable graph would not do: drivers refuse it.
+    """
+    info = api.cuStreamGetCaptureInfo(stream.native)
+    if info[0] != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
+        raise failure(enums.CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "cuStreamGetCaptureInfo")
+    parent, before = info[2], list(info[3])
+    node = api.cuGraphAddChildGraphNode(parent, before, len(before), graph.handle)
+    flags = enums.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    api.cuStreamUpdateCaptureDependencies(stream.native, [node], None, 1, int(flags))
+    return int(node)

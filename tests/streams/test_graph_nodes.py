@@ -1,0 +1,237 @@
+"""Nodes of graphs: child graphs, and changing what single nodes of an executable graph do."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+KERNELS = """
+extern "C" __global__ void add(float *x, float value) { x[threadIdx.x] += value; }
+extern "C" __global__ void scale(float *x, float value) { x[threadIdx.x] *= value; }
+extern "C" __global__ void cluster_size(float *x, float value) {
+    unsigned int size;
+    asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(size));
+    if (threadIdx.x == 0) x[blockIdx.x] = size * value;
+}
+extern "C" __global__ void first(float *x, float value) { if (threadIdx.x == 0) x[0] = value; }
+"""
+N = 32
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with cuda.Device(0):
+        return cuda.compile(KERNELS)
+
+
+@pytest.fixture
+def stream(device):
+    with cuda.Stream(non_blocking=True) as made:
+        yield made
+
+
+@pytest.fixture
+def x(stream):
+    with cuda.zeros(N, np.float32, stream=stream) as array:
+        stream.synchronize()
+        yield array
+
+
+@pytest.fixture
+def step(kernels, stream, x):
+    """A graph of x = 2 * (x + 1)."""
+    with stream.capture() as graph:
+        kernels["add"][1, N, 0, stream](x, 1.0)
+        kernels["scale"][1, N, 0, stream](x, 2.0)
+    return graph
+
+
+def run(executable, stream, x):
+    executable.launch(stream)
+    return x.to_host(stream=stream)[0]
+
+
+def test_a_graph_is_a_part_of_another(kernels, stream, step, x):
+    with stream.capture() as whole:
+        stream.add_graph(step)
+        kernels["add"][1, N, 0, stream](x, 10.0)
+        stream.add_graph(step)
+    assert [node.kind for node in whole.nodes] == ["graph", "kernel", "graph"]
+    assert whole.node_count == 3
+    assert run(whole.instantiate(), stream, x) == 26  # 2 * (2 * (0 + 1) + 10 + 1)
+
+
+def test_graphs_nest(stream, step, x):
+    with stream.capture() as middle:
+        stream.add_graph(step)
+        stream.add_graph(step)
+    with stream.capture() as outer:
+        stream.add_graph(middle)
+        stream.add_graph(step)
+    assert outer.node_count == 2
+    assert run(outer.instantiate(), stream, x) == 14
+
+
+def test_an_empty_graph_can_be_a_part(kernels, stream, x):
+    with stream.capture() as empty:
+        pass
+    with stream.capture() as whole:
+        kernels["add"][1, N, 0, stream](x, 1.0)
+        stream.add_graph(empty)
+        kernels["scale"][1, N, 0, stream](x, 3.0)
+    assert run(whole.instantiate(), stream, x) == 3
+
+
+def test_the_whole_graph_keeps_alive_what_its_part_uses(kernels, stream, x):
+    def make():
+        y = cuda.zeros(N, np.float32, stream=stream)
+        stream.synchronize()
+        with stream.capture() as part:
+            kernels["add"][1, N, 0, stream](y, 1.0)
+        with stream.capture() as whole:
+            stream.add_graph(part)
+        part.close()
+        return weakref.ref(y), whole.instantiate()
+
+    kept, executable = make()
+    gc.collect()
+    assert kept() is not None
+    assert run(executable, stream, kept()) == 1
+
+
+def test_a_graph_is_added_only_to_a_capture(stream, step):
+    with pytest.raises(cuda.CaptureError, match="not being captured; call graph.instantiate"):
+        stream.add_graph(step)
+    with pytest.raises(TypeError, match="Stream.add_graph: argument 'graph' must be a Graph, not the int 1"):
+        stream.add_graph(1)
+    with stream.capture() as whole, pytest.raises(ValueError, match="still being captured"):
+        stream.add_graph(whole)
+
+
+def test_nodes_know_what_they_do_and_what_comes_before_them(stream, step):
+    first, second = step.nodes
+    assert first.kind == second.kind == "kernel"
+    assert first.dependencies == ()
+    assert second.dependencies == (first,)
+    assert first != second
+    assert len({*step.nodes, *step.nodes}) == 2
+    assert repr(first) == "<GraphNode kernel>"
+    assert first.graph is step
+    step.close()
+    for ask in (lambda: first.handle, lambda: first.kind, lambda: first.dependencies):
+        with pytest.raises(ValueError, match="this Graph is closed"):
+            ask()
+    assert repr(first) == "<GraphNode of a closed graph>"
+
+
+def test_a_node_gets_other_arguments_and_another_kernel(kernels, stream, step, x):
+    executable = step.instantiate()
+    assert run(executable, stream, x) == 2
+    executable.set_node(step.nodes[0], kernels["add"][1, N].bind(x, 5.0))
+    assert run(executable, stream, x) == 14
+    executable.set_node(step.nodes[1], kernels["first"][1, 1].bind(x, -1.0))
+    executable.launch(stream)
+    assert x.to_host(stream=stream)[:2].tolist() == [-1, 19]
+
+
+def test_another_executable_of_the_graph_keeps_what_it_had(kernels, stream, step, x):
+    changed, other = step.instantiate(), step.instantiate()
+    changed.set_node(step.nodes[0], kernels["add"][1, N].bind(x, 100.0))
+    assert run(other, stream, x) == 2
+
+
+def test_a_node_keeps_alive_its_new_arguments_alone(kernels, stream, x):
+    y = cuda.zeros(N, np.float32, stream=stream)
+    stream.synchronize()
+    with stream.capture() as graph:
+        kernels["add"][1, N, 0, stream](x, 1.0)
+    executable = graph.instantiate()
+    executable.set_node(graph.nodes[0], kernels["add"][1, N].bind(y, 3.0))
+    x.close()
+    assert run(executable, stream, y) == 3
+    kept = weakref.ref(y)
+    del y
+    gc.collect()
+    assert kept() is not None
+    kept().close()
+    with pytest.raises(ValueError, match="argument 0 of add: the array is closed"):
+        executable.launch(stream)
+
+
+def test_a_node_is_changed_after_an_update_too(kernels, stream, step, x):
+    y = cuda.zeros(N, np.float32, stream=stream)
+    stream.synchronize()
+    with stream.capture() as other:
+        kernels["add"][1, N, 0, stream](y, 1.0)
+        kernels["scale"][1, N, 0, stream](x, 2.0)
+    executable = step.instantiate()
+    executable.update(other)
+    executable.set_node(step.nodes[0], kernels["add"][1, N].bind(x, 4.0))
+    y.close()
+    assert run(executable, stream, x) == 8
+
+
+def test_a_child_graph_is_replaced_by_one_of_the_same_shape(kernels, stream, step, x):
+    with stream.capture() as whole:
+        stream.add_graph(step)
+    executable = whole.instantiate()
+    with stream.capture() as other:
+        kernels["add"][1, N, 0, stream](x, 7.0)
+        kernels["scale"][1, N, 0, stream](x, 10.0)
+    executable.set_node(whole.nodes[0], other)
+    assert run(executable, stream, x) == 70
+    with stream.capture() as longer:
+        stream.add_graph(step)
+        kernels["add"][1, N, 0, stream](x, 7.0)
+    with pytest.raises(cuda.CudaError):
+        executable.set_node(whole.nodes[0], longer)
+    executable.update(whole)
+    assert run(executable, stream, x) == 142
+
+
+def test_a_part_of_another_shape_is_no_update(stream, step, x):
+    with stream.capture() as one:
+        stream.add_graph(step)
+    with stream.capture() as two:
+        stream.add_graph(one)
+    with pytest.raises(cuda.CudaError, match="GRAPH_EXEC_UPDATE_FAILURE"):
+        one.instantiate().update(two)
+
+
+def test_what_cannot_take_a_nodes_place_is_refused(kernels, stream, step, x):
+    executable = step.instantiate()
+    node, bound = step.nodes[0], kernels["add"][1, N].bind(x, 1.0)
+    call = "ExecutableGraph.set_node"
+    with pytest.raises(TypeError, match=f"{call}: argument 'node' must be a GraphNode"):
+        executable.set_node(0, bound)
+    with pytest.raises(TypeError, match=f"{call}: argument 'work' must be a BoundLaunch or a Graph"):
+        executable.set_node(node, kernels["add"][1, N])
+    with pytest.raises(ValueError, match="argument 'node' is a kernel, and argument 'work' is for a graph"):
+        executable.set_node(node, step)
+    with pytest.raises(ValueError, match="launches add with attributes"):
+        executable.set_node(node, kernels["add"].launch(1, N, cluster=1).bind(x, 1.0))
+    with stream.capture() as other:
+        kernels["add"][1, N, 0, stream](x, 1.0)
+        cuda.memset(x, 0, stream=stream)
+    with pytest.raises(ValueError, match="argument 'node' is not of the graph"):
+        executable.set_node(other.nodes[0], bound)
+    with pytest.raises(ValueError, match="argument 'node' is a memset, and argument 'work' is for a kernel"):
+        other.instantiate().set_node(other.nodes[1], bound)
+    executable.close()
+    with pytest.raises(ValueError, match="closed"):
+        executable.set_node(node, bound)
+    assert x.to_host(stream=stream).sum() == 0
+
+
+def test_a_cluster_stays_the_nodes_own(kernels, stream, x):
+    with stream.capture() as graph:
+        kernels["cluster_size"].launch(2, 1, 0, stream, cluster=2)(x, 1.0)
+    executable = graph.instantiate()
+    executable.set_node(graph.nodes[0], kernels["cluster_size"][4, 1].bind(x, 10.0))
+    executable.launch(stream)
+    assert x.to_host(stream=stream)[:5].tolist() == [20, 20, 20, 20, 0]
