@@ -7,8 +7,10 @@ of extern "C" kernels and of variables.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from .. import arguments, errors
 from . import cache as disk
@@ -76,7 +78,7 @@ def compile_image(
     key = disk.make_key(_key_parts(request, inclusions))
     found = disk.load(key, restore)
     if found is not None:
-        return found
+        return replace(found, source=_text(request))
     image, files = _compile(request, inclusions)
     if _scan(request) != inclusions:
         # A header was edited meanwhile: which of its contents the compiler read is not known.
@@ -143,6 +145,7 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
         exports.lookup_table(declared, lowered),
         resources,
         warnings_of(log, found.folders),
+        _text(request),
     )
     return image, [*found.version_files, *([library] if library else [])]
 
@@ -151,6 +154,20 @@ def _with_remedies(error: errors.CompileError, request: Request, found: headers.
     texts = remedies(error.log, request.source.decode(errors="replace"), request.name, found)
     message = "\n\n".join([str(error), *(f"Remedy: {text}." for text in texts)])
     return errors.CompileError(message, status=error.status, call=error.call, log=error.log)
+
+
+def _text(request: Request) -> str:
+    return request.source.decode(errors="replace")
+
+
+def ptx_with_source(image: CompiledImage, origin: str) -> bytes:
+    """Return an image's PTX with its source as a comment, for the reports of a driver that can show lines.
+
+    `origin` is the program's line that compiled a source that is no file, as ``file:line``, "" for a file.
+    """
+    if not image.source:
+        return image.ptx
+    return image.ptx + f"// cudart-py: source {json.dumps([image.name, image.source, origin])}\n".encode()
 
 
 def _annotated(ptx: str, resources: Mapping[str, Resources]) -> str:

@@ -57,7 +57,7 @@ class CompiledImage:
     `ptx` is text without a closing NUL, `cubin` machine code for `arch` ("sm_90"). `signatures` and
     `resources` are by entry, `variables` by symbol. `names` maps what a caller may write to the
     entries and symbols that it can mean; ask `entries` and `symbols`. `log` has the warnings that
-    concern the caller's own files.
+    concern the caller's own files. `source` is the text that was compiled, empty for a linked image.
     """
 
     name: str
@@ -69,6 +69,7 @@ class CompiledImage:
     names: Mapping[str, tuple[str, ...]]
     resources: Mapping[str, Resources]
     log: str
+    source: str = ""
 
     def __repr__(self) -> str:
         kernels = ", ".join(str(signature) for signature in self.signatures.values())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import errors
+from ..callers import call_site
 from ..compilation import compiler
 from ..compilation.images import CompiledImage
 from ..compilation.linking import link_images
@@ -88,10 +89,10 @@ def compile(
         cache=cache,
         name=name,
     )
-    return _load_compiled(image)
+    return _load_compiled(image, call_site() if isinstance(source, str) else "")
 
 
-def _load_compiled(compiled: CompiledImage) -> Module:
+def _load_compiled(compiled: CompiledImage, origin: str = "") -> Module:
     device = current_device()
     if not runs_on(compiled.arch, device.compute_capability):
         major, minor = device.compute_capability
@@ -107,7 +108,7 @@ def _load_compiled(compiled: CompiledImage) -> Module:
             "this driver runs PTX, which linked machine code has not: link PTX, what compile_image returns, or "
             "link-time code alone"
         )
-    return Module(compiled.ptx, compiled)
+    return Module(compiler.ptx_with_source(compiled, origin), compiled)
 
 
 def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[str] = ()) -> Module:

@@ -27,20 +27,20 @@ _HEAD = f"{'sectors/':>8} {'bank':>10} {'active':>6}\n{'request':>8} {'conflicts
 
 
 def annotated_sources(launches: Iterable[LaunchProfile]) -> str:
-    """Return the text of every source file that the launches' lines come from, annotated; those of the program first.
+    """Return the text of every source that the launches' lines come from, annotated; those of the program first.
 
-    Long stretches that did nothing are left out. Files that are not there, such as sources given as strings, are
-    shown by line number alone.
+    Long stretches that did nothing are left out. Files that are not there are shown by line number alone.
     """
-    files: dict[str, dict[int, dict[str, float]]] = {}
+    sources: dict[tuple[str, str | None], dict[int, dict[str, float]]] = {}
     for launch in launches:
         for line in launch.lines:
             if line.line:
-                _add(files.setdefault(line.file, {}).setdefault(line.line, {}), line.metrics)
+                # Sources that were given as strings may have the same name.
+                lines = sources.setdefault((line.file, launch.sources.get(line.file)), {})
+                _add(lines.setdefault(line.line, {}), line.metrics)
     here = os.getcwd() + os.sep
-    return "\n\n".join(
-        _annotated(file, files[file]) for file in sorted(files, key=lambda file: (not file.startswith(here), file))
-    )
+    ranked = sorted(sources, key=lambda key: (key[1] is None and not key[0].startswith(here), key[0]))
+    return "\n\n".join(_annotated(file, text, sources[file, text]) for file, text in ranked)
 
 
 def _add(into: dict[str, float], metrics: Mapping[str, float]) -> None:
@@ -48,9 +48,9 @@ def _add(into: dict[str, float], metrics: Mapping[str, float]) -> None:
         into[name] = into.get(name, 0) + value
 
 
-def _annotated(file: str, lines: Mapping[int, Mapping[str, float]]) -> str:
+def _annotated(file: str, text: str | None, lines: Mapping[int, Mapping[str, float]]) -> str:
     try:
-        texts = Path(file).read_text(encoding="utf-8").splitlines()
+        texts = (Path(file).read_text(encoding="utf-8") if text is None else text).splitlines()
     except (OSError, UnicodeDecodeError):
         texts = []
     here = os.getcwd() + os.sep

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -35,13 +35,17 @@ class LineProfile:
 
 @dataclass(frozen=True)
 class LaunchProfile:
-    """One launch: the kernel's C++ name, its shape in blocks and threads, and the metrics by name."""
+    """One launch: the kernel's C++ name, its shape in blocks and threads, and the metrics by name.
+
+    `sources` are the texts of sources that were given as strings, by the names that `lines` have for them.
+    """
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     metrics: Mapping[str, float]
     lines: tuple[LineProfile, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return _table([self])
@@ -101,7 +105,7 @@ def _launch(counted: Any) -> LaunchProfile:
     declaration = demangle(counted.kernel)
     name = counted.kernel if declaration is None else declared_name(declaration)
     lines = tuple(LineProfile(file, line, metrics) for (file, line), metrics in counted.lines.items())
-    return LaunchProfile(name, counted.grid, counted.block_shape, counted.metrics, lines)
+    return LaunchProfile(name, counted.grid, counted.block_shape, counted.metrics, lines, counted.sources)
 
 
 def _table(launches: list[LaunchProfile] | tuple[LaunchProfile, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,8 @@ _FIXED_LIMITS = {
     "malloc": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
     "free": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
 }
+# A comment with a list in JSON: the source's name, its text, and the line that compiled a source that is no file.
+_SOURCE = re.compile(r"^// cudart-py: source (\[.*\])\s*$", re.MULTILINE)
 _MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
 
 
@@ -123,13 +126,25 @@ def _text(image: Any) -> str:
     return data.split(b"\0")[0].decode("utf-8", "replace")
 
 
+def _source(text: str) -> ptx.SourceText | None:
+    """Return what the compiler of an image has added of its source, None where it has not."""
+    match = _SOURCE.search(text)
+    if match is None:
+        return None
+    try:
+        name, source, origin = json.loads(match[1])
+    except ValueError:  # another's comment
+        return None
+    return ptx.SourceText(str(name), str(source), str(origin))
+
+
 def _load(image: Any) -> LoadedModule:
     context = current_for_unsafe()
     text = _text(image)
     try:
         if ".version" not in text:
             raise ptx.PtxError("the image is not PTX: it has no .version")
-        code = ptx.load_module(text)
+        code = ptx.load_module(text, _source(text))
     except ptx.PtxVersionError as error:
         put_report(str(error))
         raise StatusError(CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION) from None

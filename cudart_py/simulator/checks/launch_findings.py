@@ -42,7 +42,7 @@ class LaunchFindings:
 
     def where(self, site: Instruction) -> str:
         """Return an instruction's file and line."""
-        return self._launch.entry.module.place(site)
+        return self._launch.entry.module.places.of(site)
 
     def access(self, footprint: Footprint, piece: int) -> str:
         """Return a text that says what the access of a piece's lane does, and where."""

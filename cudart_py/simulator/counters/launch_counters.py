@@ -38,6 +38,8 @@ class LaunchCounters(Observer):
         self.grid = self.block_shape = (0, 0, 0)
         self.lines: dict[Line, dict[str, float]] = {}
         self.metrics: dict[str, float] = {}
+        # The texts of sources that are no files, by name.
+        self.sources: dict[str, str] = {}
         self._blocks: dict[int, list[Any]] = {}
         self._sites: dict[int, tuple[Instruction, Tally]] = {}
         self._kinds: dict[int, str] = {}
@@ -90,11 +92,12 @@ class LaunchCounters(Observer):
 
     def finish(self, state: LaunchState) -> None:
         """Sum the counts by source line."""
-        files = state.launch.entry.module.files
+        places = state.launch.entry.module.places
+        self.sources = places.texts
         by_line: dict[Line, Tally] = {}
 
         def line(site: Instruction) -> Tally:
-            return by_line.setdefault((files.get(site.file, ""), site.line), {})
+            return by_line.setdefault((places.files.get(site.file, ""), site.line), {})
 
         for block, warps, lanes in self._blocks.values():
             for instruction in _counted(block):

@@ -9,6 +9,7 @@ from .running.clock import Clock
 from .running.launch import Launch, run
 from .running.observer import Observer
 from .syntax.parser import Entry, Module
+from .syntax.places import SourceText
 
 __all__ = [
     "Clock",
@@ -19,6 +20,7 @@ __all__ = [
     "Observer",
     "PtxError",
     "PtxVersionError",
+    "SourceText",
     "Texture",
     "UnsupportedError",
     "load_module",

@@ -49,7 +49,7 @@ class Past:
         """Return a text that names a record's thread and line."""
         number = (record >> TIME) - self.began
         site = self._sites[number] if 0 <= number < len(self._sites) else None
-        at = f" at {self._launch.entry.module.place(site)}" if site is not None else ""
+        at = f" at {self._launch.entry.module.places.of(site)}" if site is not None else ""
         return f"{self._launch.thread(record & THREAD)} {verb}{at}"
 
     def name_from_outside(self, record: int, verb: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..faults import PtxError, UnsupportedError
 from ..syntax.instructions import Access, Call, Function, Immediate, Instruction, Operand, Register, Symbol, Vector
 from ..syntax.parser import Module
+from ..syntax.places import SourceText
 from ..syntax.special_names import known
 from ..syntax.types import register_fits, type_size
 from .control_flow import SYSTEM_FUNCTIONS, passes_parameter
@@ -33,13 +36,15 @@ _WARP = 32
 _MOST_LISTED = 20
 
 
-def load_module(text: str) -> Module:
-    """Return the module of a PTX text, all of it parsed and checked.
+def load_module(text: str, source: SourceText | None = None) -> Module:
+    """Return the module of a PTX text, all of it parsed and checked; `source` is what it was compiled from.
 
     Raises PtxError for text that isn't PTX, and UnsupportedError, which names all of them, for instructions that
     aren't simulated.
     """
     module = Module(text)
+    if source is not None:
+        module.places.keep(source)
     unsupported: dict[str, str] = {}
     for function in module.bodies:
         _Checker(module, function, unsupported).check()
@@ -47,8 +52,26 @@ def load_module(text: str) -> Module:
         found = list(unsupported.values())
         more = f"\n  and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
         listing = "".join(f"\n  {text}" for text in found[:_MOST_LISTED])
-        raise UnsupportedError(f"the simulator doesn't run {_count(len(found))} of this module:{listing}{more}")
+        raise UnsupportedError(
+            f"the simulator doesn't run {_count(len(found))} of this module:{listing}{more}{module.places.origin}"
+        )
     return module
+
+
+def _calls_of(module: Module, function: str) -> tuple[Instruction, ...]:
+    """Return calls that lead from a kernel to a function, the innermost first; none for what no kernel calls."""
+    waiting: list[tuple[str, tuple[Instruction, ...]]] = [(function, ())]
+    seen = {function}
+    for name, calls in waiting:
+        if name in module.entries:
+            return calls
+        for body in module.bodies:
+            for site in body.instructions:
+                call = site.operands[0] if site.operands else None
+                if isinstance(call, Call) and call.target == Symbol(name) and body.name not in seen:
+                    seen.add(body.name)
+                    waiting.append((body.name, (*calls, site)))
+    return ()
 
 
 def _count(count: int) -> str:
@@ -104,8 +127,13 @@ class _Checker:
 
     def _leave_out(self, instruction: Instruction, why: str, key: str = "") -> None:
         """Note an instruction that isn't simulated, once for each key, which is the opcode if none is given."""
-        where = self._module.source(*instruction.user)
-        sentence = f"'{instruction.text}' at {where}, in {self._function.name}: {why}"
+        calls = _calls_of(self._module, self._function.name)
+        kernel = calls[-1].function if calls else self._function.name
+        entry = self._module.entries.get(kernel)
+        home = entry.home if entry is not None else instruction.user[0]
+        user = replace(instruction, file=instruction.user[0], line=instruction.user[1])
+        where, quoted = self._module.places.reached(user, calls, home)
+        sentence = f"'{instruction.text}' at {where}, in {self._function.name}: {why}{quoted}"
         self._unsupported.setdefault(key or instruction.opcode, sentence)
 
     def _check_addresses(self, instruction: Instruction, form: Form) -> None:

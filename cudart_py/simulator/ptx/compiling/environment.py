@@ -28,7 +28,7 @@ class Environment:
 
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedError:
         """Return the error for an instruction that isn't simulated."""
-        where = self._module.source(instruction.file, instruction.line)
+        where = self._module.places.of(instruction)
         reason = f" ({why})" if why else ""
         return UnsupportedError(
             f"the simulator doesn't support the instruction '{instruction.text}'{reason} at {where}, "

@@ -39,6 +39,8 @@ _FURTHER_WORDS = {
     "sync_restrict::shared::cluster", "sync_restrict::shared::cta", "complete_tx", "pending_count", "tensormap",
     "mode", "gather4", "range", "fractional", "mxf4", "block_scale", "sp", "b1", "e4m3", "e5m2", "m8n8k4", "m8n8k16",
     "m8n8k32", "m8n8k128", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64", "m16n16k8", "unordered", "h0",
+    "mbarrier::complete_tx::bytes",
+    "multicast::cluster", "bulk_group", "tile", "im2col", "prefetch", "tensormap::generic",
     "h1", "b0", "b2", "b3", "po", "zero", "trap", "p", "both", "x1", "x2", "x4", "trans", "async::generic",
 }  # fmt: skip  # a list of words
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Code
+    from ..syntax.instructions import Instruction
     from .scheduler import Chunk
 
 __all__ = ["Domain", "Frame", "Group", "Lazy", "merge", "split"]
@@ -101,6 +102,16 @@ class Group:
     def path(self) -> tuple[int, ...]:
         """Return the place as return addresses and program counter, comparable between groups."""
         return (*self.prefix, self.code.base + self.pc)
+
+    @property
+    def calls(self) -> list[Instruction]:
+        """Return the calls that the lanes are inside of, the innermost first."""
+        found = []
+        for frame, place in zip(self.frames, self.prefix, strict=True):
+            call = frame.code.blocks[place - frame.code.base].terminator.instruction
+            assert call is not None
+            found.append(call)
+        return found[::-1]
 
     @property
     def own(self) -> Domain:

@@ -97,9 +97,13 @@ class Launch:
     def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
         """Return a sentence that says what happened, where in the source, and in which block and thread."""
         lane = int(group.lane_numbers[position]) + group.chunk.first * prod(self.block)
-        where = self.entry.module.place(site)
+        places = self.entry.module.places
+        where, quoted = places.reached(site, group.calls, self.entry.home)
         inside = "" if site.function == self.entry.name else f" (in {site.function})"
-        return f"kernel {self.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
+        return (
+            f"kernel {self.entry.name}{inside} at {where}: {what}; {self.thread(lane)}, instruction '{site.text}'"
+            f"{quoted}{places.origin}"
+        )
 
     def shared_place(self, address: int) -> str:
         """Return the place of an address in shared memory, with the variable that lies there."""

@@ -10,8 +10,9 @@ from ..faults import PtxError, PtxVersionError, UnsupportedError
 from ..windows import FUNCTION_WINDOW
 from .body import parse_body
 from .declarations import declared_variable, parse_parameters
-from .instructions import Function, Instruction, Param, Variable
+from .instructions import Function, Param, Variable
 from .operand_syntax import integer
+from .places import Places
 from .source import Source
 
 __all__ = ["Entry", "Module"]
@@ -72,6 +73,11 @@ class Entry:
     def function(self) -> Function:
         """Return the kernel's body."""
         return self.body
+
+    @cached_property
+    def home(self) -> int:
+        """Return the number of the file that has the kernel, 0 where the PTX names none."""
+        return next((site.user[0] for site in self.body.instructions if site.user[0]), 0)
 
     @property
     def static_shared_bytes(self) -> int:
@@ -144,13 +150,13 @@ class Module:
         self.entries: dict[str, Entry] = {}
         self.variables: dict[str, Variable] = {}
         self.shared: dict[str, Variable] = {}
-        self.files: dict[int, str] = {}
+        self.places = Places()
         self.function_parameters: dict[str, tuple[Param, ...]] = {}
         self.function_results: dict[str, tuple[Param, ...]] = {}
         self.function_addresses: dict[str, int] = {}
         self._functions: dict[str, Function] = {}
         # Where each name of the module is declared, and which of them only say what another module has.
-        self._places: dict[str, int] = {}
+        self._declared_at: dict[str, int] = {}
         self._announced: set[str] = set()
         self._source = Source(text)
         self._read()
@@ -159,15 +165,6 @@ class Module:
             if entry.static_shared_bytes > _MOST_STATIC_SHARED:
                 what = f"kernel {entry.name} has {entry.static_shared_bytes} bytes of static shared memory"
                 raise self._error(entry.name, f"{what}, and {_MOST_STATIC_SHARED} is the most")
-
-    def source(self, file: int, line: int) -> str:
-        """Return a source position as ``file:line``; file 0 is the PTX text."""
-        return f"{self.files[file]}:{line}" if file in self.files else f"PTX line {line}"
-
-    def place(self, site: Instruction) -> str:
-        """Return an instruction's source position; of one that was inlined from another file, both positions."""
-        inner = self.source(site.file, site.line)
-        return inner if site.file == site.user[0] else f"{self.source(*site.user)} (inlined from {inner})"
 
     def function(self, name: str) -> Function | None:
         """Return a device function's body, or None when the module has none of that name."""
@@ -204,7 +201,7 @@ class Module:
         return [function for name, function in self._functions.items() if name in found]
 
     def _error(self, name: str, what: str) -> PtxError:
-        return self._source.error(self._places[name], what)
+        return self._source.error(self._declared_at[name], what)
 
     # --- reading
 
@@ -264,7 +261,7 @@ class Module:
         if name == "section" and (match := _SECTION.match(text, position)) is not None:
             return source.close(match.end()) + 1
         if name == "file" and (match := _FILE.match(text, position)) is not None:
-            self.files[int(match[1])] = match[2]
+            self.places.add(int(match[1]), match[2])
             return match.end()
         if name == "loc" and (match := _LOCATION.match(text, position)) is not None:
             return match.end()
@@ -281,18 +278,18 @@ class Module:
 
     def _declare(self, name: str, position: int, announced: bool) -> None:
         """Note a name of the module; only a name that was announced before may be declared again."""
-        if name in self._places and name not in self._announced and not announced:
-            line = self._source.line(self._places[name])
+        if name in self._declared_at and name not in self._announced and not announced:
+            line = self._source.line(self._declared_at[name])
             raise self._source.error(position, f"{name} is declared twice, first in PTX line {line}")
         if not announced:
             self._announced.discard(name)
-        elif name not in self._places:
+        elif name not in self._declared_at:
             self._announced.add(name)
-        self._places.setdefault(name, position)
+        self._declared_at.setdefault(name, position)
 
     def _variable(self, text: str, position: int, external: bool) -> None:
         variable = declared_variable(text, external)
-        known = variable.name in self._places
+        known = variable.name in self._declared_at
         self._declare(variable.name, position, external)
         if external and known:
             return
@@ -328,7 +325,7 @@ class Module:
         if sum(variable.size for variable in body.local.values()) > _MOST_LOCAL:
             raise PtxError(f"{name} has more than {_MOST_LOCAL} bytes of local variables")
         self.variables.update(body.variables)
-        self._places.update(dict.fromkeys(body.variables, start))
+        self._declared_at.update(dict.fromkeys(body.variables, start))
         if kind == "entry":
             self.entries[name] = Entry(self, name, params, directives, body)
         else:

@@ -78,7 +78,7 @@ def test_functions_have_addresses() -> None:
 def test_instructions_know_their_source_line() -> None:
     module = load_module(ptx_of('\n\nextern "C" __global__ void k(int* o) {\n  *o = 1;\n}'))
     store = next(i for i in module.entries["k"].function.instructions if i.opcode.startswith("st."))
-    assert module.source(store.file, store.line).endswith("test.cu:4")
+    assert module.places.of(store).endswith("test.cu:4")
 
 
 def test_operands_of_every_form() -> None:

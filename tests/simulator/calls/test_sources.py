@@ -1,0 +1,111 @@
+"""Sources in reports: the line's text, the line that compiled it, and the user's line of what headers do."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.profiling.annotated_source import annotated_sources
+
+pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
+
+UNWRITTEN = """extern "C" __global__ void k(int* out, const int* in) {
+    int value = in[threadIdx.x];
+    if (value) out[0] = value;
+}
+"""
+IN_A_HEADER = """extern "C" __global__ void k(int* out, const int* in) {
+    int value = threadIdx.x;
+    __stwt(out, value);
+}
+"""
+SURFACE = """extern "C" __global__ void k(cudaSurfaceObject_t surface, float* out) {
+    surf2Dread(out, surface, 0, 0);
+}
+"""
+
+
+def reported(kernel) -> str:
+    kernel[1, 2](cuda.zeros(1, np.int32), cuda.empty(2, np.int32))
+    with pytest.warns(cuda.SimulatorWarning) as caught:
+        cuda.Device(0).synchronize()
+    return str(caught[0].message)
+
+
+def this_line() -> int:
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    return frame.f_back.f_lineno
+
+
+def test_a_report_shows_the_line_and_what_compiled_it(device):
+    module, line = cuda.compile(UNWRITTEN, name="values.cu"), this_line()
+    first, *rest = reported(module["k"]).splitlines()
+    assert first.startswith("kernel k at values.cu:3: uninitialised value")
+    assert rest == ["    3 | if (value) out[0] = value;", f"    values.cu was compiled at {__file__}:{line}"]
+
+
+def test_a_report_shows_the_line_of_a_file_as_it_was_compiled(device, tmp_path: Path):
+    path = tmp_path / "values.cu"
+    path.write_text(UNWRITTEN)
+    module = cuda.compile(path)
+    path.unlink()
+    first, *rest = reported(module["k"]).splitlines()
+    assert first.startswith(f"kernel k at {path}:3: ")
+    assert rest == ["    3 | if (value) out[0] = value;"]
+
+
+def test_a_source_from_the_cache_has_its_text_and_a_compiling_line_of_its_own(device):
+    texts = {reported(cuda.compile(UNWRITTEN)["k"]) for _ in range(2)}
+    texts |= {reported(cuda.compile(UNWRITTEN)["k"])}
+    assert len({text.splitlines()[-1] for text in texts}) == 2
+    assert all("    3 | if (value) out[0] = value;" in text for text in texts)
+
+
+def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
+    module = cuda.compile(IN_A_HEADER, options=["-G"])
+    text = reported(module["k"])
+    assert "(in __stwt) at kernel.cu:3 (which calls " in text
+    assert "    3 | __stwt(out, value);" in text
+
+
+@pytest.mark.parametrize("options", [[], ["-G"]])
+def test_an_unsupported_instruction_of_a_header_is_reported_at_the_users_line(device, options):
+    with pytest.raises(cuda.NotSupportedError) as caught:
+        cuda.compile(SURFACE, options=options)
+    text = str(caught.value)
+    assert "at kernel.cu:2" in text
+    assert "    2 | surf2Dread(out, surface, 0, 0);" in text
+    assert f"kernel.cu was compiled at {__file__}" in text
+
+
+def test_profiles_have_the_text_of_sources_that_are_no_files(device):
+    one = cuda.compile('extern "C" __global__ void one(int* x) { *x = 1; }')["one"]
+    two = cuda.compile('extern "C" __global__ void two(int* x) { *x = 2; }')["two"]
+    x = cuda.empty(1, np.int32)
+    with cuda.profile() as p:
+        one[1, 1](x)
+        two[1, 1](x)
+    text = annotated_sources(p.launches)
+    assert text.count("kernel.cu\n") == 2
+    assert "*x = 1" in text
+    assert "*x = 2" in text
+    assert "its text is not at hand" not in text
+    assert {line.file for line in p.launches[0].lines if line.line} == {"kernel.cu"}
+
+
+def test_copies_in_bulk_are_not_simulated_rather_than_no_instruction(device):
+    source = """#include <cuda/ptx>
+extern "C" __global__ void k(const int* in) {
+    __shared__ unsigned long long barrier;
+    alignas(16) __shared__ int tile[4];
+    cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, tile, in, 16, &barrier);
+}
+"""
+    with pytest.raises(cuda.NotSupportedError, match=r"at kernel\.cu:5.*tensor memory accelerator is not simulated"):
+        cuda.compile(source)
