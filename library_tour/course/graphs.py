@@ -69,8 +69,8 @@ AMBIENT, PART = 20.0, 1 / 64
 GRAPH, LOOP, RATE = "one graph", "one launch, loop inside", "Msteps/s"
 OTHER_PART = 1 / 32  # of a graph that is updated
 TOLERANCE = 1e-3  # degrees: a rounding of up to 4e-6 in each step
-# How often the host's clock takes the time of one unit of work, within so many seconds.
-ROUNDS, SECONDS = 300, 0.2
+# How often the host's clock takes the time of one unit of work, within so many seconds; fewer for a point of a curve.
+ROUNDS, SECONDS, CURVE_SECONDS = 300, 0.2, 0.03
 CURVE_SIZES = tuple(2**power for power in range(10, 29, 2))
 # The course took 256 launches of its function in seconds, then one launch with the loop inside, on a T1000.
 COURSE_LAUNCHES, COURSE_SECONDS, COURSE_LOOP_SECONDS = 256, 4.61, 1.4
@@ -165,12 +165,12 @@ def random_temperatures(cooling: Cooling) -> Floats:
     return np.random.default_rng().uniform(0, 100, cooling.temperatures.size).astype(np.float32)
 
 
-def clocked(work: Work, stream: cuda.Stream) -> tuple[float, float]:
+def clocked(work: Work, stream: cuda.Stream, seconds: float = SECONDS) -> tuple[float, float]:
     """Return the microseconds of the host's clock until `work` is queued in a stream, and until it is done: medians."""
     queued: list[float] = []
     done: list[float] = []
     begin = time.perf_counter()
-    while len(done) < ROUNDS and time.perf_counter() - begin < SECONDS:
+    while len(done) < ROUNDS and time.perf_counter() - begin < seconds:
         stream.synchronize()
         start = time.perf_counter()
         work()
@@ -286,7 +286,7 @@ def curves(size: int) -> list[Picture]:
     for count in sizes:
         cooling = Cooling(count)
         for name, work in cooling.ways().items():
-            _, done = clocked(work, cooling.stream)
+            _, done = clocked(work, cooling.stream, CURVE_SECONDS)
             lines.setdefault(name, []).append((count, done / STEPS))
     return [Curve("steps", "temperatures", "us a step", lines, logarithmic="xy")]
 

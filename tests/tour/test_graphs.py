@@ -48,7 +48,7 @@ def test_a_graph_of_other_steps_is_noticed(device, changed_kernels):
 
 def test_times_are_drawn_up_to_the_size(device, monkeypatch):
     monkeypatch.setattr(timing, "available", lambda: True)
-    monkeypatch.setattr(graphs, "clocked", lambda work, stream: (1.0, 200.0))
+    monkeypatch.setattr(graphs, "clocked", lambda work, stream, seconds: (1.0, 200.0))
     [curve] = graphs.curves(5000)
     assert isinstance(curve, Curve)
     assert curve.lines[graphs.GRAPH] == [(2**10, 2.0), (2**12, 2.0)]
