@@ -236,6 +236,7 @@ GOOD: Mapping[str, Callable[[World], Any]] = {
     "spmv.x": lambda w: w.array(3),
     "Stream.wait.other": World.event,
     "Texture.array": World.pitched,
+    "Texture.dimensions": lambda w: 2,
     "to_bfloat16.x": World.host,
 }
 

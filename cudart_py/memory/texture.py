@@ -1,4 +1,4 @@
-"""Textures: two-dimensional arrays that kernels read by coordinates, through the texture units."""
+"""Textures: arrays of one or two dimensions that kernels read by coordinates, through the texture units."""
 
 from __future__ import annotations
 
@@ -88,13 +88,19 @@ class TextureOptions:
 
 
 class Texture(Handle):
-    """A texture object over the memory of a 2-D array (cuTexObjectCreate).
+    """A texture object over the memory of an array (cuTexObjectCreate).
 
     Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` has the shape
     (height, width), or (height, width, channels) with 1, 2 or 4 channels, and is best made by `empty_pitched`,
     whose rows begin where the texture units want them; it is kept alive. The other arguments are those of
-    `TextureOptions`. A kernel reads the memory as it was when the kernel began. The end of a texture, by `close` or
-    with its last reference, waits for all work of the device, since kernels may still use it.
+    `TextureOptions`.
+
+    With `dimensions=1`, the default for an array of one dimension, `array` is contiguous and has the shape (width,) or
+    (width, channels). Kernels read it with `tex1Dfetch<T>(texture, i)` by the element's number; outside lie zeros, and
+    of the options only `read` has a meaning: the others must be left out.
+
+    A kernel reads the memory as it was when the kernel began. The end of a texture, by `close` or with its last
+    reference, waits for all work of the device, since kernels may still use it.
 
     Raises TypeError for what is no DeviceArray and for dtypes that no texture has, ValueError for shapes and
     strides that it cannot have.
@@ -106,6 +112,7 @@ class Texture(Handle):
         self,
         array: DeviceArray,
         *,
+        dimensions: Literal[1, 2] | None = None,
         address: AddressMode | tuple[AddressMode, AddressMode] = "clamp",
         filter: Literal["point", "linear"] = "point",
         normalized: bool = False,
@@ -115,6 +122,9 @@ class Texture(Handle):
         self._value = None
         self._owned = True
         arguments.opened("Texture", "array", array, DeviceArray)
+        if dimensions is None:
+            dimensions = 1 if array.ndim == 1 else 2
+        arguments.integer("Texture", "dimensions", dimensions, 1, 2)
         self._options = TextureOptions(address, filter, normalized, read, border)
         self._array = array
         if array.dtype.name not in _FORMATS:
@@ -122,8 +132,10 @@ class Texture(Handle):
                 f"Texture: argument 'array' has elements of {array.dtype}, and textures have {', '.join(_FORMATS)}"
             )
         self._options.check(array.dtype)
+        if dimensions == 1:
+            self._options = _by_number(self._options)
         with activated(array.device):
-            resource = _resource(array)
+            resource = _linear_resource(array) if dimensions == 1 else _resource(array)
             self._value = int(api.cuTexObjectCreate(resource, _description(self._options, array.dtype), None))
 
     @property
@@ -163,6 +175,56 @@ class Texture(Handle):
         return f"<Texture {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"
 
 
+def _by_number(options: TextureOptions) -> TextureOptions:
+    """Return the options of a texture of one dimension, after checking that nothing else was asked for."""
+    fixed = {"address": "clamp", "filter": "point", "normalized": False, "border": (0.0, 0.0, 0.0, 0.0)}
+    for name, value in fixed.items():
+        if getattr(options, name) != value:
+            raise ValueError(
+                f"Texture: argument {name!r} has no meaning for a texture of one dimension, whose elements are read by "
+                "number: leave it out"
+            )
+    return TextureOptions("border", "point", False, options.read, (0.0, 0.0, 0.0, 0.0))
+
+
+def _linear_resource(array: DeviceArray) -> Any:
+    """Describe the memory of a texture of one dimension, after checking that it can have it."""
+    what = "Texture: argument 'array' is wrong"
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{what}: a texture of one dimension has the shape (width,) or (width, channels), and the array "
+            f"{array.shape}"
+        )
+    channels = array.shape[1] if array.ndim == 2 else 1
+    if channels not in (1, 2, 4):
+        raise ValueError(f"{what}: a texture has 1, 2 or 4 channels, not {channels}")
+    format = getattr(enums.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[array.dtype.name]}")
+    most = int(api.cuDeviceGetTexture1DLinearMaxWidth(format, channels, array.device.handle))
+    if not 1 <= array.shape[0] <= most:
+        raise ValueError(f"{what}: the width {array.shape[0]} of a texture is outside 1 to {most}")
+    contiguous = shapes.contiguous_strides(array.shape, array.itemsize)
+    if any(size > 1 and step != want for size, step, want in zip(array.shape, array.strides, contiguous, strict=True)):
+        raise ValueError(f"{what}: its elements must be contiguous, and the strides are {array.strides}")
+    _check_start(what, array, "a whole array")
+    resource = enums.CUDA_RESOURCE_DESC()
+    resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
+    place = resource.res.linear
+    place.devPtr = enums.CUdeviceptr(array.pointer)
+    place.format = format
+    place.numChannels = channels
+    place.sizeInBytes = array.nbytes
+    return resource
+
+
+def _check_start(what: str, array: DeviceArray, remedy: str) -> None:
+    start = array.device.properties.texture_alignment
+    if array.pointer % start:
+        raise ValueError(
+            f"{what}: a texture begins at a multiple of {start} bytes, and the array at {array.pointer:#x}: "
+            f"use {remedy}, not a slice"
+        )
+
+
 def _resource(array: DeviceArray) -> Any:
     """Describe the array's memory, after checking that a texture can have it."""
     what = "Texture: argument 'array' is wrong"
@@ -197,12 +259,7 @@ def _resource(array: DeviceArray) -> Any:
             f"{what}: rows begin a multiple of {alignment} bytes apart, and at most {limit('PITCH')}, not {pitch}: "
             "make the array with empty_pitched"
         )
-    start = array.device.properties.texture_alignment
-    if array.pointer % start:
-        raise ValueError(
-            f"{what}: a texture begins at a multiple of {start} bytes, and the array at {array.pointer:#x}: "
-            "use a whole array of empty_pitched, not a slice"
-        )
+    _check_start(what, array, "a whole array of empty_pitched")
     resource = enums.CUDA_RESOURCE_DESC()
     resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
     plane = resource.res.pitch2D

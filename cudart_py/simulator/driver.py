@@ -34,6 +34,7 @@ from .calls.devices import (
     cuDeviceGetName,
     cuDeviceGetP2PAttribute,
     cuDeviceGetPCIBusId,
+    cuDeviceGetTexture1DLinearMaxWidth,
     cuDeviceGetUuid,
     cuDeviceTotalMem,
     cuDriverGetVersion,

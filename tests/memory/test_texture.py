@@ -147,7 +147,7 @@ def test_only_an_unsigned_long_long_takes_a_texture(device, kernels, host):
 BAD = [
     (lambda: np.zeros((4, 4), np.float32), {}, TypeError, "'array' must be a DeviceArray, not a NumPy array"),
     (lambda: cuda.empty_pitched((4, 4), np.float64), {}, TypeError, "'array' has elements of float64"),
-    (lambda: cuda.zeros(64, np.float32), {}, ValueError, r"the shape \(height, width\)"),
+    (lambda: cuda.zeros(64, np.float32), {"dimensions": 2}, ValueError, r"the shape \(height, width\)"),
     (lambda: cuda.zeros((4, 8, 3), np.float32), {}, ValueError, "1, 2 or 4 channels, not 3"),
     (lambda: cuda.zeros((4, 5), np.float32), {}, ValueError, "not 20: make the array with empty_pitched"),
     (lambda: cuda.empty_pitched((4, 64), np.float32)[1:], {}, None, ""),

@@ -10,7 +10,7 @@ import ctypes
 import os
 from typing import Any
 
-from cuda.bindings.driver import CUdevice, CUdevice_P2PAttribute, CUresult, CUuuid
+from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttribute, CUresult, CUuuid
 
 from ..state.arguments import number
 from ..state.devices import Device, find_device, require_initialised, state
@@ -27,6 +27,7 @@ __all__ = [
     "cuDeviceGetName",
     "cuDeviceGetP2PAttribute",
     "cuDeviceGetPCIBusId",
+    "cuDeviceGetTexture1DLinearMaxWidth",
     "cuDeviceGetUuid",
     "cuDeviceTotalMem",
     "cuDriverGetVersion",
@@ -111,6 +112,15 @@ def cuDeviceGetUuid(dev: Any) -> Any:
 def cuDeviceGetAttribute(attrib: Any, dev: Any) -> int:
     """Return an attribute of a device, as cuDeviceGetAttribute."""
     return find_device(dev).answer(number(attrib))
+
+
+@entry(values=1)
+def cuDeviceGetTexture1DLinearMaxWidth(pformat: Any, numChannels: Any, dev: Any) -> int:
+    """Return the most elements of a texture over linear memory, as cuDeviceGetTexture1DLinearMaxWidth."""
+    device = find_device(dev)
+    if number(numChannels) not in (1, 2, 4):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return device.answer(CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH.value)
 
 
 @entry(values=1)

@@ -8,6 +8,7 @@ from cuda.bindings.driver import (
     CU_TRSF_NORMALIZED_COORDINATES,
     CU_TRSF_READ_AS_INTEGER,
     CU_TRSF_SRGB,
+    CUDA_TEXTURE_DESC,
     CUaddress_mode,
     CUarray_format,
     CUfilter_mode,
@@ -86,6 +87,13 @@ def _layout(resource: Any) -> dict[str, Any]:
     }
 
 
+def _by_number(flags: int) -> Any:
+    description = CUDA_TEXTURE_DESC()
+    description.addressMode = [CUaddress_mode.CU_TR_ADDRESS_MODE_BORDER] * 3
+    description.flags = flags & ~CU_TRSF_NORMALIZED_COORDINATES
+    return description
+
+
 @entry(values=1)
 def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     """Make a texture object over linear or pitched device memory, as cuTexObjectCreate."""
@@ -93,17 +101,19 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
         raise _refuse()
     layout = _layout(pResDesc)
-    flags = number(pTexDesc.flags)
+    # Of linear memory elements are read by number alone: the modes are ignored, and outside lie zeros.
+    description = pTexDesc if layout["height"] else _by_number(number(pTexDesc.flags))
+    flags = number(description.flags)
     if flags & CU_TRSF_SRGB:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    linear = pTexDesc.filterMode == CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
+    linear = description.filterMode == CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
     integer = layout["dtype"][0] in "ui"
     # The hardware converts integers of 8 and 16 bits to [0, 1] or [-1, 1], and filters only floating-point values.
     promoted = integer and _BYTES[layout["dtype"]] < 4 and not flags & CU_TRSF_READ_AS_INTEGER
     if linear and integer and not promoted:
         raise _refuse()
-    first, second = (_MODES[mode] for mode in list(pTexDesc.addressMode)[:2])
-    red, green, blue, alpha = pTexDesc.borderColor
+    first, second = (_MODES[mode] for mode in list(description.addressMode)[:2])
+    red, green, blue, alpha = description.borderColor
     texture = Texture(
         **layout,
         address_modes=(first, second),
