@@ -41,6 +41,8 @@ def _note_exit() -> None:
     # The driver tears itself down at exit; calls into it from finalizers may then crash.
     global _exiting
     _exiting = True
+    # The first function that is registered is the last to run: others wait for callbacks, for example.
+    seam.note_exit()
 
 
 def close_postponed() -> None:

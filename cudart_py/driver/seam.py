@@ -30,6 +30,7 @@ __all__ = [
     "forked",
     "image_kind",
     "library",
+    "note_exit",
     "raw",
     "select",
     "set_checks",
@@ -213,6 +214,12 @@ def take_report() -> str | None:
         return None
     report: str | None = getattr(_module, "take_report", lambda: None)()
     return report
+
+
+def note_exit() -> None:
+    """Let the driver say at the program's end what it never waited for; on hardware that may have run or not."""
+    if _module is not None and not _is_forked:
+        getattr(_module, "note_exit", lambda: None)()
 
 
 def _error_text(status: Any) -> str | None:

@@ -2,7 +2,8 @@
 
 Names, parameters and results are those of `cuda.bindings.driver`. Beside them: `CAPABILITIES`, what this driver can do
 that a GPU's driver can't; `take_report()`, the text of the last fault; `begin_profile()` and `end_profile()`, which
-count what launches do; `set_checks()`, which chooses what becomes of mistakes that hardware hides.
+count what launches do; `set_checks()`, which chooses what becomes of mistakes that hardware hides; `note_exit()`, which
+says what the program never waited for.
 """
 
 from __future__ import annotations
@@ -181,6 +182,7 @@ from .calls.streams import (
     cuStreamSynchronize,
 )
 from .calls.textures import cuTexObjectCreate, cuTexObjectDestroy
+from .calls.unwaited import note_exit
 from .checks.findings import set_checks
 from .state.fault_reports import take_report
 

@@ -26,6 +26,7 @@ class LibraryCall(Operation):
     __slots__ = ("_compute", "_reads", "_workspaces", "_writes", "name")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+    computes = True
 
     def __init__(
         self,

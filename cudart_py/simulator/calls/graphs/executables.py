@@ -75,9 +75,14 @@ class RunGraph(Operation):
 
     __slots__ = ("operations", "order")
 
+    computes = True
+
     def __init__(self, executable: Executable) -> None:
         self.operations: list[Operation] = list(executable.operations)
         self.order = executable.order
+
+    def __str__(self) -> str:
+        return f"the launch of a graph of {len(self.operations)} node{'' if len(self.operations) == 1 else 's'}"
 
     def run(self, context: Context) -> None:
         """Run the operations; of those that may run, the one that was captured last comes first.

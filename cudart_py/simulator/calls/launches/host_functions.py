@@ -33,6 +33,7 @@ class HostCall(Operation):
     __slots__ = ("data", "function")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST
+    computes = True
 
     def __init__(self, function: int, data: int) -> None:
         self.function = function

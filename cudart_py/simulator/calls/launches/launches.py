@@ -54,6 +54,7 @@ class KernelLaunch(Operation):
     __slots__ = ("function", "launch")
 
     node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+    computes = True
 
     def __init__(self, function: LoadedFunction, launch: ptx.Launch) -> None:
         self.function = function

@@ -15,12 +15,14 @@ __all__ = ["AccountingOperation", "FaultError", "Operation"]
 class Operation:
     """Something that a stream is given to do; graph nodes hold the same objects.
 
-    `node_type` is the type of a graph node that holds it; None says that stream capture refuses it.
+    `node_type` is the type of a graph node that holds it; None says that stream capture refuses it. `computes` says
+    that it is a kernel or the like, which a program has launched for nothing where it never waits for it.
     """
 
     __slots__ = ()
 
     node_type: ClassVar[CUgraphNodeType | None] = None
+    computes: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return f"work of a stream ({type(self).__name__})"

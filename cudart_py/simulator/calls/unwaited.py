@@ -1,0 +1,33 @@
+"""Unwaited work: what a program queued and never waited for, said at its end."""
+
+from __future__ import annotations
+
+import sys
+
+from ..state import contexts
+from ..state.devices import state
+from ..state.fault_reports import readable
+from ..state.queue.work import needed
+
+__all__ = ["note_exit"]
+
+
+def note_exit() -> None:
+    """Say on standard error, in one line, which kernels have not run because nothing waited for them.
+
+    A program that an exception has ended has said enough.
+    """
+    if not state.initialised or hasattr(sys, "last_type"):
+        return
+    tails = [stream.tail for context in contexts.all_active() for stream in list(context.busy)]
+    operations = [work.operation for work in needed(tail for tail in tails if tail is not None)]
+    found = [operation for operation in operations if operation is not None and operation.computes]
+    if not found:
+        return
+    first = readable(str(found[0])).rstrip(",")
+    others = f" and {len(found) - 1} more after it" if len(found) > 1 else ""
+    print(  # noqa: T201  # because nothing else is left to say it
+        f"cudart_py: the program has ended and never waited for {first}{others}, so that it has not run: synchronize "
+        "the stream or the device, or copy the result to the host",
+        file=sys.stderr,
+    )
