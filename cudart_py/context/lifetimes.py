@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from ..driver import seam
 from .capture import captures, relaxed
@@ -96,6 +96,8 @@ class Handle:
 
     _value: Any
     _owned: bool
+    # What the error of a use after the end says besides, by subclass.
+    _closed_how: ClassVar[str] = ""
 
     def _release(self, value: Any) -> None:
         raise NotImplementedError
@@ -104,7 +106,7 @@ class Handle:
     def handle(self) -> int:
         """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
         if self._value is None:
-            raise ValueError(f"this {type(self).__name__} is closed")
+            raise ValueError(f"this {type(self).__name__} is closed{self._closed_how}")
         return int(self._value)
 
     @property

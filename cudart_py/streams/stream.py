@@ -30,9 +30,15 @@ class Stream(StreamBase):
 
     `priority`: lower numbers come first; outside the device's range it is a ValueError.
     `non_blocking`: do not synchronise implicitly with the legacy default stream.
+
+    `with stream:` closes the stream at the end of the block. It does not make it current, as CuPy and PyTorch do: no
+    stream is ever current, and calls without a stream use the legacy default stream. Pass it to each call:
+    `kernel[grid, block, 0, stream](...)`, `cuda.memcpy(dst, src, stream=stream)`.
     """
 
     __slots__ = ("_owner",)
+
+    _closed_how = ", by close() or at the end of its `with` block, which makes no stream current"
 
     _owner: Any  # what a borrowed stream was made of
 

@@ -35,6 +35,15 @@ def test_use_after_close_is_a_value_error_and_closing_twice_is_fine(device):
             use()
 
 
+def test_a_with_block_closes_the_stream_and_makes_none_current(device):
+    """Unlike in CuPy, whose users the error tells."""
+    with cuda.Stream(non_blocking=True) as stream:
+        launched = cuda.compile('extern "C" __global__ void k() {}')["k"][1, 1]
+        assert launched.stream is cuda.legacy_default
+    with pytest.raises(ValueError, match="at the end of its `with` block, which makes no stream current"):
+        stream.synchronize()
+
+
 def test_default_streams_have_the_special_handles_and_never_close(device):
     assert cuda.legacy_default.handle == 1
     assert cuda.per_thread_default.handle == 2
