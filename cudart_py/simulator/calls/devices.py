@@ -12,11 +12,13 @@ from typing import Any
 
 from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttribute, CUresult, CUuuid
 
+from ..checks.findings import mode
 from ..state.arguments import number
 from ..state.devices import Device, find_device, require_initialised, state
 from ..state.environment import whole_number
 from ..state.errors import StatusError
 from .entry import entry
+from .launches.launches import launch_limits
 
 __all__ = [
     "cuDeviceCanAccessPeer",
@@ -56,6 +58,9 @@ def cuInit(Flags: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_NOT_INITIALIZED)
     if state.initialised:
         return
+    # What launches ask of the environment is checked before anything is begun.
+    launch_limits()
+    mode()
     count = whole_number(DEVICES_VARIABLE, 1, 0, _MOST_DEVICES)
     total = whole_number(MEMORY_VARIABLE, 16 << 30, 1 << 20, 1 << 40)
     if not count:

@@ -77,7 +77,8 @@ class LoadedModule:
                 put_report(f"variable {name} is external, and no module has it")
                 raise StatusError(CUresult.CUDA_ERROR_INVALID_PTX)
             # An array without a size has none here; its one byte gives it an address.
-            allocation = memory.allocate(max(variable.size, 1), memory.DEVICE, self.context, counted=True)
+            kind = memory.MANAGED if variable.managed else memory.DEVICE
+            allocation = memory.allocate(max(variable.size, 1), kind, self.context, counted=kind == memory.DEVICE)
             # Variables without an initial value are zero.
             allocation.shadow.initialised = True
             self.variables[name] = allocation
@@ -96,7 +97,7 @@ class LoadedModule:
     def unload(self) -> None:
         """Free the variables and forget the kernels."""
         for allocation in self.variables.values():
-            memory.free(allocation, counted=True)
+            memory.free(allocation, counted=allocation.kind == memory.DEVICE)
         self.variables.clear()
         for function in self.functions.values():
             functions.remove(function.handle)

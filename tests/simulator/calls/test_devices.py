@@ -100,6 +100,12 @@ def test_a_wrong_number_of_devices_is_named() -> None:
     assert "CUDART_PY_SIMULATOR_DEVICES='many'" in _run("d.cuInit(0)", CUDART_PY_SIMULATOR_DEVICES="many").stderr
 
 
+@pytest.mark.parametrize("variable", ["STEPS", "SECONDS", "CHECKS", "MEMORY"])
+def test_a_wrong_variable_is_named_at_the_first_use_in_one_line(variable: str) -> None:
+    name = f"CUDART_PY_SIMULATOR_{variable}"
+    assert _run("d.cuInit(0)", **{name: "many"}).stderr.splitlines()[-1].startswith(f"ValueError: {name}='many' is no")
+
+
 def test_a_forked_child_has_no_driver() -> None:
     program = """
 import os

@@ -297,6 +297,13 @@ def test_the_legacy_stream_would_wait_for_a_blocking_captured_one(context: Any) 
     assert driver.cuStreamEndCapture(blocking) == INVALIDATED
 
 
+def test_an_allocation_in_the_legacy_stream_would_wait_for_a_blocking_captured_one_too(context: Any) -> None:
+    blocking = make_stream(blocking=True)
+    begin(blocking)
+    assert driver.cuMemAllocAsync(1000, 0) == (Status.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, None)
+    assert driver.cuStreamEndCapture(blocking) == INVALIDATED
+
+
 def test_the_legacy_stream_goes_on_beside_a_non_blocking_captured_one(stream: Any) -> None:
     device = upload(np.zeros(10, np.uint8))
     begin(stream)

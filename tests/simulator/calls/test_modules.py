@@ -11,7 +11,7 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from tests.simulator.kernels import INVALID, Attribute, attribute, function, launch, ptx, with_counts
-from tests.simulator.support import Status, download, ok
+from tests.simulator.support import Status, compile_ptx, download, ok
 
 
 @pytest.mark.parametrize("form", ["bytes", "address", "bytearray"])
@@ -142,3 +142,15 @@ def test_ptx_of_another_architecture_or_a_too_new_version_is_refused(
     context: Any, version: str, target: str, status: Status
 ) -> None:
     assert driver.cuModuleLoadData(EMPTY.format(version, target).encode())[0] == status
+
+
+def test_a_managed_variable_is_managed_memory(context: Any) -> None:
+    source = '__managed__ int shared = 7; extern "C" __global__ void k() { shared += 1; }'
+    start = ok(driver.cuMemGetInfo())
+    module = ok(driver.cuModuleLoadData(compile_ptx(source)))
+    address, _ = ok(driver.cuModuleGetGlobal(module, b"shared"))
+    managed = bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED
+    assert ok(driver.cuPointerGetAttribute(managed, address))
+    assert ctypes.c_int.from_address(int(address)).value == 7
+    ok(driver.cuModuleUnload(module))
+    assert ok(driver.cuMemGetInfo()) == start

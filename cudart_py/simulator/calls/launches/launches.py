@@ -23,7 +23,7 @@ from .shapes import Extents, checked_launch
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["KernelLaunch", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchKernelEx"]
+__all__ = ["KernelLaunch", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchKernelEx", "launch_limits"]
 
 STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
 # A kernel that waits for the host spins for ever. This many steps, each of up to some thousand lanes, take minutes.
@@ -73,6 +73,7 @@ class KernelLaunch(Operation):
         """Let the PTX machine run it."""
         function = self.function
         module = function.module
+        steps, seconds = launch_limits()
         try:
             ptx.run(
                 module.code,
@@ -80,8 +81,8 @@ class KernelLaunch(Operation):
                 context.memory,
                 symbols=module.symbols,
                 print_=_print,
-                steps=_limit(STEPS_VARIABLE, _USUAL_STEPS),
-                seconds=_limit(SECONDS_VARIABLE, _USUAL_SECONDS),
+                steps=steps,
+                seconds=seconds,
                 properties=_properties(context),
                 observer=observers.observer(),
                 clock=context.clock,
@@ -108,9 +109,11 @@ def _print(text: str) -> None:
         return
 
 
-def _limit(variable: str, usual: int) -> int | None:
-    """Return the most that a launch may take of something, from the environment; 0 there is no limit."""
-    return whole_number(variable, usual, 0, 1 << 62) or None
+def launch_limits() -> tuple[int | None, int | None]:
+    """Return the most steps and seconds that a launch may take, from the environment; None is no limit."""
+    steps = whole_number(STEPS_VARIABLE, _USUAL_STEPS, 0, 1 << 62)
+    seconds = whole_number(SECONDS_VARIABLE, _USUAL_SECONDS, 0, 1 << 62)
+    return steps or None, seconds or None
 
 
 def _properties(context: Context) -> dict[str, int]:

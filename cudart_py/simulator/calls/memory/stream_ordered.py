@@ -11,6 +11,7 @@ from ...state.arguments import number
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.memory.pools import Pool, current_pool, pools
+from ...state.queue import captures
 from ...state.queue.operations import AccountingOperation
 from ...state.queue.stream import Stream
 from ...state.streams import find_stream, submit
@@ -69,6 +70,8 @@ def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if stream.capture is not None:
         return CUdeviceptr(allocate_in_capture(stream, size))
+    if captures.active:
+        captures.refuse_implicit(stream)
     allocation, at_once = pool.allocate(size, stream)
     if at_once:
         memory.begin_life(allocation)

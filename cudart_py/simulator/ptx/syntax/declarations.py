@@ -53,7 +53,10 @@ def declared_variable(text: str, external: bool = False) -> Variable:
         raise PtxError(f"variable {match['name']} has {size} bytes, and is initialised with {len(initial)}")
     if initial:
         initial = initial.ljust(size, b"\0")
-    return Variable(match["name"], space, size, alignment or element, initial, relocations, external, element_type)
+    managed = ".managed" in match["words"]
+    return Variable(
+        match["name"], space, size, alignment or element, initial, relocations, external, element_type, managed
+    )
 
 
 def _short(text: str) -> str:

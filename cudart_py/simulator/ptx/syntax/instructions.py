@@ -123,6 +123,7 @@ class Variable:
     relocations: tuple[tuple[int, str, int], ...] = ()
     external: bool = False
     element_type: str = "b8"
+    managed: bool = False
 
 
 @dataclass(slots=True)
