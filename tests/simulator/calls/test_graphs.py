@@ -113,10 +113,16 @@ def test_nodes_have_types_and_edges(stream: Any) -> None:
 
 
 def test_a_graph_is_drawn(stream: Any, tmp_path: Path) -> None:
-    graph = fill_graph(stream, upload(np.zeros(10, np.uint8)), 1, 2)
+    device = upload(np.zeros(10, np.uint8))
+    graph = fill_graph(stream, device, 1, 2)
     path = tmp_path / "graph.dot"
     ok(driver.cuGraphDebugDotPrint(graph, str(path).encode(), 0))
     assert "node_0 -> node_1" in path.read_text()
+    assert "pitch" not in path.read_text()
+    verbose = bindings.CUgraphDebugDot_flags.CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
+    ok(driver.cuGraphDebugDotPrint(graph, str(path).encode(), verbose))
+    assert f"at {device:#x}" in path.read_text()
+    assert "pitch" in path.read_text()
     assert driver.cuGraphDebugDotPrint(graph, b"/no/such/folder", 0) == (Status.CUDA_ERROR_OPERATING_SYSTEM,)
 
 
@@ -475,3 +481,15 @@ def test_a_graph_records_an_event_whenever_it_is_launched(stream: Any) -> None:
     ok(driver.cuGraphLaunch(graph, stream))
     ok(driver.cuStreamSynchronize(stream))
     assert ok(driver.cuEventElapsedTime(start, event)) > 0
+
+
+def test_a_verbose_drawing_has_the_parameters_of_kernels(module: Any, stream: Any, tmp_path: Path) -> None:
+    device = upload(np.zeros(10, np.int32))
+    begin(stream)
+    value = ctypes.c_void_p(device)
+    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(value))
+    kernel = function(module, "bounded")
+    ok(driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, ctypes.addressof(pointers), 0))
+    graph, path = end(stream), tmp_path / "graph.dot"
+    ok(driver.cuGraphDebugDotPrint(graph, str(path).encode(), 1))
+    assert f"parameter 0: {device:#x} (8 bytes)" in path.read_text()

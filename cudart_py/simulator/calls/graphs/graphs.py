@@ -141,6 +141,6 @@ def cuGraphDebugDotPrint(hGraph: Any, path: Any, flags: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     try:
         with open(path, "w", encoding="utf-8") as file:
-            file.write(graph.dot())
+            file.write(graph.dot(number(flags)))
     except OSError:
         raise StatusError(CUresult.CUDA_ERROR_OPERATING_SYSTEM) from None

@@ -69,6 +69,16 @@ class KernelLaunch(Operation):
         launch = self.launch
         return f"{launch.entry.name}\n<<<{launch.grid}, {launch.block}, {launch.shared_bytes}>>>"
 
+    def parameters(self) -> list[str]:
+        """Return the kernel's handle, its attributes, and the bytes of its parameters as numbers."""
+        launch = self.launch
+        lines = [f"function {self.function.handle:#x}", f"cluster {launch.cluster}"]
+        lines += ["cooperative"] if launch.cooperative else []
+        for place, parameter in enumerate(launch.entry.params):
+            value = launch.parameters[parameter.offset : parameter.offset + parameter.size]
+            lines.append(f"parameter {place}: {int.from_bytes(value, 'little'):#x} ({parameter.size} bytes)")
+        return lines
+
     def run(self, context: Context) -> None:
         """Let the PTX machine run it."""
         function = self.function

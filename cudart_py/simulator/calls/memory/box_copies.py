@@ -84,6 +84,10 @@ class BoxCopy(Operation):
         """Return how many bytes are copied."""
         return f"{self.size} bytes"
 
+    def parameters(self) -> list[str]:
+        """Return both addresses and the shape in planes, rows and bytes."""
+        return [f"from {self.source.address:#x}", f"to {self.destination.address:#x}", f"shape {self.shape}"]
+
     def run(self, context: Context) -> None:
         """Move the bytes."""
         shape = self.shape

@@ -66,6 +66,10 @@ class Copy(Operation):
         """Return how many bytes are copied."""
         return f"{self.size} bytes"
 
+    def parameters(self) -> list[str]:
+        """Return both addresses."""
+        return [f"from {self.source:#x}", f"to {self.destination:#x}"]
+
     def run(self, context: Context) -> None:
         """Move the bytes."""
         source_checked, destination_checked = self.checked

@@ -63,6 +63,10 @@ class Fill(Operation):
         """Return the value and the shape."""
         return f"{self.value:#x} in {self.height} x {self.width} x {self.width_bytes} bytes"
 
+    def parameters(self) -> list[str]:
+        """Return the address and the pitch."""
+        return [f"at {self.address:#x}", f"pitch {self.pitch} bytes"]
+
     def run(self, context: Context) -> None:
         """Set the bytes."""
         memory.require_live(self.address, self.extent, "a fill")

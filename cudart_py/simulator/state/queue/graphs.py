@@ -9,13 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cuda.bindings.driver import CUgraphNodeType, CUresult
+from cuda.bindings.driver import CUgraphDebugDot_flags, CUgraphNodeType, CUresult
 
 from ..errors import StatusError
 from ..handles import Handles
 from .operations import Operation
 
 __all__ = ["ChildGraph", "Graph", "Node", "find_graph", "find_node", "graphs", "nodes"]
+
+
+_DOT = CUgraphDebugDot_flags
+# The flags that ask for the parameters of the nodes of one type.
+_PARAMETERS = {
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_KERNEL_NODE_PARAMS,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS,
+}
 
 
 class Node:
@@ -74,13 +84,18 @@ class Graph:
             node.operation.discard()
         self.destroy()
 
-    def dot(self) -> str:
-        """Return the graph in the language of Graphviz."""
+    def dot(self, flags: int = 0) -> str:
+        """Return the graph in the language of Graphviz; `flags` (CUgraphDebugDot_flags) add parameters and handles."""
         numbers = {node: number for number, node in enumerate(self.nodes)}
         lines = ["digraph dot {", '  node [shape="rectangle"];']
         for node, index in numbers.items():
             kind = node.type.name.removeprefix("CU_GRAPH_NODE_TYPE_")
-            text = f"{index}\n{kind}\n{node.operation.describe()}".strip().replace('"', r"\"").replace("\n", r"\n")
+            parts = [str(index), kind, node.operation.describe()]
+            if flags & (_DOT.CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE | _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES):
+                parts.append(f"node {node.handle:#x}")
+            if flags & (_DOT.CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE | _PARAMETERS.get(node.type, 0)):
+                parts += node.operation.parameters()
+            text = "\n".join(filter(None, parts)).replace('"', r"\"").replace("\n", r"\n")
             lines.append(f'  node_{index} [label="{text}"];')
         lines += [f"  node_{numbers[before]} -> node_{numbers[after]};" for before, after in self.edges()]
         return "\n".join([*lines, "}", ""])

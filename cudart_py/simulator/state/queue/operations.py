@@ -35,6 +35,10 @@ class Operation:
         """Return what a drawing of a graph says of it in one or two lines, "" for nothing."""
         return ""
 
+    def parameters(self) -> list[str]:
+        """Return what a drawing with all parameters says besides, a line each."""
+        return []
+
     def discard(self) -> None:
         """Undo the effects of its capture, when the graph that holds it is discarded."""
 
