@@ -118,7 +118,10 @@ def _for_header(includer: str, header: str, name: str, found: headers.Headers) -
     out = f"leave #include <{header}> out"
     is_c = header in (f"{stem}.h", f"c{stem}")
     if is_c and stem in _BUILT_IN:
-        return f"NVRTC has no headers of the C library: {out}; {_BUILT_IN[stem]}"
+        return (
+            f"NVRTC has no headers of the C library: {out}; {_BUILT_IN[stem]}. If nvcc compiles the file too, put the "
+            "line between #ifndef __CUDACC_RTC__ and #endif"
+        )
     if is_c and stem in _C_IN_CUDA_STD:
         return (
             f"NVRTC has no headers of the C library: include <cuda/std/{_C_IN_CUDA_STD[stem]}> in place of <{header}>"

@@ -58,6 +58,11 @@ def test_a_header_of_the_host_is_left_out_or_replaced(header, advice):
     assert "include=[" not in text
 
 
+def test_a_header_for_nvcc_alone_stays_within_the_condition_that_the_advice_names():
+    assert "#ifndef __CUDACC_RTC__" in error_of(f"#include <stdio.h>\n{KERNEL}")
+    compile_image(f"#ifndef __CUDACC_RTC__\n#include <stdio.h>\n#endif\n{KERNEL}", arch=90, cache=False)
+
+
 def test_the_drivers_header_is_left_out():
     if "cuda.h" not in error_of(f"#include <cuda.h>\n{KERNEL}"):
         pytest.skip("no cuda.h that fits this NVRTC")
