@@ -21,6 +21,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "managed_empty.shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)", "2**40"),
     "shape": ("0", "1", "int8", "0-d int array", "[]", "()", "(1, 2)"),
     "strides": ("(1, 2)",),
+    "dimensions": ("0-d int array",),
     "axes": ("-1", "0", "1", "None"),
     # On a machine with one GPU the last device is the current one.
     "gemm.a": ("array of the last device",),
@@ -35,6 +36,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "full.value": (*NUMBERS, *ARRAYS, *TEXTS, "1+2j", "datetime64"),
     "memset.dst": (*DEVICE_ARRAYS, "empty device array"),
     "dst": ("strided device array", "empty device array", "array of the last device"),
+    "DeviceArray.copy_from.source": ("reversed", "read-only", "strided device array", "array of the last device"),
     "as_device_array.x": (*DEVICE_ARRAYS, "empty device array"),
     "memcpy2d.src": (*DEVICE_ARRAYS, "empty array"),
     "memcpy2d.src_start": ("(1, 2)",),
@@ -107,6 +109,9 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
 # An error of these kinds says what it is about without the argument's name.
 MAY_RAISE: Mapping[str, tuple[type[BaseException], ...]] = {
     "shape": (cuda.OutOfMemoryError,),
+    "graph_empty.shape": (cuda.CaptureError,),
+    "graph_empty.dtype": (cuda.CaptureError,),
+    "graph_empty.stream": (cuda.CaptureError,),
     "host": (cuda.OutOfMemoryError,),
     "empty_like.other": (cuda.OutOfMemoryError,),
     "zeros_like.other": (cuda.OutOfMemoryError,),
@@ -138,6 +143,7 @@ WORDS: Mapping[str, str] = {
     "axes": r"length",
     "shape": r"out has \d+ elements",
     "cluster": r"clusters",
+    "dimensions": r"channels",
     "dtype": r"a value of",
     "dst_start": r"outside dst",
     "src_start": r"outside src",

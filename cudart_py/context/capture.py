@@ -59,6 +59,16 @@ class Held(NamedTuple):
                 raise ValueError(f"{self.what}: the page-locked or managed memory of an argument is closed")
             raise ValueError(f"argument {position} of {self.what}: the {_noun(thing)} is closed")
 
+    def without_temporaries(self) -> Held:
+        """Return the same without what lives inside the graph alone, which is closed when the capture has ended."""
+        return self._replace(objects=tuple(None if _ends_in_graph(thing) else thing for thing in self.objects))
+
+
+def _ends_in_graph(thing: Any) -> bool:
+    while thing is not None and not hasattr(type(thing), "ends_in_graph"):
+        thing = getattr(thing, "base", None)
+    return thing is not None
+
 
 def _noun(thing: Any) -> str:
     name = type(thing).__name__
@@ -66,18 +76,27 @@ def _noun(thing: Any) -> str:
 
 
 class Capture:
-    """One capture: what its graph uses, the events recorded inside, and what has to wait for its end."""
+    """One capture: what its graph uses, the events recorded inside, and what has to wait for its end.
 
-    __slots__ = ("_device", "_handle", "_key", "_later", "ended", "events", "held")
+    `temporaries` has the memory that the graph allocates and has yet to free, by address.
+    """
+
+    __slots__ = ("_device", "_handle", "_key", "_later", "ended", "events", "held", "temporaries")
 
     def __init__(self, handle: int, device: Device) -> None:
         self.held: list[Held] = []
         self.events: set[int] = set()
         self.ended = False
+        self.temporaries: dict[int, Any] = {}
         self._device = device
         self._handle = handle
         self._later: list[Callable[[], None]] = []
         self._key = _key(handle)
+
+    @property
+    def handle(self) -> int:
+        """The stream that the capture began on."""
+        return self._handle
 
     def begin(self, mode: Any) -> None:
         """Let the stream record into a graph from now on (cuStreamBeginCapture)."""
@@ -110,6 +129,10 @@ class Capture:
 
         Only the thread that began a capture gets its graph, unless the mode is "relaxed"; but it ends in any thread.
         """
+        for memory in list(self.temporaries.values()):
+            # A capture that was spoiled refuses this too, and says so at its end.
+            with contextlib.suppress(errors.CudaError):
+                memory.close()
         with activated(self._device):
             status, graph = raw.cuStreamEndCapture(self._handle)
         self.end()

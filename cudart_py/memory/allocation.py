@@ -69,7 +69,11 @@ def _memory_of(pool: MemoryPool | None) -> PoolMemory | None:
 def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | None) -> Any:
     call = "cuMemAllocAsync" if pool is None else "cuMemAllocFromPoolAsync"
     if captures:
-        refuse(stream.handle, "an allocation", "allocate before the capture begins")
+        refuse(
+            stream.handle,
+            "an allocation",
+            "allocate before the capture begins, or by graph_empty",
+        )
     if nbytes > MOST_BYTES:
         raise too_many_bytes(call, nbytes)
     if pool is None:
@@ -103,6 +107,9 @@ class Allocation(Handle):
     __slots__ = ("device",)
 
     device: Device
+
+    def end_in(self, stream: Stream) -> None:
+        """Let the memory be freed in the order of a stream, where streams order its end at all."""
 
 
 class PitchedAllocation(Allocation):

@@ -322,6 +322,8 @@ class DeviceArray(ArrayProtocols):
             Handle.close(self)
             self.base = None
         else:
+            if stream is not None:
+                base.end_in(stream_of("DeviceArray.close", stream))
             base.close()
 
     def _drop(self) -> None:

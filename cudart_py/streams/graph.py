@@ -186,7 +186,8 @@ class Capturing:
         try:
             status, made = capture.finish()
             if not status:
-                graph._held, graph._value = tuple(capture.held), int(made)
+                held = tuple(one.without_temporaries() for one in capture.held)
+                graph._held, graph._value = held, int(made)
         except BaseException:  # an interrupt
             self._drop()
             raise

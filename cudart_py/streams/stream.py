@@ -177,9 +177,10 @@ class Stream(StreamBase):
             executable = graph.instantiate()
 
         Streams that wait for an event of this one record into the same graph, and this one must wait for
-        them again before the block ends. What cannot be captured raises CaptureError: synchronising,
-        queries, copies of pageable memory, allocations. `mode` says whose calls that may be unsafe during a
-        capture fail: those of every thread, of this one, or none. If the block raises, there is no graph.
+        them again before the block ends. What cannot be captured raises CaptureError: synchronising, queries,
+        copies of pageable memory, allocations but those of `graph_empty`. `mode` says whose calls that may be
+        unsafe during a capture fail: those of every thread, of this one, or none. If the block raises, there is
+        no graph.
         However the block is left, the capture ends; to close the stream inside ends it too.
         """
         return Capturing(self, mode)

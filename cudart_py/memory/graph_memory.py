@@ -1,0 +1,80 @@
+"""Memory of graphs: arrays that live inside each launch of a graph alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .. import arguments, errors
+from ..context.capture import Capture, find
+from ..context.current import activated
+from ..driver.seam import api, raw
+from ..streams.stream import Stream, stream_of
+from .allocation import Allocation, allocation_error
+from .array import DeviceArray, allocate_array
+
+__all__ = ["graph_empty"]
+
+
+class GraphAllocation(Allocation):
+    """Memory that a graph allocates and frees at each launch, at the same address."""
+
+    __slots__ = ("_capture", "_stream")
+
+    ends_in_graph = True
+
+    def __init__(self, nbytes: int, stream: Stream, capture: Capture) -> None:
+        self._owned = True
+        self._value = None
+        self.device = stream.device
+        self._capture = capture
+        self._stream = stream
+        with activated(self.device):
+            status, value = raw.cuMemAllocAsync(nbytes, stream.native)
+        if status:
+            raise allocation_error(status, "cuMemAllocAsync", nbytes)
+        self._value = int(value)
+        capture.temporaries[self._value] = self
+
+    def end_in(self, stream: Stream) -> None:
+        """Let the graph free the memory in the order of another of its streams."""
+        self._stream = stream
+
+    def _release(self, value: Any) -> None:
+        capture = self._capture
+        if capture.ended:
+            return
+        capture.temporaries.pop(value, None)
+        # The stream may have left the capture meanwhile, which then frees at its own end.
+        known = not self._stream.closed and find(self._stream.handle) is capture
+        with activated(self.device):
+            api.cuMemFreeAsync(value, self._stream.handle if known else capture.handle)
+
+
+def graph_empty(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream) -> DeviceArray:
+    """Allocate an array that lives only inside the launches of the graph that the stream records (cuMemAllocAsync).
+
+        with stream.capture() as graph:
+            with cuda.graph_empty(n, np.float32, stream=stream) as scratch:
+                first[grid, block, 0, stream](x, scratch)
+                second[grid, block, 0, stream](scratch, y)
+
+    The graph allocates it uninitialised at each launch and frees it where it is closed, in the order of its stream, or
+    at the end of the capture. Graphs share such memory when they do not run at the same time. A graph with
+    allocations has one executable graph at a time, takes part in no other graph and cannot be an update. `shape` is an
+    int or a tuple. Raises CaptureError where the stream is not being captured, OutOfMemoryError with the sizes.
+    """
+    call = "graph_empty"
+    sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
+    queue = stream_of(call, arguments.instance(call, "stream", stream, Stream, "a cudart_py Stream"))
+    capture = find(queue.handle)
+    if capture is None:
+        raise errors.CaptureError(f"{call}: the stream is not being captured; use `empty` outside of a capture")
+    nbytes = math.prod(sizes) * kind.itemsize
+    if not nbytes:
+        return allocate_array(sizes, kind, queue)
+    base = GraphAllocation(nbytes, queue, capture)
+    return DeviceArray(base.handle, sizes, kind, nbytes, base.device, queue, None, base)
