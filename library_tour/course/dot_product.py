@@ -20,12 +20,15 @@ On the software driver, which checks, counts and does not time:
     barrier in a branch: kernel dot_in_branch at kernels/dot_product.cu:114:
     divergent barrier: threads of the block wait here, and this one has gone past
     it; block (0, 0, 0), thread (200, 0, 0), instruction 'bar.sync 0'
+        114 | __syncthreads();
     barrier in the tree's if: kernel dot_in_tree at kernels/dot_product.cu:134:
     divergent barrier: threads of the block wait here, and this one has gone past
     it; block (0, 0, 0), thread (128, 0, 0), instruction 'bar.sync 0'
+        134 | __syncthreads();
     barrier in a loop: kernel dot_in_loop at kernels/dot_product.cu:148: divergent
     barrier: threads of the block wait here, and this one has gone past it; block
     (0, 0, 0), thread (44, 0, 0), instruction 'bar.sync 0'
+        148 | __syncthreads();
     A tree of 256 numbers in shared memory has 8 steps with a barrier each, and half
     as many threads add in each step. Shuffles pass numbers from register to
     register within a warp, which needs no barrier; one barrier remains, for the

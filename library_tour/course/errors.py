@@ -21,6 +21,7 @@ On the software driver, which checks and does not time:
     kernel store at kernels/errors.cu:23: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
+        23 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError. The next call's error:
     cuCtxSynchronize: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
@@ -32,10 +33,11 @@ On the software driver, which checks and does not time:
     The context is lost: every later call fails too; start a new process.
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:210
+    stream 0x1, launched at library_tour/course/errors.py:216
     kernel store at kernels/errors.cu:23: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
+        23 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
     invalid configuration: ValueError: nothing: argument 'block.x' must be an int
@@ -54,6 +56,7 @@ On the software driver, which checks and does not time:
     (kernels/errors.cu:30: void require_positive(const float *, int)); block (0, 0,
     0), thread (2, 0, 0), instruction 'call.uni __assertfail, ( param0, param1,
     param2, param3, param4 )'
+        30 | assert(x[i] > 0.0f);
     cuCtxSynchronize returns CUDA_ERROR_ASSERT; cuda.check raises KernelAssertError.
     too many parameters: CompileError: kernels/errors.cu does not compile
     kernels/errors.cu(47): Error: Formal parameter space overflowed (32768 bytes
@@ -68,6 +71,7 @@ On the software driver, which checks and does not time:
     0xcdcdcdcdcdcdcdc0 is out of bounds: host memory that is neither pinned, managed
     nor registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0),
     instruction 'st.global.f32 [%rd2], %f1'
+        23 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
     pointer of the host: TypeError: argument 0 of store (float*) takes a device
@@ -79,14 +83,16 @@ On the software driver, which checks and does not time:
     0x7f… is out of bounds: host memory that is neither pinned, managed nor
     registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
+        23 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
     memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:37:
     uninitialised value reaches a store: it was read at kernels/errors.cu:37 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:263), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:269), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
+        37 | to[i] = from[i];
     cuCtxSynchronize returns CUDA_SUCCESS; cuda.check raises nothing.
     Bytes of parameters
                   check

@@ -18,6 +18,7 @@ On the software driver, which checks, counts and does not time:
     store: it was read at kernels/variables.cu:85 from shared memory at 0x7fc (1020
     bytes into reverse_unset::part), where nothing has been written; block (0, 0,
     0), thread (0, 0, 0), instruction 'st.global.u32 [%rd4], %r7'
+        85 | out[place()] = part[BLOCK - 1 - threadIdx.x];
     Who sees a variable, and how long it lasts
                          seen by            as long as its  at most        check
     ────────────────────────────────────────────────────────────────────────────
