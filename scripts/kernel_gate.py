@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Compare what the kernels of the tour do with the accepted figures, so that none becomes worse unnoticed.
+
+    python scripts/kernel_gate.py              exit with 1, and a table, where a figure is worse than the accepted one
+    python scripts/kernel_gate.py --accept     write today's figures, to be reviewed as a change of kernel_figures.json
+    python scripts/kernel_gate.py --only histogram
+
+Every stop with kernels runs on the simulator at its small size, with the same random numbers each time. The figures of
+a kernel are those of `cudart_py.benchmark.counter_gate`, summed over its launches, and the registers and bytes of
+spills that the assembler reports. What depends on the compiler's version (instructions, registers, spills) is compared
+only with the NVRTC that the accepted figures are of.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cudart_py as cuda
+from cudart_py.benchmark.counter_gate import Change, Limit, figures, table
+from cudart_py.compilation.programs import library_version
+from library_tour import device_code, stops
+from library_tour.runner import run_stop
+
+FILE = Path(__file__).with_name("kernel_figures.json")
+SEED = 14
+OF_THE_COMPILER = ("instructions", "registers", "spills")
+LIMITS = (
+    Limit("instructions", 2, relative=True),
+    Limit("requests", 1, relative=True),
+    Limit("sectors", 1, relative=True),
+    Limit("local", 1, relative=True),
+    Limit("wavefronts", 1, relative=True),
+    Limit("conflicts", 1, relative=True),
+    Limit("lanes", 2, relative=True),
+    Limit("registers", 0, relative=False),
+    Limit("spills", 0, relative=False),
+)
+Figures = dict[str, dict[str, float]]
+
+
+def count(name: str) -> Figures:
+    """Run a stop and return the figures of each of its kernels, by the stop's and the kernel's name."""
+    seeded = np.random.PCG64(SEED)
+    np.random.default_rng = lambda seed=None: np.random.Generator(seeded if seed is None else np.random.PCG64(seed))
+    modules: list[cuda.Module] = []
+    compile_source = cuda.compile
+
+    def compile_and_note(*arguments: Any, **named: Any) -> cuda.Module:
+        modules.append(compile_source(*arguments, **named))
+        return modules[-1]
+
+    device_code.cuda.compile = compile_and_note  # type: ignore[attr-defined]  # every stop compiles by this name
+    stop = stops.load(name)
+    with cuda.profile() as profile:
+        outcome = run_stop(name, cuda.Device(0), stop.SIZE.small if stop.SIZE else None)
+    if outcome.bad:
+        raise SystemExit(f"{name}: {outcome.message or outcome.failed_checks}\n{outcome.traceback}")
+    launches = defaultdict(list)
+    for launch in profile.launches:
+        launches[launch.kernel].append(launch.metrics)
+    found: Figures = {}
+    for kernel, metrics in launches.items():
+        found[f"{name}: {kernel}"] = figures(metrics)
+    for module in modules:
+        for kernel in module.kernels:
+            resources = module[kernel].resources
+            if resources is not None and f"{name}: {kernel}" in found:
+                row = found[f"{name}: {kernel}"]
+                row["registers"] = max(row.get("registers", 0), resources.registers)
+                row["spills"] = max(row.get("spills", 0), resources.spill_loads + resources.spill_stores)
+    return {
+        kernel: {figure: round(value, 3) for figure, value in row.items() if value} for kernel, row in found.items()
+    }
+
+
+def count_all(names: Sequence[str]) -> Figures:
+    """Return the figures of several stops, each run in a process of its own."""
+
+    def one(name: str) -> Figures:
+        command = [sys.executable, __file__, "--stop", name]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "CUDART_PY_DRIVER": "simulator"}, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{name} does not run:\n{done.stdout}{done.stderr}")
+        result: Figures = json.loads(done.stdout.splitlines()[-1])
+        return result
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return {kernel: row for found in pool.map(one, names) for kernel, row in found.items()}
+
+
+def written(compiler: str, kernels: Figures) -> str:
+    """Return the accepted figures as JSON with a line for each kernel, and without the figures that are 0."""
+    lines = [f" {json.dumps(name)}: {json.dumps(kernels[name])}" for name in sorted(kernels)]
+    return f'{{"nvrtc": {json.dumps(compiler)}, "kernels": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def compare(accepted: Mapping[str, Any], now: Figures, compiler: str, names: Sequence[str]) -> list[Change]:
+    """Return what differs from the accepted figures in the stops that ran."""
+    same_compiler = accepted["nvrtc"] == compiler
+    before: Figures = {key: row for key, row in accepted["kernels"].items() if key.partition(":")[0] in names}
+    found = []
+    for kernel in sorted(before.keys() | now.keys()):
+        if kernel not in before or kernel not in now:
+            found.append(Change(kernel, failed=True))
+            continue
+        for limit in LIMITS:
+            if limit.figure in OF_THE_COMPILER and not same_compiler:
+                continue
+            was, is_now = before[kernel].get(limit.figure, 0), now[kernel].get(limit.figure, 0)
+            if was != is_now:
+                found.append(Change(kernel, limit.figure, was, is_now, limit.exceeded(was, is_now)))
+    return found
+
+
+def main() -> int:
+    """Count, and compare or accept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--accept", action="store_true", help="write today's figures")
+    parser.add_argument("--only", nargs="+", choices=stops.names(), metavar="STOP", help="some stops")
+    parser.add_argument("--stop", choices=stops.names(), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.stop:
+        print(json.dumps(count(options.stop)))
+        return 0
+    names = options.only or stops.names()
+    compiler = ".".join(map(str, library_version()))
+    now = count_all(names)
+    accepted = json.loads(FILE.read_text()) if FILE.exists() else {"nvrtc": compiler, "kernels": {}}
+    if options.accept:
+        kept = {key: row for key, row in accepted["kernels"].items() if key.partition(":")[0] not in names}
+        if options.only and accepted["nvrtc"] != compiler:
+            parser.error(f"the other figures are of NVRTC {accepted['nvrtc']}, and this is {compiler}: accept all")
+        FILE.write_text(written(compiler, {**kept, **now}))
+        print(f"{len(now)} kernels accepted: review {FILE.name}")
+        return 0
+    if accepted["nvrtc"] != compiler:
+        left_out = ", ".join(OF_THE_COMPILER)
+        print(f"The accepted figures are of NVRTC {accepted['nvrtc']}, and this is {compiler}: no {left_out} compared.")
+    found = compare(accepted, now, compiler, names)
+    print("\n".join(table(found)) if found else f"{len(now)} kernels do what was accepted.")
+    if any(change.failed for change in found):
+        print("If that is intended, run `python scripts/kernel_gate.py --accept` and commit the change of its file.")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The gate of the tour's kernels: what it lets pass, what it refuses, and how its file is written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def gate():
+    sys.path.insert(0, str(SCRIPTS))
+    try:
+        import kernel_gate
+    finally:
+        sys.path.remove(str(SCRIPTS))
+    return kernel_gate
+
+
+ACCEPTED = {
+    "nvrtc": "13.0",
+    "kernels": {
+        "one: k": {"instructions": 1000, "sectors": 400, "registers": 20, "lanes": 32.0},
+        "two: k": {"sectors": 1},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "failed"),
+    [
+        ({}, []),
+        ({"sectors": 404}, []),
+        ({"sectors": 3200}, ["sectors"]),
+        ({"sectors": 100}, []),
+        ({"conflicts": 1}, ["conflicts"]),
+        ({"registers": 21, "spills": 8}, ["registers", "spills"]),
+        ({"instructions": 1100, "lanes": 16.0}, ["instructions", "lanes"]),
+    ],
+)
+def test_a_kernel_fails_for_what_became_worse(gate, changed, failed):
+    now = {"one: k": ACCEPTED["kernels"]["one: k"] | changed}
+    found = gate.compare(ACCEPTED, now, "13.0", ["one"])
+    assert sorted(change.figure for change in found if change.failed) == sorted(failed)
+
+
+def test_another_compilers_instructions_and_registers_are_not_compared(gate):
+    now = {"one: k": {"instructions": 9000, "sectors": 900, "registers": 99, "lanes": 32.0}}
+    found = gate.compare(ACCEPTED, now, "13.5", ["one"])
+    assert [change.figure for change in found] == ["sectors"]
+
+
+def test_a_kernel_that_is_new_or_gone_has_to_be_accepted(gate):
+    found = gate.compare(ACCEPTED, {"one: other": {"sectors": 1}}, "13.0", ["one"])
+    assert [(change.benchmark, change.failed) for change in found] == [("one: k", True), ("one: other", True)]
+
+
+def test_the_file_has_a_line_for_each_kernel(gate):
+    text = gate.written("13.0", ACCEPTED["kernels"])
+    assert json.loads(text) == ACCEPTED
+    assert len(text.splitlines()) == 2 + len(ACCEPTED["kernels"])
+
+
+def test_a_stop_is_counted_the_same_in_every_run(gate):
+    first = gate.count_all(["vector_add"])
+    assert first == gate.count_all(["vector_add"])
+    assert first["vector_add: vector_add"]["lanes"] == 32
