@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from library_tour.course import histogram, monte_carlo, nested_monte_carlo, occu
 from library_tour.philox import philox
 from library_tour.report import headline
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Bars, Curve, Film, Result, Row, Size, Timeline
+from library_tour.stop import Bars, Curve, Film, Row, Size, Timeline
 
 # Where a size counts rows and columns, or what each thread does.
 SMALL = {
@@ -59,22 +60,26 @@ def any_clock(monkeypatch):
     monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (1000, 1001))
 
 
+def places(text: str) -> set[str]:
+    return set(re.findall(r"\w+\.(?:cu|py):\d+", text))
+
+
 @pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_passes_at_a_small_odd_size(name):
+def test_the_stop_passes_at_a_small_odd_size_and_its_docstring_shows_its_rows(name):
     outcome = run_stop(name, cuda.Device(0), 77)
     assert outcome.state == "passed", explained(outcome)
     assert outcome.result.rows
+    assert outcome.result.all_checks
+    docstring, rows = stops.load(name).__doc__, outcome.result.all_rows
+    assert [row.name for row in rows if row.check and row.name not in docstring] == []
+    if places(docstring):
+        assert places(docstring) == places(" ".join(row.note for row in rows))
 
 
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if stops.load(name).SIZE])
 def test_the_stop_passes_at_its_least_size(name):
     outcome = run_stop(name, cuda.Device(0), stops.load(name).SIZE.least)
     assert outcome.state == "passed", explained(outcome)
-
-
-@pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_checks_something(name):
-    assert run_stop(name, cuda.Device(0), 50).result.all_checks
 
 
 @pytest.mark.parametrize("name", stops.COURSE)
@@ -89,18 +94,6 @@ def test_names_are_unique():
     assert len(set(stops.COURSE)) == len(stops.COURSE)
 
 
-@pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_reports_and_draws_times_where_the_driver_has_them(name, any_clock, tmp_path):
-    outcome = run_stop(name, cuda.Device(0), SMALL.get(name, 5000))
-    assert outcome.state == "passed", explained(outcome)
-    rated = [row for row in outcome.result.rows if "of limit" in row.values]
-    assert rated or outcome.result.limit is None
-    if rated:
-        assert outcome.result.limit.rate
-        pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-        assert plots.draw(name, outcome.title, outcome.result, tmp_path)
-
-
 def as_on_a_large_gpu(row: Row) -> Row:
     """Return a row with rates of four digits and whole numbers of five, each in the column's own form."""
     wide = {int: 16384, float: 4130.0}
@@ -111,59 +104,50 @@ def as_on_a_large_gpu(row: Row) -> Row:
     return replace(row, values=values)
 
 
-@pytest.mark.parametrize("name", [name for name in stops.COURSE if name != "device_query"])
-def test_the_table_of_a_gpu_fits_into_80_columns(name, any_clock, monkeypatch):
-    monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
-    result = run_stop(name, cuda.Device(0), SMALL.get(name, 500)).result
-    for found in (result.rows, *result.tables.values()):
-        rows = [as_on_a_large_gpu(row) for row in found]
-        console = Console(file=io.StringIO(), width=80)
-        console.print(report.table(rows))
-        header, _, *lines = console.file.getvalue().splitlines()
-        assert [line.split("  ")[0].rstrip() for line in lines] == [row.name for row in rows]
-        columns = dict.fromkeys(column for row in rows for column in row.values)
-        assert all(column in header for column in columns), header
+def check_that_it_fits(rows: Sequence[Row]) -> None:
+    """Check that a table has 80 columns at most, with all its names and headings."""
+    rows = [as_on_a_large_gpu(row) for row in rows]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(report.table(rows))
+    header, _, *lines = console.file.getvalue().splitlines()
+    assert [line.split("  ")[0].rstrip() for line in lines] == [row.name for row in rows]
+    columns = dict.fromkeys(column for row in rows for column in row.values)
+    assert all(column in header for column in columns), header
 
 
-def pictures(result: Result, kind: type) -> set[str]:
-    return {picture.name for picture in result.pictures if isinstance(picture, kind)}
-
-
-def test_the_course_draws_its_curves_bars_film_and_timeline(any_clock):
-    def result(name: str, size: int) -> Result:
-        return run_stop(name, cuda.Device(0), size).result
-
-    assert pictures(result("stride_and_offset", 100), Curve) == {"stride", "offset"}
-    assert pictures(result("histogram", 100), Bars) == {"cases"}
-    assert pictures(result("monte_carlo", 100), Curve) == {"error"}
-    product = result("matmul", 50)
-    assert pictures(product, Curve) == {"rates"}
-    assert pictures(product, Film) == {"phases"}
-    assert all("100 TFLOP/s" in row.values for row in product.rows)  # at twice the size
-    heat = result("heat", 50)
-    assert pictures(heat, Film) == {"frames"}
-    assert pictures(heat, Timeline) == {"overlap"}
-    [timeline] = [picture for picture in heat.pictures if isinstance(picture, Timeline)]
-    assert set(timeline.lanes) == {"compute", "copy", "write"}
+# The pictures of some stops, by their kind.
+PICTURES = {
+    "stride_and_offset": {Curve: {"stride", "offset"}},
+    "histogram": {Bars: {"cases"}},
+    "monte_carlo": {Curve: {"error"}},
+    "matmul": {Curve: {"rates"}, Film: {"phases"}},
+    "heat": {Film: {"frames"}, Timeline: {"overlap"}},
+}
 
 
 @pytest.mark.parametrize("name", stops.COURSE)
-def test_the_docstring_shows_every_checked_row(name):
-    rows = run_stop(name, cuda.Device(0), 50).result.all_rows
-    assert [row.name for row in rows if row.check and row.name not in stops.load(name).__doc__] == []
+def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, monkeypatch, tmp_path):
+    monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
+    outcome = run_stop(name, cuda.Device(0), SMALL.get(name, 5000))
+    assert outcome.state == "passed", explained(outcome)
+    result = outcome.result
+    rated = [row for row in result.rows if "of limit" in row.values]
+    assert rated or result.limit is None
+    if name != "device_query":  # whose values are no rates
+        for rows in (result.rows, *result.tables.values()):
+            check_that_it_fits(rows)
+    for kind, names in PICTURES.get(name, {}).items():
+        assert {picture.name for picture in result.pictures if isinstance(picture, kind)} == names
+    for timeline in (picture for picture in result.pictures if isinstance(picture, Timeline)):
+        assert name != "heat" or set(timeline.lanes) == {"compute", "copy", "write"}
+    if name == "matmul":
+        assert all("100 TFLOP/s" in row.values for row in result.rows)  # at twice the size
+    if rated:
+        assert result.limit.rate
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
+        assert plots.draw(name, outcome.title, result, tmp_path)
 
 
-def places(text: str) -> set[str]:
-    return set(re.findall(r"\w+\.(?:cu|py):\d+", text))
-
-
-@pytest.mark.parametrize("name", [name for name in stops.COURSE if places(stops.load(name).__doc__)])
-def test_the_docstring_names_the_places_in_the_code_that_a_run_names(name):
-    notes = " ".join(row.note for row in run_stop(name, cuda.Device(0), 50).result.all_rows)
-    assert places(stops.load(name).__doc__) == places(notes)
-
-
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
 def test_counters_tell_why_a_transpose_is_slow():
     rows = {row.name: row.values for row in run_stop("transpose", cuda.Device(0), 256).result.rows}
     assert rows["naive"]["sectors/store"] > 7 * rows["tile, padded by one"]["sectors/store"]
