@@ -75,8 +75,16 @@ MODULES = {
         "tests/memory/test_peer.py",
         "tests/memory/test_staging.py",
     ),
-    "cudart_py/memory/transfers.py": ("tests/memory/test_copies.py", "tests/memory/test_copy_ways.py"),
-    "cudart_py/launch/launch.py": ("tests/launch/test_launch.py", "tests/launch/test_attributes.py"),
+    "cudart_py/memory/transfers.py": (
+        "tests/memory/test_array_methods.py",
+        "tests/memory/test_copies.py",
+        "tests/memory/test_copy_ways.py",
+    ),
+    "cudart_py/launch/launch.py": (
+        "tests/launch/test_launch.py",
+        "tests/launch/test_attributes.py",
+        "tests/launch/test_conversion.py",
+    ),
     "cudart_py/compilation/cache.py": ("tests/compilation/test_cache.py", "tests/compilation/test_cache_folder.py"),
     "cudart_py/context/capture.py": (
         "tests/context/test_capture_ends.py",

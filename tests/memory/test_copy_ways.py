@@ -287,6 +287,8 @@ def test_the_elements_of_a_boxs_row_must_be_contiguous(device):
     host = np.zeros((2, 3, 8), np.int32)
     with pytest.raises(ValueError, match="the elements of a row of src are 8 bytes apart, not 4; use memcpy"):
         cuda.memcpy3d(cuda.zeros((2, 3, 4), np.int32), host[:, :, ::2])
+    with pytest.raises(ValueError, match="the elements of a row of src are 8 bytes apart, not 4; use memcpy"):
+        cuda.memcpy3d(cuda.zeros((2, 1, 4), np.int32), host[:, :1, ::2])
 
 
 def test_a_row_of_one_element_is_contiguous_whatever_its_stride(device):

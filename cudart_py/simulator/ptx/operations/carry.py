@@ -37,7 +37,7 @@ def addc_cc(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
     """Add two operands and the carry, and give the new carry (``addc.cc``)."""
     partial: Array = _unsigned(a) + _unsigned(b)
     total: Array = partial + np.asarray(carry).astype(partial.dtype)
-    return total.view(a.dtype), (partial < _unsigned(a)) | (total < partial)
+    return total.view(a.dtype), np.logical_or(partial < _unsigned(a), total < partial)
 
 
 def sub_cc(a: Array, b: Array) -> tuple[Array, Array]:

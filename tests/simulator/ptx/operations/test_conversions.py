@@ -271,6 +271,9 @@ def test_relu_makes_negative_eight_bit_floats_zero(kind: str) -> None:
 
 def test_unknown_types_are_refused() -> None:
     """cvt names the type that it doesn't know"""
+    for destination, source in (("e4m3x2", "bf16x2"), ("bf16x2", "f16x2"), ("f16x2", "f64")):
+        with pytest.raises(ValueError, match=f"does not convert '{source}' to '{destination}'"):
+            converter(destination, source)
     with pytest.raises(ValueError, match="b128"):
         converter("b128", "f32")
     with pytest.raises(ValueError, match="q7"):

@@ -324,3 +324,10 @@ def test_scratch_gives_the_shape_asked_for() -> None:
     assert work.take("x", (5000,)).shape == (5000,)
     assert work.take("x", (2, 3)).shape == (2, 3)
     assert work.take("x", (20000,)).shape == (20000,)
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_the_sum_of_zeros_has_the_sign_of_both_or_of_the_rounding(rounding: str) -> None:
+    a, b = (np.array(values, np.float32) for values in ([-0.0, 0.0, -0.0, 0.0, 1.5], [-0.0, 0.0, 0.0, -0.0, -1.5]))
+    down = rounding == "rm"
+    assert np.signbit(find(f"add_{rounding}_f32")(a, b)).tolist() == [True, False, down, down, down]

@@ -34,7 +34,6 @@ from .exact import (
 
 Array = NDArray[Any]
 
-_SIGN_F32 = np.uint32(0x80000000)
 _TIE = -(2**63)
 
 
