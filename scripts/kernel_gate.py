@@ -53,12 +53,14 @@ def count(name: str) -> Figures:
     """Run a stop and return the figures of each of its kernels, by the stop's and the kernel's name."""
     seeded = np.random.PCG64(SEED)
     np.random.default_rng = lambda seed=None: np.random.Generator(seeded if seed is None else np.random.PCG64(seed))
-    modules: list[cuda.Module] = []
+    resources: list[tuple[str, cuda.Resources]] = []
     compile_source = cuda.compile
 
     def compile_and_note(*arguments: Any, **named: Any) -> cuda.Module:
-        modules.append(compile_source(*arguments, **named))
-        return modules[-1]
+        module = compile_source(*arguments, **named)
+        reported = ((kernel, module[kernel].resources) for kernel in module.kernels)
+        resources.extend((kernel, found) for kernel, found in reported if found is not None)
+        return module
 
     device_code.cuda.compile = compile_and_note  # type: ignore[attr-defined]  # every stop compiles by this name
     stop = stops.load(name)
@@ -72,13 +74,10 @@ def count(name: str) -> Figures:
     found: Figures = {}
     for kernel, metrics in launches.items():
         found[f"{name}: {kernel}"] = figures(metrics)
-    for module in modules:
-        for kernel in module.kernels:
-            resources = module[kernel].resources
-            if resources is not None and f"{name}: {kernel}" in found:
-                row = found[f"{name}: {kernel}"]
-                row["registers"] = max(row.get("registers", 0), resources.registers)
-                row["spills"] = max(row.get("spills", 0), resources.spill_loads + resources.spill_stores)
+    for kernel, taken in resources:
+        row = found.get(f"{name}: {kernel}", {})
+        row["registers"] = max(row.get("registers", 0), taken.registers)
+        row["spills"] = max(row.get("spills", 0), taken.spill_loads + taken.spill_stores)
     return {
         kernel: {figure: round(value, 3) for figure, value in row.items() if value} for kernel, row in found.items()
     }
