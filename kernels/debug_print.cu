@@ -8,6 +8,10 @@
 //   shuffle_down<width>          a lane's number, and the number that it reads from the lane two places further on, in
 //                                groups of `width` lanes: where that lane is outside the group, a lane reads its own
 
+#ifndef __CUDACC_RTC__  // NVRTC has printf() built in
+#include <cstdio>
+#endif
+
 struct Quiet {
     static __device__ void step(int, float) {}
 };

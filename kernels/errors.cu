@@ -9,6 +9,10 @@
 //   sum_bytes<bytes>   takes a structure of so many bytes by value: parameters have 4096 bytes at most before compute
 //                      capability 7.0, and 32,764 since then with CUDA 12.1
 
+#ifndef __CUDACC_RTC__  // NVRTC has assert() built in
+#include <cassert>
+#endif
+
 extern "C" __global__ void nothing() {}
 
 extern "C" __global__ void fill(float* x, int n, float value)

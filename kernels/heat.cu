@@ -16,6 +16,10 @@
 //   asymmetry_unbounded  the same without a bounds test: the threads beyond the last column compare cells of the second
 //                        row with memory behind the plate. Wrong on purpose
 
+#ifndef __CUDACC_RTC__  // NVRTC has printf() built in
+#include <cstdio>
+#endif
+
 // Return the next value of a cell; `rate` is the diffusivity times the time step over the squared distance of cells.
 __device__ float heated(float cell, float left, float right, float above, float below, float rate)
 {

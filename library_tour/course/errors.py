@@ -18,10 +18,10 @@ On the software driver, which checks and does not time:
     memory not cleared     SimulatorWarning     CUDA_SUCCESS                caught
     null store: IllegalAddressError: cuMemcpyDtoHAsync: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
-    kernel store at kernels/errors.cu:23: a global write of 4 bytes at 0x0 is out of
+    kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
-        23 | *where = value;
+        27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError. The next call's error:
     cuCtxSynchronize: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
@@ -34,10 +34,10 @@ On the software driver, which checks and does not time:
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
     stream 0x1, launched at library_tour/course/errors.py:216
-    kernel store at kernels/errors.cu:23: a global write of 4 bytes at 0x0 is out of
+    kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
-        23 | *where = value;
+        27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
     invalid configuration: ValueError: nothing: argument 'block.x' must be an int
@@ -52,26 +52,26 @@ On the software driver, which checks and does not time:
     The second cuMemFree returns CUDA_ERROR_INVALID_VALUE; cuda.check raises
     InvalidValueError. A second close() does nothing.
     kernel assert: KernelAssertError: cuCtxSynchronize: assert (CUDA_ERROR_ASSERT)
-    kernel require_positive at kernels/errors.cu:30: assertion `x[i] > 0.0f` failed
-    (kernels/errors.cu:30: void require_positive(const float *, int)); block (0, 0,
+    kernel require_positive at kernels/errors.cu:34: assertion `x[i] > 0.0f` failed
+    (kernels/errors.cu:34: void require_positive(const float *, int)); block (0, 0,
     0), thread (2, 0, 0), instruction 'call.uni __assertfail, ( param0, param1,
     param2, param3, param4 )'
-        30 | assert(x[i] > 0.0f);
+        34 | assert(x[i] > 0.0f);
     cuCtxSynchronize returns CUDA_ERROR_ASSERT; cuda.check raises KernelAssertError.
     too many parameters: CompileError: kernels/errors.cu does not compile
-    kernels/errors.cu(47): Error: Formal parameter space overflowed (32768 bytes
+    kernels/errors.cu(51): Error: Formal parameter space overflowed (32768 bytes
     required, max 32764 bytes allowed) in function
     _Z9sum_bytesILi32768EEv5BytesIXmiT_Li8EEEPj
-      47 | __global__ void sum_bytes(Bytes<bytes - 8> given, unsigned* sum)
+      51 | __global__ void sum_bytes(Bytes<bytes - 8> given, unsigned* sum)
     nvrtcCompileProgram returns NVRTC_ERROR_COMPILATION; cuda.check raises
     NvrtcError.
     pointer never set: IllegalAddressError: cuCtxSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
-    kernel store at kernels/errors.cu:23: a global write of 4 bytes at
+    kernel store at kernels/errors.cu:27: a global write of 4 bytes at
     0xcdcdcdcdcdcdcdc0 is out of bounds: host memory that is neither pinned, managed
     nor registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0),
     instruction 'st.global.f32 [%rd2], %f1'
-        23 | *where = value;
+        27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
     pointer of the host: TypeError: argument 0 of store (float*) takes a device
@@ -79,20 +79,20 @@ On the software driver, which checks and does not time:
     cudart_py.to_device
     As a bare address: IllegalAddressError: cuCtxSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
-    kernel store at kernels/errors.cu:23: a global write of 4 bytes at
+    kernel store at kernels/errors.cu:27: a global write of 4 bytes at
     0x7f… is out of bounds: host memory that is neither pinned, managed nor
     registered, or nothing at all; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
-        23 | *where = value;
+        27 | *where = value;
     cuCtxSynchronize returns CUDA_ERROR_ILLEGAL_ADDRESS; cuda.check raises
     IllegalAddressError.
-    memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:37:
-    uninitialised value reaches a store: it was read at kernels/errors.cu:37 from
+    memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:41:
+    uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
     0x7f…, allocated at library_tour/course/errors.py:269), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
-        37 | to[i] = from[i];
+        41 | to[i] = from[i];
     cuCtxSynchronize returns CUDA_SUCCESS; cuda.check raises nothing.
     Bytes of parameters
                   check

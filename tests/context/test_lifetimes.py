@@ -130,13 +130,13 @@ array, view = cuda.zeros(100, np.float32, stream=stream), cuda.zeros(10)[2:]
 pitched, pinned = cuda.empty_pitched((3, 3)), cuda.pinned_empty(5, mapped=True)
 module = cuda.compile('extern "C" __global__ void k(float *p) { *p = 1; }')
 bound = module["k"][1, 1, 0, stream].bind(array)
-bound(); event.record(stream)
+bound(); event.record(stream); event.synchronize()
 class Cycle: pass
 cycle = Cycle(); cycle.me = cycle; cycle.array = cuda.zeros(3)
 """
 
 
-def test_exit_with_everything_alive_prints_nothing(python):
+def test_exit_with_everything_alive_prints_nothing(python, device):
     result = python(EVERYTHING_ALIVE, CUDART_PY_DRIVER=seam._selected)
     assert (result.stdout, result.stderr) == ("", "")
 
