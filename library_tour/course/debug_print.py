@@ -3,7 +3,7 @@
 On the software driver, which checks and does not time:
 
     $ library-tour run debug_print
-    debug_print: Printing from a kernel, in what order, and what a shuffle reads
+    debug_print: Printing from a kernel, and what a shuffle reads
     size 1,000: threads that print
                           lines  check
     ───────────────────────────────────
@@ -58,7 +58,7 @@ from ..printing import printed
 from ..stop import Check, Result, Row, Size
 from ..wrong import all_shown_wrong
 
-TITLE = "Printing from a kernel, in what order, and what a shuffle reads"
+TITLE = "Printing from a kernel, and what a shuffle reads"
 SIZE = Size("threads that print", full=1000, small=1000)
 BLOCK = 64
 STEPS = 6

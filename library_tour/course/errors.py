@@ -3,7 +3,7 @@
 On the software driver, which checks and does not time:
 
     $ library-tour run errors
-    errors: Mistakes, the exceptions that they raise, and which launch it was
+    errors: Mistakes, their exceptions, and which launch it was
                            exception            status                      check
     ───────────────────────────────────────────────────────────────────────────────
     null store             IllegalAddressError  CUDA_ERROR_ILLEGAL_ADDRESS  caught
@@ -131,7 +131,7 @@ from ..device_code import find, load
 from ..stop import Check, Result, Row
 from ..wrong import all_shown_wrong
 
-TITLE = "Mistakes, the exceptions that they raise, and which launch it was"
+TITLE = "Mistakes, their exceptions, and which launch it was"
 SIZE = None
 COUNT = 8
 TOO_LARGE = 2**50  # bytes, more than any device has

@@ -3,7 +3,7 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run launch_shapes
-    launch_shapes: Shapes of grids and blocks, and how many threads share the work
+    launch_shapes: Shapes of grids and blocks, and the threads that share work
     size 4,099: cells, or elements of a matrix
     limit: copy bandwidth
                      course GB/s  instructions  active lanes  sectors/load  check
@@ -85,7 +85,7 @@ from ..limits import copy_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "Shapes of grids and blocks, and how many threads share the work"
+TITLE = "Shapes of grids and blocks, and the threads that share work"
 SIZE = Size("cells, or elements of a matrix", full=2**26 + 3, small=2**12 + 3, least=4)
 CHECKED = 2**12 + 5
 EXPLAINED_BY = ("instructions", "active lanes", "sectors/load")

@@ -3,7 +3,7 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run logical_and
-    logical_and: Logical and of an array: a tree of shuffles, votes, and early exit
+    logical_and: Logical and of an array: shuffles, votes and early exit
     size 262,147: numbers to join
     limit: read bandwidth
                              loads  atomics  instructions  check
@@ -64,7 +64,7 @@ from ..stop import Check, Curve, Result, Row, Size
 from ..variants import Variant, measure
 from ..wrong import shown_wrong
 
-TITLE = "Logical and of an array: a tree of shuffles, votes, and early exit"
+TITLE = "Logical and of an array: shuffles, votes and early exit"
 SIZE = Size("numbers to join", full=2**30 + 3, small=2**18 + 3)
 CHECKED = 2**14 + 5  # numbers of the arrays that have zeros
 BLOCK, LOADS, WARP = 256, 4, 32

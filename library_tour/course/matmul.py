@@ -3,7 +3,7 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run matmul
-    matmul: Matrix multiplication: tiles in shared memory and in registers
+    matmul: Matrix multiplication: tiles in shared memory and registers
     size 125: rows and columns of the matrices
     limit: fp32 multiply-adds
                            loads  wavefronts  instructions  check
@@ -57,7 +57,7 @@ from ..limits import arithmetic_limit, copy_limit
 from ..stop import Curve, Film, Limit, Picture, Result, Row, Size
 from ..variants import Variant, measure
 
-TITLE = "Matrix multiplication: tiles in shared memory and in registers"
+TITLE = "Matrix multiplication: tiles in shared memory and registers"
 SIZE = Size("rows and columns of the matrices", full=4096, small=125, least=4)
 EXPLAINED_BY = ("loads", "wavefronts", "instructions")
 # The most rows that are checked, and the columns of a in every check.

@@ -3,7 +3,7 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run occupancy
-    occupancy: Occupancy: warps on a multiprocessor, and the latency they hide
+    occupancy: Occupancy: warps on a multiprocessor, and latency
     size 65,536: numbers to copy
     limit: copy bandwidth
                   blocks  warps  limiter  active lanes  loads  check
@@ -86,7 +86,7 @@ from ..limits import SHARED_BYTES, copy_limit, read_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size, Value
 from ..variants import Variant, measure, side_by_side
 
-TITLE = "Occupancy: warps on a multiprocessor, and the latency they hide"
+TITLE = "Occupancy: warps on a multiprocessor, and latency"
 SIZE = Size("numbers to copy", full=2**28, small=2**16, least=4)
 CHECKED = 10_007
 BLOCK, BLOCKS = 256, (32, 64, 96, 100, 128, 256, 512, 768, 1024)

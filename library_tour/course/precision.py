@@ -3,7 +3,7 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run precision
-    precision: Rounding: fused multiply-adds, compiler flags, float and double
+    precision: Rounding: fused multiply-adds, flags, float and double
     size 16,389: numbers that each function is applied to
     limit: instructions, about 1 each
                              ulp   bound  as NumPy  PTX              check
@@ -68,7 +68,7 @@ from ..inputs import INPUT_BLOCK, repeated
 from ..limits import issue_limit
 from ..stop import Check, Curve, Limit, Points, Result, Row, Size, Value
 
-TITLE = "Rounding: fused multiply-adds, compiler flags, float and double"
+TITLE = "Rounding: fused multiply-adds, flags, float and double"
 SIZE = Size("numbers that each function is applied to", full=2**20, small=2**14 + 5)
 UNIT = "Gops/s"
 BLOCK = 256

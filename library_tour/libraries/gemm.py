@@ -3,7 +3,7 @@
 On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run gemm
-    gemm: Matrix products with cuBLAS: precisions, layouts and epilogues
+    gemm: Matrix products with cuBLAS: precisions, layouts, epilogues
     size 96: rows and columns of the matrices
     limit: arithmetic of each precision, memory for vectors
                         by             error    bound  check
@@ -71,7 +71,7 @@ from .high_level import lent, nvmath_row, runs_on_gpu
 from .judgement import judged, relative_error
 from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
 
-TITLE = "Matrix products with cuBLAS: precisions, layouts and epilogues"
+TITLE = "Matrix products with cuBLAS: precisions, layouts, epilogues"
 SIZE = Size("rows and columns of the matrices", full=4096, small=96, least=4)
 # The largest size that is checked, against products in extended precision.
 CHECKED = 160

@@ -3,7 +3,7 @@
 On the simulator, whose libraries are in software and which times nothing:
 
     $ library-tour run rand
-    rand: Random numbers with cuRAND: generators, distributions, quasi-random points
+    rand: Random numbers with cuRAND: generators and distributions
     size 4,100: numbers to draw
     limit: write bandwidth
                             by        error   bound  check
@@ -56,7 +56,7 @@ from ..limits import write_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
 from .judgement import judged, missing_row
 
-TITLE = "Random numbers with cuRAND: generators, distributions, quasi-random points"
+TITLE = "Random numbers with cuRAND: generators and distributions"
 SIZE = Size("numbers to draw", full=2**28, small=2**12 + 4, least=64)
 # How many numbers are checked, which no block divides. Philox makes four at a time.
 CHECKED, CHECKED_IN_KERNELS, GROUP = 2**14 + 4, 2**9 + 4, 4

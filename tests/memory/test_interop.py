@@ -178,7 +178,7 @@ def test_an_array_that_must_not_be_written_needs_a_promise(device):
         ({"strides": (-8,)}, "strides"),
         ({"stream": 0}, r"'stream'\].* must be an int from 1 to .* not the int 0"),
         ({"typestr": ">f8"}, "byte order"),
-        ({"data": (4096, False)}, "argument 'x' is at 0x1000, which this driver doesn't know as device memory"),
+        ({"data": (4096, False)}, "argument 'x' is at 0x1000, which this driver does not know as device memory"),
     ],
 )
 def test_what_cannot_be_wrapped_is_named(device, changes, words):

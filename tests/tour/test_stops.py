@@ -86,6 +86,8 @@ def test_the_stop_passes_at_its_least_size(name):
 def test_the_stop_tells_its_title_and_size(name):
     stop = stops.load(name)
     assert len(headline(name, stop.TITLE)) <= 80
+    # `library-tour list` has the names in a column of their own.
+    assert max(map(len, stops.names())) + 2 + len(stop.TITLE) <= 80
     assert stop.SIZE is None or (isinstance(stop.SIZE, Size) and stop.SIZE.least <= stop.SIZE.small <= stop.SIZE.full)
     assert f"$ library-tour run {name}" in stop.__doc__
 
