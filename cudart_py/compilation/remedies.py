@@ -31,7 +31,7 @@ _BUILT_IN = {
 # Headers of C whose contents libcu++ has in a header of its own.
 _C_IN_CUDA_STD = {
     "complex": "complex",
-    "float": "cfloat",
+    "float": "limits",
     "limits": "climits",
     "stdint": "cstdint",
     "inttypes": "cstdint",
@@ -61,21 +61,25 @@ _NAMES = (
         r'identifier "((?:U?(?:CHAR|INT|LONG|LLONG|SHRT)|SCHAR)_(?:MAX|MIN)|CHAR_BIT)" is undefined',
         "include <cuda/std/climits>, which defines {0}",
     ),
-    (r'identifier "((?:FLT|DBL)_\w+)" is undefined', "include <cuda/std/cfloat>, which defines {0}"),
+    (
+        r'identifier "((?:FLT|DBL)_\w+)" is undefined',
+        "write cuda::std::numeric_limits<float> or <double> of <cuda/std/limits> in place of {0}",
+    ),
     (
         r'identifier "(M_\w+|NAN|INFINITY)" is undefined',
         "include <math_constants.h>, which defines CUDART_PI_F, CUDART_NAN_F, CUDART_INF_F and others, in place of {0}",
     ),
     (
         r'namespace "std" has no member (?:\w+ )?"(\w+)"',
-        "std::{0} is not there, since the standard library of device code is cuda::std: write cuda::std::max of "
-        "<cuda/std/algorithm> in place of std::max",
+        "std::{0} is not there, since the standard library of device code is cuda::std, in headers such as "
+        "<cuda/std/utility>; max(), min() and the mathematical functions are built in without std::",
     ),
 )
 _NO_HOST_FUNCTIONS = "host functions are not allowed in JIT mode"
 _NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _MAIN = re.compile(r"\bmain\s*\(")
 _CHEVRONS = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>;{}]*>)?\s*<<<")
+_INCLUDED_CUB = re.compile(r"#\s*include\s*<cub/(?:cub|device/device_(\w+))\.cuh>")
 _REFUSED_CUB = re.compile(r"Including <cub/(?:cub\.cuh|device/device_(\w+)\.cuh)> is not supported")
 _COLLECTIVE = re.compile(r"\bcub::((Block|Warp)[A-Z]\w*)")
 _NO_THRUST = (
@@ -91,7 +95,7 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
     `log` is the compiler's, `source` the text that is called `name`, and `found` has the folders of CUDA's headers.
     """
     code = _NOT_CODE.sub(" ", source)
-    if _THRUST.search(log):
+    if _THRUST.search(log) and not _INCLUDED_CUB.search(code):
         return [_NO_THRUST]
     result = []
     missing = missing_header(log)
@@ -126,7 +130,7 @@ def _for_header(includer: str, header: str, name: str, found: headers.Headers) -
         return (
             f"NVRTC has no headers of the C library: include <cuda/std/{_C_IN_CUDA_STD[stem]}> in place of <{header}>"
         )
-    if header in _CPP_IN_CUDA_STD.split():
+    if header in _CPP_IN_CUDA_STD.split() and _has_or_may_have(found, f"cuda/std/{header}"):
         return (
             f"NVRTC has no headers of the C++ library: include <cuda/std/{header}> in place of <{header}>, and write "
             "cuda::std:: in place of std::"
@@ -137,9 +141,16 @@ def _for_header(includer: str, header: str, name: str, found: headers.Headers) -
     return headers.remedy(header, found)
 
 
+def _has_or_may_have(found: headers.Headers, header: str) -> bool:
+    """Return whether CUDA's headers have one; True where they are not installed. Older versions lack some."""
+    roots = [folder for folder in found.folders if os.path.isdir(os.path.join(folder, os.path.dirname(header)))]
+    return not roots or any(os.path.exists(os.path.join(root, header)) for root in roots)
+
+
 def _for_cub(log: str, code: str, folders: Sequence[str]) -> list[str]:
     """Return the remedy for headers of CUB that are for code of the host."""
-    if refused := _REFUSED_CUB.search(log):
+    # Older versions of CUB's headers fail in those of Thrust that they include.
+    if refused := _REFUSED_CUB.search(log) or (_INCLUDED_CUB.search(code) if _THRUST.search(log) else None):
         # By the names of the classes that the source uses, or of the one like the function of the host.
         wanted = [(match[1], match[2].lower()) for match in _COLLECTIVE.finditer(code)]
         if refused[1]:

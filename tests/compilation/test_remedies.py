@@ -91,8 +91,8 @@ def test_what_the_advice_calls_built_in_compiles_without_a_header(line):
     [
         ("cuda/std/cstdint", "uint32_t a = 3; x[0] = a;"),
         ("cuda/std/climits", "x[0] = INT_MAX;"),
-        ("cuda/std/cfloat", "x[0] = FLT_MAX;"),
-        ("cuda/std/algorithm", "x[0] = cuda::std::max(x[1], x[2]);"),
+        ("cuda/std/limits", "x[0] = cuda::std::numeric_limits<float>::max();"),
+        ("cuda/std/utility", "x[0] = max(x[1], x[2]); cuda::std::swap(x[1], x[2]);"),
         ("math_constants.h", "x[0] = CUDART_PI_F + CUDART_NAN_F + CUDART_INF_F;"),
     ],
 )
@@ -105,9 +105,12 @@ def test_the_headers_that_the_advice_names_declare_what_it_says(header, line):
     [
         ("uint32_t a = 3; x[0] = a;", "include <cuda/std/cstdint>, which declares uint32_t"),
         ("x[0] = INT_MAX;", "include <cuda/std/climits>"),
-        ("x[0] = FLT_EPSILON;", "include <cuda/std/cfloat>"),
+        (
+            "x[0] = FLT_EPSILON;",
+            "cuda::std::numeric_limits<float> or <double> of <cuda/std/limits> in place of FLT_EPSILON",
+        ),
         ("x[0] = M_PI;", "CUDART_PI_F"),
-        ("x[0] = std::max(x[1], x[2]);", "cuda::std::max"),
+        ("x[0] = std::max(x[1], x[2]);", "max(), min() and the mathematical functions are built in without std::"),
     ],
 )
 def test_an_undefined_name_of_a_header_names_the_header_that_has_it(line, advice):
