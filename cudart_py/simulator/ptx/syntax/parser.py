@@ -226,9 +226,8 @@ class Module:
             self._check_target(match[1], position)
             self.target = match[1].split(",")[0].strip()
         elif int(match[1]) > _NEWEST_VERSION:
-            raise PtxVersionError(
-                f"the PTX has version {match[1]}.{match[2]}, and {_NEWEST_VERSION}.x is the newest known"
-            )
+            what = f"the PTX has version {match[1]}.{match[2]}, and {_NEWEST_VERSION}.x is the newest known"
+            raise PtxVersionError(what, self._source.line(position))
         return self._source.skip_blanks(match.end())
 
     def _check_target(self, text: str, position: int) -> None:
