@@ -144,7 +144,12 @@ def outcome(text: str) -> tuple[str, str]:
         named = "line" in report or "PTX: it has no .version" in report or " bytes of constant " in report
         if status.name == "CUDA_ERROR_INVALID_PTX" and not named:
             return "inscrutable", report
-        expected = ("CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_NOT_SUPPORTED", "CUDA_ERROR_OUT_OF_MEMORY")
+        expected = (
+            "CUDA_ERROR_INVALID_PTX",
+            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+            "CUDA_ERROR_NOT_SUPPORTED",
+            "CUDA_ERROR_OUT_OF_MEMORY",
+        )
         return (f"refused, {status.name}" if status.name in expected else "inscrutable"), report
     _, count = driver.cuModuleGetFunctionCount(module)
     _, kernels = driver.cuModuleEnumerateFunctions(min(count, MOST_LAUNCHES), module)
