@@ -59,6 +59,7 @@ from .memory.addresses import PointerAttributes
 from .memory.array import DeviceArray
 from .memory.copies import memcpy, memcpy2d, memcpy3d, memcpy_peer, memset
 from .memory.creation import empty, empty_like, empty_pitched, full, to_device, zeros, zeros_like
+from .memory.cuda_array import CudaArray
 from .memory.graph_memory import graph_empty
 from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
 from .memory.interop import as_device_array, from_dlpack
@@ -85,6 +86,7 @@ __all__ = [
     "CaptureError",
     "CompileError",
     "CompiledImage",
+    "CudaArray",
     "CudaError",
     "Device",
     "DeviceArray",

@@ -52,6 +52,10 @@ class World:
         """Return an array of padded rows."""
         return cuda.empty_pitched((4, 8), np.float32).copy_from(np.zeros((4, 8), np.float32))
 
+    def cuda_array(self) -> cuda.CudaArray:
+        """Return an array in the layout for textures, whose elements are zeros."""
+        return cuda.CudaArray((2, 3), np.float32, surface=True).copy_from(np.zeros((2, 3), np.float32))
+
     def managed(self) -> Any:
         """Return an array of managed memory."""
         return cuda.managed_empty(8, np.float32)

@@ -72,7 +72,7 @@ def _ends_in_graph(thing: Any) -> bool:
 
 def _noun(thing: Any) -> str:
     name = type(thing).__name__
-    return "array" if name in ("DeviceArray", "ndarray") else name.lower()
+    return "array" if name in ("DeviceArray", "CudaArray", "ndarray") else name.lower()
 
 
 class Capture:

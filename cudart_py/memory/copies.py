@@ -17,6 +17,8 @@ from ..streams.event import Event
 from ..streams.stream import Stream, legacy_default, stream_of
 from . import staging
 from .array import DeviceArray, side_of
+from .array_copies import copy_array
+from .cuda_array import CudaArray, end_of
 from .fills import fill_words
 from .host_memory import HostMemory
 from .interop import is_foreign, wrap
@@ -24,16 +26,19 @@ from .transfers import Side, check_same, hold_copy, raw_bytes, transfer
 
 __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer", "memset"]
 
+_ON_DEVICE = (DeviceArray, CudaArray)
+_SHAPED = (*_ON_DEVICE, np.ndarray)
+
 
 def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
     """Copy between device and host arrays in any direction, found from the arguments (cuMemcpy*Async).
 
-    Each is a DeviceArray, another library's array (`as_device_array` takes it), a NumPy array, or bytes, a bytearray, a
-    memoryview or a ctypes object, whose bytes count as elements of the other side.
+    Each is a DeviceArray, a CudaArray, another library's array (`as_device_array` takes it), a NumPy array, or bytes, a
+    bytearray, a memoryview or a ctypes object, whose bytes count as elements of the other side.
     Both have the same number of elements and the same dtype; the same shape too unless both are
     contiguous. With `stream` the copy is queued there, and pinned host memory must stay as it is until
     the stream is synchronised; pageable memory may be reused at once. Without it the copy is done on
-    return, except between two device arrays, as in cudaMemcpy.
+    return, except between two arrays of devices, as in cudaMemcpy.
 
     Raises TypeError for other types and for different dtypes, ValueError for different sizes, a
     read-only destination, and host arrays with negative or zero strides.
@@ -42,10 +47,14 @@ def memcpy(dst: Any, src: Any, *, stream: Stream | None = None) -> None:
     if not _copy_whole(dst, src, queue):
         stream_of("memcpy", stream)
         dst, src = _as_arrays(dst, src, queue)
-        to, source = side_of("memcpy", "dst", dst, writes=True), side_of("memcpy", "src", src)
-        check_same("memcpy", to, source)
-        transfer(to, source, queue)
-    if stream is None and not (isinstance(dst, DeviceArray) and isinstance(src, DeviceArray)):
+        if isinstance(dst, CudaArray) or isinstance(src, CudaArray):
+            ends = end_of("memcpy", "dst", dst, writes=True), end_of("memcpy", "src", src)
+            copy_array("memcpy", *ends, ("dst", "src"), queue)
+        else:
+            to, source = side_of("memcpy", "dst", dst, writes=True), side_of("memcpy", "src", src)
+            check_same("memcpy", to, source)
+            transfer(to, source, queue)
+    if stream is None and not (isinstance(dst, _ON_DEVICE) and isinstance(src, _ON_DEVICE)):
         queue.synchronize()
 
 
@@ -55,11 +64,15 @@ def _as_arrays(dst: Any, src: Any, stream: Stream) -> tuple[Any, Any]:
         wrap("memcpy", name, array, stream, writes) if is_foreign(array) else array
         for name, array, writes in (("dst", dst, "it is the other library's"), ("src", src, None))
     )
-    if isinstance(source, DeviceArray | np.ndarray):
-        to = raw_bytes("memcpy", "dst", to, source.shape, source.dtype)
-    elif isinstance(to, DeviceArray | np.ndarray):
-        source = raw_bytes("memcpy", "src", source, to.shape, to.dtype)
+    if isinstance(source, _SHAPED):
+        to = raw_bytes("memcpy", "dst", to, _shape_of(source), source.dtype)
+    elif isinstance(to, _SHAPED):
+        source = raw_bytes("memcpy", "src", source, _shape_of(to), to.dtype)
     return to, source
+
+
+def _shape_of(array: DeviceArray | CudaArray | NDArray[Any]) -> tuple[int, ...]:
+    return array.end.shape if isinstance(array, CudaArray) and not array.closed else array.shape
 
 
 def _copy_whole(dst: Any, src: Any, stream: Any) -> bool:

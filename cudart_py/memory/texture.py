@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import arguments, shapes
-from ..context.capture import LEGACY, captures, defer
 from ..context.current import activated
 from ..context.device import Device
-from ..context.lifetimes import Handle
 from ..driver import enums
 from ..driver.seam import api
 from .array import DeviceArray
+from .formats import check_channels, check_format, format_of
+from .waiting import WaitingHandle
 
 __all__ = ["Texture", "TextureOptions"]
 
@@ -24,16 +24,6 @@ _ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
 _FILTERS = ("point", "linear")
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _READS = ("element", "normalized_float")
-_FORMATS = {
-    "uint8": "UNSIGNED_INT8",
-    "uint16": "UNSIGNED_INT16",
-    "uint32": "UNSIGNED_INT32",
-    "int8": "SIGNED_INT8",
-    "int16": "SIGNED_INT16",
-    "int32": "SIGNED_INT32",
-    "float16": "HALF",
-    "float32": "FLOAT",
-}
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,7 @@ class TextureOptions:
             arguments.number(call, f"border[{channel}]", part, -_FLOAT32_MAX, _FLOAT32_MAX)
 
 
-class Texture(Handle):
+class Texture(WaitingHandle):
     """A texture object over the memory of an array (cuTexObjectCreate).
 
     Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` has the shape
@@ -127,10 +117,7 @@ class Texture(Handle):
         arguments.integer("Texture", "dimensions", dimensions, 1, 2)
         self._options = TextureOptions(address, filter, normalized, read, border)
         self._array = array
-        if array.dtype.name not in _FORMATS:
-            raise TypeError(
-                f"Texture: argument 'array' has elements of {array.dtype}, and textures have {', '.join(_FORMATS)}"
-            )
+        check_format("Texture", "array", array.dtype)
         self._options.check(array.dtype)
         if dimensions == 1:
             self._options = _by_number(self._options)
@@ -158,18 +145,8 @@ class Texture(Handle):
         """Whether it or its array was closed."""
         return self._value is None or self._array.closed
 
-    def _release(self, value: Any) -> None:
-        # No synchronisation may happen during a capture.
-        if not (captures and defer(LEGACY, lambda: self._destroy(value))):
-            self._destroy(value)
-
     def _destroy(self, value: Any) -> None:
-        # The driver destroys it at once, also under a kernel that uses it; nothing tells which streams have one.
-        with activated(self.device):
-            try:
-                api.cuCtxSynchronize()
-            finally:
-                api.cuTexObjectDestroy(value)
+        api.cuTexObjectDestroy(value)
 
     def __repr__(self) -> str:
         return f"<Texture {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"
@@ -195,10 +172,8 @@ def _linear_resource(array: DeviceArray) -> Any:
             f"{what}: a texture of one dimension has the shape (width,) or (width, channels), and the array "
             f"{array.shape}"
         )
-    channels = array.shape[1] if array.ndim == 2 else 1
-    if channels not in (1, 2, 4):
-        raise ValueError(f"{what}: a texture has 1, 2 or 4 channels, not {channels}")
-    format = getattr(enums.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[array.dtype.name]}")
+    channels = check_channels("Texture", "array", array.shape[1] if array.ndim == 2 else 1)
+    format = format_of(array.dtype)
     most = int(api.cuDeviceGetTexture1DLinearMaxWidth(format, channels, array.device.handle))
     if not 1 <= array.shape[0] <= most:
         raise ValueError(f"{what}: the width {array.shape[0]} of a texture is outside 1 to {most}")
@@ -232,9 +207,7 @@ def _resource(array: DeviceArray) -> Any:
         raise ValueError(
             f"{what}: a texture has the shape (height, width) or (height, width, channels), and the array {array.shape}"
         )
-    channels = array.shape[2] if array.ndim == 3 else 1
-    if channels not in (1, 2, 4):
-        raise ValueError(f"{what}: a texture has 1, 2 or 4 channels, not {channels}")
+    channels = check_channels("Texture", "array", array.shape[2] if array.ndim == 3 else 1)
     height, width = array.shape[:2]
     attributes = enums.CUdevice_attribute
 
@@ -264,7 +237,7 @@ def _resource(array: DeviceArray) -> Any:
     resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
     plane = resource.res.pitch2D
     plane.devPtr = enums.CUdeviceptr(array.pointer)
-    plane.format = getattr(enums.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[array.dtype.name]}")
+    plane.format = format_of(array.dtype)
     plane.numChannels = channels
     plane.width, plane.height, plane.pitchInBytes = width, height, pitch
     return resource

@@ -120,6 +120,13 @@ from .calls.memory.copies import (
     cuMemcpyPeer,
     cuMemcpyPeerAsync,
 )
+from .calls.memory.cuda_arrays import (
+    cuArray3DCreate,
+    cuArray3DGetDescriptor,
+    cuArrayCreate,
+    cuArrayDestroy,
+    cuArrayGetDescriptor,
+)
 from .calls.memory.device_memory import cuMemAlloc, cuMemAllocPitch, cuMemFree, cuMemGetInfo
 from .calls.memory.fills import (
     cuMemsetD2D8,

@@ -20,6 +20,7 @@ from ..state.queue.captures import end_captures
 from ..state.queue.scheduling import abandon, complete_context
 from . import events, leaks, modules
 from .entry import entry
+from .memory import cuda_arrays
 
 __all__ = [
     "cuCtxDisablePeerAccess",
@@ -51,11 +52,12 @@ def _end(context: Context) -> None:
             if allocation.kind == memory.REGISTERED:
                 memory.forget(allocation)
             else:
-                memory.free(allocation, counted=allocation.kind == memory.DEVICE)
+                memory.free(allocation, counted=allocation.kind in memory.ON_DEVICE)
     pools.end_context(context)
     streams.end_context(context)
     events.end_context(context)
     modules.end_context(context)
+    cuda_arrays.end_context(context)
     context.references = 0
     context.begin()
 

@@ -7,7 +7,7 @@ from cuda.bindings.driver import CUdevice_attribute
 __all__ = ["ATTRIBUTES", "attribute"]
 
 # The answers of an H200, by the attribute's name without its prefix; all others are 0. What this driver has no
-# function for (interprocess handles, virtual memory, stream memory operations, CUDA arrays) is 0 as well.
+# function for (interprocess handles, virtual memory, stream memory operations, sparse arrays) is 0 as well.
 _ANSWERS = {
     "MAX_THREADS_PER_BLOCK": 1024,
     "MAX_BLOCK_DIM_X": 1024,

@@ -1,4 +1,4 @@
-"""Copies of two and three dimensions: boxes of bytes inside rows with a pitch."""
+"""Copies of two and three dimensions: boxes of bytes inside rows with a pitch or inside CUDA arrays."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ...state.queue.stream import Stream
 from ...state.streams import find_stream, run_now, submit
 from ..entry import entry
 from .copies import returns_when_done
+from .cuda_arrays import cuda_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +109,7 @@ def _refuse() -> StatusError:
 
 
 def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
-    """Return the base address of an end ("src" or "dst") and the memory type that the caller states."""
+    """Return the base address of an end ("src" or "dst"), 0 of an array, and the memory type that the caller states."""
     try:
         kind = getattr(parameters, f"{end}MemoryType")
     except ValueError:
@@ -118,12 +119,28 @@ def _base(parameters: Any, end: str) -> tuple[int, CUmemorytype]:
         return number(getattr(parameters, f"{end}Host")), kind
     if kind in (CUmemorytype.CU_MEMORYTYPE_DEVICE, CUmemorytype.CU_MEMORYTYPE_UNIFIED):
         return number(getattr(parameters, f"{end}Device")), kind
-    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)  # CUDA arrays
+    return 0, kind
+
+
+def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
+    """Return an end of a copy that is a part of a CUDA array, checked."""
+    array = cuda_arrays.find(getattr(parameters, f"{end}Array"))
+    x, y = getattr(parameters, f"{end}XInBytes"), getattr(parameters, f"{end}Y")
+    z = getattr(parameters, f"{end}Z") if three else 0
+    depth, height, width = shape
+    if x % array.texel or width % array.texel or x + width > array.width * array.texel:
+        raise _refuse()
+    if y + height > max(array.height, 1) or z + depth > max(array.depth, 1) or (array.depth and not three):
+        raise _refuse()
+    address = array.allocation.address + z * array.slice_pitch + y * array.pitch + x
+    return Box(address, array.pitch, array.slice_pitch, array.allocation)
 
 
 def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
     """Return a checked end of a copy."""
     base, kind = _base(parameters, end)
+    if kind == CUmemorytype.CU_MEMORYTYPE_ARRAY:
+        return _in_array(parameters, end, shape, three=three)
     x, y = getattr(parameters, f"{end}XInBytes"), getattr(parameters, f"{end}Y")
     z = getattr(parameters, f"{end}Z") if three else 0
     pitch = getattr(parameters, f"{end}Pitch")

@@ -17,7 +17,7 @@ from ...state import memory
 from ...state.arguments import host_address, number
 from ...state.contexts import current_for_unsafe, find_context
 from ...state.errors import StatusError
-from ...state.memory import DEVICE
+from ...state.memory import DEVICE, ON_DEVICE
 from ...state.queue.operations import Operation
 from ...state.queue.scheduling import fork_all, join_all
 from ...state.queue.stream import Stream
@@ -134,7 +134,7 @@ def returns_when_done(source: Allocation | None, destination: Allocation | None,
     """
     if destination is None or (_is_hosts(source) and _is_hosts(destination)):
         return True
-    between_devices = source is not None and source.kind == destination.kind == DEVICE
+    between_devices = source is not None and source.kind in ON_DEVICE and destination.kind in ON_DEVICE
     return waits and not between_devices
 
 

@@ -1,7 +1,7 @@
 """Memory: the address space, the allocations in it, and what is recorded of their bytes."""
 
 from .address_space import space
-from .allocations import DEVICE, HEAP, MANAGED, PINNED, REGISTERED, Allocation, rounded
+from .allocations import ARRAY, DEVICE, HEAP, MANAGED, ON_DEVICE, PINNED, REGISTERED, Allocation, rounded
 from .table import (
     allocate,
     begin_life,
@@ -19,9 +19,11 @@ from .table import (
 )
 
 __all__ = [
+    "ARRAY",
     "DEVICE",
     "HEAP",
     "MANAGED",
+    "ON_DEVICE",
     "PINNED",
     "REGISTERED",
     "Allocation",

@@ -16,13 +16,28 @@ if TYPE_CHECKING:
     from ..queue.work import Work
     from .pools import Pool
 
-__all__ = ["DEVICE", "HEAP", "MANAGED", "PINNED", "REGISTERED", "Allocation", "AllocationRecord", "Index", "rounded"]
+__all__ = [
+    "ARRAY",
+    "DEVICE",
+    "HEAP",
+    "MANAGED",
+    "ON_DEVICE",
+    "PINNED",
+    "REGISTERED",
+    "Allocation",
+    "AllocationRecord",
+    "Index",
+    "rounded",
+]
 
 DEVICE = "device"
 PINNED = "pinned"
 REGISTERED = "registered"
 MANAGED = "managed"
 HEAP = "heap"
+ARRAY = "array"
+# What takes the device's own memory, and is asked for by calls.
+ON_DEVICE = (DEVICE, ARRAY)
 
 # The driver takes multiples of so many bytes of a device's memory.
 _GRANULARITY = 512
@@ -54,8 +69,8 @@ class AllocationRecord(NamedTuple):
 class Allocation:
     """A range of bytes that was asked for.
 
-    `kind` is "device", "pinned", "registered", "managed", or "heap" for what a kernel's malloc gave; `size` is the
-    bytes that were asked for.
+    `kind` is "device", "pinned", "registered", "managed", "array" for a CUDA array, or "heap" for what a kernel's
+    malloc gave; `size` is the bytes that were asked for.
     """
 
     __slots__ = (
@@ -120,7 +135,7 @@ class Allocation:
     @property
     def on_host(self) -> bool:
         """Return whether the host may use the address."""
-        return self.kind not in (DEVICE, HEAP)
+        return self.kind not in (DEVICE, ARRAY, HEAP)
 
     @property
     def record(self) -> AllocationRecord:

@@ -1,0 +1,134 @@
+"""Copies to and from CUDA arrays, which have no addresses: the other side is memory, or another CUDA array."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import shapes
+from ..context.capture import captures
+from ..context.current import activated
+from ..driver import enums
+from ..driver.seam import api
+from ..streams.stream import Stream
+from .transfers import Side, hold_copy
+
+__all__ = ["ArrayEnd", "copy_array"]
+
+
+class ArrayEnd(NamedTuple):
+    """A whole CUDA array as one end of a copy.
+
+    `extents` are its depth, height and width as the driver counts them; `shape` and `dtype` those of an array with the
+    same elements; `array` the object that a graph keeps alive with a captured copy.
+    """
+
+    handle: int
+    extents: tuple[int, int, int]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    array: Any
+
+    @property
+    def box(self) -> tuple[int, int, int]:
+        """The planes or layers, the rows of each, and the bytes of a row."""
+        depth, height, width = (max(extent, 1) for extent in self.extents)
+        channels = math.prod(self.shape) // (depth * height * width)
+        return depth, height, width * channels * self.dtype.itemsize
+
+
+class _Rows(NamedTuple):
+    """Memory as one end of a copy: the bytes from row to row and from plane to plane, as the array's box has them."""
+
+    side: Side
+    pitch: int
+    plane: int
+
+
+def copy_array(call: str, dst: ArrayEnd | Side, src: ArrayEnd | Side, names: tuple[str, str], stream: Stream) -> None:
+    """Queue the copy that makes `dst` equal to `src`, of which one or both are CUDA arrays.
+
+    `names` are those of `dst` and `src` in errors. A graph that the stream records into keeps both alive; CaptureError
+    for pageable host memory there. Raises TypeError for different dtypes, ValueError for different shapes and for
+    memory whose rows are not in one piece.
+    """
+    end = dst if isinstance(dst, ArrayEnd) else src
+    assert isinstance(end, ArrayEnd)
+    to, source = (_prepared(call, name, one, end) for name, one in zip(names, (dst, src), strict=True))
+    if captures:
+        hold_copy(stream.handle, dst.array, src.array)
+    depth, height, width = end.box
+    with activated(stream.device):
+        if not end.extents[0]:
+            _copy(enums.CUDA_MEMCPY2D(), to, source, (1, height, width), stream)
+        elif all(isinstance(one, ArrayEnd) or _fit_planes(one, height) for one in (to, source)):
+            _copy(enums.CUDA_MEMCPY3D(), to, source, (depth, height, width), stream)
+        else:
+            for plane in range(depth):
+                _copy(enums.CUDA_MEMCPY3D(), to, source, (1, height, width), stream, plane)
+
+
+def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> ArrayEnd | _Rows:
+    """Return one end of a copy, after checking that it has the elements of a CUDA array."""
+    if one.dtype != end.dtype:
+        raise TypeError(
+            f"{call}: argument {name!r} has elements of {one.dtype}, and the CudaArray of {end.dtype}: a copy converts "
+            "nothing"
+        )
+    if isinstance(one, ArrayEnd):
+        if one.extents != end.extents or one.shape != end.shape:
+            raise ValueError(
+                f"{call}: argument {name!r} has the shape {one.shape}, and the other CudaArray {end.shape}"
+            )
+        return one
+    strides = one.strides
+    if one.shape != end.shape:
+        if math.prod(one.shape) != math.prod(end.shape) or not one.is_contiguous:
+            raise ValueError(f"{call}: argument {name!r} has the shape {one.shape}, and the CudaArray {end.shape}")
+        strides = shapes.contiguous_strides(end.shape, end.dtype.itemsize)
+    depth, height, _ = end.extents
+    above = len([extent for extent in (depth, height) if extent])
+    inner = shapes.contiguous_strides(end.shape[above:], end.dtype.itemsize)
+    if any(
+        size > 1 and step != want for size, step, want in zip(end.shape[above:], strides[above:], inner, strict=True)
+    ):
+        raise ValueError(f"{call}: the rows of argument {name!r} are not in one piece: its strides are {strides}")
+    row = end.box[2]
+    pitch = strides[above - 1] if height > 1 else row
+    return _Rows(one, pitch, strides[0] if depth > 1 else pitch * max(height, 1))
+
+
+def _fit_planes(rows: _Rows, height: int) -> bool:
+    """Return whether planes begin a whole number of rows apart, which is how cuMemcpy3D counts."""
+    return rows.plane % rows.pitch == 0 and rows.plane // rows.pitch >= height
+
+
+def _copy(
+    copy: Any,
+    to: ArrayEnd | _Rows,
+    source: ArrayEnd | _Rows,
+    box: tuple[int, int, int],
+    stream: Stream,
+    plane: int = 0,
+) -> None:
+    kinds = enums.CUmemorytype
+    three = isinstance(copy, enums.CUDA_MEMCPY3D)
+    for which, one in (("dst", to), ("src", source)):
+        if isinstance(one, ArrayEnd):
+            values = {"MemoryType": kinds.CU_MEMORYTYPE_ARRAY, "Array": enums.CUarray(one.handle)}
+            depths = {"Z": plane}
+        else:
+            place, kind = ("Device", "DEVICE") if one.side.on_device else ("Host", "HOST")
+            address = one.side.address + plane * one.plane
+            values = {"MemoryType": getattr(kinds, f"CU_MEMORYTYPE_{kind}"), place: address, "Pitch": one.pitch}
+            depths = {"Height": one.plane // one.pitch}
+        for name, value in (values | depths if three else values).items():
+            setattr(copy, f"{which}{name}", value)
+    copy.WidthInBytes, copy.Height = box[2], box[1]
+    if three:
+        copy.Depth = box[0]
+        api.cuMemcpy3DAsync(copy, stream.native)
+    else:
+        api.cuMemcpy2DAsync(copy, stream.native)

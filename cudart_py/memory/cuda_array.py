@@ -1,0 +1,195 @@
+"""CUDA arrays: memory in a layout of the driver's own, which textures and surfaces read by coordinates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device, current_device
+from ..driver import enums
+from ..driver.seam import api
+from ..streams.stream import Stream, stream_of
+from .array import DeviceArray, side_of
+from .array_copies import ArrayEnd, copy_array
+from .formats import check_channels, check_format, format_of
+from .host_memory import is_pinned
+from .transfers import Side, raw_bytes
+from .waiting import WaitingHandle
+
+__all__ = ["CudaArray", "end_of"]
+
+
+class CudaArray(WaitingHandle):
+    """An array of the current device in the layout that suits textures, uninitialised (cuArray3DCreate).
+
+    `shape` counts elements: (width,), (height, width) or (depth, height, width); with `layered`, (layers, width) or
+    (layers, height, width), of which every layer is a texture of its own. An element has 1, 2 or 4 `channels` of
+    `dtype`: integers of 8, 16 or 32 bits, float16 or float32. A host or device array that is copied here has the same
+    shape, with the channels as a further axis at its end if there is more than one. With `surface`, kernels may also
+    write it, through a `Surface`.
+
+    It has no address and no strides: besides textures and surfaces only copies reach it, by its own methods and by
+    `memcpy`. Its end, by `close` or with its last reference, waits for all work of the device.
+
+    Raises TypeError for other dtypes, ValueError for sizes that the device does not have and for other channels,
+    OutOfMemoryError where the memory does not suffice.
+    """
+
+    __slots__ = ("_channels", "_device", "_dtype", "_layered", "_shape", "_surface")
+
+    def __init__(
+        self, shape: Any, dtype: DTypeLike, *, channels: int = 1, layered: bool = False, surface: bool = False
+    ) -> None:
+        self._value = None
+        self._owned = True
+        call = "CudaArray"
+        self._shape = arguments.shape(call, "shape", shape)
+        self._dtype = arguments.dtype(call, "dtype", dtype)
+        check_format(call, "dtype", self._dtype)
+        self._channels = check_channels(call, "channels", arguments.integer(call, "channels", channels))
+        self._layered = arguments.flag(call, "layered", layered)
+        self._surface = arguments.flag(call, "surface", surface)
+        self._device = current_device()
+        self._check_shape()
+        depth, height, width = self._extents()
+        description = enums.CUDA_ARRAY3D_DESCRIPTOR()
+        description.Width, description.Height, description.Depth = width, height, depth
+        description.Format, description.NumChannels = format_of(self._dtype), self._channels
+        description.Flags = (enums.CUDA_ARRAY3D_LAYERED if layered else 0) | (
+            enums.CUDA_ARRAY3D_SURFACE_LDST if surface else 0
+        )
+        with activated(self._device):
+            self._value = int(api.cuArray3DCreate(description))
+
+    def _extents(self) -> tuple[int, int, int]:
+        """Return the depth, height and width as the driver counts them: 0 for dimensions that there are not."""
+        if self._layered and len(self._shape) == 2:
+            return self._shape[0], 0, self._shape[1]
+        depth, height, width = (0, 0, 0, *self._shape)[-3:]
+        return depth, height, width
+
+    def _check_shape(self) -> None:
+        """Raise ValueError for a shape of other dimensions, or outside the device's limits."""
+        least, wanted = (2, "two or three") if self._layered else (1, "one to three")
+        if not least <= len(self._shape) <= 3:
+            raise arguments.wrong_value("CudaArray", "shape", f"one of {wanted} dimensions", self._shape)
+        names = ("depth", "height", "width")[-len(self._shape) :]
+        kind = f"{len(self._shape)}d"
+        if self._layered:
+            names, kind = ("layers", *names[1:]), f"{len(self._shape) - 1}d_layered"
+        unit = "surface" if self._surface else "texture"
+        limits = [self._device.attribute(f"maximum_{unit}{kind}_{name}") for name in names]
+        if kind == "3d" and not self._surface:
+            others = [self._device.attribute(f"maximum_texture3d_{name}_alternate") for name in names]
+            if all(1 <= size <= most for size, most in zip(self._shape, others, strict=True)):
+                return
+        for name, size, most in zip(names, self._shape, limits, strict=True):
+            if not 1 <= size <= most:
+                raise ValueError(
+                    f"CudaArray: argument 'shape' is {self._shape}: the {name} {size} is outside 1 to {most}"
+                )
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The elements along each axis, without the channels."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of each channel."""
+        return self._dtype
+
+    @property
+    def channels(self) -> int:
+        """The numbers in one element: 1, 2 or 4."""
+        return self._channels
+
+    @property
+    def layered(self) -> bool:
+        """Whether the first axis counts layers."""
+        return self._layered
+
+    @property
+    def surface(self) -> bool:
+        """Whether surfaces can be made of it."""
+        return self._surface
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements; the driver may take more memory."""
+        return math.prod(self._shape) * self._channels * self._dtype.itemsize
+
+    @property
+    def device(self) -> Device:
+        """The device whose memory it is."""
+        return self._device
+
+    def __repr__(self) -> str:
+        layers = " layered" if self._layered else ""
+        state = "closed" if self.closed else f"{self._shape} {self._dtype} x {self._channels}{layers}"
+        return f"<CudaArray {state}>"
+
+    # -- data ----------------------------------------------------------------------------------
+
+    def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
+        """Copy a host array, or what NumPy makes one of, a DeviceArray or another CudaArray into it, and return it.
+
+        `source` has this array's dtype and shape, or is contiguous and has as many elements; of bytes, a bytearray, a
+        memoryview or a ctypes object the bytes themselves are copied. Returns when a host source may be changed again,
+        except when given both a `stream` and a pinned source: then it must stay as it is until that stream is
+        synchronised. A copy from a device is queued, by default in the legacy default stream (cuMemcpy2DAsync,
+        cuMemcpy3DAsync).
+        """
+        call = "CudaArray.copy_from"
+        queue, pinned = stream_of(call, stream), False
+        if not isinstance(source, DeviceArray | CudaArray):
+            host = raw_bytes(call, "source", source, self.end.shape, self._dtype)
+            source = np.ascontiguousarray(arguments.host_array(call, "source", host))
+            pinned = is_pinned(source)
+        with activated(self._device if stream is None else stream.device):
+            copy_array(call, self.end, end_of(call, "source", source), ("array", "source"), queue)
+            if stream is None and pinned:
+                queue.synchronize()
+        return self
+
+    def to_host(self, out: NDArray[Any] | None = None, *, stream: Stream | None = None) -> NDArray[Any]:
+        """Copy to the host and return the NumPy array: `out`, or a new one (cuMemcpy2DAsync, cuMemcpy3DAsync).
+
+        Waits for the copy, except when given both a `stream` and a pinned `out`: then the data are there once that
+        stream is synchronised.
+        """
+        call = "CudaArray.to_host"
+        queue, end = stream_of(call, stream), self.end
+        if out is None:
+            out = np.empty(end.shape, self._dtype)
+        arguments.instance(call, "out", out, np.ndarray, "a NumPy array")
+        with activated(self._device if stream is None else stream.device):
+            copy_array(call, end_of(call, "out", out, writes=True), end, ("out", "array"), queue)
+            if stream is None or not is_pinned(out):
+                queue.synchronize()
+        return out
+
+    @property
+    def end(self) -> ArrayEnd:
+        """What a copy has to know of the array; ValueError when closed."""
+        channels = (self._channels,) if self._channels > 1 else ()
+        return ArrayEnd(self.handle, self._extents(), (*self._shape, *channels), self._dtype, self)
+
+    # -- life ----------------------------------------------------------------------------------
+
+    def _destroy(self, value: Any) -> None:
+        api.cuArrayDestroy(value)
+
+
+def end_of(call: str, name: str, array: Any, *, writes: bool = False) -> ArrayEnd | Side:
+    """Describe a call's argument, a CudaArray, a DeviceArray or a NumPy array, as an end of a copy."""
+    if isinstance(array, CudaArray):
+        return arguments.opened(call, name, array, CudaArray).end
+    return side_of(call, name, array, writes=writes)

@@ -1,0 +1,40 @@
+"""Formats: the elements that textures and CUDA arrays can have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..driver import enums
+
+__all__ = ["check_channels", "check_format", "format_of"]
+
+_FORMATS = {
+    "uint8": "UNSIGNED_INT8",
+    "uint16": "UNSIGNED_INT16",
+    "uint32": "UNSIGNED_INT32",
+    "int8": "SIGNED_INT8",
+    "int16": "SIGNED_INT16",
+    "int32": "SIGNED_INT32",
+    "float16": "HALF",
+    "float32": "FLOAT",
+}
+
+
+def check_format(call: str, name: str, dtype: np.dtype[Any]) -> None:
+    """Raise TypeError for a dtype that elements of textures cannot have."""
+    if dtype.name not in _FORMATS:
+        raise TypeError(f"{call}: argument {name!r} has elements of {dtype}, and textures have {', '.join(_FORMATS)}")
+
+
+def check_channels(call: str, name: str, channels: int) -> int:
+    """Return the numbers of an element; ValueError unless there are 1, 2 or 4."""
+    if channels not in (1, 2, 4):
+        raise ValueError(f"{call}: argument {name!r} is wrong: a texture has 1, 2 or 4 channels, not {channels}")
+    return channels
+
+
+def format_of(dtype: np.dtype[Any]) -> Any:
+    """Return the driver's format for the numbers of an element."""
+    return getattr(enums.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[dtype.name]}")

@@ -1,0 +1,211 @@
+"""CUDA arrays: memory whose layout is the driver's own, which copies, textures and surfaces reach by coordinates.
+
+Here the elements of a row lie one behind the other, rows behind rows, and planes or layers behind each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings.driver import (
+    CUDA_ARRAY3D_DESCRIPTOR,
+    CUDA_ARRAY3D_LAYERED,
+    CUDA_ARRAY3D_SURFACE_LDST,
+    CUDA_ARRAY_DESCRIPTOR,
+    CUarray,
+    CUarray_format,
+    CUresult,
+)
+
+from ...state import memory
+from ...state.arguments import number
+from ...state.attributes import attribute
+from ...state.contexts import current, current_for_unsafe
+from ...state.errors import StatusError
+from ...state.handles import Handles
+from ...state.queue.scheduling import complete_context
+from ...state.queue.work import runner
+from ..entry import entry
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+    from ...state.memory import Allocation
+
+__all__ = [
+    "FORMATS",
+    "CudaArray",
+    "cuArray3DCreate",
+    "cuArray3DGetDescriptor",
+    "cuArrayCreate",
+    "cuArrayDestroy",
+    "cuArrayGetDescriptor",
+    "cuda_arrays",
+    "end_context",
+]
+
+# The NumPy type of a channel.
+FORMATS = {
+    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8: "u1",
+    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT16: "u2",
+    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32: "u4",
+    CUarray_format.CU_AD_FORMAT_SIGNED_INT8: "i1",
+    CUarray_format.CU_AD_FORMAT_SIGNED_INT16: "i2",
+    CUarray_format.CU_AD_FORMAT_SIGNED_INT32: "i4",
+    CUarray_format.CU_AD_FORMAT_HALF: "f2",
+    CUarray_format.CU_AD_FORMAT_FLOAT: "f4",
+}
+# Rows begin where the widest access of a surface may.
+_ROW_ALIGNMENT = 32
+_KNOWN_FLAGS = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST
+
+
+@dataclass(frozen=True)
+class CudaArray:
+    """A CUDA array. `width`, `height` and `depth` are those of its descriptor, 0 for dimensions that it lacks.
+
+    `depth` counts the layers where the flags say that it has such.
+    """
+
+    context: Context
+    allocation: Allocation
+    width: int
+    height: int
+    depth: int
+    format: Any
+    channels: int
+    flags: int
+
+    @property
+    def dtype(self) -> str:
+        """Return the NumPy type of a channel."""
+        return FORMATS[self.format]
+
+    @property
+    def texel(self) -> int:
+        """Return the bytes of an element."""
+        return int(self.dtype[1]) * self.channels
+
+    @property
+    def layered(self) -> bool:
+        """Return whether the depth counts layers."""
+        return bool(self.flags & CUDA_ARRAY3D_LAYERED)
+
+    @property
+    def pitch(self) -> int:
+        """Return the bytes from row to row."""
+        return _pitch(self.width * self.texel)
+
+    @property
+    def slice_pitch(self) -> int:
+        """Return the bytes from plane to plane, or from layer to layer."""
+        return self.pitch * max(self.height, 1)
+
+
+cuda_arrays: Handles[CudaArray] = Handles()
+
+
+def _pitch(width: int) -> int:
+    return -(-width // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
+
+
+def _refuse() -> StatusError:
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _fits(sizes: tuple[int, ...], names: tuple[str, ...]) -> bool:
+    return all(0 < size <= attribute(f"MAXIMUM_{name}") for size, name in zip(sizes, names, strict=True))
+
+
+def _extents_fit(width: int, height: int, depth: int, flags: int) -> bool:
+    """Return whether an array of a descriptor's extents exists: each has its kind's least and greatest size."""
+    unit = "SURFACE" if flags & CUDA_ARRAY3D_SURFACE_LDST else "TEXTURE"
+    if flags & CUDA_ARRAY3D_LAYERED:
+        if not height:
+            kind = f"{unit}1D_LAYERED"
+            return _fits((width, depth), (f"{kind}_WIDTH", f"{kind}_LAYERS"))
+        kind = f"{unit}2D_LAYERED"
+        return _fits((width, height, depth), (f"{kind}_WIDTH", f"{kind}_HEIGHT", f"{kind}_LAYERS"))
+    if depth:
+        names = (f"{unit}3D_WIDTH", f"{unit}3D_HEIGHT", f"{unit}3D_DEPTH")
+        alternate = unit == "TEXTURE" and _fits((width, height, depth), tuple(f"{name}_ALTERNATE" for name in names))
+        return alternate or _fits((width, height, depth), names)
+    if height:
+        return _fits((width, height), (f"{unit}2D_WIDTH", f"{unit}2D_HEIGHT"))
+    return _fits((width,), (f"{unit}1D_WIDTH",))
+
+
+def _create(description: Any, depth: int, flags: int) -> Any:
+    context = current_for_unsafe()
+    try:
+        format_ = description.Format
+    except ValueError:
+        raise _refuse() from None  # the bindings raise for a format that was never set
+    width, height, channels = number(description.Width), number(description.Height), number(description.NumChannels)
+    if flags & ~_KNOWN_FLAGS:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+    if format_ not in FORMATS or channels not in (1, 2, 4) or not _extents_fit(width, height, depth, flags):
+        raise _refuse()
+    row = _pitch(width * int(FORMATS[format_][1]) * channels)
+    size = row * max(height, 1) * max(depth, 1)
+    allocation = memory.allocate(size, memory.ARRAY, context, counted=True)
+    array = CudaArray(context, allocation, width, height, depth, format_, channels, flags)
+    return CUarray(cuda_arrays.add(array))
+
+
+@entry(values=1)
+def cuArrayCreate(pAllocateArray: Any) -> Any:
+    """Make a CUDA array of one or two dimensions, as cuArrayCreate."""
+    if pAllocateArray is None:
+        raise _refuse()
+    return _create(pAllocateArray, 0, 0)
+
+
+@entry(values=1)
+def cuArray3DCreate(pAllocateArray: Any) -> Any:
+    """Make a CUDA array of up to three dimensions, or of layers, as cuArray3DCreate."""
+    if pAllocateArray is None:
+        raise _refuse()
+    return _create(pAllocateArray, number(pAllocateArray.Depth), number(pAllocateArray.Flags))
+
+
+def _describe(array: CudaArray, description: Any) -> Any:
+    description.Width, description.Height = array.width, array.height
+    description.Format, description.NumChannels = array.format, array.channels
+    return description
+
+
+@entry(values=1)
+def cuArrayGetDescriptor(hArray: Any) -> Any:
+    """Return the width, height and elements of a CUDA array, as cuArrayGetDescriptor."""
+    current()
+    return _describe(cuda_arrays.find(hArray), CUDA_ARRAY_DESCRIPTOR())
+
+
+@entry(values=1)
+def cuArray3DGetDescriptor(hArray: Any) -> Any:
+    """Return the extents, elements and flags of a CUDA array, as cuArray3DGetDescriptor."""
+    current()
+    array = cuda_arrays.find(hArray)
+    description = _describe(array, CUDA_ARRAY3D_DESCRIPTOR())
+    description.Depth, description.Flags = array.depth, array.flags
+    return description
+
+
+@entry()
+def cuArrayDestroy(hArray: Any) -> None:
+    """Complete the context's work and free a CUDA array, as cuArrayDestroy."""
+    current_for_unsafe()
+    array = cuda_arrays.find(hArray)
+    cuda_arrays.remove(number(hArray))
+    if runner.running:
+        # A finalizer in the middle of other work: the array is freed after that work.
+        runner.postponed.append(lambda: memory.free(array.allocation, counted=True))
+        return
+    complete_context(array.context, freeing=True)
+    memory.free(array.allocation, counted=True)
+
+
+def end_context(context: Context) -> None:
+    """Forget the arrays of a context, whose memory is freed with all of its memory."""
+    cuda_arrays.remove_all(lambda array: array.context is context)

@@ -1,0 +1,215 @@
+"""CUDA arrays: their shapes and elements, and copies between them and other arrays."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+KINDS = {
+    "1-D": ((7,), False),
+    "2-D": ((5, 7), False),
+    "3-D": ((3, 5, 7), False),
+    "1-D layers": ((4, 7), True),
+    "2-D layers": ((4, 5, 7), True),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+def numbers(shape, dtype, channels=1):
+    axes = (channels,) if channels > 1 else ()
+    count = int(np.prod((*shape, *axes)))
+    return (np.arange(count) % 251).astype(dtype).reshape((*shape, *axes))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "float16", "float32"])
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_host_arrays_come_back_as_they_were(device, kind, dtype, channels):
+    shape, layered = kind
+    host = numbers(shape, dtype, channels)
+    array = cuda.CudaArray(shape, dtype, channels=channels, layered=layered).copy_from(host)
+    np.testing.assert_array_equal(array.to_host(), host)
+
+
+def test_an_array_says_what_it_is(device):
+    array = cuda.CudaArray((4, 5, 7), np.int16, channels=2, layered=True, surface=True)
+    assert (array.shape, array.dtype, array.channels) == ((4, 5, 7), np.dtype(np.int16), 2)
+    assert array.layered
+    assert array.surface
+    assert array.device is device
+    assert array.nbytes == 4 * 5 * 7 * 4
+    assert repr(array) == "<CudaArray (4, 5, 7) int16 x 2 layered>"
+    array.close()
+    assert repr(array) == "<CudaArray closed>"
+
+
+def test_device_arrays_are_copied_both_ways(device, kind):
+    shape, layered = kind
+    host = numbers(shape, np.float32)
+    source, back = cuda.to_device(host), cuda.zeros(shape, np.float32)
+    array = cuda.CudaArray(shape, np.float32, layered=layered).copy_from(source)
+    cuda.memcpy(back, array)
+    np.testing.assert_array_equal(back.to_host(), host)
+
+
+def test_arrays_are_copied_to_arrays(device, kind):
+    shape, layered = kind
+    host = numbers(shape, np.uint16)
+    first = cuda.CudaArray(shape, np.uint16, layered=layered).copy_from(host)
+    second = cuda.CudaArray(shape, np.uint16, layered=layered)
+    cuda.memcpy(second, first)
+    np.testing.assert_array_equal(second.to_host(), host)
+
+
+def test_rows_with_a_pitch_and_planes_between_others_are_copied(device):
+    host = numbers((5, 7), np.float32)
+    pitched = cuda.empty_pitched((5, 7), np.float32).copy_from(host)
+    array = cuda.CudaArray((5, 7), np.float32).copy_from(pitched)
+    np.testing.assert_array_equal(array.to_host(), host)
+    volume = numbers((6, 9, 8), np.int32)
+    # Planes of 9 rows, 2 of which are left out, and planes that begin half a row apart.
+    for part in (np.s_[1:4, :7, 2:], np.s_[::2, 2:, :4]):
+        view = cuda.to_device(volume)[part]
+        array = cuda.CudaArray(view.shape, np.int32).copy_from(view)
+        np.testing.assert_array_equal(array.to_host(), volume[part])
+
+
+def test_planes_that_begin_between_rows_are_copied_one_by_one(device):
+    flat = numbers((40,), np.int32)
+    memory = cuda.to_device(flat)
+    strides = (52, 16, 4)
+    view = cuda.DeviceArray.borrow(memory.pointer, (3, 2, 3), np.int32, strides=strides, owner=memory)
+    array = cuda.CudaArray((3, 2, 3), np.int32).copy_from(view)
+    expected = np.lib.stride_tricks.as_strided(flat, (3, 2, 3), strides)
+    np.testing.assert_array_equal(array.to_host(), expected)
+    target = cuda.to_device(np.zeros_like(flat))
+    cuda.memcpy(cuda.DeviceArray.borrow(target.pointer, (3, 2, 3), np.int32, strides=strides, owner=target), array)
+    back = np.lib.stride_tricks.as_strided(target.to_host(), (3, 2, 3), strides)
+    np.testing.assert_array_equal(back, expected)
+
+
+def test_host_arrays_of_any_strides_and_bytes_are_taken(device):
+    host = numbers((5, 7), np.uint8)
+    array = cuda.CudaArray((5, 7), np.uint8)
+    np.testing.assert_array_equal(array.copy_from(host[::-1, ::-1]).to_host(), host[::-1, ::-1])
+    np.testing.assert_array_equal(array.copy_from(host.tobytes()).to_host(), host)
+    cuda.memcpy(array, bytes(35))
+    out = bytearray(b"x" * 35)
+    cuda.memcpy(out, array)
+    assert out == bytes(35)
+
+
+def test_to_host_fills_what_is_given(device):
+    host, out = numbers((5, 7), np.float32), np.zeros((5, 7), np.float32)
+    assert cuda.CudaArray((5, 7), np.float32).copy_from(host).to_host(out) is out
+    np.testing.assert_array_equal(out, host)
+
+
+def test_copies_are_queued_in_a_stream(device):
+    host = cuda.pinned_empty((5, 7), np.float32)
+    host[:] = numbers((5, 7), np.float32)
+    out = cuda.pinned_empty((5, 7), np.float32)
+    array = cuda.CudaArray((5, 7), np.float32)
+    with cuda.Stream(non_blocking=True) as stream:
+        array.copy_from(host, stream=stream)
+        assert array.to_host(out, stream=stream) is out
+        stream.synchronize()
+    np.testing.assert_array_equal(out, host)
+
+
+def test_a_graph_repeats_copies_and_keeps_the_array(device):
+    host, out = (cuda.pinned_empty((3, 5, 7), np.float32) for _ in range(2))
+    array = cuda.CudaArray((3, 5, 7), np.float32)
+    with cuda.Stream(non_blocking=True) as stream:
+        with stream.capture() as graph:
+            array.copy_from(host, stream=stream)
+            array.to_host(out, stream=stream)
+        del array
+        gc.collect()
+        host[:] = numbers((3, 5, 7), np.float32)
+        graph.instantiate().launch(stream)
+        stream.synchronize()
+    np.testing.assert_array_equal(out, host)
+
+
+def test_pageable_memory_is_refused_in_a_capture(device):
+    array = cuda.CudaArray((5,), np.float32)
+    with (
+        cuda.Stream(non_blocking=True) as stream,
+        stream.capture(),
+        pytest.raises(cuda.CaptureError, match="pageable host memory"),
+    ):
+        array.copy_from(np.zeros(5, np.float32), stream=stream)
+
+
+def test_a_graph_whose_array_was_closed_names_it(device):
+    array, source = cuda.CudaArray((5,), np.float32), cuda.zeros(5, np.float32)
+    with cuda.Stream(non_blocking=True) as stream:
+        with stream.capture() as graph:
+            cuda.memcpy(array, source, stream=stream)
+        array.close()
+        with pytest.raises(ValueError, match="argument 0 of a copy: the array is closed"):
+            graph.instantiate().launch(stream)
+
+
+def test_memory_is_given_back(device):
+    cuda.CudaArray((1024, 1024), np.float32).close()
+    before = device.memory_info.free
+    for _ in range(20):
+        cuda.CudaArray((1024, 1024), np.float32)
+    assert before - device.memory_info.free < 8 << 20
+
+
+BAD = [
+    (((4, 4), np.float64), {}, TypeError, "argument 'dtype' has elements of float64"),
+    (((4, 4), np.float32), {"channels": 3}, ValueError, "'channels' is wrong: .* 1, 2 or 4 channels, not 3"),
+    (((4, 4), np.float32), {"layered": 1}, TypeError, "'layered' must be a bool"),
+    (((4,), np.float32), {"layered": True}, ValueError, "'shape' must be one of two or three dimensions"),
+    (((2, 2, 2, 2), np.float32), {}, ValueError, "'shape' must be one of one to three dimensions"),
+    (((0, 4), np.float32), {}, ValueError, r"'shape' is \(0, 4\): the height 0 is outside 1 to"),
+    (((1, 1 << 24), np.uint8), {}, ValueError, "the width 16777216 is outside 1 to"),
+    (((1 << 16, 4), np.uint8), {"layered": True}, ValueError, "the layers 65536 is outside 1 to"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "options", "error", "words"), BAD)
+def test_arrays_that_no_device_has_are_refused(device, arguments, options, error, words):
+    with pytest.raises(error, match=words):
+        cuda.CudaArray(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("copy", "error", "words"),
+    [
+        (lambda a: a.copy_from(np.zeros((4, 5), np.float32)), ValueError, "'source' has the shape"),
+        (lambda a: a.copy_from(np.zeros((4, 6))), TypeError, "'source' has elements of float64"),
+        (lambda a: a.copy_from(cuda.zeros((4, 12), np.float32)[:, ::2]), ValueError, "rows of argument 'source'"),
+        (lambda a: a.copy_from(bytes(95)), ValueError, "'source' has 95 bytes, and the array has 96"),
+        (lambda a: a.copy_from(cuda.CudaArray((6, 4), np.float32)), ValueError, "'source' has the shape"),
+        (lambda a: a.to_host(np.zeros((4, 12), np.float32)[:, ::2]), ValueError, "rows of argument 'out'"),
+        (lambda a: a.to_host(np.zeros((4, 6), np.int32)), TypeError, "'out' has elements of int32"),
+        (lambda a: cuda.memcpy(a, cuda.zeros((4, 5), np.float32)), ValueError, "memcpy: argument 'src' has the shape"),
+        (lambda a: cuda.memcpy("x", a), TypeError, "argument 'dst' must be a DeviceArray or a NumPy array"),
+    ],
+)
+def test_copies_of_other_shapes_and_elements_are_refused(device, copy, error, words):
+    with pytest.raises(error, match=words):
+        copy(cuda.CudaArray((4, 6), np.float32))
+
+
+def test_a_closed_array_is_refused(device):
+    array = cuda.CudaArray((4, 6), np.float32)
+    array.close()
+    with pytest.raises(ValueError, match="this CudaArray is closed"):
+        array.to_host()
+    with pytest.raises(ValueError, match="argument 'src' must be open"):
+        cuda.memcpy(cuda.zeros((4, 6), np.float32), array)
+    with pytest.raises(ValueError, match="argument 'dst' must be open"):
+        cuda.memcpy(array, bytes(96))
