@@ -64,6 +64,7 @@ from .memory.graph_memory import graph_empty
 from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
 from .memory.interop import as_device_array, from_dlpack
 from .memory.managed import ManagedAttributes, advise, managed_attributes, managed_empty, prefetch
+from .memory.node_work import NodeCopy, NodeFill
 from .memory.pointers import pointer_attributes
 from .memory.pools import MemoryPool
 from .memory.staging import release_staging
@@ -119,6 +120,8 @@ __all__ = [
     "MisalignedAddressError",
     "Module",
     "NoDeviceError",
+    "NodeCopy",
+    "NodeFill",
     "NotFoundError",
     "NotReadyError",
     "NotSupportedError",

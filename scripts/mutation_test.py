@@ -84,6 +84,7 @@ MODULES = {
         "tests/launch/test_launch.py",
         "tests/launch/test_attributes.py",
         "tests/launch/test_conversion.py",
+        "tests/streams/test_graph_nodes.py",
     ),
     "cudart_py/compilation/cache.py": ("tests/compilation/test_cache.py", "tests/compilation/test_cache_folder.py"),
     "cudart_py/context/capture.py": (

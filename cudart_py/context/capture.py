@@ -28,7 +28,7 @@ __all__ = [
     "defer",
     "find",
     "hold",
-    "hold_launch",
+    "hold_node",
     "note_recorded",
     "note_wait",
     "refuse",
@@ -43,7 +43,7 @@ PER_THREAD = 2
 class Held(NamedTuple):
     """One piece of captured work: its kernel, copy or fill by name, and the objects that it uses and that must live.
 
-    `node` is the handle of the graph's node that does a kernel's work or has a child graph, 0 for other work.
+    `node` is the handle of the graph's node that does the work or has a child graph, 0 for work of several nodes.
     """
 
     what: str
@@ -182,8 +182,8 @@ def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
     return True
 
 
-def hold_launch(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
-    """Keep the objects of the launch that was captured last alive with its node, as `hold` does with the graph."""
+def hold_node(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
+    """Keep the objects of the work that was captured last alive with its node, as `hold` does with the graph."""
     capture = find(handle)
     if capture is None:
         return False

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..arguments import instance
 from ..context import debugging
-from ..context.capture import Held, captures, hold_launch
+from ..context.capture import Held, captures, hold_node
 from ..context.changes import changes
 from ..context.current import activated, this_thread
 from ..context.lifetimes import refuse_copy
 from ..driver import enums
-from ..driver.seam import raw
+from ..driver.seam import api, raw
 from ..driver.unwrap import failure
 from ..memory.host_memory import pinned_owner
 from ..streams.graph_nodes import NodeWork
@@ -119,7 +119,7 @@ class Prepared:
         """Do what is due after a launch: raise its error, keep what its graph uses, log it, wait in debug mode."""
         if status:
             raise failure(status, self.start.__name__, f"The launch was {self.record}")
-        if captures and hold_launch(self.stream, self.kernel.name, self.used(arguments)):
+        if captures and hold_node(self.stream, self.kernel.name, self.used(arguments)):
             return
         debugging.note_launched(self.record)
         if debugging.state.enabled:
@@ -199,6 +199,8 @@ class BoundLaunch(NodeWork):
 
     __slots__ = ("_arguments", "_call", "_device", "_launch", "_mark", "_parameters", "_prepared", "_record", "_start")
 
+    _kind = "kernel"
+
     def __init__(self, launch: Launch, arguments: tuple[Any, ...]) -> None:
         self._launch = instance("BoundLaunch", "launch", launch, Launch)
         instance("BoundLaunch", "arguments", arguments, tuple)
@@ -238,15 +240,16 @@ class BoundLaunch(NodeWork):
             raise ValueError(f"{call}: argument 'work' launches {name} with attributes, which belong to the node")
         self._check()
 
-    def _node_parameters(self) -> Any:
-        """Return the CUDA_KERNEL_NODE_PARAMS of the launch, whose parameters lie in this object's buffer."""
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Let a node of an executable graph launch this kernel with these arguments."""
         made, shape = enums.CUDA_KERNEL_NODE_PARAMS(), self._prepared.shape
         made.func = enums.CUfunction(self._prepared.kernel.handle)
         made.gridDimX, made.gridDimY, made.gridDimZ = shape.grid
         made.blockDimX, made.blockDimY, made.blockDimZ = shape.block
         made.sharedMemBytes = shape.shared_bytes
         made.extra = self._call[-1]
-        return made
+        with activated(device):
+            api.cuGraphExecKernelNodeSetParams(executable, node, made)
 
     def _held_by(self, node: int) -> Held:
         """Return what the launch uses, as the work of a node."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import arguments
-from ..context.capture import captures
+from ..context.capture import captures, hold_node
 from ..context.current import activated, this_thread
 from ..driver.seam import api, raw
 from ..driver.unwrap import failure
@@ -22,7 +22,7 @@ from .cuda_array import CudaArray, end_of
 from .fills import fill_words
 from .host_memory import HostMemory
 from .interop import is_foreign, wrap
-from .transfers import Side, check_same, hold_copy, raw_bytes, transfer
+from .transfers import Side, check_same, raw_bytes, transfer
 
 __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer", "memset"]
 
@@ -220,14 +220,14 @@ def memcpy_peer(dst: DeviceArray, src: DeviceArray, *, stream: Stream | None = N
             )
     check_same(call, dst.side, src.side)
     handle = stream_of(call, stream).handle
-    if captures:
-        hold_copy(handle, dst, src)
     if not src.nbytes:
         return
     places = (dst.pointer, dst.device.context, src.pointer, src.device.context, src.nbytes)
     if stream is not None:
         with activated(stream.device):
             api.cuMemcpyPeerAsync(*places, handle)
+        if captures:
+            hold_node(handle, "a copy", (dst, src))
         return
     # The driver's own cuMemcpyPeer does not promise to wait for the destination's device.
     with activated(dst.device), Event(timing=False) as before:

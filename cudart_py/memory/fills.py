@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import arguments
-from ..context.capture import captures, hold
+from ..context.capture import captures, hold, hold_node
 from ..context.current import activated, this_thread
 from ..driver.seam import api
 from ..streams.stream import Stream
@@ -18,7 +19,7 @@ from .transfers import transfer
 if TYPE_CHECKING:
     from .array import DeviceArray
 
-__all__ = ["as_element", "fill", "fill_bytes", "fill_words", "fills_at_once"]
+__all__ = ["as_element", "fill", "fill_bytes", "fill_words", "fills_at_once", "pattern_of", "row_of"]
 
 # The driver's fills of one row and of evenly spaced ones, by the bytes of a word.
 _ROW = {1: "cuMemsetD8Async", 2: "cuMemsetD16Async", 4: "cuMemsetD32Async"}
@@ -38,7 +39,7 @@ def fill_words(dst: DeviceArray, value: Any, stream: Stream) -> bool:
     if type(value) is int:
         word, width = _pattern_of_int(value, dst.dtype)
     else:
-        word, width = _pattern(as_element("memset", value, dst.dtype))
+        word, width = pattern_of(as_element("memset", value, dst.dtype))
     if word is None:
         return False
     _set(dst, word, width, stream)
@@ -47,12 +48,12 @@ def fill_words(dst: DeviceArray, value: Any, stream: Stream) -> bool:
 
 def fills_at_once(element: np.ndarray[Any, Any]) -> bool:
     """Return whether the driver has a fill for an element, since its 8, 16 or 32 bits repeat."""
-    return _pattern(element)[0] is not None
+    return pattern_of(element)[0] is not None
 
 
 def fill(dst: DeviceArray, element: np.ndarray[Any, Any], stream: Stream) -> None:
     """Set every element to one of the array's dtype; the array is contiguous unless the driver has such a fill."""
-    word, width = _pattern(element)
+    word, width = pattern_of(element)
     if word is not None:
         _set(dst, word, width, stream)
         return
@@ -93,7 +94,7 @@ def as_element(call: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, A
     return element
 
 
-def _pattern(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
+def pattern_of(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
     """Return the word (None: there is none) whose repetition is the element, and its width in bytes."""
     raw, itemsize = element.tobytes(), element.itemsize
     width = min(itemsize, 4)
@@ -106,7 +107,7 @@ def _pattern(element: np.ndarray[Any, Any]) -> tuple[int | None, int]:
 @functools.lru_cache(maxsize=128)
 def _pattern_of_int(value: int, dtype: np.dtype[Any]) -> tuple[int | None, int]:
     """Return the pattern of an int as a dtype. Ints come again, and two that are equal are the same, unlike floats."""
-    return _pattern(as_element("memset", value, dtype))
+    return pattern_of(as_element("memset", value, dtype))
 
 
 def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
@@ -117,8 +118,23 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
         return
     if not nbytes:
         return
+    columns, shape, strides = row_of(dst, width)
+    fills = 1
+    with activated(dst.device):
+        if not shape:
+            getattr(api, _ROW[width])(pointer, word, columns, stream.native)
+        else:
+            height, pitch = shape.pop(), strides.pop()
+            fills = math.prod(shape)
+            for position in itertools.product(*map(range, shape)):
+                offset = sum(place * step for place, step in zip(position, strides, strict=True))
+                getattr(api, _ROWS[width])(pointer + offset, pitch, word, columns, height, stream.native)
     if captures:
-        hold(stream.handle, "a fill", (dst,))
+        (hold_node if fills == 1 else hold)(stream.handle, "a fill", (dst,))
+
+
+def row_of(dst: DeviceArray, width: int) -> tuple[int, list[int], list[int]]:
+    """Return the words of `width` bytes that lie in one piece, and the shape and strides in which such rows follow."""
     # One element may be several words.
     columns, gap = dst.itemsize // width, dst.itemsize
     shape, strides = list(dst.shape), list(dst.strides)
@@ -126,11 +142,4 @@ def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
         columns *= shape[-1]
         gap *= shape.pop()
         strides.pop()
-    with activated(dst.device):
-        if not shape:
-            getattr(api, _ROW[width])(pointer, word, columns, stream.native)
-            return
-        height, pitch = shape.pop(), strides.pop()
-        for position in itertools.product(*map(range, shape)):
-            offset = sum(place * step for place, step in zip(position, strides, strict=True))
-            getattr(api, _ROWS[width])(pointer + offset, pitch, word, columns, height, stream.native)
+    return columns, shape, strides

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import arguments, errors, shapes
-from ..context.capture import captures, find, hold
+from ..context.capture import captures, find, hold, hold_node
 from ..context.current import activated
 from ..driver import enums
 from ..driver.seam import api
@@ -21,7 +21,7 @@ from ..streams.stream import Stream
 from . import staging
 from .host_memory import pinned_owner
 
-__all__ = ["Side", "check_same", "hold_copy", "host_side", "raw_bytes", "transfer"]
+__all__ = ["Side", "check_same", "host_side", "page_locked_owners", "raw_bytes", "set_sides", "transfer"]
 
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
@@ -114,8 +114,7 @@ def transfer(dst: Side, src: Side, stream: Stream) -> None:
     Both have the same dtype and shape, or the same size and are contiguous. A graph that the stream records into keeps
     them alive; CaptureError for pageable host memory there.
     """
-    if captures:
-        hold_copy(stream.handle, dst.array, src.array)
+    owners = page_locked_owners(stream.handle, dst.array, src.array) if captures else ()
     width, axes = _bytes_and_axes(dst, src)
     if not width:
         return
@@ -131,15 +130,17 @@ def transfer(dst: Side, src: Side, stream: Stream) -> None:
                 _copy_rows(to, source, width, rows, stream)
             else:
                 _copy_planes(to, source, width, rows, planes, stream)
+    if captures:
+        (hold if axes else hold_node)(stream.handle, "a copy", (dst.array, src.array, *owners))
 
 
-def hold_copy(handle: int, dst: Any, src: Any) -> None:
-    """Keep the arrays of a copy alive with the graph that the stream records into, if there is one.
+def page_locked_owners(handle: int, dst: Any, src: Any) -> tuple[Any, ...]:
+    """Return the page-locked memory behind the arrays of a copy, if the stream records into a graph.
 
     Raises CaptureError for pageable host memory, which nothing is ordered with when the graph is launched.
     """
     if find(handle) is None:
-        return
+        return ()
     owners = []
     for array in (dst, src):
         if isinstance(array, np.ndarray) and array.size:
@@ -150,7 +151,7 @@ def hold_copy(handle: int, dst: Any, src: Any) -> None:
                     "changed; copy from and to arrays of pinned_empty"
                 )
             owners.append(owner)
-    hold(handle, "a copy", (dst, src, *owners))
+    return tuple(owners)
 
 
 def _bytes_and_axes(dst: Side, src: Side) -> tuple[int, list[_Axis]]:
@@ -190,7 +191,7 @@ def _copy_rows(dst: Side, src: Side, width: int, rows: _Axis, stream: Stream) ->
                 f"the rows of {side} overlap: they begin {pitch} bytes apart, and each has {width}"
             )
     copy = enums.CUDA_MEMCPY2D()
-    _set_sides(copy, dst, src, enums.CUmemorytype)
+    set_sides(copy, dst, src, enums.CUmemorytype)
     copy.dstPitch, copy.srcPitch = rows.dst_step, rows.src_step
     copy.WidthInBytes, copy.Height = width, rows.size
     api.cuMemcpy2DAsync(copy, stream.native)
@@ -206,14 +207,15 @@ def _are_planes(width: int, rows: _Axis, axis: _Axis) -> bool:
 
 def _copy_planes(dst: Side, src: Side, width: int, rows: _Axis, planes: _Axis, stream: Stream) -> None:
     copy = enums.CUDA_MEMCPY3D()
-    _set_sides(copy, dst, src, enums.CUmemorytype)
+    set_sides(copy, dst, src, enums.CUmemorytype)
     copy.dstPitch, copy.srcPitch = rows.dst_step, rows.src_step
     copy.dstHeight, copy.srcHeight = planes.dst_step // rows.dst_step, planes.src_step // rows.src_step
     copy.WidthInBytes, copy.Height, copy.Depth = width, rows.size, planes.size
     api.cuMemcpy3DAsync(copy, stream.native)
 
 
-def _set_sides(copy: Any, dst: Side, src: Side, kinds: Any) -> None:
+def set_sides(copy: Any, dst: Side, src: Side, kinds: Any) -> None:
+    """Set where a CUDA_MEMCPY2D or CUDA_MEMCPY3D begins on both sides; `kinds` is CUmemorytype."""
     if src.on_device:
         copy.srcMemoryType, copy.srcDevice = kinds.CU_MEMORYTYPE_DEVICE, src.address
     else:

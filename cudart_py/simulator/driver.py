@@ -71,10 +71,8 @@ from .calls.graphs.capture import (
     cuThreadExchangeStreamCaptureMode,
 )
 from .calls.graphs.executables import (
-    cuGraphExecChildGraphNodeSetParams,
     cuGraphExecDestroy,
     cuGraphExecGetFlags,
-    cuGraphExecKernelNodeSetParams,
     cuGraphExecUpdate,
     cuGraphInstantiate,
     cuGraphInstantiateWithParams,
@@ -94,6 +92,12 @@ from .calls.graphs.graphs import (
     cuGraphGetRootNodes,
     cuGraphNodeGetDependencies,
     cuGraphNodeGetType,
+)
+from .calls.graphs.node_changes import (
+    cuGraphExecChildGraphNodeSetParams,
+    cuGraphExecKernelNodeSetParams,
+    cuGraphExecMemcpyNodeSetParams,
+    cuGraphExecMemsetNodeSetParams,
 )
 from .calls.launches.host_functions import cuLaunchHostFunc
 from .calls.launches.launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx

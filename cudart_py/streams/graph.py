@@ -317,20 +317,21 @@ class ExecutableGraph(Handle):
 
         `node` is of the graph that this one was instantiated from. `work` is a bound launch for a node of the kind
         "kernel" (cuGraphExecKernelNodeSetParams): its kernel, shape and arguments take the place of the node's, and
-        its stream does not matter. For a node of the kind "graph" it is a graph of the same shape
-        (cuGraphExecChildGraphNodeSetParams). For copies and fills capture the work again and call `update`.
+        its stream does not matter. For a node of the kind "memcpy" it is a `NodeCopy`, for one of the kind "memset"
+        a `NodeFill`, and for one of the kind "graph" a graph of the same shape (cuGraphExecChildGraphNodeSetParams).
+        For all others capture the work again and call `update`.
         Raises ValueError for a node of another graph or kind, and for a launch with attributes of its own, which
-        belong to the node.
+        belong to the node; InvalidValueError for work that the driver does not let the node do.
         """
         call, executable = "ExecutableGraph.set_node", self.handle
         arguments.instance(call, "node", node, GraphNode)
-        arguments.instance(call, "work", work, (NodeWork, Graph), "a BoundLaunch or a Graph")
+        arguments.instance(call, "work", work, (NodeWork, Graph), "a BoundLaunch, a NodeCopy, a NodeFill or a Graph")
         if isinstance(work, Graph):
             _check_graph(call, work, "work")
         if node.graph is not self._graph():
             raise ValueError(f"{call}: argument 'node' is not of the graph that this one was instantiated from")
         place, kind = node.handle, node.kind
-        wanted = "graph" if isinstance(work, Graph) else "kernel"
+        wanted = "graph" if isinstance(work, Graph) else work._kind
         if kind != wanted:
             raise ValueError(f"{call}: argument 'node' is a {kind}, and argument 'work' is for a {wanted}")
         held: tuple[Held, ...]
@@ -340,8 +341,7 @@ class ExecutableGraph(Handle):
             held = tuple(one._replace(node=place) for one in work._held)
         else:
             work._check_node(call, self._device)
-            with activated(self._device):
-                api.cuGraphExecKernelNodeSetParams(executable, place, work._node_parameters())
+            work._change_node(executable, place, self._device)
             held = (work._held_by(place),)
         self._held = (*(one for one in self._held if one.node != place), *held)
         self._mark = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..context.capture import Held
 from ..context.device import Device
@@ -69,20 +69,22 @@ class GraphNode:
 
 
 class NodeWork:
-    """What can take the place of a kernel in an executable graph: a kernel's launch with its arguments."""
+    """What can take the place of a node's work in an executable graph: a bound launch, a copy or a fill."""
 
     __slots__ = ()
 
+    _kind: ClassVar[str]  # of the nodes that can do it, as `GraphNode.kind` says
+
     def _check_node(self, call: str, device: Device) -> None:
-        """Raise ValueError where the launch cannot run in a graph of a device."""
+        """Raise ValueError where the work cannot run in a graph of a device."""
         raise NotImplementedError
 
-    def _node_parameters(self) -> Any:
-        """Return the CUDA_KERNEL_NODE_PARAMS of the launch, valid while this object lives."""
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Let a node of an executable graph of a device do this work."""
         raise NotImplementedError
 
     def _held_by(self, node: int) -> Held:
-        """Return what the launch uses, as the work of a node."""
+        """Return what the work uses, as the work of a node."""
         raise NotImplementedError
 
 

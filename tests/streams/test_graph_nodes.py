@@ -209,7 +209,7 @@ def test_what_cannot_take_a_nodes_place_is_refused(kernels, stream, step, x):
     call = "ExecutableGraph.set_node"
     with pytest.raises(TypeError, match=f"{call}: argument 'node' must be a GraphNode"):
         executable.set_node(0, bound)
-    with pytest.raises(TypeError, match=f"{call}: argument 'work' must be a BoundLaunch or a Graph"):
+    with pytest.raises(TypeError, match=f"{call}: argument 'work' must be a BoundLaunch, a NodeCopy"):
         executable.set_node(node, kernels["add"][1, N])
     with pytest.raises(ValueError, match="argument 'node' is a kernel, and argument 'work' is for a graph"):
         executable.set_node(node, step)

@@ -19,27 +19,22 @@ from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.fault_reports import put_report
 from ...state.handles import Handles
-from ...state.queue.graphs import ChildGraph, Graph, find_graph, find_node
+from ...state.queue.graphs import Graph, find_graph
 from ...state.queue.operations import Operation
 from ...state.queue.work import Work, runner
 from ...state.streams import find_stream, submit
 from ..entry import entry
-from ..functions import find_function
 from ..launches.launches import KernelLaunch
-from ..launches.parameters import packed_parameters
-from ..launches.shapes import checked_launch
+from ..memory.graph_memory import AllocateInGraph, FreeInGraph
 from .flattening import FlatGraph, kinds_of
-from .graph_memory import AllocateInGraph, FreeInGraph
 from .node_order import NodeOrder, RunningNode
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
 __all__ = [
-    "cuGraphExecChildGraphNodeSetParams",
     "cuGraphExecDestroy",
     "cuGraphExecGetFlags",
-    "cuGraphExecKernelNodeSetParams",
     "cuGraphExecUpdate",
     "cuGraphInstantiate",
     "cuGraphInstantiateWithParams",
@@ -200,51 +195,3 @@ def _difference(executable: Executable, graph: Graph, flat: FlatGraph) -> tuple[
 
 def _context(operation: Operation) -> Context | None:
     return operation.function.context if isinstance(operation, KernelLaunch) else None
-
-
-@entry()
-def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: Any) -> None:
-    """Replace the operations of a child graph in an executable graph, as cuGraphExecChildGraphNodeSetParams."""
-    executable, node, child = executables.find(hGraphExec), find_node(hNode), find_graph(childGraph)
-    places, operation, flat = executable.flat.children.get(node.handle), node.operation, FlatGraph(child)
-    if (
-        places is None
-        or not isinstance(operation, ChildGraph)
-        or kinds_of(child) != kinds_of(operation.graph)
-        or flat.before != FlatGraph(operation.graph).before
-    ):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    executable.operations[places.start : places.stop] = flat.operations
-
-
-@entry()
-def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
-    """Change the parameters and the shape of a kernel in an executable graph, as cuGraphExecKernelNodeSetParams."""
-    executable = executables.find(hGraphExec)
-    place = executable.flat.places.get(find_node(hNode).handle)
-    before = None if place is None else executable.operations[place]
-    if place is None or nodeParams is None or not isinstance(before, KernelLaunch):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    function = find_function(nodeParams.func)
-    if function.context is not before.function.context:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    parameters = packed_parameters(function, nodeParams.kernelParams, nodeParams.extra)
-    extents = (
-        nodeParams.gridDimX,
-        nodeParams.gridDimY,
-        nodeParams.gridDimZ,
-        nodeParams.blockDimX,
-        nodeParams.blockDimY,
-        nodeParams.blockDimZ,
-    )
-    # The attributes of a launch stay the node's.
-    cluster = before.launch.cluster if before.launch.cluster != (1, 1, 1) else None
-    launch = checked_launch(
-        function,
-        extents,
-        nodeParams.sharedMemBytes,
-        parameters,
-        cooperative=before.launch.cooperative,
-        cluster=cluster,
-    )
-    executable.operations[place] = KernelLaunch(function, launch)

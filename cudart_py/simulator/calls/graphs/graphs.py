@@ -11,7 +11,7 @@ from ...state.errors import StatusError
 from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node
 from ..entry import entry
 from ..launches.host_functions import HostCall
-from .graph_memory import AllocateInGraph, FreeInGraph
+from ..memory.graph_memory import AllocateInGraph, FreeInGraph
 
 __all__ = [
     "cuGraphAddChildGraphNode",

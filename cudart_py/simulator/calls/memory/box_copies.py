@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
 
 __all__ = [
+    "BoxCopy",
+    "checked_box_copy",
     "cuMemcpy2D",
     "cuMemcpy2DAsync",
     "cuMemcpy2DUnaligned",
@@ -163,17 +165,25 @@ def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool)
     return box
 
 
-def _copy_box(parameters: Any, stream: Stream, *, three: bool, waits: bool) -> None:
+def checked_box_copy(parameters: Any, *, three: bool) -> BoxCopy | None:
+    """Return the copy of a CUDA_MEMCPY2D or CUDA_MEMCPY3D, None for one of nothing; raise what the driver answers."""
     if parameters is None:
         raise _refuse()
     shape = (parameters.Depth if three else 1), parameters.Height, parameters.WidthInBytes
     if three and (parameters.srcLOD or parameters.dstLOD):
         raise _refuse()
     if not all(shape):
-        return
+        return None
     source = _end(parameters, "src", shape, three=three)
     destination = _end(parameters, "dst", shape, three=three)
-    operation = BoxCopy(destination, source, shape)
+    return BoxCopy(destination, source, shape)
+
+
+def _copy_box(parameters: Any, stream: Stream, *, three: bool, waits: bool) -> None:
+    operation = checked_box_copy(parameters, three=three)
+    if operation is None:
+        return
+    source, destination = operation.source, operation.destination
     if stream.capture is not None:
         submit(stream, operation)
         return
@@ -181,7 +191,7 @@ def _copy_box(parameters: Any, stream: Stream, *, three: bool, waits: bool) -> N
         run_now(stream, operation)
         return
     if source.allocation is None:
-        operation.held = source.view(shape).copy()
+        operation.held = source.view(operation.shape).copy()
     submit(stream, operation)
 
 

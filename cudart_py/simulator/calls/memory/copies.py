@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ...state.memory import Allocation
 
 __all__ = [
+    "Copy",
     "cuMemcpy",
     "cuMemcpyAsync",
     "cuMemcpyDtoD",

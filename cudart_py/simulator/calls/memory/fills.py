@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ...state.contexts import Context
 
 __all__ = [
+    "Fill",
+    "checked_fill",
     "cuMemsetD2D8",
     "cuMemsetD2D8Async",
     "cuMemsetD2D16",
@@ -59,6 +61,11 @@ class Fill(Operation):
         """Return the bytes from the first to the last that is set."""
         return (self.height - 1) * self.pitch + self.width * self.width_bytes
 
+    @property
+    def layout(self) -> tuple[int, int, int, int]:
+        """Return the bytes of an element, the elements of a row, the rows and the pitch."""
+        return self.width_bytes, self.width, self.height, self.pitch
+
     def describe(self) -> str:
         """Return the value and the shape."""
         return f"{self.value:#x} in {self.height} x {self.width} x {self.width_bytes} bytes"
@@ -79,23 +86,37 @@ class Fill(Operation):
         memory.note_written(self.address, self.extent)
 
 
-def _fill(
-    pointer: Any, value: Any, width: Any, stream: Stream, *, element: int, rows: tuple[Any, Any] = (0, 1), waits: bool
-) -> None:
+def checked_fill(
+    pointer: Any, value: Any, width: Any, context: Context, *, element: int, rows: tuple[Any, Any]
+) -> Fill | None:
+    """Return a fill of a row of elements or of rows (pitch, height), None for one of nothing.
+
+    Raises CUDA_ERROR_INVALID_VALUE for one that the driver refuses.
+    """
     address, columns = number(pointer), number(width)
     pitch, height = number(rows[0]), number(rows[1])
     if columns < 0 or height < 0 or address % element or pitch % element:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if not columns or not height:
-        return
+        return None
     if height > 1 and pitch < columns * element:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     operation = Fill(address, number(value) & ((1 << 8 * element) - 1), element, columns, height, pitch)
     allocation = memory.find(address, operation.extent)
-    if allocation is None or not stream.context.reaches(allocation):
+    if allocation is None or not context.reaches(allocation):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return operation
+
+
+def _fill(
+    pointer: Any, value: Any, width: Any, stream: Stream, *, element: int, rows: tuple[Any, Any] = (0, 1), waits: bool
+) -> None:
+    operation = checked_fill(pointer, value, width, stream.context, element=element, rows=rows)
+    if operation is None:
+        return
+    allocation = memory.find(operation.address, operation.extent)
     # The host waits only for a fill of memory that it can see.
-    if waits and allocation.on_host:
+    if waits and allocation is not None and allocation.on_host:
         run_now(stream, operation)
     else:
         submit(stream, operation)

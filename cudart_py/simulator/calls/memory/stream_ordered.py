@@ -16,7 +16,7 @@ from ...state.queue.operations import AccountingOperation
 from ...state.queue.stream import Stream
 from ...state.streams import find_stream, submit
 from ..entry import entry
-from ..graphs.graph_memory import allocate_in_capture, free_in_capture
+from .graph_memory import allocate_in_capture, free_in_capture
 
 if TYPE_CHECKING:
     from ...state.contexts import Context

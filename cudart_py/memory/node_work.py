@@ -1,0 +1,153 @@
+"""Copies and fills that take the place of a node's in an executable graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import arguments
+from ..context.capture import Held
+from ..context.current import activated
+from ..context.device import Device
+from ..driver import enums
+from ..driver.seam import raw
+from ..driver.unwrap import failure
+from ..streams.graph_nodes import NodeWork
+from .array import DeviceArray, side_of
+from .fills import as_element, pattern_of, row_of
+from .host_memory import pinned_owner
+from .transfers import check_same, set_sides
+
+__all__ = ["NodeCopy", "NodeFill"]
+
+_INSTEAD = "capture the work again and call ExecutableGraph.update"
+
+
+class NodeCopy(NodeWork):
+    """A copy for a node of the kind "memcpy" (cuGraphExecMemcpyNodeSetParams).
+
+        executable.set_node(graph.nodes[1], cuda.NodeCopy(dst, src))
+
+    `dst` and `src` are device arrays or page-locked host arrays of one dtype and number of elements, each contiguous
+    and not empty. They lie in the same kinds of memory as those of the node, which is a copy of contiguous arrays too;
+    the number of elements may be another. Raises TypeError for other types and for different dtypes, ValueError for
+    what cannot be copied so.
+    """
+
+    __slots__ = ("_dst", "_owners", "_src")
+
+    _kind = "memcpy"
+
+    def __init__(self, dst: Any, src: Any) -> None:
+        call = "NodeCopy"
+        self._dst, self._src = side_of(call, "dst", dst, writes=True), side_of(call, "src", src)
+        check_same(call, self._dst, self._src)
+        self._owners: tuple[Any, ...] = ()
+        for name, side in (("dst", self._dst), ("src", self._src)):
+            if 0 in side.shape:
+                raise ValueError(f"{call}: argument {name!r} is empty, and a node copies at least one element")
+            if not side.is_contiguous:
+                raise ValueError(f"{call}: argument {name!r} is not contiguous; {_INSTEAD}")
+            if not side.on_device:
+                owner = pinned_owner(side.array)
+                if owner is None:
+                    raise ValueError(
+                        f"{call}: argument {name!r} lies in pageable memory, which no graph copies; use an array of "
+                        "pinned_empty"
+                    )
+                self._owners += (owner,)
+
+    def _check_node(self, call: str, device: Device) -> None:
+        """Raise ValueError where an array was closed."""
+        self._held_by(0).check()
+
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Let a node of an executable graph copy these arrays."""
+        copy = enums.CUDA_MEMCPY3D()
+        set_sides(copy, self._dst, self._src, enums.CUmemorytype)
+        nbytes = self._dst.array.nbytes
+        copy.WidthInBytes, copy.Height, copy.Depth = nbytes, 1, 1
+        copy.dstPitch = copy.srcPitch = nbytes
+        copy.dstHeight = copy.srcHeight = 1
+        with activated(device):
+            (status,) = raw.cuGraphExecMemcpyNodeSetParams(executable, node, copy, device.context)
+        if status:
+            raise failure(
+                status,
+                "cuGraphExecMemcpyNodeSetParams",
+                "A node can copy other memory of the same kinds and devices, and only where both copies are of "
+                f"contiguous arrays: otherwise {_INSTEAD}",
+            )
+
+    def _held_by(self, node: int) -> Held:
+        """Return what the copy uses, as the work of a node."""
+        return Held("a copy", (self._dst.array, self._src.array, *self._owners), node)
+
+    def __repr__(self) -> str:
+        return f"<NodeCopy of {self._dst.array.nbytes} bytes>"
+
+
+class NodeFill(NodeWork):
+    """A fill for a node of the kind "memset" (cuGraphExecMemsetNodeSetParams).
+
+        executable.set_node(graph.nodes[0], cuda.NodeFill(x, 1.0))
+
+    `value` is what `memset` takes. `dst` is a device array, not empty, of which one fill of the driver sets all: one
+    that is contiguous, or whose rows lie evenly apart. A node that fills rows keeps their shape and pitch. Raises
+    TypeError for other types, ValueError for a value that does not fit the dtype or that no fill of 8, 16 or 32 bits
+    has.
+    """
+
+    __slots__ = ("_dst", "_layout")
+
+    _kind = "memset"
+
+    def __init__(self, dst: DeviceArray, value: Any) -> None:
+        call = "NodeFill"
+        self._dst = arguments.opened(call, "dst", dst, DeviceArray)
+        word, width = pattern_of(as_element(call, value, dst.dtype))
+        if word is None:
+            raise ValueError(
+                f"{call}: argument 'value' is written by 8, 16 or 32 bits at a time, and {value!r} as {dst.dtype} does "
+                f"not repeat after 32; {_INSTEAD}"
+            )
+        if not dst.nbytes:
+            raise ValueError(f"{call}: argument 'dst' is empty, and a node fills at least one element")
+        columns, shape, strides = row_of(dst, width)
+        if len(shape) > 1:
+            raise ValueError(
+                f"{call}: argument 'dst' of shape {dst.shape} and strides {dst.strides} takes several fills, and a "
+                f"node is one; {_INSTEAD}"
+            )
+        height, pitch = (shape[0], strides[0]) if shape else (1, 0)
+        self._layout = (word, width, columns, height, pitch)
+
+    def _check_node(self, call: str, device: Device) -> None:
+        """Raise ValueError where the array was closed or lies on another device."""
+        self._held_by(0).check()
+        if self._dst.device is not device:
+            raise ValueError(
+                f"{call}: argument 'work' fills an array of device {self._dst.device.ordinal}, and the graph belongs "
+                f"to device {device.ordinal}"
+            )
+
+    def _change_node(self, executable: int, node: int, device: Device) -> None:
+        """Let a node of an executable graph fill this array."""
+        fill = enums.CUDA_MEMSET_NODE_PARAMS()
+        fill.dst = enums.CUdeviceptr(self._dst.pointer)
+        fill.value, fill.elementSize, fill.width, fill.height, fill.pitch = self._layout
+        with activated(device):
+            (status,) = raw.cuGraphExecMemsetNodeSetParams(executable, node, fill, device.context)
+        if status:
+            raise failure(
+                status,
+                "cuGraphExecMemsetNodeSetParams",
+                "A node can fill other memory of the same kind, and where it fills rows with a pitch, only as many of "
+                f"the same kind: otherwise {_INSTEAD}",
+            )
+
+    def _held_by(self, node: int) -> Held:
+        """Return what the fill uses, as the work of a node."""
+        return Held("a fill", (self._dst,), node)
+
+    def __repr__(self) -> str:
+        return f"<NodeFill of {self._dst.nbytes} bytes>"

@@ -1,0 +1,140 @@
+"""Changes of single nodes in executable graphs: other parameters for kernels, copies, fills and child graphs.
+
+The graph that an executable one was made of names the node, and stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUresult
+
+from ...state import memory
+from ...state.contexts import find_context
+from ...state.errors import StatusError
+from ...state.queue.graphs import ChildGraph, find_graph, find_node
+from ...state.queue.operations import Operation
+from ..entry import entry
+from ..functions import find_function
+from ..launches.launches import KernelLaunch
+from ..launches.parameters import packed_parameters
+from ..launches.shapes import checked_launch
+from ..memory.box_copies import BoxCopy, checked_box_copy
+from ..memory.copies import Copy
+from ..memory.fills import Fill, checked_fill
+from .executables import Executable, executables
+from .flattening import FlatGraph, kinds_of
+
+__all__ = [
+    "cuGraphExecChildGraphNodeSetParams",
+    "cuGraphExecKernelNodeSetParams",
+    "cuGraphExecMemcpyNodeSetParams",
+    "cuGraphExecMemsetNodeSetParams",
+]
+
+
+def _find(hGraphExec: Any, hNode: Any, parameters: Any) -> tuple[Executable, int, Operation]:
+    """Return an executable graph, the place of a node's operation in it, and the operation that it has now."""
+    executable = executables.find(hGraphExec)
+    place = executable.flat.places.get(find_node(hNode).handle)
+    if place is None or parameters is None:
+        raise _refuse()
+    return executable, place, executable.operations[place]
+
+
+def _refuse() -> StatusError:
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+def _mapping(address: int, size: int) -> tuple[Any, ...] | None:
+    """Return in which memory of which device an address lies, None for pageable memory of the host."""
+    allocation = memory.find(address, size)
+    return None if allocation is None else (allocation.kind, allocation.device)
+
+
+def _require_same_mapping(address: int, size: int, before: int) -> None:
+    """Raise CUDA_ERROR_INVALID_VALUE for memory of another kind or device than at an address before."""
+    was = memory.known.find(before)  # none where that memory is pageable or was freed
+    if was is not None and _mapping(address, size) != (was.kind, was.device):
+        raise _refuse()
+
+
+@entry()
+def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: Any) -> None:
+    """Replace the operations of a child graph in an executable graph, as cuGraphExecChildGraphNodeSetParams."""
+    executable, node, child = executables.find(hGraphExec), find_node(hNode), find_graph(childGraph)
+    places, operation, flat = executable.flat.children.get(node.handle), node.operation, FlatGraph(child)
+    if (
+        places is None
+        or not isinstance(operation, ChildGraph)
+        or kinds_of(child) != kinds_of(operation.graph)
+        or flat.before != FlatGraph(operation.graph).before
+    ):
+        raise _refuse()
+    executable.operations[places.start : places.stop] = flat.operations
+
+
+@entry()
+def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
+    """Change the parameters and the shape of a kernel in an executable graph, as cuGraphExecKernelNodeSetParams."""
+    executable, place, before = _find(hGraphExec, hNode, nodeParams)
+    if not isinstance(before, KernelLaunch):
+        raise _refuse()
+    function = find_function(nodeParams.func)
+    if function.context is not before.function.context:
+        raise _refuse()
+    parameters = packed_parameters(function, nodeParams.kernelParams, nodeParams.extra)
+    extents = (
+        nodeParams.gridDimX,
+        nodeParams.gridDimY,
+        nodeParams.gridDimZ,
+        nodeParams.blockDimX,
+        nodeParams.blockDimY,
+        nodeParams.blockDimZ,
+    )
+    # The attributes of a launch stay the node's.
+    cluster = before.launch.cluster if before.launch.cluster != (1, 1, 1) else None
+    launch = checked_launch(
+        function,
+        extents,
+        nodeParams.sharedMemBytes,
+        parameters,
+        cooperative=before.launch.cooperative,
+        cluster=cluster,
+    )
+    executable.operations[place] = KernelLaunch(function, launch)
+
+
+@entry()
+def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any, ctx: Any) -> None:
+    """Change the ends and the size of a copy in an executable graph, as cuGraphExecMemcpyNodeSetParams."""
+    executable, place, before = _find(hGraphExec, hNode, copyParams)
+    find_context(ctx)
+    if isinstance(before, Copy):
+        source, destination = before.source, before.destination
+    elif isinstance(before, BoxCopy) and before.shape[:2] == (1, 1):
+        source, destination = before.source.address, before.destination.address
+    else:
+        raise _refuse()
+    made = checked_box_copy(copyParams, three=True)
+    if made is None or made.shape[:2] != (1, 1):
+        raise _refuse()
+    _require_same_mapping(made.source.address, made.size, source)
+    _require_same_mapping(made.destination.address, made.size, destination)
+    executable.operations[place] = made
+
+
+@entry()
+def cuGraphExecMemsetNodeSetParams(hGraphExec: Any, hNode: Any, memsetParams: Any, ctx: Any) -> None:
+    """Change the memory and the value of a fill in an executable graph, as cuGraphExecMemsetNodeSetParams."""
+    executable, place, before = _find(hGraphExec, hNode, memsetParams)
+    given, context = memsetParams, find_context(ctx)
+    if not isinstance(before, Fill) or given.elementSize not in (1, 2, 4):
+        raise _refuse()
+    # The driver ignores the pitch of a single row.
+    rows = given.pitch if given.height > 1 else 0, given.height
+    made = checked_fill(given.dst, given.value, given.width, context, element=given.elementSize, rows=rows)
+    if made is None or (max(made.height, before.height) > 1 and made.layout != before.layout):
+        raise _refuse()
+    _require_same_mapping(made.address, made.extent, before.address)
+    executable.operations[place] = made
