@@ -20,6 +20,7 @@ from .context.debugging import debug
 from .context.device import Device, current_device, devices, driver_version
 from .context.occupancy import MULTIPROCESSORS, Occupancy, occupancy
 from .context.properties import DeviceProperties, MemoryInfo
+from .context.resetting import reset
 from .driver.checks import checks
 from .driver.seam import capabilities, raw
 from .driver.unwrap import check
@@ -187,6 +188,7 @@ __all__ = [
     "raw",
     "register_host",
     "release_staging",
+    "reset",
     "timed",
     "to_device",
     "zeros",

@@ -95,6 +95,8 @@ PREMATURE = {
 }
 # Of two arguments only one is given.
 INSTEAD = {f"{name}.out" for name in ("uniform", "normal", "log_normal", "poisson")}
+# What closes the objects of everybody else in the process.
+ENDING = {"reset"}
 NEEDS = {"from_dlpack": "interop"}
 
 # A GPU takes seconds and most of its memory for these.

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..context.current import activated
 from ..context.device import Device
+from ..context.resetting import at_reset
 from ..launch.kernel import Kernel
 from ..launch.launch import Launch
 from ..launch.loading import compile
@@ -32,6 +33,9 @@ TIMEOUT = 0.5
 def _module(device: Device) -> Module:
     with activated(device):
         return compile(SOURCE)
+
+
+at_reset(_module.cache_clear)
 
 
 def hold_kernel(device: Device) -> Kernel:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..context.current import activated
 from ..context.device import Device
+from ..context.resetting import at_reset
 from ..launch.loading import compile
 from ..launch.module import Module
 from ..streams.stream import Stream
@@ -39,6 +40,9 @@ _LONGEST = 1.25
 def _module(device: Device) -> Module:
     with activated(device):
         return compile(SOURCE)
+
+
+at_reset(_module.cache_clear)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures that measure on the GPU and feed pytest-benchmark.
+"""The pytest plugin: fixtures that measure on the GPU and feed pytest-benchmark, and one for tests of faults.
 
 `gpu_benchmark` measures the device's time of a call, `host_benchmark` what it costs the host. Both take what
 `measure` and `measure_host` take, obey pytest-benchmark's options and marker (`max_time`, `min_rounds`), and
@@ -11,12 +11,15 @@ and `--counters-compare-fail=sectors:5%` fails the run where a figure of `counte
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
+`fresh_driver` is for tests that provoke faults, and measures nothing: it calls `cuda.reset()` where that is needed.
+
 PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn where this is imported already.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -25,7 +28,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from ..context.nvml import nvml
-from ..errors import NotSupportedError
+from ..context.resetting import is_lost, reset, wait_for_devices
+from ..driver.seam import capabilities
+from ..errors import CudaError, NotSupportedError
 from . import counter_gate
 from .measuring import measure, measure_host, run_once
 from .record import Measurement
@@ -111,6 +116,28 @@ class _PlainFixtures:
     def host_benchmark(self, request: pytest.FixtureRequest) -> HostBenchmark:
         """Run the code once; pytest-benchmark, which would keep times, is not there."""
         return HostBenchmark(None, request)
+
+
+@pytest.fixture
+def fresh_driver() -> Iterator[None]:
+    """Give the test, and those behind it, a driver that no fault has ended: `cuda.reset()` before and behind a fault.
+
+    An error of work that the test did not wait for is raised at its end. Skips the test where the driver lacks the
+    capability `reset`.
+    """
+    if "reset" not in capabilities():
+        pytest.skip("this driver lacks the capability 'reset': a fault would end the tests behind this one too")
+    with contextlib.suppress(CudaError):  # of an earlier test's work
+        wait_for_devices()
+    if is_lost():
+        reset()
+    yield
+    try:
+        if not is_lost():
+            wait_for_devices()
+    finally:
+        if is_lost():
+            reset()
 
 
 class _Stamp:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..callers import call_site
-from ..driver.seam import raw
+from ..driver.seam import can_reset, raw
 from ..driver.unwrap import blame_with, failure
 from .changes import changes
 from .current import activated
@@ -128,7 +128,8 @@ def blame() -> str:
             finished.add((entry.device, entry.stream))
         elif (entry.device, None) not in finished and (entry.device, entry.stream) not in finished:
             suspects.append(entry)
-    sticky = "\nThe context is lost: every later call fails too; start a new process."
+    remedy = "start a new process, or call cuda.reset()" if can_reset() else "start a new process"
+    sticky = f"\nThe context is lost: every later call fails too; {remedy}."
     if not suspects:
         return sticky
     lines = [f"\n  {record}" for record in suspects[:_SHOWN]]

@@ -91,6 +91,18 @@ class Device:
         pool = api.cuDeviceGetDefaultMemPool(self._device)
         api.cuMemPoolSetAttribute(pool, threshold, enums.cuuint64_t(2**64 - 1))
 
+    @classmethod
+    def _in_use(cls) -> tuple[Device, ...]:
+        """Return the devices whose contexts this process has used."""
+        return tuple(device for device in tuple(cls._all.values()) if device._context is not None)
+
+    def _begin_anew(self) -> None:
+        """Forget what a reset has taken: pools, access of peers and what was set of them."""
+        self._peers.clear()
+        self._pools = weakref.WeakSet()
+        self._pool = None
+        self._keep_freed_memory()
+
     # -- what it is ----------------------------------------------------------------------------
 
     @property

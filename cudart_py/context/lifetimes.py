@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
@@ -20,6 +22,7 @@ __all__ = [
     "close_postponed",
     "finalize",
     "in_host_function",
+    "live_handles",
     "postponed",
     "refuse_copy",
 ]
@@ -106,13 +109,17 @@ class Handle:
     def handle(self) -> int:
         """The driver's own handle as an int, which raw `cuda.bindings` calls take; ValueError when closed."""
         if self._value is None:
-            raise ValueError(f"this {type(self).__name__} is closed{self._closed_how}")
+            raise ValueError(f"this {type(self).__name__} is closed{self._closed_by()}")
         return int(self._value)
 
     @property
     def closed(self) -> bool:
         """Whether `close()` was called."""
         return self._value is None
+
+    def _closed_by(self) -> str:
+        """Return by what it may have been closed, as the end of a sentence that says that it is."""
+        return ", by cuda.reset()" if _lost.get(id(self)) is self else self._closed_how
 
     def close(self) -> None:
         """Give the handle back; a second call does nothing."""
@@ -126,6 +133,11 @@ class Handle:
         changes.note()
         if self._owned:
             self._release(value)
+
+    def _lose(self) -> None:
+        """Close it without giving the handle back: a reset has taken what the driver had."""
+        _lost[id(self)] = self
+        self._value = None
 
     def _drop(self) -> None:
         """Give the handle back at the end of its last reference."""
@@ -149,6 +161,20 @@ class Handle:
         # It has no value either where the constructor failed before the driver made anything.
         if getattr(self, "_value", None) is not None and self._owned:
             _finalize(self._drop)
+
+
+# What a reset has closed, by identity. It is few in most programs, so that no handle has a place of its own for that.
+_lost: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+
+
+def live_handles() -> list[Handle]:
+    """Return all handles of the process that are open, borrowed ones too.
+
+    The garbage collector knows them; to note each where it is made would take longer than many a call.
+    """
+    # By their types, since some objects answer a question for their class with another object's, or raise.
+    found = [thing for thing in gc.get_objects() if issubclass(type(thing), Handle)]
+    return [handle for handle in found if getattr(handle, "_value", None) is not None]
 
 
 class ComparedHandle(Handle):

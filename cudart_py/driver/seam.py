@@ -26,6 +26,7 @@ from . import unwrap
 __all__ = [
     "ENVIRONMENT_VARIABLE",
     "api",
+    "can_reset",
     "capabilities",
     "forked",
     "image_kind",
@@ -231,6 +232,11 @@ def _error_text(status: Any) -> str | None:
 unwrap.explain_with(_error_text, take_report)
 
 
+def can_reset() -> bool:
+    """Return whether the driver has the capability `reset`; safe to ask of a lost context."""
+    return hasattr(_module, "reset")
+
+
 def set_checks(mode: str | None) -> str | None:
     """Choose what becomes of the driver's findings in kernels, and return what was chosen before; hardware has none."""
     before: str | None = getattr(_choose(), "set_checks", lambda _: None)(mode)
@@ -249,6 +255,7 @@ def capabilities() -> frozenset[str]:
     | `libraries` | cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND run on this device |
     | `peer` | at least one pair of devices can access each other's memory |
     | `profile` | `cuda.profile()` counts what a launch does |
+    | `reset` | `cuda.reset()` begins anew in this process, after a fault too |
     """
     with _lock:
         return _capabilities(_chosen_name())

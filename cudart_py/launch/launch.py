@@ -104,9 +104,9 @@ class Prepared:
         """Check that neither the module nor the stream was closed, and return the mark of the check."""
         mark = changes.mark()
         if self.kernel.module.closed or stream.closed:
-            raise ValueError(
-                f"{self.kernel.name}: {'its module' if self.kernel.module.closed else 'the stream'} is closed"
-            )
+            closed = self.kernel.module if self.kernel.module.closed else stream
+            noun = "the stream" if closed is stream else "its module"
+            raise ValueError(f"{self.kernel.name}: {noun} is closed{closed._closed_by()}")
         self.mark = mark
         return mark
 

@@ -13,6 +13,7 @@ from ..context.capture import captures, find, hold
 from ..context.current import activated
 from ..context.device import Device
 from ..context.lifetimes import Handle  # handles are given back at the right time and never in a forked child
+from ..context.resetting import at_reset
 from ..driver.seam import library
 from ..errors import CaptureError
 from ..memory.array import DeviceArray
@@ -137,6 +138,15 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
+
+
+def _forget_all() -> None:
+    """Forget what all threads have, when a reset has closed it; each makes anew what it needs."""
+    global _thread
+    _thread = _Thread()
+
+
+at_reset(_forget_all)
 
 
 def thread_cache(name: str) -> dict[Any, Any]:

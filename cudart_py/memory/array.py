@@ -118,7 +118,7 @@ class DeviceArray(ArrayProtocols):
     def pointer(self) -> int:
         """The device address of the first element (CUdeviceptr); ValueError when closed."""
         if self.closed:
-            raise ValueError("this DeviceArray is closed")
+            raise ValueError(f"this DeviceArray is closed{self._closed_by()}")
         return self._address
 
     handle = pointer

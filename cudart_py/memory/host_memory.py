@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 import threading
 import weakref
@@ -14,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device, current_device
-from ..context.lifetimes import Handle
+from ..context.lifetimes import Handle, finalize
 from ..driver import enums, seam
 from ..driver.seam import api
 from ..pointer import Pointer
@@ -60,6 +61,12 @@ class HostMemory(Handle):
     def device_address(self, address: int) -> int:
         """Return where kernels find a host address of this memory (cuMemHostGetDevicePointer)."""
         return int(api.cuMemHostGetDevicePointer(self.handle, 0)) + address - self.handle
+
+    def _lose(self) -> None:
+        # The arrays over it go on using its bytes, and keep it alive.
+        drop = functools.partial(api.drop_bytes, self._value)
+        weakref.finalize(self, finalize, drop).atexit = False
+        super()._lose()
 
 
 class PinnedMemory(HostMemory):
@@ -121,6 +128,10 @@ class RegisteredMemory(HostMemory):
         api.cuMemHostRegister(whole, self.nbytes, flags)
         self._value = array.ctypes.data
         _registered.add(self)
+
+    def _lose(self) -> None:
+        _registered.remove(self._value)
+        super()._lose()
 
     def _release(self, value: Any) -> None:
         _registered.remove(value)

@@ -17,6 +17,7 @@ from .. import errors
 from ..context.capture import captures
 from ..context.current import activated
 from ..context.device import Device, current_device
+from ..context.resetting import at_reset
 from ..driver import enums
 from ..driver.seam import api
 from ..streams.event import Event
@@ -102,9 +103,25 @@ class _Ring:
             slot.event.close()
         self._memory.close()
 
+    def abandon(self) -> None:
+        """End the threads, when a reset has taken the memory and the events."""
+        self.closed = True
+        self._threads.shutdown()
+
 
 _rings: dict[Device, _Ring] = {}
 _making = threading.Lock()
+
+
+def _abandon_rings() -> None:
+    with _making:
+        rings = list(_rings.values())
+        _rings.clear()
+    for ring in rings:
+        ring.abandon()
+
+
+at_reset(_abandon_rings)
 
 
 def upload(destination: int, source: int, nbytes: int, stream: int) -> bool:

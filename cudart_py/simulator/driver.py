@@ -3,7 +3,8 @@
 Names, parameters and results are those of `cuda.bindings.driver`. Beside them: `CAPABILITIES`, what this driver can do
 that a GPU's driver can't; `take_report()`, the text of the last fault; `begin_profile()` and `end_profile()`, which
 count what launches do; `set_checks()`, which chooses what becomes of mistakes that hardware hides; `note_exit()`, which
-says what the program never waited for.
+says what the program never waited for; `reset()`, by which all devices begin anew, and `drop_bytes()`, for memory that
+was in use then.
 """
 
 from __future__ import annotations
@@ -179,6 +180,7 @@ from .calls.modules import (
     cuModuleUnload,
 )
 from .calls.profiler import cuProfilerStart, cuProfilerStop
+from .calls.resets import drop_bytes, reset
 from .calls.stream_attributes import cuStreamCopyAttributes, cuStreamGetAttribute, cuStreamSetAttribute
 from .calls.streams import (
     cuStreamCreate,
@@ -197,4 +199,4 @@ from .calls.unwaited import note_exit
 from .checks.findings import set_checks
 from .state.fault_reports import take_report
 
-CAPABILITIES: frozenset[str] = frozenset({"in_process", "profile"})
+CAPABILITIES: frozenset[str] = frozenset({"in_process", "profile", "reset"})

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 from .. import arguments
 from ..context.current import activated
 from ..context.device import Device
+from ..context.resetting import at_reset
 from ..driver import enums
 from ..driver.seam import api
 from .stream_base import StreamBase
@@ -122,6 +123,7 @@ class AccessPolicy:
 
 # Of the `with` blocks that have been entered, by device and stream.
 _policies: dict[tuple[Device, int], AccessPolicy] = {}
+at_reset(_policies.clear)
 
 
 def _key(stream: StreamBase) -> tuple[Device, int]:

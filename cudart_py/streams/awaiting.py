@@ -51,7 +51,7 @@ def ask_for(stream: Stream) -> None:
 def _ask_again(loop: asyncio.AbstractEventLoop, event: Event, pause: float) -> None:
     def ask_once() -> None:
         try:
-            done = ask(lambda: event.done)
+            done = event.closed or ask(lambda: event.done)  # a reset closes it
         except errors.CudaError:
             done = True  # no caller waits here, and the next one that does gets the error
         if done:

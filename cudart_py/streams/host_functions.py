@@ -15,6 +15,7 @@ from ..context import lifetimes
 from ..context.capture import captures, find
 from ..context.current import activated
 from ..context.device import Device
+from ..context.resetting import at_reset
 from ..driver import enums
 from ..driver.seam import api
 from ..driver.unwrap import failure
@@ -52,6 +53,7 @@ class _Captured:
 _keys = itertools.count(1)
 # The driver is given a number, not an object's address: a number that is no longer known is harmless.
 _once: dict[int, _Waiting] = {}
+at_reset(_once.clear)
 _repeated: dict[int, _Waiting] = {}
 # What has run is let go by another thread: dropping it may close arrays, and here no CUDA call is allowed.
 _finished: list[_Waiting] = []

@@ -44,6 +44,12 @@ class StreamBase(ComparedHandle):
         """The stream's device; for the default streams the calling thread's current one."""
         return self._device if self._device is not None else current_device()
 
+    def _lose(self) -> None:
+        # The default streams are there after a reset as before it.
+        if self._value not in (LEGACY, PER_THREAD):
+            self._queue = None
+            super()._lose()
+
     def _ask(self, function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
         """Call a function of the driver with this stream, its device current, and return the status."""
         native = self.native

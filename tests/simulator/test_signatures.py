@@ -12,7 +12,9 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import calls, driver
 
-OTHERS = {"CAPABILITIES", "begin_profile", "end_profile", "note_exit", "set_checks", "take_report"}
+OTHERS = {
+    "CAPABILITIES", "begin_profile", "drop_bytes", "end_profile", "note_exit", "reset", "set_checks", "take_report",
+}  # fmt: skip  # in one line
 FUNCTIONS = sorted(name for name in vars(driver) if name.startswith("cu"))
 
 

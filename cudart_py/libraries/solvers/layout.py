@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...context.device import Device, current_device
+from ...context.resetting import at_reset
 from ...driver.seam import library
 from ...launch.kernel import Kernel
 from ...launch.loading import compile
@@ -79,6 +80,9 @@ def _triangle_kernel(device: Device, word: str) -> Kernel:
     # Kept, since compiling looks at the source each time, and loads what the cache has of it. The device is current.
     name = f"take_triangle<{word}>"
     return compile(SOURCE, names=[name])[name]
+
+
+at_reset(_triangle_kernel.cache_clear)
 
 
 def diagonal(matrix: DeviceArray, stream: Stream) -> NDArray[Any]:

@@ -6,6 +6,7 @@ context is reset.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from cuda.bindings.driver import CUcontext, CUctx_flags, CUdevice, CUresult
@@ -39,11 +40,15 @@ __all__ = [
     "cuDevicePrimaryCtxReset",
     "cuDevicePrimaryCtxRetain",
     "cuDevicePrimaryCtxSetFlags",
+    "end",
 ]
 
 
-def _end(context: Context) -> None:
-    """Drop everything that a context has, its work undone."""
+def end(context: Context, in_use: Collection[int] = ()) -> None:
+    """Drop everything that a context has, its work undone.
+
+    The host may go on using its memory at the addresses that are `in_use`, until `memory.drop_bytes`.
+    """
     context.sticky = CUresult.CUDA_ERROR_CONTEXT_IS_DESTROYED
     abandon(context)
     end_captures(context)
@@ -51,6 +56,8 @@ def _end(context: Context) -> None:
         if allocation.context is context and allocation.pool is None:
             if allocation.kind == memory.REGISTERED:
                 memory.forget(allocation)
+            elif allocation.on_host and allocation.address in in_use:
+                memory.keep_bytes(allocation)
             else:
                 memory.free(allocation, counted=allocation.kind in memory.ON_DEVICE)
     pools.end_context(context)
@@ -81,13 +88,13 @@ def cuDevicePrimaryCtxRelease(dev: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     context.references -= 1
     if not context.references:
-        _end(context)
+        end(context)
 
 
 @entry()
 def cuDevicePrimaryCtxReset(dev: Any) -> None:
     """End the primary context, whoever has retained it, as cuDevicePrimaryCtxReset."""
-    _end(primary(find_device(dev)))
+    end(primary(find_device(dev)))
 
 
 @entry(values=2)

@@ -25,12 +25,14 @@ __all__ = [
     "allocate",
     "begin_life",
     "describe",
+    "drop_bytes",
     "end_life",
     "enter",
     "find",
     "forget",
     "free",
     "generation",
+    "keep_bytes",
     "known",
     "live",
     "note_change",
@@ -59,6 +61,8 @@ class _Freed(NamedTuple):
 
 
 _recently_freed: collections.deque[_Freed] = collections.deque(maxlen=_REMEMBERED)
+# The sizes of the host memory that `keep_bytes` has kept, by address.
+_kept: dict[int, int] = {}
 
 
 class _Changes:
@@ -124,6 +128,19 @@ def free(allocation: Allocation, *, counted: bool = False) -> None:
         allocation.device.give(allocation.reserved)
 
 
+def keep_bytes(allocation: Allocation) -> None:
+    """End an allocation of host memory and leave its bytes to the host until `drop_bytes`."""
+    forget(allocation)
+    _kept[allocation.address] = allocation.size
+
+
+def drop_bytes(address: int) -> None:
+    """Drop the bytes that were kept at an address, if there are any."""
+    size = _kept.pop(address, None)
+    if size is not None:
+        space.region.close(address, size)
+
+
 def begin_life(allocation: Allocation) -> None:
     """Make an allocation live, so that the work of streams may touch it."""
     live.add(allocation)
@@ -150,9 +167,16 @@ def find(address: int, size: int = 1) -> Allocation | None:
         if address + size > allocation.address + allocation.size:
             raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
         return allocation
-    if address <= 0 or space.region.contains(address) or address + size > 1 << 48:
+    if address <= 0 or address + size > 1 << 48:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if space.region.contains(address) and not _is_kept(address, size):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return None
+
+
+def _is_kept(address: int, size: int) -> bool:
+    """Return whether `size` bytes at an address are memory that `keep_bytes` has left to the host."""
+    return any(start <= address and address + size <= start + kept for start, kept in _kept.items())
 
 
 def require_live(address: int, size: int, what: str) -> None:

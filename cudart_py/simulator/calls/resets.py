@@ -1,0 +1,53 @@
+"""Resets: all devices begin anew in the process that has them, which no driver of a GPU offers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cuda.bindings.driver import CUresult
+
+from ..checks import findings
+from ..state import fault_reports, memory
+from ..state.devices import require_initialised, state
+from ..state.errors import StatusError
+from ..state.queue import captures
+from ..state.queue.graphs import graphs
+from ..state.queue.work import runner
+from .contexts import end
+from .entry import entry
+from .graphs.executables import executables
+
+__all__ = ["drop_bytes", "reset"]
+
+
+@entry()
+def reset(in_use: Collection[int]) -> None:
+    """Drop everything that the contexts of all devices have, and let those begin anew that a fault has ended.
+
+    A context keeps its handle and its references, so that it stays current in the threads where it is. The host may go
+    on using its own memory at the addresses that are `in_use`, until `drop_bytes`.
+    """
+    require_initialised()
+    if runner.running:
+        raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
+    if captures.active:
+        raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    for graph in graphs:
+        graph.destroy()
+    executables.remove_all(lambda _: True)
+    for device in state.devices:
+        context = device.primary
+        if context is None or not context.active:
+            continue
+        references = context.references
+        end(context, in_use)
+        context.references, context.sticky = references, None
+    # What was found before is nothing that a later call should speak of.
+    fault_reports.take_report()
+    findings.pending.clear()
+
+
+@entry(in_callbacks=True)
+def drop_bytes(address: int) -> None:
+    """Drop the bytes of host memory that was in use at a reset, and no longer is."""
+    memory.drop_bytes(address)
