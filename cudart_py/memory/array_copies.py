@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import shapes
-from ..context.capture import captures
+from ..context.capture import captures, hold, hold_node
 from ..context.current import activated
 from ..driver import enums
 from ..driver.seam import api
 from ..streams.stream import Stream
-from .transfers import Side, hold_copy
+from .transfers import Side, page_locked_owners
 
 __all__ = ["ArrayEnd", "copy_array"]
 
@@ -57,17 +57,20 @@ def copy_array(call: str, dst: ArrayEnd | Side, src: ArrayEnd | Side, names: tup
     end = dst if isinstance(dst, ArrayEnd) else src
     assert isinstance(end, ArrayEnd)
     to, source = (_prepared(call, name, one, end) for name, one in zip(names, (dst, src), strict=True))
-    if captures:
-        hold_copy(stream.handle, dst.array, src.array)
+    owners = page_locked_owners(stream.handle, dst.array, src.array) if captures else ()
     depth, height, width = end.box
+    keep = hold_node
     with activated(stream.device):
         if not end.extents[0]:
             _copy(enums.CUDA_MEMCPY2D(), to, source, (1, height, width), stream)
         elif all(isinstance(one, ArrayEnd) or _fit_planes(one, height) for one in (to, source)):
             _copy(enums.CUDA_MEMCPY3D(), to, source, (depth, height, width), stream)
         else:
+            keep = hold
             for plane in range(depth):
                 _copy(enums.CUDA_MEMCPY3D(), to, source, (1, height, width), stream, plane)
+    if captures:
+        keep(stream.handle, "a copy", (dst.array, src.array, *owners))
 
 
 def _prepared(call: str, name: str, one: ArrayEnd | Side, end: ArrayEnd) -> ArrayEnd | _Rows:
