@@ -33,6 +33,7 @@ from bars import Verdict  # noqa: E402  # behind the path
 import cudart_py as cuda  # noqa: E402  # behind the path
 from cudart_py import libraries as lib  # noqa: E402  # behind the path
 from cudart_py.benchmark import MeasureOptions, measure, measure_host  # noqa: E402  # behind the path
+from cudart_py.benchmark.peers import in_turns  # noqa: E402  # behind the path
 from library_tour.libraries.sparse import laplacian  # noqa: E402  # behind the path
 
 # Clocks and neighbours: two measurements of one thing differ by as much.
@@ -119,11 +120,8 @@ def versus(
     `amount` is what a call does of a unit like "TFLOP/s".
     """
     works = {"ours": ours, **{name: rival for name, rival in rivals.items() if rival is not None}}
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for number in range(ROUNDS if len(works) > 1 else 1):
-        # Each begins as often as the others: what comes first is cooler, or colder.
-        for name in list(works) if number % 2 == 0 else reversed(works):
-            times[name].append(how(works[name]))
+    turns = {name: functools.partial(how, work) for name, work in works.items()}
+    times = in_turns(turns, ROUNDS if len(works) > 1 else 1)
     medians = {name: statistics.median(found) for name, found in times.items()}
     mine = medians.pop("ours")
     rate = f"{amount / mine / {'G': 1e9, 'T': 1e12}[unit[0]]:,.4g} {unit}" if amount else ""

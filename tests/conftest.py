@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import cudart_py as cuda
-from cudart_py.benchmark import device_ceilings, device_samples, measuring
+from cudart_py.benchmark import device_ceilings, device_samples, measuring, peers
 from cudart_py.compilation import compiler
 
 settings.register_profile(
@@ -67,7 +67,7 @@ def event_times(monkeypatch: pytest.MonkeyPatch) -> None:
 
     No clock is read, by which a device could throw samples away.
     """
-    for module in (measuring, device_ceilings, device_samples):
+    for module in (measuring, device_ceilings, device_samples, peers):
         monkeypatch.setattr(module, "has_capability", lambda name: name == "gpu_timing")
     monkeypatch.setattr(device_samples, "clock_reader", lambda device: lambda: None)
 

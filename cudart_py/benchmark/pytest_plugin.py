@@ -6,6 +6,9 @@ hand their samples to its `benchmark` fixture: its storage, its comparison and i
 and clocks are in `extra_info`, the GPU and its driver in the machine info, and a table of their own comes at
 the end of the run. What a driver counts instead of timing it is in the table, and in the JSON under "counted".
 
+`gpu_benchmark(fn, beside={"CuPy": other})` measures others' code for the same work in turns with it. The ratios are in
+the table, and in `extra_info` under "beside".
+
 `--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare these counts as they do times,
 and `--counters-compare-fail=sectors:5%` fails the run where a figure of `counter_gate` became worse by more than that.
 
@@ -21,7 +24,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
@@ -33,6 +36,7 @@ from ..driver.seam import capabilities
 from ..errors import CudaError, NotSupportedError
 from . import counter_gate
 from .measuring import measure, measure_host, run_once
+from .peers import measure_beside
 from .record import Measurement
 from .sampling import MeasureOptions
 from .table import lines
@@ -183,10 +187,13 @@ class _Benchmark:
         """Whether times are wanted: pytest-benchmark is there and not disabled."""
         return self._benchmark is not None and bool(self._benchmark.enabled)
 
-    def _measure(self, method: Callable[..., Measurement], fn: Any, options: dict[str, Any]) -> Measurement:
+    def _measure(
+        self, method: Callable[..., Measurement], fn: Any, beside: Mapping[str, Any] | None, options: dict[str, Any]
+    ) -> Measurement:
         wanted = self.enabled
+        peers = {name: peer for name, peer in (beside or {}).items() if peer is not None}
         try:
-            found = self._take(method, fn, options)
+            found = self._take(method, fn, peers, options)
         except BaseException:
             if self._benchmark is not None:
                 # As the fixture does itself: it was used, and what came of it does not count.
@@ -198,13 +205,17 @@ class _Benchmark:
             self._results.append(_Result(self._node.name, self._node.nodeid, group, found))
         return found
 
-    def _take(self, method: Callable[..., Measurement], fn: Any, options: dict[str, Any]) -> Measurement:
+    def _take(
+        self, method: Callable[..., Measurement], fn: Any, peers: Mapping[str, Any], options: dict[str, Any]
+    ) -> Measurement:
         if not self.enabled:
             # A misspelt argument shows without a GPU too.
             inspect.signature(method).bind(fn, **options)
+            for peer in peers.values():
+                run_once(peer, options.get("stream"), options.get("streams"))
             return run_once(fn, options.get("stream"), options.get("streams"))
         options.setdefault("options", self._options())
-        return method(fn, **options)
+        return measure_beside(method, fn, peers, **options) if peers else method(fn, **options)
 
     def _options(self) -> MeasureOptions:
         rounds = int(self._benchmark._min_rounds)
@@ -234,17 +245,25 @@ class _Benchmark:
 class GpuBenchmark(_Benchmark):
     """The fixture `gpu_benchmark`; calling it measures on the device."""
 
-    def __call__(self, fn: Any, **options: Any) -> Measurement:
-        """Measure as `cudart_py.benchmark.measure` does, with its keyword arguments, and return its record."""
-        return self._measure(measure, fn, options)
+    def __call__(self, fn: Any, *, beside: Mapping[str, Any] | None = None, **options: Any) -> Measurement:
+        """Measure as `cudart_py.benchmark.measure` does, with its keyword arguments, and return its record.
+
+        `beside`: functions that do the same work, by name, which are measured in turns with it; one that is None is
+        left out, such as a library's that is not installed.
+        """
+        return self._measure(measure, fn, beside, options)
 
 
 class HostBenchmark(_Benchmark):
     """The fixture `host_benchmark`; calling it measures the host's cost."""
 
-    def __call__(self, fn: Any, **options: Any) -> Measurement:
-        """Measure as `cudart_py.benchmark.measure_host` does, with its keyword arguments, and return its record."""
-        return self._measure(measure_host, fn, options)
+    def __call__(self, fn: Any, *, beside: Mapping[str, Any] | None = None, **options: Any) -> Measurement:
+        """Measure as `cudart_py.benchmark.measure_host` does, with its keyword arguments, and return its record.
+
+        `beside`: functions that do the same work, by name, which are measured in turns with it; one that is None is
+        left out, such as a library's that is not installed.
+        """
+        return self._measure(measure_host, fn, beside, options)
 
 
 def _nothing() -> None:

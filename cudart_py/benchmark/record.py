@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-__all__ = ["Counters", "Measurement", "interquartile_range", "relative_error"]
+__all__ = ["Counters", "Measurement", "Peer", "interquartile_range", "relative_error"]
 
 # One mapping a launch: "kernel", "grid", "block" and the metrics by name.
 Counters = tuple[Mapping[str, Any], ...]
@@ -17,6 +17,18 @@ Counters = tuple[Mapping[str, Any], ...]
 # beside that of a mean.
 _RANGE_PER_DEVIATION = 1.349
 _MEDIAN_PER_MEAN = math.sqrt(math.pi / 2)
+
+
+class Peer(NamedTuple):
+    """What somebody else's code for the same work took in the same run.
+
+    `median`: its seconds of one call. `ratio`: our time over its, the median over several rounds in which both were
+    measured. `spread`: by how much the rounds' ratios differ, over `ratio`.
+    """
+
+    median: float
+    ratio: float
+    spread: float
 
 
 def interquartile_range(samples: Sequence[float]) -> float:
@@ -59,6 +71,7 @@ class Measurement:
     `bytes`, `flops`: what one call moves and computes, as they were given.
     `ceiling`: the most that the device reaches, in bytes or operations a second, as it was asked for.
     `counters`: what a driver that profiles counted, a mapping for each launch.
+    `peers`: what was measured beside it in turns, by name, where a fixture was given `beside`.
     """
 
     samples: tuple[float, ...]
@@ -76,6 +89,7 @@ class Measurement:
     ceiling_name: str | None = None
     device: str = ""
     counters: Counters = ()
+    peers: Mapping[str, Peer] = field(default_factory=dict)
 
     @property
     def timed(self) -> bool:
@@ -138,6 +152,7 @@ class Measurement:
             "rejected": self.rejected if self.samples else None,
             "clock_mhz": self.clock_mhz,
             "counters": [dict(launch) for launch in self.counters] or None,
+            "beside": {name: peer._asdict() for name, peer in self.peers.items()} or None,
         }
         return {name: value for name, value in known.items() if value is not None}
 

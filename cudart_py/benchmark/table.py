@@ -10,7 +10,7 @@ from .record import Measurement, format_seconds
 
 __all__ = ["lines"]
 
-_HEADINGS = ("name", "median", "spread", "GB/s", "TFLOP/s", "of ceiling", "MHz", "L2")
+_HEADINGS = ("name", "median", "spread", "GB/s", "TFLOP/s", "of ceiling", "beside", "MHz", "L2")
 # Metrics come by dozens; the table has those that most often say why a kernel is slow, and the record has them all.
 _COUNTED = {
     "warp instructions": ("smsp__inst_executed.sum",),
@@ -57,6 +57,7 @@ def _cells(name: str, found: Measurement) -> tuple[str, ...]:
         _number(found.gigabytes_per_second),
         _number(found.teraflops_per_second),
         "" if fraction is None else f"{100 * fraction:.1f} %",
+        ", ".join(f"{peer.ratio:.3g} × {peer_name}" for peer_name, peer in found.peers.items()),
         "" if found.clock_mhz is None else f"{found.clock_mhz:.0f}",
         _how(found),
     )

@@ -353,3 +353,23 @@ def test_a_misspelt_limit_is_refused_before_anything_runs(run):
     result = run(TEST, "--counters-compare-fail=sector:5%")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*'sector' is no figure*"])
+
+
+BESIDE = """
+calls = []
+
+def test_work(gpu_benchmark):
+    found = gpu_benchmark(lambda: calls.append("ours"), beside={"other": lambda: calls.append("other"), "absent": None})
+    assert sorted(set(calls)) == ["other", "ours"]
+"""
+
+
+def test_the_ratio_to_a_peer_is_in_the_json_and_in_the_table(run, pytester, measured, event_times):
+    run(BESIDE, "--benchmark-json=out.json").stdout.fnmatch_lines(["name*beside*", "test_work*1 × other*"])
+    extra = saved(pytester)["benchmarks"][0]["extra_info"]
+    assert extra["beside"] == {"other": {"median": 0.002, "ratio": 1.0, "spread": 0.0}}
+
+
+def test_peers_run_once_where_nothing_is_timed(run, device, no_times):
+    source = BESIDE.replace("found =", "assert not calls; found =") + "    assert len(calls) == 2\n"
+    run(source, "--benchmark-disable").assert_outcomes(passed=1)

@@ -1,0 +1,84 @@
+"""Measure work beside its peers, which do the same: in turns, so that a change of the machine meets all alike."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from .device_samples import has_capability
+from .record import Measurement, Peer
+from .sampling import MeasureOptions
+
+__all__ = ["in_turns", "measure_beside"]
+
+T = TypeVar("T")
+# An odd number, so that one round's ratio is the median. More would leave each round too few samples.
+ROUNDS = 3
+
+
+def in_turns(works: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
+    """Call each function once a round, and return what each returned, by name.
+
+    Every other round goes through them in the opposite order, because the first of a round meets a cooler device.
+    """
+    found: dict[str, list[T]] = {name: [] for name in works}
+    for number in range(rounds):
+        for name in list(works) if number % 2 == 0 else reversed(list(works)):
+            found[name].append(works[name]())
+    return found
+
+
+def measure_beside(
+    method: Callable[..., Measurement], work: Any, peers: Mapping[str, Any], *, options: MeasureOptions, **given: Any
+) -> Measurement:
+    """Measure `work` and its peers by `method`, which is `measure` or `measure_host`, all with the same arguments.
+
+    The time that `options` allow is shared by the rounds. The ratios of the result are the medians of the rounds'.
+    On a driver without `gpu_timing` each runs once, and the result has no peers.
+    """
+    if not has_capability("gpu_timing"):
+        for peer in peers.values():
+            method(peer, options=options, **given)
+        return method(work, options=options, **given)
+    share = replace(
+        options,
+        min_samples=math.ceil(options.min_samples / ROUNDS),
+        max_samples=math.ceil(options.max_samples / ROUNDS),
+        min_seconds=options.min_seconds / ROUNDS,
+        max_seconds=options.max_seconds / ROUNDS,
+    )
+    batches: dict[str, int] = {}
+
+    def taking(name: str, function: Any) -> Callable[[], Measurement]:
+        def take() -> Measurement:
+            # Later rounds have the batch that the first one found, so that all samples are of the same kind.
+            found = method(function, options=share, **(given | ({"batch": batches[name]} if name in batches else {})))
+            batches[name] = found.batch
+            return found
+
+        return take
+
+    found = in_turns({name: taking(name, function) for name, function in {"": work, **peers}.items()}, ROUNDS)
+    ours = found.pop("")
+    clocks = [one.clock_mhz for one in ours if one.clock_mhz is not None]
+    return replace(
+        ours[0],
+        samples=tuple(seconds for one in ours for seconds in one.samples),
+        blocked=all(one.blocked for one in ours),
+        rejected=sum(one.rejected for one in ours),
+        clock_mhz=statistics.median(clocks) if clocks else None,
+        peers={name: _compare(ours, theirs) for name, theirs in found.items()},
+    )
+
+
+def _compare(ours: list[Measurement], theirs: list[Measurement]) -> Peer:
+    ratios = [(one.median or 0.0) / (other.median or math.inf) for one, other in zip(ours, theirs, strict=True)]
+    ratio = statistics.median(ratios)
+    return Peer(
+        median=statistics.median(seconds for one in theirs for seconds in one.samples),
+        ratio=ratio,
+        spread=(max(ratios) - min(ratios)) / ratio if ratio else 0.0,
+    )
