@@ -1,4 +1,4 @@
-"""The command `cudart-py`: profile a program on the simulator."""
+"""The command `cudart-py`: profile a program on the simulator, and gate benchmarks by a baseline."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from .benchmark import gate_command
 from .driver import seam
 from .profiling.annotated_source import annotated_sources
 from .profiling.profiles import Profile, profile
@@ -26,13 +27,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     profiled = commands.add_parser(
         "profile", help="count what a program's launches do, launch by launch and line by line"
     )
-    profiled.add_argument("script", type=Path, help="the Python program")
+    profiled.add_argument("script", type=_program, help="the Python program")
     profiled.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")
+    profiled.set_defaults(run=_profile)
+    gate_command.add_command(commands)
     options = parser.parse_args(arguments)
-    if not options.script.is_file():
-        parser.exit(2, f"cudart-py: there is no file {options.script}\n")
+    status: int = options.run(options)
+    return status
+
+
+def _program(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"there is no file {path}")
+    return path
+
+
+def _profile(options: argparse.Namespace) -> int:
+    """Profile a program on the driver that counts, whatever devices there are, unless another one is asked for."""
     if not os.environ.get(seam.ENVIRONMENT_VARIABLE):
-        # The one that counts, whatever devices there are.
         seam.select("simulator")
     return _profiled(options.script, options.arguments)
 

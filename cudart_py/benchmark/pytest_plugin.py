@@ -25,16 +25,16 @@ import argparse
 import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from ..context.nvml import nvml
 from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.seam import capabilities
-from ..errors import CudaError, NotSupportedError
+from ..errors import CudaError
 from . import counter_gate
+from .machine import gpu_info
 from .measuring import measure, measure_host, run_once
 from .peers import measure_beside
 from .record import Measurement
@@ -65,8 +65,15 @@ _comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that fails a run for its counters."""
-    parser.getgroup("benchmark").addoption(
+    """Add the option that fails a run for its counters, and the one that chooses benchmarks by their names."""
+    group = parser.getgroup("benchmark")
+    group.addoption(
+        "--benchmark-select",
+        type=Path,
+        metavar="FILE",
+        help="run only the tests whose full names are the lines of this file, as `cudart-py gate` does",
+    )
+    group.addoption(
         "--counters-compare-fail",
         action="append",
         default=[],
@@ -83,6 +90,15 @@ def _read_limit(text: str) -> counter_gate.Limit:
         return counter_gate.read_limit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep only the tests that `--benchmark-select` names."""
+    file = config.getoption("benchmark_select")
+    if file is not None:
+        names = set(file.read_text(encoding="utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in names])
+        items[:] = [item for item in items if item.nodeid in names]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -366,35 +382,6 @@ def _counted(config: pytest.Config) -> list[dict[str, Any]]:
         for one in config.stash.get(_results, [])
         if one.found.counters and not one.found.timed
     ]
-
-
-def gpu_info() -> dict[str, Any]:
-    """Return what a benchmark's times depend on beside the host; empty on a machine without NVML."""
-    try:
-        bindings = nvml()
-    except NotSupportedError:
-        return {}
-    try:
-        handles = [bindings.device_get_handle_by_index_v2(i) for i in range(bindings.device_get_count_v2())]
-        cuda = bindings.system_get_cuda_driver_version_v2()
-        return {
-            "devices": [bindings.device_get_name(handle) for handle in handles],
-            "driver": bindings.system_get_driver_version(),
-            "cuda_driver": f"{cuda // 1000}.{cuda % 1000 // 10}",
-            **_versions(),
-        }
-    except bindings.NvmlError:  # no right to ask
-        return {}
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in ("cuda-bindings", "nvidia-cuda-nvrtc"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # a toolkit's NVRTC serves
-            continue
-    return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py import NotSupportedError
-from cudart_py.benchmark import Measurement, measuring, pytest_plugin
+from cudart_py.benchmark import Measurement, machine, measuring, pytest_plugin
 
 pytest_plugins = ["pytester"]
 
@@ -259,7 +259,7 @@ def test_the_machine_info_names_gpus_and_versions(run, pytester, measured, monke
         system_get_driver_version = staticmethod(lambda: "580.1")
         system_get_cuda_driver_version_v2 = staticmethod(lambda: 13010)
 
-    monkeypatch.setattr(pytest_plugin, "nvml", lambda: Nvml)
+    monkeypatch.setattr(machine, "nvml", lambda: Nvml)
     run(TEST, "--benchmark-json=out.json")
     found = saved(pytester)["machine_info"]["gpu"]
     assert found["devices"] == ["GPU 0", "GPU 1"]
@@ -271,7 +271,7 @@ def test_a_machine_without_nvml_has_no_gpu_in_its_info(monkeypatch):
     def none():
         raise NotSupportedError("no library")
 
-    monkeypatch.setattr(pytest_plugin, "nvml", none)
+    monkeypatch.setattr(machine, "nvml", none)
     info = {"cpu": "x"}
     pytest_plugin.pytest_benchmark_update_machine_info(info)
     assert info == {"cpu": "x"}

@@ -1,0 +1,211 @@
+"""The command `cudart-py gate`: run benchmarks beside a recorded baseline, and fail where one became slower."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .machine import gpu_info
+from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, table
+
+__all__ = ["add_command", "gate"]
+
+# Returns the next run, of the named benchmarks alone where there are names; None where there are no more.
+Take = Callable[..., Json | None]
+# What seems slower is measured again until so many of these runs agree.
+AGREE = 2
+SLOWER, REFUSED = 1, 2
+
+
+def add_command(commands: Any) -> None:
+    """Add `gate` to the subcommands of `cudart-py`."""
+    parser = commands.add_parser(
+        "gate",
+        help="run benchmarks, and fail where one became slower than in a baseline",
+        description="Run benchmarks by pytest, and compare them with a baseline: a file that --record wrote, or any "
+        "run that pytest-benchmark stored. What seems slower is run again in fresh processes before it fails. The exit "
+        "status is 1 where a benchmark is slower, and 2 where nothing can be compared, as with another GPU.",
+    )
+    parser.add_argument("--record", action="store_true", help="write the baseline")
+    parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="with --record: how many runs (default: 3)")
+    parser.add_argument(
+        "--limit", type=float, default=5, metavar="PERCENT", help="how much slower is too slow (default: 5)"
+    )
+    parser.add_argument(
+        "--stored",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="take this run, which pytest-benchmark stored, and run nothing; may be repeated for further runs",
+    )
+    parser.add_argument("baseline", type=Path, help="the file of the baseline")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what pytest is given: files, options")
+    parser.set_defaults(run=gate)
+
+
+def gate(options: argparse.Namespace) -> int:
+    """Record or compare, print what was found, and return the exit status."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            take = _stored(options.stored) if options.stored else _measured(options.arguments, Path(folder))
+            return _record(options, take) if options.record else _compare(options, take)
+    except _GateError as error:
+        _print(f"cudart-py gate: {error}")
+        return error.status
+
+
+class _GateError(Exception):
+    """Why there is nothing to compare or to record."""
+
+    def __init__(self, message: str, status: int = REFUSED) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)  # noqa: T201  # because it is the command's result
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        run["benchmarks"], run["machine_info"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _GateError(f"{path} is no stored run: {type(error).__name__}: {error}") from error
+    return dict(run)
+
+
+def _stored(paths: Sequence[Path]) -> Take:
+    """Take one stored run after the other."""
+    left = iter(paths)
+
+    def take(names: Sequence[str] = ()) -> Json | None:
+        path = next(left, None)
+        return None if path is None else _read(path)
+
+    return take
+
+
+def _measured(arguments: Sequence[str], folder: Path) -> Take:
+    """Take runs by pytest, each in a process of its own; a run of some benchmarks alone is silent unless it fails."""
+    numbers = itertools.count()
+
+    def take(names: Sequence[str] = ()) -> Json | None:
+        file = folder / f"{next(numbers)}.json"
+        command = [sys.executable, "-m", "pytest", *arguments]
+        command += ["--benchmark-enable", "--benchmark-only", f"--benchmark-json={file}"]
+        if names:
+            chosen = folder / "names.txt"
+            chosen.write_text("\n".join(names), encoding="utf-8")
+            command += [f"--benchmark-select={chosen}"]
+        done = subprocess.run(command, capture_output=bool(names), text=True, check=False)
+        if done.returncode:
+            if names:
+                _print(done.stdout + done.stderr)
+            raise _GateError("the benchmarks did not pass", SLOWER if done.returncode == SLOWER else REFUSED)
+        if not file.exists():
+            raise _GateError("nothing was timed: a GPU is needed, and no pytest-xdist")
+        return _read(file)
+
+    return take
+
+
+def _record(options: argparse.Namespace, take: Take) -> int:
+    path: Path = options.baseline
+    known = [_read(path)] if options.add else []
+    runs = []
+    for _ in range(len(options.stored) or options.runs):
+        run = take()
+        if run is not None:
+            _refuse(known[0] if known else run, run)
+            runs.append(run)
+    text = baseline_text(merge([*known, *runs]))
+    path.write_text(text, encoding="utf-8")
+    _print(f"{path}: {len(runs)} runs of {len(runs[-1]['benchmarks'])} benchmarks, {len(text) // 1000} kB")
+    return 0
+
+
+def _refuse(baseline: Json, run: Json) -> None:
+    """Raise the reason why a run cannot be compared with the baseline."""
+    problem = refusal(baseline, run)
+    if problem is None and not run["benchmarks"]:
+        problem = "nothing was timed: a GPU is needed, and no pytest-xdist"
+    if problem is not None:
+        raise _GateError(problem)
+
+
+def _compare(options: argparse.Namespace, take: Take) -> int:
+    baseline, limit = _read(options.baseline), options.limit / 100
+    gpu = gpu_info()
+    if not options.stored and len(set(gpu.get("devices", ()))) <= 1:
+        # What cannot be compared need not be measured.
+        _early(baseline, gpu)
+    run = take()
+    assert run is not None  # the first one is always there
+    _refuse(baseline, run)
+    first = compare(baseline, run, limit)
+    if not first:
+        raise _GateError(f"the run has no benchmark that {options.baseline} has")
+    for difference in differences(baseline, run):
+        _print(f"differs: {difference}")
+    votes = _vote(baseline, first, take, limit)
+    judged = [_judge(one, votes.get(one.benchmark)) for one in first]
+    shown = [(one, word) for one, word in judged if word]
+    if shown:
+        _print("\n".join(table(shown)))
+    counts = {word: sum(word == found for _, found in judged) for word in ("SLOWER", "faster")}
+    _print(
+        f"{len(first)} benchmarks compared with {options.baseline}: {counts['SLOWER']} slower, {counts['faster']} "
+        f"faster; {len(run['benchmarks']) - len(first)} are new, {len(baseline['benchmarks']) - len(first)} did not run"
+    )
+    return SLOWER if counts["SLOWER"] else 0
+
+
+def _early(baseline: Json, gpu: dict[str, Any]) -> None:
+    problem = refusal(baseline, {"machine_info": {"gpu": gpu}, "benchmarks": []})
+    if problem is not None:
+        raise _GateError(problem)
+
+
+def _vote(baseline: Json, first: Sequence[Verdict], take: Take, limit: float) -> dict[str, list[Verdict]]:
+    """Run again what seems slower, until enough runs of each agree; return what each of them found."""
+    votes: dict[str, list[Verdict]] = {one.benchmark: [] for one in first if one.slower}
+    for _ in range(2 * AGREE - 1):
+        names = [name for name, found in votes.items() if not _agreed(found)]
+        if not names:
+            break
+        _print(f"{len(names)} of {len(first)} seem slower: run again")
+        run = take(names)
+        if run is None:
+            break
+        for one in compare(baseline, run, limit):
+            if one.benchmark in names:
+                votes[one.benchmark].append(one)
+    return votes
+
+
+def _agreed(found: Sequence[Verdict]) -> bool:
+    slower = sum(one.slower for one in found)
+    return max(slower, len(found) - slower) >= AGREE
+
+
+def _judge(first: Verdict, votes: Sequence[Verdict] | None) -> tuple[Verdict, str]:
+    """Return a verdict by the runs after the first one, which only chose it, and the word for it."""
+    if votes is None:
+        return first, "faster" if first.faster else ""
+    if not votes:
+        return first, "SLOWER"
+    slower = sum(one.slower for one in votes)
+    found = replace(first, now=median(one.now for one in votes))
+    return found, "SLOWER" if 2 * slower > len(votes) else "not again"

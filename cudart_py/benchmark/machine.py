@@ -1,0 +1,43 @@
+"""What a benchmark's times depend on beside the host: the GPUs, their driver, and versions."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from ..context.nvml import nvml
+from ..errors import NotSupportedError
+
+__all__ = ["gpu_info"]
+
+# The last ones are those that this one is often measured beside.
+_DISTRIBUTIONS = ("cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "nvmath-python", "cuda-core", "cupy-cuda13x", "torch")
+
+
+def gpu_info() -> dict[str, Any]:
+    """Return what a benchmark's times depend on beside the host; empty on a machine without NVML."""
+    try:
+        bindings = nvml()
+    except NotSupportedError:
+        return {}
+    try:
+        handles = [bindings.device_get_handle_by_index_v2(i) for i in range(bindings.device_get_count_v2())]
+        cuda = bindings.system_get_cuda_driver_version_v2()
+        return {
+            "devices": [bindings.device_get_name(handle) for handle in handles],
+            "driver": bindings.system_get_driver_version(),
+            "cuda_driver": f"{cuda // 1000}.{cuda % 1000 // 10}",
+            **_versions(),
+        }
+    except bindings.NvmlError:  # no right to ask
+        return {}
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # a toolkit's NVRTC serves, and others' libraries are optional
+            continue
+    return found

@@ -1,0 +1,207 @@
+"""Stored runs of pytest-benchmark compared, so that a benchmark that became slower is told from noise.
+
+A benchmark has one figure: the ratio of its time to a peer's in the same run, where both runs have one
+(`gpu_benchmark(fn, beside=...)`), and else its median time. A baseline may hold several runs, each of another process
+or machine: its figure is their median. How much they differ is the noise, and so is what one run's samples say of the
+median. A benchmark is slower where its figure exceeds the baseline's by more than the limit and by more than twice the
+noise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Verdict", "baseline_text", "compare", "differences", "merge", "refusal", "table"]
+
+Json = Mapping[str, Any]
+SECONDS = "seconds"
+# A standard error of the median, from the interquartile range of a normal distribution and the number of samples.
+_ERROR_PER_RANGE = math.sqrt(math.pi / 2) / 1.349
+# How many times the noise a figure may be away from the baseline's.
+_NOISE_TIMES = 2
+# What a baseline keeps of a benchmark's record, beside its figures.
+_KEPT = ("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One benchmark beside the baseline: `figure` is "seconds" or the peer whose ratio is compared."""
+
+    benchmark: str
+    figure: str
+    before: float
+    now: float
+    limit: float
+
+    @property
+    def change(self) -> float:
+        """By how much more time it takes: 0.1 for a tenth."""
+        return self.now / self.before - 1
+
+    @property
+    def slower(self) -> bool:
+        """Whether it takes more time than the limit allows."""
+        return self.change > self.limit
+
+    @property
+    def faster(self) -> bool:
+        """Whether it takes less time, by more than the limit."""
+        return -self.change > self.limit
+
+
+def benchmarks(run: Json) -> dict[str, Json]:
+    """Return a stored run's benchmarks by their full names."""
+    return {one["fullname"]: one for one in run["benchmarks"]}
+
+
+def figures(benchmark: Json) -> dict[str, list[float]]:
+    """Return a benchmark's time and its ratios to its peers, for each run that the record is of."""
+    extra = benchmark["extra_info"]
+    if "runs" in extra:
+        return dict(extra["runs"])
+    ratios = {name: [peer["ratio"]] for name, peer in extra.get("beside", {}).items()}
+    return {**ratios, SECONDS: [benchmark["stats"]["median"]]}
+
+
+def noise(benchmark: Json, figure: str, values: Sequence[float]) -> float:
+    """Return how far a figure may be off: by the distance of the runs, and by the samples of the one that is kept."""
+    middle = statistics.median(values)
+    between = max(abs(value - middle) for value in values) / middle
+    if figure == SECONDS:
+        stats = benchmark["stats"]
+        within = _ERROR_PER_RANGE * stats["iqr"] / math.sqrt(stats["rounds"]) / stats["median"]
+    else:
+        within = benchmark["extra_info"]["beside"][figure]["spread"] / 2
+    return float(max(between, within))
+
+
+def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
+    """Compare what both have; `limit` is 0.05 for five percent."""
+    before, found = benchmarks(baseline), []
+    for name, now in benchmarks(run).items():
+        if name not in before:
+            continue
+        recorded, current = figures(before[name]), figures(now)
+        figure = next(one for one in recorded if one in current)
+        values = recorded[figure]
+        allowed = max(limit, _NOISE_TIMES * noise(before[name], figure, values))
+        found.append(Verdict(name, figure, statistics.median(values), statistics.median(current[figure]), allowed))
+    return found
+
+
+def _gpu(run: Json) -> dict[str, Any]:
+    return dict(run["machine_info"].get("gpu", {}))
+
+
+def _model(run: Json) -> str:
+    """Return the GPU that a run measured on, and without such benchmarks the machine's first."""
+    measured = (one["extra_info"].get("device") for one in run["benchmarks"])
+    return next(filter(None, measured), None) or next(iter(_gpu(run).get("devices", ())), "no GPU")
+
+
+def refusal(baseline: Json, run: Json) -> str | None:
+    """Return why two runs cannot be compared: another GPU model, or another major version of the driver."""
+    drivers = [str(_gpu(one).get("driver", "none")).partition(".")[0] for one in (baseline, run)]
+    for what, before, now in (
+        ("GPU", _model(baseline), _model(run)),
+        ("major version of the driver", *drivers),
+    ):
+        if before != now:
+            return f"the baseline's {what} is {before}, and this machine's {now}: record a baseline of its own"
+    return None
+
+
+def differences(baseline: Json, run: Json) -> list[str]:
+    """Name the versions that differ and do not keep two runs from being compared."""
+
+    def versions(one: Json) -> dict[str, str]:
+        info = one["machine_info"]
+        gpu = {name: value for name, value in _gpu(one).items() if name != "devices"}
+        return {"Python": info.get("python_version", ""), "processor": info.get("cpu", {}).get("brand_raw", ""), **gpu}
+
+    before, now = versions(baseline), versions(run)
+    return [
+        f"{name} {before.get(name) or 'unknown'} then, {now.get(name) or 'unknown'} now"
+        for name in dict.fromkeys((*before, *now))
+        if before.get(name) != now.get(name)
+    ]
+
+
+def table(verdicts: Iterable[tuple[Verdict, str]]) -> list[str]:
+    """Return the lines of a table of verdicts, each with the word that says what became of it."""
+    rows = [("benchmark", "compared", "before", "now", "change", "limit", "")]
+    for one, word in verdicts:
+        seconds = one.figure == SECONDS
+        before, now = (f"{1e6 * value:,.4g} us" if seconds else f"{value:.4g}" for value in (one.before, one.now))
+        compared = "time" if seconds else f"time over {one.figure}"
+        change, limit = f"{100 * one.change:+.1f} %", f"{100 * one.limit:.1f} %"
+        rows.append((one.benchmark, compared, before, now, change, limit, word))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        cells += [cell.rjust(width) for cell, width in zip(row[2:-1], widths[2:-1], strict=True)]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return lines
+
+
+def merge(runs: Sequence[Json]) -> dict[str, Any]:
+    """Return a baseline of several runs, small enough to be committed: a run of pytest-benchmark without its samples.
+
+    Each benchmark has the record of its run in the middle, and under "runs" the figures of all.
+    """
+    by_name: dict[str, list[Json]] = {}
+    for run in runs:
+        for name, one in benchmarks(run).items():
+            by_name.setdefault(name, []).append(one)
+    first, machine = runs[-1], runs[-1]["machine_info"]
+    return {
+        "machine_info": {
+            **{name: machine[name] for name in ("machine", "system", "python_version", "gpu") if name in machine},
+            "cpu": {name: value for name, value in machine.get("cpu", {}).items() if name in ("brand_raw", "count")},
+        },
+        "commit_info": first["commit_info"],
+        "datetime": first["datetime"],
+        "version": first["version"],
+        "benchmarks": [_merged(same) for same in by_name.values()],
+    }
+
+
+def _merged(same: Sequence[Json]) -> dict[str, Any]:
+    of_each = [figures(one) for one in same]
+    kept = sorted(same, key=lambda one: one["stats"]["median"])[(len(same) - 1) // 2]
+    names = [name for name in of_each[-1] if all(name in found for found in of_each)]
+    extra = {name: kept["extra_info"][name] for name in _KEPT if name in kept["extra_info"]}
+    extra["runs"] = {name: [value for found in of_each for value in found[name]] for name in names}
+    return {
+        **{name: kept[name] for name in ("group", "name", "fullname", "param")},
+        "params": None,
+        "options": {},
+        "extra_info": _rounded(extra),
+        "stats": _rounded({name: value for name, value in kept["stats"].items() if name != "data"}),
+    }
+
+
+def _rounded(value: Any) -> Any:
+    """Return a value of JSON with six digits of each number, which is more than any measurement has."""
+    match value:
+        case float():
+            return float(f"{value:.6g}")
+        case dict():
+            return {name: _rounded(one) for name, one in value.items()}
+        case list():
+            return [_rounded(one) for one in value]
+        case _:
+            return value
+
+
+def baseline_text(baseline: Json) -> str:
+    """Return a baseline as JSON with a line for each benchmark, so that a change of the file can be reviewed."""
+    head = json.dumps({name: value for name, value in baseline.items() if name != "benchmarks"})
+    lines = ",\n".join(json.dumps(one) for one in baseline["benchmarks"])
+    return f'{head[:-1]}, "benchmarks": [\n{lines}\n]}}\n'
