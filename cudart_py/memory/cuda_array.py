@@ -182,6 +182,14 @@ class CudaArray(WaitingHandle):
         channels = (self._channels,) if self._channels > 1 else ()
         return ArrayEnd(self.handle, self._extents(), (*self._shape, *channels), self._dtype, self)
 
+    @property
+    def resource(self) -> Any:
+        """What textures and surfaces have to know of the array (CUDA_RESOURCE_DESC); ValueError when closed."""
+        resource = enums.CUDA_RESOURCE_DESC()
+        resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
+        resource.res.array.hArray = enums.CUarray(self.handle)
+        return resource
+
     # -- life ----------------------------------------------------------------------------------
 
     def _destroy(self, value: Any) -> None:

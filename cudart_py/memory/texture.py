@@ -1,4 +1,4 @@
-"""Textures: arrays of one or two dimensions that kernels read by coordinates, through the texture units."""
+"""Textures: arrays of up to three dimensions that kernels read by coordinates, through the texture units."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..context.device import Device
 from ..driver import enums
 from ..driver.seam import api
 from .array import DeviceArray
+from .cuda_array import CudaArray
 from .formats import check_channels, check_format, format_of
 from .waiting import WaitingHandle
 
@@ -24,37 +25,41 @@ _ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
 _FILTERS = ("point", "linear")
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _READS = ("element", "normalized_float")
+_FOR_EACH_AXIS = {1: "", 2: ", or one for x and one for y", 3: ", or one for each of x, y and z"}
 
 
 @dataclass(frozen=True)
 class TextureOptions:
     """How a texture's coordinates and elements are read.
 
-    `address`: what lies outside, for both axes or for (x, y): "clamp" repeats the edge, "border" is `border`;
-    "wrap" and "mirror" repeat the texture and need `normalized` coordinates, from 0 to 1 instead of to the width
-    and height. `filter`: "point" takes the nearest element, "linear" interpolates among four, of floats only.
-    `read`: "element" gives elements as they are, "normalized_float" gives integers of 8 and 16 bits as floats
-    from 0 or -1 to 1.
+    `address`: what lies outside, for all axes or for each of (x, y) or (x, y, z): "clamp" repeats the edge, "border" is
+    `border`; "wrap" and "mirror" repeat the texture and need `normalized` coordinates, from 0 to 1 instead of to the
+    width, height and depth. `filter`: "point" takes the nearest element, "linear" interpolates among the two, four or
+    eight around the place, of floats only, with weights of 8 bits. `read`: "element" gives elements as they are,
+    "normalized_float" gives integers of 8 and 16 bits as floats from 0 or -1 to 1.
     """
 
-    address: AddressMode | tuple[AddressMode, AddressMode]
+    address: AddressMode | tuple[AddressMode, ...]
     filter: Literal["point", "linear"]
     normalized: bool
     read: Literal["element", "normalized_float"]
     border: tuple[float, float, float, float]
 
     @property
-    def addresses(self) -> tuple[str, str]:
-        """The address modes of x and of y."""
-        return (self.address, self.address) if isinstance(self.address, str) else self.address
+    def addresses(self) -> tuple[str, str, str]:
+        """The address modes of x, y and z; an axis that none is given for has that of the axis before it."""
+        modes = (self.address,) if isinstance(self.address, str) else tuple(self.address)
+        x, y, z = (*modes, modes[-1], modes[-1])[:3]
+        return x, y, z
 
-    def check(self, dtype: np.dtype[Any]) -> None:
-        """Raise TypeError or ValueError for what is no option, or not for elements of this dtype."""
+    def check(self, dtype: np.dtype[Any], axes: int) -> None:
+        """Raise TypeError or ValueError for what is no option, or not for elements of this dtype and so many axes."""
         call = "Texture"
+        wanted = f"one mode{_FOR_EACH_AXIS[axes]}"
         if not isinstance(self.address, str | tuple | list):
-            raise arguments.wrong_type(call, "address", "one mode, or one for x and one for y", self.address)
-        if len(self.addresses) != 2:
-            raise arguments.wrong_value(call, "address", "one mode, or one for x and one for y", self.address)
+            raise arguments.wrong_type(call, "address", wanted, self.address)
+        if not isinstance(self.address, str) and len(self.address) != axes:
+            raise arguments.wrong_value(call, "address", wanted, self.address)
         for mode in self.addresses:
             arguments.choice(call, "address", mode, _ADDRESS_MODES)
         arguments.choice(call, "filter", self.filter, _FILTERS)
@@ -78,21 +83,24 @@ class TextureOptions:
 
 
 class Texture(WaitingHandle):
-    """A texture object over the memory of an array (cuTexObjectCreate).
+    """A texture object over a CUDA array or over the memory of a device array (cuTexObjectCreate).
 
-    Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` has the shape
-    (height, width), or (height, width, channels) with 1, 2 or 4 channels, and is best made by `empty_pitched`,
-    whose rows begin where the texture units want them; it is kept alive. The other arguments are those of
-    `TextureOptions`.
+    Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` is kept alive. The
+    other arguments are those of `TextureOptions`.
 
-    With `dimensions=1`, the default for an array of one dimension, `array` is contiguous and has the shape (width,) or
-    (width, channels). Kernels read it with `tex1Dfetch<T>(texture, i)` by the element's number; outside lie zeros, and
-    of the options only `read` has a meaning: the others must be left out.
+    Of a `CudaArray`, kernels read elements of type T with `tex1D<T>`, `tex2D<T>` or `tex3D<T>`, or with
+    `tex1DLayered<T>` or `tex2DLayered<T>` where it has layers; layers have whole numbers, and are not filtered.
 
-    A kernel reads the memory as it was when the kernel began. The end of a texture, by `close` or with its last
+    A `DeviceArray` has the shape (height, width), or (height, width, channels) with 1, 2 or 4 channels, is read with
+    `tex2D<T>`, and is best made by `empty_pitched`, whose rows begin where the texture units want them. With
+    `dimensions=1`, the default for one of one dimension, it is contiguous and has the shape (width,) or (width,
+    channels). Kernels read it with `tex1Dfetch<T>(texture, i)` by the element's number; outside lie zeros, and of the
+    options only `read` has a meaning: the others must be left out.
+
+    A kernel reads the array as it was when the kernel began. The end of a texture, by `close` or with its last
     reference, waits for all work of the device, since kernels may still use it.
 
-    Raises TypeError for what is no DeviceArray and for dtypes that no texture has, ValueError for shapes and
+    Raises TypeError for what is no array of a device and for dtypes that no texture has, ValueError for shapes and
     strides that it cannot have.
     """
 
@@ -100,10 +108,10 @@ class Texture(WaitingHandle):
 
     def __init__(
         self,
-        array: DeviceArray,
+        array: CudaArray | DeviceArray,
         *,
         dimensions: Literal[1, 2] | None = None,
-        address: AddressMode | tuple[AddressMode, AddressMode] = "clamp",
+        address: AddressMode | tuple[AddressMode, ...] = "clamp",
         filter: Literal["point", "linear"] = "point",
         normalized: bool = False,
         read: Literal["element", "normalized_float"] = "element",
@@ -111,23 +119,38 @@ class Texture(WaitingHandle):
     ) -> None:
         self._value = None
         self._owned = True
-        arguments.opened("Texture", "array", array, DeviceArray)
+        arguments.instance("Texture", "array", array, (DeviceArray, CudaArray), "a DeviceArray or a CudaArray")
+        if array.closed:
+            raise arguments.wrong_value("Texture", "array", "open", array)
+        self._options = TextureOptions(address, filter, normalized, read, border)
+        self._array = array
+        with activated(array.device):
+            if isinstance(array, CudaArray):
+                if dimensions is not None:
+                    raise ValueError(
+                        "Texture: argument 'dimensions' has no meaning for a CudaArray, which has its own: leave it out"
+                    )
+                self._options.check(array.dtype, len(array.shape) - array.layered)
+                resource = array.resource
+            else:
+                resource = self._resource_of(array, dimensions)
+            self._value = int(api.cuTexObjectCreate(resource, _description(self._options, array.dtype), None))
+
+    def _resource_of(self, array: DeviceArray, dimensions: int | None) -> Any:
+        """Describe the memory of a texture that is no CUDA array, after checking that it can have it."""
         if dimensions is None:
             dimensions = 1 if array.ndim == 1 else 2
         arguments.integer("Texture", "dimensions", dimensions, 1, 2)
-        self._options = TextureOptions(address, filter, normalized, read, border)
-        self._array = array
         check_format("Texture", "array", array.dtype)
-        self._options.check(array.dtype)
+        self._options.check(array.dtype, dimensions)
         if dimensions == 1:
             self._options = _by_number(self._options)
-        with activated(array.device):
-            resource = _linear_resource(array) if dimensions == 1 else _resource(array)
-            self._value = int(api.cuTexObjectCreate(resource, _description(self._options, array.dtype), None))
+            return _linear_resource(array)
+        return _pitched_resource(array)
 
     @property
-    def array(self) -> DeviceArray:
-        """The array whose memory it reads."""
+    def array(self) -> CudaArray | DeviceArray:
+        """The array that it reads."""
         return self._array
 
     @property
@@ -200,7 +223,7 @@ def _check_start(what: str, array: DeviceArray, remedy: str) -> None:
         )
 
 
-def _resource(array: DeviceArray) -> Any:
+def _pitched_resource(array: DeviceArray) -> Any:
     """Describe the array's memory, after checking that a texture can have it."""
     what = "Texture: argument 'array' is wrong"
     if array.ndim not in (2, 3):
@@ -245,8 +268,9 @@ def _resource(array: DeviceArray) -> Any:
 
 def _description(options: TextureOptions, dtype: np.dtype[Any]) -> Any:
     description = enums.CUDA_TEXTURE_DESC()
-    x, y = (getattr(enums.CUaddress_mode, f"CU_TR_ADDRESS_MODE_{mode.upper()}") for mode in options.addresses)
-    description.addressMode = [x, y, y]
+    description.addressMode = [
+        getattr(enums.CUaddress_mode, f"CU_TR_ADDRESS_MODE_{mode.upper()}") for mode in options.addresses
+    ]
     description.filterMode = getattr(enums.CUfilter_mode, f"CU_TR_FILTER_MODE_{options.filter.upper()}")
     description.borderColor = [float(number) for number in options.border]
     flags = enums.CU_TRSF_NORMALIZED_COORDINATES if options.normalized else 0

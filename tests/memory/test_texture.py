@@ -145,7 +145,12 @@ def test_only_an_unsigned_long_long_takes_a_texture(device, kernels, host):
 
 
 BAD = [
-    (lambda: np.zeros((4, 4), np.float32), {}, TypeError, "'array' must be a DeviceArray, not a NumPy array"),
+    (
+        lambda: np.zeros((4, 4), np.float32),
+        {},
+        TypeError,
+        "'array' must be a DeviceArray or a CudaArray, not a NumPy array",
+    ),
     (lambda: cuda.empty_pitched((4, 4), np.float64), {}, TypeError, "'array' has elements of float64"),
     (lambda: cuda.zeros(64, np.float32), {"dimensions": 2}, ValueError, r"the shape \(height, width\)"),
     (lambda: cuda.zeros((4, 8, 3), np.float32), {}, ValueError, "1, 2 or 4 channels, not 3"),

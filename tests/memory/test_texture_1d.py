@@ -36,7 +36,7 @@ def test_elements_are_read_by_number_and_zeros_outside(device, kernels):
     host = np.arange(1, 101, dtype=np.float32)
     texture = cuda.Texture(cuda.to_device(host))
     assert fetched(kernels["fetch"], texture, [0, 99, 42, 100, -1]) == [1, 100, 43, 0, 0]
-    assert texture.options.addresses == ("border", "border")
+    assert texture.options.addresses == ("border", "border", "border")
 
 
 def test_integers_are_read_as_they_are_or_as_floats(device, kernels):

@@ -1,4 +1,4 @@
-"""Textures: texture objects over rows of device memory, without CUDA arrays."""
+"""Textures: texture objects over rows of device memory and over CUDA arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from cuda.bindings.driver import (
     CU_TRSF_SRGB,
     CUDA_TEXTURE_DESC,
     CUaddress_mode,
-    CUarray_format,
     CUfilter_mode,
     CUresourcetype,
     CUresult,
@@ -25,20 +24,10 @@ from ..state.contexts import current
 from ..state.errors import StatusError
 from ..state.handles import next_handle
 from .entry import entry
+from .memory.cuda_arrays import FORMATS, cuda_arrays
 
 __all__ = ["cuTexObjectCreate", "cuTexObjectDestroy"]
 
-_FORMATS = {
-    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8: "u1",
-    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT16: "u2",
-    CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32: "u4",
-    CUarray_format.CU_AD_FORMAT_SIGNED_INT8: "i1",
-    CUarray_format.CU_AD_FORMAT_SIGNED_INT16: "i2",
-    CUarray_format.CU_AD_FORMAT_SIGNED_INT32: "i4",
-    CUarray_format.CU_AD_FORMAT_HALF: "f2",
-    CUarray_format.CU_AD_FORMAT_FLOAT: "f4",
-}
-_BYTES = {"u1": 1, "u2": 2, "u4": 4, "i1": 1, "i2": 2, "i4": 4, "f2": 2, "f4": 4}
 _MODES = {
     CUaddress_mode.CU_TR_ADDRESS_MODE_WRAP: "wrap",
     CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP: "clamp",
@@ -53,6 +42,8 @@ def _refuse() -> StatusError:
 
 def _layout(resource: Any) -> dict[str, Any]:
     """Return where a resource's texels lie, checked as the driver does."""
+    if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
+        return _array_layout(resource.res.array.hArray)
     if resource.resType == CUresourcetype.CU_RESOURCE_TYPE_PITCH2D:
         found = resource.res.pitch2D
         width, height, pitch = found.width, found.height, found.pitchInBytes
@@ -66,10 +57,10 @@ def _layout(resource: Any) -> dict[str, Any]:
         width, height, pitch = 0, 0, found.sizeInBytes
     else:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
-    dtype = _FORMATS.get(found.format)
+    dtype = FORMATS.get(found.format)
     if dtype is None or found.numChannels not in (1, 2, 4):
         raise _refuse()
-    texel = _BYTES[dtype] * found.numChannels
+    texel = int(dtype[1]) * found.numChannels
     if not height:
         width = pitch // texel
         if not 0 < width <= attribute("MAXIMUM_TEXTURE1D_LINEAR_WIDTH"):
@@ -87,6 +78,21 @@ def _layout(resource: Any) -> dict[str, Any]:
     }
 
 
+def _array_layout(handle: Any) -> dict[str, Any]:
+    array = cuda_arrays.find(handle)
+    return {
+        "address": array.allocation.address,
+        "width": array.width,
+        "height": array.height,
+        "depth": array.depth,
+        "pitch": array.pitch,
+        "slice_pitch": array.slice_pitch,
+        "layered": array.layered,
+        "channels": array.channels,
+        "dtype": array.dtype,
+    }
+
+
 def _by_number(flags: int) -> Any:
     description = CUDA_TEXTURE_DESC()
     description.addressMode = [CUaddress_mode.CU_TR_ADDRESS_MODE_BORDER] * 3
@@ -96,27 +102,28 @@ def _by_number(flags: int) -> Any:
 
 @entry(values=1)
 def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
-    """Make a texture object over linear or pitched device memory, as cuTexObjectCreate."""
+    """Make a texture object over linear or pitched device memory or a CUDA array, as cuTexObjectCreate."""
     context = current()
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
         raise _refuse()
     layout = _layout(pResDesc)
     # Of linear memory elements are read by number alone: the modes are ignored, and outside lie zeros.
-    description = pTexDesc if layout["height"] else _by_number(number(pTexDesc.flags))
+    linear_memory = pResDesc.resType == CUresourcetype.CU_RESOURCE_TYPE_LINEAR
+    description = _by_number(number(pTexDesc.flags)) if linear_memory else pTexDesc
     flags = number(description.flags)
     if flags & CU_TRSF_SRGB:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     linear = description.filterMode == CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
     integer = layout["dtype"][0] in "ui"
     # The hardware converts integers of 8 and 16 bits to [0, 1] or [-1, 1], and filters only floating-point values.
-    promoted = integer and _BYTES[layout["dtype"]] < 4 and not flags & CU_TRSF_READ_AS_INTEGER
+    promoted = integer and int(layout["dtype"][1]) < 4 and not flags & CU_TRSF_READ_AS_INTEGER
     if linear and integer and not promoted:
         raise _refuse()
-    first, second = (_MODES[mode] for mode in list(description.addressMode)[:2])
+    x, y, z = (_MODES[mode] for mode in description.addressMode)
     red, green, blue, alpha = description.borderColor
     texture = Texture(
         **layout,
-        address_modes=(first, second),
+        address_modes=(x, y, z),
         linear=linear,
         normalized_coordinates=bool(flags & CU_TRSF_NORMALIZED_COORDINATES),
         normalized_read=promoted,

@@ -73,6 +73,45 @@ def test_a_kernel_samples_a_texture(heap_module: Any) -> None:
     assert driver.cuTexObjectDestroy(handle) == (INVALID,)
 
 
+def texture_of_array(*extents: int, flags: int = 0) -> tuple[Any, Any]:
+    """Return an array of float32 and a texture object over it."""
+    description = bindings.CUDA_ARRAY3D_DESCRIPTOR()
+    description.Width, description.Height, description.Depth = (*extents, 0, 0)[:3]
+    description.Format, description.NumChannels = bindings.CUarray_format.CU_AD_FORMAT_FLOAT, 1
+    description.Flags = flags
+    array = ok(driver.cuArray3DCreate(description))
+    resource, how = bindings.CUDA_RESOURCE_DESC(), bindings.CUDA_TEXTURE_DESC()
+    resource.resType, resource.res.array.hArray = bindings.CUresourcetype.CU_RESOURCE_TYPE_ARRAY, array
+    how.addressMode = [bindings.CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP] * 3
+    return array, ok(driver.cuTexObjectCreate(resource, how, None))
+
+
+@pytest.mark.parametrize(
+    ("extents", "flags", "has"),
+    [
+        ((8,), 0, "one dimension"),
+        ((8, 2, 2), 0, "three dimensions"),
+        ((8, 0, 2), bindings.CUDA_ARRAY3D_LAYERED, "layers of one dimension"),
+        ((8, 2, 2), bindings.CUDA_ARRAY3D_LAYERED, "layers of two dimensions"),
+    ],
+)
+def test_a_fetch_of_other_dimensions_is_named(heap_module: Any, extents: tuple[int, ...], flags: int, has: str) -> None:
+    _, handle = texture_of_array(*extents, flags=flags)
+    out = upload(np.zeros(4, np.float32))
+    launch(function(heap_module, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out))
+    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_NOT_SUPPORTED,)
+    assert f"a fetch from a texture of two dimensions, and the texture has {has}" in driver.take_report()
+
+
+def test_a_fetch_from_an_array_that_is_gone_is_a_fault(heap_module: Any) -> None:
+    array, handle = texture_of_array(8, 2)
+    ok(driver.cuArrayDestroy(array))
+    out = upload(np.zeros(4, np.float32))
+    launch(function(heap_module, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out))
+    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
+    assert "array allocation" in driver.take_report()
+
+
 def test_textures_have_the_drivers_limits(context: Any) -> None:
     address = upload(np.zeros((4, 64), np.float32))
     invalid = (INVALID, None)

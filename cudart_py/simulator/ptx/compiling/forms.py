@@ -56,7 +56,10 @@ _WORDS = {
     "STAGED": "global/shared/shared::cta",
     "SHAPE": "m16n16k16/m32n8k16/m8n32k16",
     "MAJOR": "row/col",
+    "GEOMETRY": "1d/2d/3d/a1d/a2d",
 }
+# How many coordinates a texture or surface has, the number of a layer not counted.
+_COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
 # The narrowest integers of cvt.pack are types of no register.
 _PACKED = {"u4", "s4", "u2", "s2"}
 _SPACES = {"global", "shared", "local", "const", "param"}
@@ -198,6 +201,16 @@ class Form:
     def operation(self) -> str:
         """Return the operation of an atomic access."""
         return next(word for word in self.words if word in _OPERATIONS)
+
+    @property
+    def geometry(self) -> str:
+        """Return the dimensions of a texture or surface, as the opcode names them."""
+        return next(word for word in self.words if word in _COORDINATES)
+
+    def coordinate_types(self, ptx_type: str) -> list[str]:
+        """Return the types of the number of a layer, if there are layers, and of coordinates of a type."""
+        layer = ["u32"] if self.geometry[0] == "a" else []
+        return layer + [ptx_type] * _COORDINATES[self.geometry]
 
     def type_of(self, pattern: str) -> str:
         """Return the type that an operand's pattern stands for."""

@@ -16,7 +16,7 @@ _HINTS = {
     "mma": _MATRIX, "wgmma": _MATRIX, "ldmatrix": _MATRIX, "stmatrix": _MATRIX, "movmatrix": _MATRIX,
     "wmma": _MATRIX, "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
     "suld": _SURFACE, "sust": _SURFACE, "sured": _SURFACE, "suq": _SURFACE,
-    "tex": "fetch from 1-D or 2-D textures; others are not simulated",
+    "tex": "fetch by coordinates alone; cube maps and gradients are not simulated",
     "tld4": "fetch the four texels one by one; gathers are not simulated",
     "txq": "pass the texture's size as a parameter; queries are not simulated", "istypep": _SURFACE,
     "shfl": _LEGACY, "vote": _LEGACY, "setmaxnreg": "leave it out: registers of warps are not simulated",
@@ -34,7 +34,7 @@ _HINTS = {
 }  # fmt: skip  # rows of a table
 # Words of PTX that no row has, of opcodes that have rows.
 _FURTHER_WORDS = {
-    "tensor", "multicast", "reduce", "oob", "rs", "unified", "3d", "a1d", "a2d", "cube", "acube", "2dms", "grad",
+    "tensor", "multicast", "reduce", "oob", "rs", "unified", "cube", "acube", "2dms", "grad",
     "base", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
     "sync_restrict::shared::cluster", "sync_restrict::shared::cta", "complete_tx", "pending_count", "tensormap",
     "mode", "gather4", "range", "fractional", "mxf4", "block_scale", "sp", "b1", "e4m3", "e5m2", "m8n8k4", "m8n8k16",

@@ -12,7 +12,7 @@ Modifiers may stand in any order in the text; the words of a `Form` stand in the
     M       an address in brackets
     V       as many registers or values as .v2, .v4 or .v8 says, which may be wider
     F       a fragment of a matrix: a vector whose length depends on the form; F4 has four elements
-    X1, X2  a texture with its one or two coordinates
+    X       a texture with its coordinates
     Z       the bytes that a copy reads, or a predicate
     H       a cache policy, which there is where the opcode says so
     #n      a literal from 0 to n
@@ -279,8 +279,7 @@ ROWS = (
         "relaxed/release? SCOPE? global add v2/v4 f32 | M V",
         access="red", flow="fresh",
     ),
-    Row("tex", texture, "level? 1d v4 f32/u32/s32 f32/s32 | =F4 X1 f32?", access="tex", flow="fresh"),
-    Row("tex", texture, "level? 2d v4 f32/u32/s32 f32/s32 | =F4 X2 f32?", access="tex", flow="fresh"),
+    Row("tex", texture, "level? GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X f32?", access="tex", flow="fresh"),
     Row("prefetch", nothing, "global/local? L1/L2 | M", "global EVICT2 | M"),
     Row("prefetchu", nothing, "L1 | M"),
     Row("discard", nothing, "global? L2 | M #128"),

@@ -80,8 +80,8 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return next(filter(None, (_source(item, form.types[0], wider=True) for item in items)), "")
     if pattern in ("F", "F4"):
         return _fragment(kind, 4 if pattern == "F4" else fragment_length(form, place))
-    if pattern in ("X1", "X2"):
-        return _texture(form, int(pattern[1]), kind)
+    if pattern == "X":
+        return _texture(kind, form.coordinate_types(form.type))
     if pattern[0] in "#@":
         return "" if kind == INTEGER else "is no literal"
     if pattern in ("B", "N"):
@@ -174,11 +174,11 @@ def _fragment(kind: Kind, length: int) -> str:
     return next(filter(None, (_source(item, "b32") if item != SINK else "" for item in kind)), "")
 
 
-def _texture(form: Form, least: int, kind: Kind) -> str:
-    """Return why an operand isn't a texture with its coordinates."""
+def _texture(kind: Kind, types: list[str]) -> str:
+    """Return why an operand isn't a texture with coordinates of some types; what stands behind those isn't read."""
     if not isinstance(kind, tuple) or kind[0] != TEXTURE:
         return "is no texture with its coordinates"
-    if len(kind) - 2 not in (least, 4):
-        return f"has {len(kind) - 2} coordinates, not {least}"
-    items = kind[2:]
-    return _source(kind[1], "u64") or next(filter(None, (_source(item, form.type) for item in items)), "")
+    if len(kind) - 2 not in (len(types), 4):
+        return f"has {len(kind) - 2} coordinates, not {len(types)}"
+    found = (_source(item, wanted) for item, wanted in zip(kind[2:], types, strict=False))
+    return _source(kind[1], "u64") or next(filter(None, found), "")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..faults import Fault
+from ..faults import Fault, UnsupportedError
 from ..operations.textures import Texture, sample, touched
 from .printf import Format
 
@@ -20,6 +20,13 @@ __all__ = ["System"]
 
 # The bytes of an output in the device's buffer beside its arguments: a head and the place of the format.
 _RECORD = 16
+_GEOMETRIES = {
+    "1d": "one dimension",
+    "2d": "two dimensions",
+    "3d": "three dimensions",
+    "a1d": "layers of one dimension",
+    "a2d": "layers of two dimensions",
+}
 
 Array = NDArray[Any]
 
@@ -112,9 +119,12 @@ class System:
         state.memory_access.forget()
 
     def texture(
-        self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, site: Instruction
+        self, group: Group, handle: Any, geometry: str, coordinates: tuple[Array, ...], dtype: str, site: Instruction
     ) -> list[Array]:
-        """Sample a texture object for each lane; lanes may hold different ones."""
+        """Sample a texture object for each lane; lanes may hold different ones.
+
+        `geometry` is the dimensions that the instruction names; the number of a layer comes before its coordinates.
+        """
         handles = np.broadcast_to(handle, group.n)
         out = [np.empty(group.n, dtype) for _ in range(4)]
         for value in np.unique(handles):
@@ -122,11 +132,17 @@ class System:
             texture = self._texture(group, int(value), site, int(places[0]))
             memory = self._state.memory
             start = texture.address - memory.base
-            x, y = coordinates[0][places], coordinates[1][places] if len(coordinates) > 1 else None
+            if texture.geometry != geometry:
+                what = (
+                    f"a fetch from a texture of {_GEOMETRIES[geometry]}, and the texture has "
+                    f"{_GEOMETRIES[texture.geometry]}: CUDA does not define the result"
+                )
+                raise UnsupportedError(self._state.located(what, site, group, int(places[0])))
+            place = [axis[places] for axis in coordinates]
             if self._state.observer is not None:
-                read = touched(texture, x, y)
+                read = touched(texture, place)
                 self._state.observer.texture(group, places, np.where(read < 0, read, read + start), site)
-            channels = sample(texture, memory.bytes[start : start + texture.size], x, y, dtype)
+            channels = sample(texture, memory.bytes[start : start + texture.size], place, dtype)
             for channel, found in zip(out, channels, strict=True):
                 channel[places] = found
         return out

@@ -144,16 +144,18 @@ def fence(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def texture(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``tex{.level}.{1d,2d}.v4.dtype.ctype {r, g, b, a}, [texture, {x, y}]``."""
+    """Write ``tex{.level}.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``."""
     access = i.operands[1]
     assert isinstance(access, Access)
     assert access.coordinates is not None
     result_type, coordinate_type = form.types
     handle, _ = w.value(access.base, "u64")
-    items = access.coordinates.items[: 1 if "1d" in form.words else 2]
-    coordinates = [spread(w.value(item, coordinate_type), dtype_of(coordinate_type)) for item in items]
+    coordinates = [
+        spread(w.value(item, kind), dtype_of(kind))
+        for item, kind in zip(access.coordinates.items, form.coordinate_types(coordinate_type), strict=False)
+    ]
     result = w.temporary()
-    arguments = f"{handle}, ({', '.join(coordinates)},), {dtype_of(result_type)!r}, {w.site()}"
+    arguments = f"{handle}, {form.geometry!r}, ({', '.join(coordinates)},), {dtype_of(result_type)!r}, {w.site()}"
     w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
     destination = i.operands[0]
     assert isinstance(destination, Vector)
