@@ -92,6 +92,7 @@ __device__ float largest_of(float4 a, float4 b)
 
 extern "C" __global__ void maximum_by_four(const float* a, const float* b, unsigned* total, int n)
 {
+    constexpr int loads = 4;  // of each array, all in flight before the first number is used
     const float4* fours_a = reinterpret_cast<const float4*>(a);
     const float4* fours_b = reinterpret_cast<const float4*>(b);
     int threads = gridDim.x * blockDim.x;
@@ -99,11 +100,19 @@ extern "C" __global__ void maximum_by_four(const float* a, const float* b, unsig
     int rest = n / 4 * 4 + first;
     float largest = rest < n ? fabsf(a[rest] - b[rest]) : 0.0f;
     int i = first;
-    for (; i < n / 4 - threads; i += 2 * threads)
-        largest = fmaxf(
-            largest,
-            fmaxf(largest_of(fours_a[i], fours_b[i]), largest_of(fours_a[i + threads], fours_b[i + threads])));
-    if (i < n / 4)
+    for (; i < n / 4 - (loads - 1) * threads; i += loads * threads) {
+        float4 from_a[loads];
+        float4 from_b[loads];
+#pragma unroll
+        for (int k = 0; k < loads; k++) {
+            from_a[k] = fours_a[i + k * threads];
+            from_b[k] = fours_b[i + k * threads];
+        }
+#pragma unroll
+        for (int k = 0; k < loads; k++)
+            largest = fmaxf(largest, largest_of(from_a[k], from_b[k]));
+    }
+    for (; i < n / 4; i += threads)
         largest = fmaxf(largest, largest_of(fours_a[i], fours_b[i]));
     keep_largest(largest, total);
 }

@@ -30,6 +30,9 @@ def repeated(block: Array, size: int) -> cuda.DeviceArray:
 
 
 def over_all(figure: Callable[[Array], Any], block: Array, size: int) -> Any:
-    """Return a figure that adds up, such as a sum or counts, of all the numbers that `repeated` returns."""
-    times, rest = divmod(size, block.size)
+    """Return a figure that adds up, such as a sum or counts, of the first `size` rows of the block repeated.
+
+    A row of a block of one dimension is a number, as `repeated` returns them.
+    """
+    times, rest = divmod(size, len(block))
     return times * figure(block) + figure(block[:rest])

@@ -13,6 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import cudart_py as cuda
 
 from .runner import Outcome
@@ -135,4 +137,11 @@ def _finite(value: Value) -> Value | None:
 
 def write(path: Path, run: dict[str, Any]) -> None:
     """Write a run's JSON, readable and with a final newline; a NaN in it is a ValueError."""
-    path.write_text(json.dumps(run, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(run, indent=2, allow_nan=False, default=_plain) + "\n", encoding="utf-8")
+
+
+def _plain(value: object) -> Any:
+    """Return a NumPy scalar as Python's own number or truth, which is all that JSON knows."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a record cannot hold a {type(value).__name__}: {value!r}")

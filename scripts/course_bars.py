@@ -82,7 +82,8 @@ BARS = [
     *(Bar("histogram", case, 1.0, CUB) for case in ("10", "10 equal", "256", "256 equal")),
     Bar("heat", "GB/s", 0.90, COPY),
     Bar("heat", "films/s", 1 / 1.05, "the longer of steps and writing"),
-    Bar("cooling", "GB/s", 0.95, LIMIT, lambda row: row == cooling.ZIPPED),
+    Bar("cooling", "GB/s", 0.95, LIMIT),
+    Bar("cooling", "GB/s", 0.95, CUB, lambda row: row == cooling.ZIPPED),  # CUB has the same iterators
     Bar("streams", "GB/s", 0.95, LIMIT, lambda row: row == "4 streams, breadth-first"),
     # Not slower: two runs of the same order differ by as much.
     Bar("streams", "GB/s", 0.99, "4 streams, depth-first", lambda row: row == "4 streams, breadth-first"),
@@ -98,7 +99,9 @@ BARS = [
     Bar("dot_product", "GB/s", 0.97, LIMIT),
     Bar("copies", "GB/s", 0.98, 55.4, lambda row: row == "pinned to device"),
     Bar("pinned_and_mapped", "GB/s", 0.98, LIMIT, lambda row: row == "pinned, copy alone"),
-    Bar("pinned_and_mapped", "GB/s", 0.95, LIMIT, lambda row: row.startswith("mapped")),
+    # On an H200, kernels of 8 to 1,056 blocks with loads of 4 or 16 bytes, and bulk copies into shared memory
+    # (cp.async.bulk), all read 51.2 GB/s over a link whose copies reach 55.4.
+    Bar("pinned_and_mapped", "GB/s", 0.92, LIMIT, lambda row: row.startswith("mapped")),
     Bar("peer", "GB/s", 0.98, 396.0, lambda row: row.startswith("copy, "), devices=2),
     Bar("peer", "GB/s", 0.98, 372.0, lambda row: row.startswith("kernel reads"), devices=2),
     *(Bar("matmul", column, 0.90, CUBLAS, lambda row: row != CUBLAS) for column in ("TFLOP/s", "8192 TFLOP/s")),

@@ -79,6 +79,7 @@ _NO_HOST_FUNCTIONS = "host functions are not allowed in JIT mode"
 _NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _MAIN = re.compile(r"\bmain\s*\(")
 _CHEVRONS = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^<>;{}]*>)?\s*<<<")
+_INCLUDED = re.compile(r"#\s*include\s*<([^>\n]+)>")
 _INCLUDED_CUB = re.compile(r"#\s*include\s*<cub/(?:cub|device/device_(\w+))\.cuh>")
 _REFUSED_CUB = re.compile(r"Including <cub/(?:cub\.cuh|device/device_(\w+)\.cuh)> is not supported")
 _COLLECTIVE = re.compile(r"\bcub::((Block|Warp)[A-Z]\w*)")
@@ -100,7 +101,7 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
     result = []
     missing = missing_header(log)
     if missing is not None:
-        result.append(_for_header(*missing, name, found))
+        result.append(_for_header(*missing, name, code, found))
     result += _for_cub(log, code, found.folders)
     result += _for_host_code(log, code, header_is_missing=missing is not None)
     for pattern, sentence in _NAMES:
@@ -109,9 +110,16 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
     return result
 
 
-def _for_header(includer: str, header: str, name: str, found: headers.Headers) -> str:
-    """Return the remedy for a header that the file `includer` includes and that the compiler could not open."""
+def _for_header(includer: str, header: str, name: str, code: str, found: headers.Headers) -> str:
+    """Return the remedy for a header that the file `includer` includes and that the compiler could not open.
+
+    `code` is the source without its comments.
+    """
     if includer != name and includer.startswith(tuple(os.path.join(folder, "") for folder in found.folders)):
+        # A library's header, where it is installed, fails at another one that it includes.
+        library = next(filter(_LIBRARIES_OF_THE_HOST.fullmatch, _INCLUDED.findall(code)), None)
+        if library is not None:
+            return _of_the_host(library)
         return (
             f"<{os.path.basename(includer)}> is for code of the host, which NVRTC does not compile, and includes "
             f'"{header}": leave it out'
@@ -137,8 +145,15 @@ def _for_header(includer: str, header: str, name: str, found: headers.Headers) -
         )
     of_the_host = stem.removeprefix("c") in _C_OF_THE_HOST.split() or header in _CPP_OF_THE_HOST.split()
     if of_the_host or _LIBRARIES_OF_THE_HOST.fullmatch(header):
-        return f"<{header}> is for code of the host, which NVRTC does not compile: {out}, with the code that needs it"
+        return _of_the_host(header)
     return headers.remedy(header, found)
+
+
+def _of_the_host(header: str) -> str:
+    return (
+        f"<{header}> is for code of the host, which NVRTC does not compile: leave #include <{header}> out, with the "
+        "code that needs it"
+    )
 
 
 def _has_or_may_have(found: headers.Headers, header: str) -> bool:

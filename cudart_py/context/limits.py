@@ -47,8 +47,8 @@ class _Limit:
         detail = f"The argument {self._attribute!r} of Limits was {size}"
         if self._fixed_by and status.name == "CUDA_ERROR_INVALID_VALUE":
             detail += (
-                f". The driver takes this limit only until a kernel that uses {self._fixed_by} was loaded: set it at "
-                "the beginning of the program, before such code is compiled"
+                f". The driver takes this limit only until a kernel that uses {self._fixed_by} was launched: set it at "
+                "the beginning of the program"
             )
         return detail
 
@@ -64,12 +64,12 @@ class Limits:
     stack_size = _Limit("STACK_SIZE", "Bytes of stack for each thread.")
     printf_fifo_size = _Limit(
         "PRINTF_FIFO_SIZE",
-        "Bytes that device printf buffers between synchronisations; fixed once code is loaded that uses printf.",
+        "Bytes that device printf buffers between synchronisations; fixed once a kernel is launched that uses printf.",
         "printf",
     )
     malloc_heap_size = _Limit(
         "MALLOC_HEAP_SIZE",
-        "Bytes of the heap behind malloc in kernels; fixed once code is loaded that uses it.",
+        "Bytes of the heap behind malloc in kernels; fixed once a kernel is launched that uses it.",
         "malloc or free",
     )
     max_l2_fetch_granularity = _Limit("MAX_L2_FETCH_GRANULARITY", "Bytes, 0 to 128: a hint.")

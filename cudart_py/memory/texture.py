@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .. import arguments, shapes
+from .. import arguments, errors, shapes
+from ..context.capture import captures
 from ..context.current import activated
 from ..context.device import Device
 from ..driver import enums
@@ -101,7 +102,7 @@ class Texture(WaitingHandle):
     reference, waits for all work of the device, since kernels may still use it.
 
     Raises TypeError for what is no array of a device and for dtypes that no texture has, ValueError for shapes and
-    strides that it cannot have.
+    strides that it cannot have, CaptureError while a stream is being captured.
     """
 
     __slots__ = ("_array", "_options")
@@ -119,6 +120,8 @@ class Texture(WaitingHandle):
     ) -> None:
         self._value = None
         self._owned = True
+        if captures:  # the driver refuses it in any mode, and what was recorded is lost
+            raise errors.CaptureError("Texture: it cannot be made while a stream is being captured; make it before")
         arguments.instance("Texture", "array", array, (DeviceArray, CudaArray), "a DeviceArray or a CudaArray")
         if array.closed:
             raise arguments.wrong_value("Texture", "array", "open", array)

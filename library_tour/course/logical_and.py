@@ -11,15 +11,16 @@ On the software driver, which checks, counts and does not time:
     an atomic a thread       9,732    9,732       175,456  right
     tree, an atomic a block  9,732    1,220       473,192  right
     a block's vote           9,732        3       224,318  right
-    fixed grid, by four      2,439        3        61,912  right
-    four loads in flight     2,437        3        37,444  right
-    early exit               2,885        6        38,612  right
+    fixed grid, by four      2,439        3        54,607  right
+    four loads in flight     2,439        3        34,415  right
+    early exit               2,885        6        35,729  right
     shuffle behind &&                                      caught
     shuffle behind &&: the result is true, although lane 5 has a zero.
-    kernel and_skips_shuffle at kernels/logical_and.cu:121: uninitialised value
-    reaches a branch: a shuffle at kernels/logical_and.cu:121 read it from lane 5 of
+    kernel and_skips_shuffle at kernels/logical_and.cu:122: uninitialised value
+    reaches a branch: a shuffle at kernels/logical_and.cu:122 read it from lane 5 of
     the warp, which takes no part; block (0, 0, 0), thread (1, 0, 0), instruction
     '@%p7 bra $L__BB3_6'
+        122 | value = value && __shfl_down_sync(0xffffffff, value, step);
     Where the only zero is, as a part of the array
               loads, to the end  loads, early exit  check
     ─────────────────────────────────────────────────────

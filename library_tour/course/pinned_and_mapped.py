@@ -37,7 +37,8 @@ On the software driver, which checks, counts and does not time:
     Pinned memory stays in place, and the device copies it by itself. Mapped memory
     needs no copy: every load and store of a kernel crosses the link. That suits
     numbers that are read once. Numbers that are read often belong into the device's
-    memory.
+    memory. A kernel's loads cross the link in requests of 128 bytes at most, and so
+    reach a little less than a copy does.
     'link MB' is what crosses the link, and GB/s count what the kernels read and
     write. The copies in and out follow one another, while loads and stores of
     mapped memory use both directions of the link at the same time.
@@ -128,7 +129,8 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "Pageable memory may move, so a copy of it goes through pinned memory first. Pinned memory stays in place, and "
         "the device copies it by itself. Mapped memory needs no copy: every load and store of a kernel crosses the "
-        "link. That suits numbers that are read once. Numbers that are read often belong into the device's memory.",
+        "link. That suits numbers that are read once. Numbers that are read often belong into the device's memory. A "
+        "kernel's loads cross the link in requests of 128 bytes at most, and so reach a little less than a copy does.",
         "'link MB' is what crosses the link, and GB/s count what the kernels read and write. The copies in and out "
         "follow one another, while loads and stores of mapped memory use both directions of the link at the same time.",
         "Registering locks and maps the pages of an array that exists. Such an array need not begin at a multiple of "

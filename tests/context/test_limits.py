@@ -10,14 +10,15 @@ device = cuda.Device(0)
 device.limits.{limit} = 16 << 20
 print(device.limits.{limit} >= 16 << 20)
 kernel = cuda.compile('extern "C" __global__ void k(int *x) {{ {body} }}')["k"]
+device.limits.{limit} = 17 << 20
+kernel[1, 1](cuda.zeros(1, "i4"))
+device.synchronize()
 try:
     device.limits.{limit} = 32 << 20
     print("set again")
 except cuda.InvalidValueError as error:
     print(error)
 print(device.limits.{limit} < 32 << 20)
-kernel[1, 1](cuda.zeros(1, "i4"))
-device.synchronize()
 """
 
 
@@ -28,11 +29,12 @@ device.synchronize()
         ("malloc_heap_size", "int *p = (int *)malloc(4); *p = *x; *x = *p; free(p);", "malloc or free"),
     ],
 )
-def test_a_limit_that_loaded_code_uses_may_not_be_set_and_the_error_says_when_it_may(python, limit, body, function):
-    before, error, after, *_ = python(PROGRAM.format(limit=limit, body=body)).stdout.splitlines()
+def test_a_limit_that_launched_code_uses_may_not_be_set_and_the_error_says_when_it_may(python, limit, body, function):
+    lines = python(PROGRAM.format(limit=limit, body=body)).stdout.splitlines()
+    before, *_, error, after = lines  # a printed line is between them
     assert (before, after) == ("True", "True")
     assert f"'{limit}'" in error
-    assert f"only until a kernel that uses {function} was loaded" in error
+    assert f"only until a kernel that uses {function} was launched" in error
 
 
 @pytest.mark.parametrize("limit", ["printf_fifo_size", "malloc_heap_size"])

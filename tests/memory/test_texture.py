@@ -209,8 +209,10 @@ def bound(launch, array, x, y, out):
 
 
 def in_a_dropped_graph(launch, array, x, y, out):
+    texture = cuda.Texture(array)
     with launch.stream.capture() as graph:
-        launch(cuda.Texture(array), x, y, out, out.size)
+        launch(texture, x, y, out, out.size)
+    del texture
     with graph.instantiate() as executable:
         executable.launch(launch.stream)
     graph.close()
@@ -226,6 +228,18 @@ def test_a_texture_outlives_the_kernels_that_use_it(device, kernels, host, use):
         use(kernels["read_float"][1, 128, 0, stream], array, x, y, out)
         gc.collect()
         np.testing.assert_array_equal(out.to_host(), host.ravel())
+
+
+def test_a_texture_made_during_a_capture_is_refused_and_the_capture_goes_on(device, host):
+    array = pitched(host)
+    with cuda.Stream(non_blocking=True) as stream:
+        out = cuda.zeros(4, np.int32, stream=stream)
+        with stream.capture() as graph:
+            cuda.memset(out, 3, stream=stream)
+            with pytest.raises(cuda.CaptureError, match="Texture: it cannot be made while a stream is being captured"):
+                cuda.Texture(array)
+        graph.instantiate().launch(stream)
+        assert out.to_host().tolist() == [3] * 4
 
 
 def test_a_texture_that_ends_during_a_capture_is_destroyed_behind_it(device, kernels, host, monkeypatch):

@@ -16,3 +16,9 @@ def test_a_block_is_repeated_to_the_size(size):
 def test_a_sum_over_all_is_known_from_the_block(size):
     block = np.arange(5, dtype=np.float32)
     assert over_all(np.sum, block, size) == np.resize(block, size).sum()
+
+
+@pytest.mark.parametrize("size", [1, 5, 23])
+def test_a_figure_of_pairs_counts_rows(size):
+    pairs = np.arange(10, dtype=np.float32).reshape(5, 2)
+    assert over_all(lambda rows: rows.prod(axis=1).sum(), pairs, size) == np.resize(pairs, (size, 2)).prod(axis=1).sum()

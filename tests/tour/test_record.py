@@ -57,6 +57,16 @@ def test_a_record_is_read_back_as_written(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text()) == run
 
 
+def test_numpys_scalars_are_written_as_numbers_and_truths(tmp_path):
+    record.write(tmp_path / "run.json", {"holds": np.True_, "rate": np.float32(0.5), "side": np.int64(3)})
+    assert json.loads((tmp_path / "run.json").read_text()) == {"holds": True, "rate": 0.5, "side": 3}
+
+
+def test_what_json_cannot_hold_is_named(tmp_path):
+    with pytest.raises(TypeError, match="a record cannot hold a object: <object"):
+        record.write(tmp_path / "run.json", {"thing": object()})
+
+
 def test_a_nan_is_refused_and_leaves_no_file(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         record.write(tmp_path / "run.json", {"rate": float("nan")})

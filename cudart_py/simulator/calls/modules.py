@@ -44,7 +44,8 @@ _LARGEST_TEXT = 1 << 30
 _LEAST_ADDRESS = 4096
 # PTX has no register counts. The compiler of the image may add them for each entry in such a comment.
 _COUNTS = re.compile(r"^// cudart-py: registers (\S+)=(\d+) spills=(\d+) stack=(\d+)\s*$", re.MULTILINE)
-# Functions of the device's runtime, which PTX declares where a kernel calls them, and the limits that their use fixes.
+# Functions of the device's runtime, which PTX declares where a kernel calls them, and the limits that a launch of such
+# code fixes.
 _FIXING = re.compile(r"^\s*\.extern\s+\.func\b[^;]*?\b(vprintf|malloc|free)\b\s*[(;]", re.MULTILINE)
 _FIXED_LIMITS = {
     "vprintf": CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE.value,
@@ -63,6 +64,7 @@ class LoadedModule:
         self.context = context
         self.code = code
         self.handle = 0
+        self.fixed_limits = {_FIXED_LIMITS[name] for name in _FIXING.findall(text)}
         counts = {match[1]: (int(match[2]), int(match[4])) for match in _COUNTS.finditer(text)}
         self.functions: dict[str, LoadedFunction] = {}
         for name, kernel in code.entries.items():
@@ -163,7 +165,6 @@ def _load(image: Any) -> LoadedModule:
         module.unload()
         raise
     module.handle = modules.add(module)
-    context.fixed_limits |= {_FIXED_LIMITS[name] for name in _FIXING.findall(text)}
     for function in module.functions.values():
         function.handle = functions.add(function)
     return module

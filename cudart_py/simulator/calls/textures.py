@@ -20,7 +20,7 @@ from ..ptx.operations.textures import Texture
 from ..state import memory
 from ..state.arguments import number
 from ..state.attributes import attribute
-from ..state.contexts import current
+from ..state.contexts import current_for_unsafe
 from ..state.errors import StatusError
 from ..state.handles import next_handle
 from .entry import entry
@@ -103,7 +103,7 @@ def _by_number(flags: int) -> Any:
 @entry(values=1)
 def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     """Make a texture object over linear or pitched device memory or a CUDA array, as cuTexObjectCreate."""
-    context = current()
+    context = current_for_unsafe()
     if pResDesc is None or pTexDesc is None or pResViewDesc is not None:
         raise _refuse()
     layout = _layout(pResDesc)
@@ -139,7 +139,7 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
 @entry()
 def cuTexObjectDestroy(texObject: Any) -> None:
     """End a texture object, as cuTexObjectDestroy."""
-    textures = current().textures
+    textures = current_for_unsafe().textures
     handle = number(texObject)
     if handle not in textures:
         raise _refuse()

@@ -38,6 +38,7 @@ def checked_launch(
     chosen = function.shapes.get(key)
     if chosen is None:
         chosen = _checked_shape(function, extents, shared, cluster)
+        function.module.context.fixed_limits |= function.module.fixed_limits
         if len(function.shapes) >= _MOST_SHAPES:
             function.shapes.clear()
         function.shapes[key] = chosen
