@@ -16,26 +16,23 @@ from __future__ import annotations
 import compileall
 import ctypes
 import statistics
-import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import bars
-import numpy as np
 from bars import Verdict
 from c_loops import compile_c
-from cuda.bindings import driver
+from host_calls import CALLS, launches, rivals
+from host_things import BLOCK, GRID, MIB, SIZE, Call, Things
 
 import cudart_py as cuda
 from cudart_py.driver import seam
 
-SOURCE = 'extern "C" __global__ void five(float a, const float *x, const float *y, float *z, unsigned int n) {}'
-GRID, BLOCK, SIZE = 4, 256, 1024
-MIB = 1 << 20
 # The first rounds, which only warm up.
 WARM_UP = 3
 
@@ -67,26 +64,6 @@ def repeat(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Ca
     return run
 
 
-class Things:
-    """What all rows work on: a kernel, three arrays, pinned memory, an event, a graph, a stream."""
-
-    def __init__(self, device: cuda.Device) -> None:
-        self.device = device
-        self.stream = cuda.Stream(non_blocking=True)
-        self.module = cuda.compile(SOURCE)
-        self.kernel = self.module["five"]
-        self.x, self.y, self.z = (cuda.zeros(SIZE, np.float32, stream=self.stream) for _ in range(3))
-        self.host = cuda.pinned_empty(SIZE, np.float32)
-        self.event = cuda.Event()
-        self.kept: list[object] = []
-        self.stream.synchronize()
-        with self.stream.capture() as graph:
-            for _ in range(10):
-                self.kernel[GRID, BLOCK, 0, self.stream](2.0, self.x, self.y, self.z, SIZE)
-        self.graph = graph.instantiate()
-        self.graph.upload(self.stream)
-
-
 def c_rows(t: Things) -> list[Row]:
     """The C loops."""
     c = compile_c()
@@ -103,168 +80,41 @@ def c_rows(t: Things) -> list[Row]:
         Row("download 4 KiB", "C", lambda count: c.download(host, t.x.pointer, 4 * SIZE, s, count)),
         Row("copy 4 KiB on the device", "C", lambda count: c.copy(t.y.pointer, t.x.pointer, 4 * SIZE, s, count)),
         Row("allocate and free 1 MiB", "C", lambda count: c.allocate(MIB, s, count)),
-        Row("graph of 10 launches", "C", lambda count: c.graph(t.graph.handle, s, count)),
+        Row("graph of 10 launches", "C", lambda count: c.graph(t.executable.handle, s, count)),
     ]
 
 
-def bare_rows(t: Things) -> list[Row]:
-    """The driver's functions of cuda.bindings, given handle objects, which it takes fastest."""
-    f, s, event = driver.CUfunction(t.kernel.handle), driver.CUstream(t.stream.handle), driver.CUevent(t.event.handle)
-    executable = driver.CUgraphExec(t.graph.handle)
-    # The parameters, and the list that says where they are: CU_LAUNCH_PARAM_BUFFER_POINTER 1, _SIZE 2, _END 0.
-    layout = struct.Struct("<f4xQQQI")
-    buffer, size = ctypes.create_string_buffer(layout.size), ctypes.c_size_t(layout.size)
-    extra = (ctypes.c_uint64 * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
-    layout.pack_into(buffer, 0, 2.0, t.x.pointer, t.y.pointer, t.z.pointer, SIZE)
-    where = ctypes.addressof(extra)
-    raw = seam.raw
-    launch, make, drop = raw.cuLaunchKernel, raw.cuMemAllocAsync, raw.cuMemFreeAsync
-    pack, x, y, z = layout.pack_into, t.x.pointer, t.y.pointer, t.z.pointer
+def loop(call: Call) -> Callable[[int], float]:
+    """Return a loop over a call; of one with its arguments in it, a loop that passes them."""
+    return repeat(call.func, *call.args, **call.keywords) if isinstance(call, partial) else repeat(call)
+
+
+def launch_rows(t: Things) -> list[Row]:
+    """Further ways to launch by the driver's function."""
+    launch, pack, f, s, where, buffer, values = (
+        seam.raw.cuLaunchKernel, t.layout.pack_into, t.f, t.s, t.extra, t.packed, t.values,
+    )  # fmt: skip  # one name each
 
     def packing() -> None:
-        pack(buffer, 0, 2.0, x, y, z, SIZE)
+        pack(buffer, 0, *values)
         launch(f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where)
 
-    def allocating() -> None:
-        drop(make(MIB, s)[1], s)
-
-    values = (2.0, x, y, z, SIZE)
     kinds = (ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)
-    address, other = driver.CUdeviceptr(t.x.pointer), driver.CUdeviceptr(t.y.pointer)
-    host = t.host.ctypes.data
-    # The rows know these by their addresses only.
-    t.kept += [buffer, size, extra]
-    cuda.check(launch(f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where))
+    typed = repeat(launch, f, GRID, 1, 1, BLOCK, 1, 1, 0, s, (values, kinds), 0)
     return [
-        Row("launch", "bare, packed once", repeat(launch, f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where)),
         Row("launch", "bare, packed each time", repeat(packing)),
-        Row(
-            "launch",
-            "bare, tuples of values and types",
-            repeat(launch, f, GRID, 1, 1, BLOCK, 1, 1, 0, s, (values, kinds), 0),
-        ),
-        Row("event record", "bare", repeat(raw.cuEventRecord, event, s)),
-        Row("memset 4 KiB", "bare", repeat(raw.cuMemsetD32Async, address, 0, SIZE, s)),
-        Row("upload 4 KiB", "bare", repeat(raw.cuMemcpyHtoDAsync, address, host, 4 * SIZE, s)),
-        Row("download 4 KiB", "bare", repeat(raw.cuMemcpyDtoHAsync, host, address, 4 * SIZE, s)),
-        Row("copy 4 KiB on the device", "bare", repeat(raw.cuMemcpyDtoDAsync, other, address, 4 * SIZE, s)),
-        Row("allocate and free 1 MiB", "bare", repeat(allocating)),
-        Row("graph of 10 launches", "bare", repeat(raw.cuGraphLaunch, executable, s)),
-        Row("stream query", "bare", repeat(raw.cuStreamQuery, s)),
-        Row("wait for an event", "bare", repeat(raw.cuStreamWaitEvent, s, event, 0)),
+        Row("launch", "bare, tuples of values and types", typed),
     ]
 
 
-def our_rows(t: Things) -> list[Row]:
-    """What cudart_py costs."""
-    kernel, stream, x = t.kernel, t.stream, t.x
-    launch = kernel[GRID, BLOCK, 0, stream]
-    arguments = (2.0, t.x, t.y, t.z, SIZE)
-
-    def whole(a: float, x: Any, y: Any, z: Any, n: int) -> None:
-        kernel[GRID, BLOCK, 0, stream](a, x, y, z, n)
-
-    # As beside the bare calls, the names are looked up outside the loop.
-    empty, uint8 = cuda.empty, np.uint8
-
-    def allocating() -> None:
-        empty(MIB, uint8, stream=stream).close()
-
-    t.event.record(stream)
-    return [
-        Row("launch", "checked", repeat(launch, *arguments)),
-        Row("launch", "checked, with kernel[...] each time", repeat(whole, *arguments)),
-        Row("launch", "bound", repeat(launch.bind(*arguments))),
-        Row("event record", "ours", repeat(t.event.record, stream)),
-        Row("memset 4 KiB", "ours", repeat(cuda.memset, x, 0, stream=stream)),
-        Row("upload 4 KiB", "ours", repeat(cuda.memcpy, x, t.host, stream=stream)),
-        Row("download 4 KiB", "ours", repeat(cuda.memcpy, t.host, x, stream=stream)),
-        Row("copy 4 KiB on the device", "ours", repeat(cuda.memcpy, t.y, x, stream=stream)),
-        Row("allocate and free 1 MiB", "ours", repeat(allocating)),
-        Row("graph of 10 launches", "ours", repeat(t.graph.launch, stream)),
-        Row("stream query", "ours", repeat(type(stream).done.fget, stream)),
-        Row("wait for an event", "ours", repeat(stream.wait, t.event)),
-    ]
-
-
-def core_rows(t: Things) -> list[Row]:
-    """cuda.core."""
-    try:
-        from cuda import core
-
-        device = core.Device(t.device.ordinal)
-        device.set_current()
-        stream = core.Stream.from_handle(t.stream.handle)
-        program = cuda.Program(SOURCE, options=[f"--gpu-architecture={t.device.arch}"])
-        program.compile()
-        kernel = core.ObjectCode.from_cubin(program.cubin).get_kernel("five")
-        config = core.LaunchConfig(grid=GRID, block=BLOCK)
-        addresses = (np.float32(2), t.x.pointer, t.y.pointer, t.z.pointer, np.uint32(SIZE))
-        event = device.create_event()
-        memory = device.memory_resource
-        x, y, z = (memory.allocate(4 * SIZE, stream=stream) for _ in range(3))
-        launch, float32, uint32, allocate = core.launch, np.float32, np.uint32, memory.allocate
-
-        def with_arrays() -> None:
-            # It takes the scalars' types from NumPy's, so that a caller makes them for the call.
-            launch(stream, config, kernel, float32(2.0), x, y, z, uint32(SIZE))
-
-        def allocating() -> None:
-            allocate(MIB, stream=stream).close(stream)
-
-        rows = [
-            Row("launch", "cuda.core, Buffers", repeat(with_arrays)),
-            Row(
-                "launch",
-                "cuda.core, addresses and NumPy scalars made beforehand",
-                repeat(launch, stream, config, kernel, *addresses),
-            ),
-            Row("event record", "cuda.core, without timing by default", repeat(stream.record, event)),
-            Row("allocate and free 1 MiB", "cuda.core", repeat(allocating)),
-        ]
-        return [row for row in rows if works(row)]
-    except Exception as error:
-        print(f"cuda.core is left out: {type(error).__name__}: {error}")
-        return []
-
-
-def cupy_rows(t: Things) -> list[Row]:
-    """CuPy."""
-    try:
-        import cupy
-
-        cupy.cuda.Device(t.device.ordinal).use()
-        stream = cupy.cuda.Stream.from_external(t.stream)
-        stream.use()
-        kernel = cupy.RawKernel(SOURCE, "five")
-        x, y, z = (cupy.zeros(SIZE, cupy.float32) for _ in range(3))
-        event = cupy.cuda.Event()
-        arguments = (np.float32(2), x, y, z, np.uint32(SIZE))
-        rows = [
-            Row("launch", "CuPy RawKernel", repeat(kernel, (GRID,), (BLOCK,), arguments)),
-            Row("event record", "CuPy", repeat(event.record, stream)),
-            Row("memset 4 KiB", "CuPy", repeat(lambda: x.data.memset_async(0, 4 * SIZE, stream))),
-            Row(
-                "upload 4 KiB",
-                "CuPy",
-                repeat(lambda: x.data.copy_from_host_async(ctypes.c_void_p(t.host.ctypes.data), 4 * SIZE, stream)),
-            ),
-            Row("allocate and free 1 MiB", "CuPy (its own pool)", repeat(lambda: cupy.cuda.alloc(MIB))),
-        ]
-        return [row for row in rows if works(row)]
-    except Exception as error:
-        print(f"CuPy is left out: {type(error).__name__}: {error}")
-        return []
-
-
-def works(row: Row) -> bool:
-    """Try a row once, or say why it is left out."""
-    try:
-        row.run(1)
-    except Exception as error:
-        print(f"{row.how}, {row.what}: left out: {type(error).__name__}: {error}")
-        return False
-    return True
+def all_rows(t: Things) -> list[Row]:
+    """Return the rows that the bars are about, and what they are compared with."""
+    wanted = [what for what in dict.fromkeys(bar.row[0] for bar in BARS) if what in CALLS]
+    bare = {what: "bare, packed once" if what == "launch" else "bare" for what in wanted}
+    rows = [*c_rows(t), *(Row(what, bare[what], loop(CALLS[what].bare(t))) for what in wanted), *launch_rows(t)]
+    rows += [Row(what, how, loop(call)) for (what, how), call in rivals(t).items() if what in wanted]
+    rows += [Row("launch", how, loop(call)) for how, call in launches(t).items()]
+    return rows + [Row(what, "ours", loop(CALLS[what].ours(t))) for what in wanted if what != "launch"]
 
 
 class Cost(NamedTuple):
@@ -323,7 +173,7 @@ BARS = [
 def measure(device: cuda.Device, rounds: int, calls: int) -> Costs:
     """Return the microseconds of each row: all take turns, and each begins on a drained stream."""
     things = Things(device)
-    rows = [*c_rows(things), *bare_rows(things), *core_rows(things), *cupy_rows(things), *our_rows(things)]
+    rows = all_rows(things)
     times: dict[tuple[str, str], list[float]] = {(row.what, row.how): [] for row in rows}
     for _ in range(rounds + WARM_UP):
         for row in rows:

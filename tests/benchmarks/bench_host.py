@@ -1,135 +1,82 @@
-"""What a call costs the host: beside a bare call of the bindings, a group each, so that the table has the ratio.
+"""What a call costs the host, beside the bare calls of the driver, cuda.core's and CuPy's.
 
 The ratio holds within one run; from machine to machine the times themselves do not.
 """
 
 from __future__ import annotations
 
-import ctypes
-import struct
-from collections.abc import Callable, Iterator
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+import host_calls
 import pytest
-from cuda.bindings import driver
+from host_things import Call, Things
 
 import cudart_py as cuda
-from cudart_py.driver import seam
 
-SOURCE = 'extern "C" __global__ void five(float a, const float *x, const float *y, float *z, unsigned n) {}'
-GRID, BLOCK, SIZE = 4, 256, 1024
-MIB = 1 << 20
+NAMES = (Path(__file__).parents[2] / "docs" / "names.md").read_text()
+CALLED = "".join(Path(module.__file__).read_text() for module in (host_calls, host_calls.things))
 
 
-class Things:
-    """What the calls work on."""
-
-    def __init__(self) -> None:
-        self.stream = cuda.Stream(non_blocking=True)
-        self.kernel = cuda.compile(SOURCE)["five"]
-        self.x, self.y, self.z = (cuda.zeros(SIZE, np.float32, stream=self.stream) for _ in range(3))
-        self.pinned = cuda.pinned_empty(SIZE, np.float32)
-        self.pinned[:] = 1
-        self.event = self.stream.record()
-        self.stream.synchronize()
-        with self.stream.capture() as graph:
-            for _ in range(10):
-                self.kernel[GRID, BLOCK, 0, self.stream](2.0, self.x, self.y, self.z, SIZE)
-        self.graph = graph.instantiate()
+@pytest.fixture(scope="module")
+def things() -> Iterator[Things]:
+    with cuda.Device(0) as device:
+        found = Things(device)
+        yield found
+        found.stream.synchronize()
 
 
-@pytest.fixture
-def things(device: cuda.Device) -> Iterator[Things]:
-    found = Things()
-    yield found
-    found.stream.synchronize()
+@pytest.fixture(scope="module")
+def rivals(things: Things) -> Iterator[dict[tuple[str, str], Call]]:
+    yield host_calls.rivals(things)
+    if "cupy" in sys.modules:
+        # Its current stream was that of the things, which ends with them.
+        sys.modules["cupy"].cuda.Stream.null.use()
 
 
-def bare_launch(t: Things) -> Callable[[], object]:
-    """Pack the parameters once: a list of their address and size, in the layout of cuLaunchKernel's `extra`."""
-    layout = struct.Struct("<f4xQQQI")
-    buffer, size = ctypes.create_string_buffer(layout.size), ctypes.c_size_t(layout.size)
-    layout.pack_into(buffer, 0, 2.0, t.x.pointer, t.y.pointer, t.z.pointer, SIZE)
-    extra = (ctypes.c_uint64 * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
-    launch, where, keep = seam.raw.cuLaunchKernel, ctypes.addressof(extra), (buffer, size, extra)
-    function, stream = driver.CUfunction(t.kernel.handle), driver.CUstream(t.stream.handle)
-    return lambda keep=keep: launch(function, GRID, 1, 1, BLOCK, 1, 1, 0, stream, 0, where)  # type: ignore[misc]  # the default keeps what `where` points to
+def succeeds(found: Any) -> bool:
+    """Whether one or several calls of the driver answered with success, which comes first."""
+    return all(map(succeeds, found)) if isinstance(found[0], tuple) else cuda.check(found[:1]) is None
 
 
-def bare_allocation(t: Things) -> Callable[[], object]:
-    make, drop, stream = seam.raw.cuMemAllocAsync, seam.raw.cuMemFreeAsync, driver.CUstream(t.stream.handle)
-    return lambda: drop(make(MIB, stream)[1], stream)
+def beside(things: Things, rivals: dict[tuple[str, str], Call], what: str) -> dict[str, Call]:
+    bare = host_calls.CALLS[what].bare(things)
+    assert succeeds(bare())
+    return {"bare": bare, **{how: call for (whose, how), call in rivals.items() if whose == what}}
 
 
-def bare(name: str, *arguments: Callable[[Things], Any]) -> Callable[[Things], Callable[[], object]]:
-    """Return what makes a call of a driver's function, with the arguments made beforehand."""
-
-    def make(t: Things) -> Callable[[], object]:
-        function, values = getattr(seam.raw, name), [argument(t) for argument in arguments]
-        return lambda: function(*values)
-
-    return make
+@pytest.mark.parametrize("what", [what for what in host_calls.CALLS if what != "launch"])
+@pytest.mark.benchmark(group="host")
+def test_call(host_benchmark: Any, things: Things, rivals: dict[tuple[str, str], Call], what: str) -> None:
+    call = host_calls.CALLS[what].ours(things)
+    host_benchmark(call, beside=beside(things, rivals, what), stream=things.stream)
 
 
-def stream_of(t: Things) -> Any:
-    return driver.CUstream(t.stream.handle)
+@pytest.mark.parametrize("how", host_calls.LAUNCHES_BY)
+@pytest.mark.benchmark(group="host")
+def test_launch(host_benchmark: Any, things: Things, rivals: dict[tuple[str, str], Call], how: str) -> None:
+    call = host_calls.launches(things)[how]
+    host_benchmark(call, beside=beside(things, rivals, "launch"), stream=things.stream)
 
 
-def launch(t: Things) -> Any:
-    return t.kernel[GRID, BLOCK, 0, t.stream]
+def rows() -> Iterator[tuple[str, list[str]]]:
+    """The rows of docs/names.md that have a wrapper, and the driver's functions behind it."""
+    for line in NAMES.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 3 and not re.match("left out|used by|done", cells[2]):
+            functions = re.findall(r"`(cu[A-Z]\w*\*?)`", cells[1])
+            if functions:
+                yield cells[2], functions
 
 
-def checked(t: Things) -> Callable[[], object]:
-    call = launch(t)
-    return lambda: call(2.0, t.x, t.y, t.z, SIZE)
-
-
-CALLS: dict[str, dict[str, Callable[[Things], Callable[[], object]]]] = {
-    "launch": {
-        "bare": bare_launch,
-        "bound": lambda t: launch(t).bind(2.0, t.x, t.y, t.z, SIZE),  # type: ignore[no-any-return]  # `launch` is Any
-        "checked": checked,
-        "whole line": lambda t: lambda: t.kernel[GRID, BLOCK, 0, t.stream](2.0, t.x, t.y, t.z, SIZE),
-    },
-    "event record": {
-        "bare": bare("cuEventRecord", lambda t: driver.CUevent(t.event.handle), stream_of),
-        "ours": lambda t: lambda: t.event.record(t.stream),
-    },
-    "memset 4 KiB": {
-        "bare": bare(
-            "cuMemsetD32Async", lambda t: driver.CUdeviceptr(t.x.pointer), lambda t: 0, lambda t: SIZE, stream_of
-        ),
-        "ours": lambda t: lambda: cuda.memset(t.x, 0, stream=t.stream),
-    },
-    "upload 4 KiB": {
-        "bare": bare(
-            "cuMemcpyHtoDAsync",
-            lambda t: driver.CUdeviceptr(t.x.pointer),
-            lambda t: t.pinned.ctypes.data,
-            lambda t: t.pinned.nbytes,
-            stream_of,
-        ),
-        "ours": lambda t: lambda: cuda.memcpy(t.x, t.pinned, stream=t.stream),
-    },
-    "allocate and free 1 MiB": {
-        "bare": bare_allocation,
-        "ours": lambda t: lambda: cuda.empty(MIB, np.uint8, stream=t.stream).close(),
-    },
-    "graph of 10 launches": {
-        "bare": bare("cuGraphLaunch", lambda t: driver.CUgraphExec(t.graph.handle), stream_of),
-        "ours": lambda t: lambda: t.graph.launch(t.stream),
-    },
-}
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(make, id=f"{what}, {way}", marks=pytest.mark.benchmark(group=f"host: {what}"))
-        for what, ways in CALLS.items()
-        for way, make in ways.items()
-    ],
-)
-def test_call(host_benchmark: Any, things: Things, make: Callable[[Things], Callable[[], object]]) -> None:
-    host_benchmark(make(things), stream=things.stream)
+def test_every_wrapper_is_timed_or_has_a_reason() -> None:
+    timed = set(
+        re.findall(r"\b(cu[A-Z]\w+)\b", CALLED.partition("UNTIMED = {")[0] + CALLED.partition("def launches")[2])
+    )
+    missing = [ours for ours, functions in rows() if not timed.union(host_calls.UNTIMED).intersection(functions)]
+    assert not missing, f"add to CALLS or UNTIMED of scripts/host_calls.py: {missing}"
+    known = {function for _, functions in rows() for function in functions}
+    assert set(host_calls.UNTIMED) <= known - timed

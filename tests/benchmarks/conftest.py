@@ -1,13 +1,18 @@
-"""What the benchmarks share: whether times are wanted, and sizes for that."""
+"""What the benchmarks share: whether times are wanted, sizes for that, and what the scripts measure too."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cudart_py as cuda
+
+# The modules of scripts/ import each other by their names alone.
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 
 @pytest.fixture
