@@ -18,7 +18,6 @@ from host_things import BLOCK, GRID, LAUNCHES, MIB, SIZE, SOURCE, Call, Things
 
 import cudart_py as cuda
 from cudart_py.driver import seam
-from cudart_py.memory import texture
 
 __all__ = ["CALLS", "LAUNCHES_BY", "UNTIMED", "launches", "rivals"]
 
@@ -201,13 +200,7 @@ CALLS: dict[str, Wrapper] = {
         lambda t: partial(cuda.memcpy, t.array, t.plane, stream=t.stream),
     ),
     "texture made and closed": Wrapper(
-        made_and_dropped(
-            "cuTexObjectCreate",
-            "cuTexObjectDestroy",
-            lambda t: texture._resource(t.plane),
-            lambda t: texture._description(cuda.Texture(t.plane).options, t.plane.dtype),
-            None,
-        ),
+        made_and_dropped("cuTexObjectCreate", "cuTexObjectDestroy", things.texture_memory, things.texture_reads, None),
         closed(lambda t: partial(cuda.Texture, t.plane)),
     ),
     # Graphs

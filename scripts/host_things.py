@@ -246,6 +246,25 @@ def copy_to_array(t: Things) -> Any:
     return copy
 
 
+def texture_memory(t: Things) -> Any:
+    """Return the memory of a texture, as the driver takes it."""
+    memory = driver.CUDA_RESOURCE_DESC()
+    memory.resType = driver.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
+    plane = memory.res.pitch2D
+    plane.devPtr, plane.pitchInBytes = driver.CUdeviceptr(t.plane.pointer), t.plane.pitch
+    plane.format, plane.numChannels = driver.CUarray_format.CU_AD_FORMAT_FLOAT, 1
+    plane.width = plane.height = 64
+    return memory
+
+
+def texture_reads(t: Things) -> Any:
+    """Return how a texture is read, as the driver takes it."""
+    reads = driver.CUDA_TEXTURE_DESC()
+    reads.addressMode = [driver.CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP] * 3
+    reads.filterMode = driver.CUfilter_mode.CU_TR_FILTER_MODE_POINT
+    return reads
+
+
 def cluster_config(t: Things) -> Any:
     """Return a launch of clusters of one block, as the driver takes it."""
     config = launch_config(t)
