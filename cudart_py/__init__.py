@@ -69,6 +69,7 @@ from .memory.node_work import NodeCopy, NodeFill
 from .memory.pointers import pointer_attributes
 from .memory.pools import MemoryPool
 from .memory.staging import release_staging
+from .memory.surface import Surface
 from .memory.texture import Texture, TextureOptions
 from .nvtx import nvtx_range
 from .pointer import Pointer
@@ -140,6 +141,7 @@ __all__ = [
     "Signature",
     "SimulatorWarning",
     "Stream",
+    "Surface",
     "Texture",
     "TextureOptions",
     "Timer",

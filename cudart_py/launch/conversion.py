@@ -20,6 +20,7 @@ from ..driver import enums
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
 from ..memory.interop import is_foreign, wrap
+from ..memory.surface import Surface
 from ..memory.texture import Texture
 from ..pointer import Pointer
 from ..streams.stream import Stream
@@ -80,8 +81,8 @@ def _convert(place: _Place, argument: Any) -> Any:
         if isinstance(argument, bool | np.bool_):
             return bool(argument)
         raise TypeError(f"{place} takes a bool, not {_what(argument)}")
-    if isinstance(argument, Texture):
-        return _texture(place, argument)
+    if isinstance(argument, Texture | Surface):
+        return _object(place, argument)
     if parameter.kind == "integer":
         return _integer(place, argument, *integer_range(parameter))
     if parameter.kind == "enum" and hasattr(argument, "__index__"):
@@ -110,17 +111,17 @@ def _integer(place: _Place, argument: Any, low: int, high: int) -> int:
     return value
 
 
-def _texture(place: _Place, texture: Texture) -> Any:
-    parameter, device = place.parameter, place.device
+def _object(place: _Place, thing: Texture | Surface) -> Any:
+    """Return the handle of a texture or surface object, as the parameter takes it."""
+    parameter, device, kind = place.parameter, place.device, type(thing).__name__
+    noun = kind.lower()
     if parameter.dtype != "uint64" and (parameter.kind != "unknown" or parameter.size != 8):
-        raise TypeError(f"{place} takes no texture; that would be a cudaTextureObject_t (unsigned long long)")
-    if texture.closed:
-        raise ValueError(f"{place}: the texture or its array is closed")
-    if texture.device is not device:
-        raise ValueError(
-            f"{place}: the texture is on device {texture.device.ordinal}, and the kernel on {device.ordinal}"
-        )
-    return texture.handle if parameter.dtype == "uint64" else texture.handle.to_bytes(8, "little")
+        raise TypeError(f"{place} takes no {noun}; that would be a cuda{kind}Object_t (unsigned long long)")
+    if thing.closed:
+        raise ValueError(f"{place}: the {noun} or its array is closed")
+    if thing.device is not device:
+        raise ValueError(f"{place}: the {noun} is on device {thing.device.ordinal}, and the kernel on {device.ordinal}")
+    return thing.handle if parameter.dtype == "uint64" else thing.handle.to_bytes(8, "little")
 
 
 def _floating(place: _Place, argument: Any) -> Any:

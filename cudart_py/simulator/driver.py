@@ -194,6 +194,7 @@ from .calls.streams import (
     cuStreamQuery,
     cuStreamSynchronize,
 )
+from .calls.surfaces import cuSurfObjectCreate, cuSurfObjectDestroy
 from .calls.textures import cuTexObjectCreate, cuTexObjectDestroy
 from .calls.unwaited import note_exit
 from .checks.findings import set_checks

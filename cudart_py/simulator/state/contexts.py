@@ -24,6 +24,7 @@ from .queue.scheduling import broken_off
 from .queue.stream import Stream
 
 if TYPE_CHECKING:
+    from ..ptx.operations.surfaces import Surface
     from ..ptx.operations.textures import Texture
 
 __all__ = [
@@ -72,7 +73,8 @@ class Context:
         self.busy: dict[Stream, None] = {}
         self.legacy = Stream(self, is_legacy=True)
         self.per_thread: dict[int, Stream] = {}
-        self.textures: dict[int, Texture] = {}  # by handle
+        self.textures: dict[int, Texture] = {}  # by handle, and so are surfaces
+        self.surfaces: dict[int, Surface] = {}
         self.peers: set[Device] = set()
         self.memory = ContextMemory(self)
         self.clock = ptx.Clock(attribute("CLOCK_RATE"))

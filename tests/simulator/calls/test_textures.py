@@ -100,7 +100,7 @@ def test_a_fetch_of_other_dimensions_is_named(heap_module: Any, extents: tuple[i
     out = upload(np.zeros(4, np.float32))
     launch(function(heap_module, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out))
     assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_NOT_SUPPORTED,)
-    assert f"a fetch from a texture of two dimensions, and the texture has {has}" in driver.take_report()
+    assert f"an access to a texture of two dimensions, and this one has {has}" in driver.take_report()
 
 
 def test_a_fetch_from_an_array_that_is_gone_is_a_fault(heap_module: Any) -> None:

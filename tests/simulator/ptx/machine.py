@@ -91,6 +91,10 @@ class Memory:
         """Return a texture by its handle."""
         return self.textures[handle]
 
+    def surface(self, handle: int) -> Any:
+        """Return a surface by its handle, of which there are none."""
+        raise KeyError(handle)
+
 
 @lru_cache(maxsize=32)
 def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:

@@ -17,7 +17,7 @@ __all__ = ["Emitter", "Form", "Row"]
 # Writes an instruction of a form as Python source.
 Emitter: TypeAlias = "Callable[[Writer, Instruction, Form], None]"
 Ending = Literal["", "branch", "switch", "call", "barrier", "return", "exit", "trap"]
-AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "tex"]
+AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "tex", "surf"]
 Converges = Literal["", "members", "warp"]
 Flow = Literal[
     "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "not", "permute", "extract",
@@ -57,9 +57,13 @@ _WORDS = {
     "SHAPE": "m16n16k16/m32n8k16/m8n32k16",
     "MAJOR": "row/col",
     "GEOMETRY": "1d/2d/3d/a1d/a2d",
+    "READ": "ca/cg/cs/cv",
+    "WRITTEN": "wb/cg/cs/wt",
+    "EDGE": "trap/clamp/zero",
 }
 # How many coordinates a texture or surface has, the number of a layer not counted.
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2}
+_BOUNDARIES = {"trap", "clamp", "zero"}
 # The narrowest integers of cvt.pack are types of no register.
 _PACKED = {"u4", "s4", "u2", "s2"}
 _SPACES = {"global", "shared", "local", "const", "param"}
@@ -117,7 +121,7 @@ class Row:
 
     `ends`: how the opcode ends a block of instructions; empty where it doesn't.
     `access`: how it accesses memory, as observers are told: "ld", "st", "atom", "red", "mbarrier"; "cp" for an
-        asynchronous copy and "tex" for a texture fetch; empty where it accesses none.
+        asynchronous copy, "tex" for a texture fetch, "surf" for a surface; empty where it accesses none.
     `converges`: "members" where the lanes of the member mask, the last operand, execute it together; "warp" where all
         lanes of the warp do.
     `spins`: another lane's progress may become visible by it, so that a loop around it can wait for that lane.
@@ -206,6 +210,11 @@ class Form:
     def geometry(self) -> str:
         """Return the dimensions of a texture or surface, as the opcode names them."""
         return next(word for word in self.words if word in _COORDINATES)
+
+    @property
+    def boundary(self) -> str:
+        """Return what becomes of an access outside of a surface: trap, clamp or zero."""
+        return next(word for word in self.words if word in _BOUNDARIES)
 
     def coordinate_types(self, ptx_type: str) -> list[str]:
         """Return the types of the number of a layer, if there are layers, and of coordinates of a type."""

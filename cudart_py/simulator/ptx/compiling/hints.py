@@ -8,7 +8,7 @@ __all__ = ["hint", "is_ptx"]
 
 _MATRIX = "write wmma with halves, bf16 and float sums, or plain loops; other matrix instructions are not simulated"
 _BULK = "write cp.async, or plain copies; the tensor memory accelerator is not simulated"
-_SURFACE = "write to global memory; surfaces and CUDA arrays are not simulated"
+_SURFACE = "read and write elements by surf2Dread, surf2Dwrite and their kin; nothing else of surfaces is simulated"
 _LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
 _VIDEO = "write it with shifts and extremes; of the video instructions only vabsdiff2 and vabsdiff4 are simulated"
 _OTHER_FORM = "another form of it may be simulated: docs/simulator.md says which language is"
@@ -41,7 +41,7 @@ _FURTHER_WORDS = {
     "m8n8k32", "m8n8k128", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64", "m16n16k8", "unordered", "h0",
     "mbarrier::complete_tx::bytes",
     "multicast::cluster", "bulk_group", "tile", "im2col", "prefetch", "tensormap::generic",
-    "h1", "b0", "b2", "b3", "po", "zero", "trap", "p", "both", "x1", "x2", "x4", "trans", "async::generic",
+    "h1", "b0", "b2", "b3", "po", "p", "both", "x1", "x2", "x4", "trans", "async::generic",
 }  # fmt: skip  # a list of words
 
 

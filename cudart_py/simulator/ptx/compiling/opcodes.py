@@ -12,7 +12,7 @@ Modifiers may stand in any order in the text; the words of a `Form` stand in the
     M       an address in brackets
     V       as many registers or values as .v2, .v4 or .v8 says, which may be wider
     F       a fragment of a matrix: a vector whose length depends on the form; F4 has four elements
-    X       a texture with its coordinates
+    X, S    a texture with its coordinates, a surface with such
     Z       the bytes that a copy reads, or a predicate
     H       a cache policy, which there is where the opcode says so
     #n      a literal from 0 to n
@@ -38,7 +38,18 @@ from .emitters.conversions import pack, resize, widen
 from .emitters.copies import copy, copy_arrival, copy_group, mbarrier
 from .emitters.functions import Calls, CallsForHalves, CallsWithCarry, Converts, Rounds
 from .emitters.matrices import load_matrix, multiply_matrices, store_matrix
-from .emitters.memory import atomic, fence, load, nap, nothing, store, system_call, texture
+from .emitters.memory import (
+    atomic,
+    fence,
+    load,
+    nap,
+    nothing,
+    store,
+    surface_load,
+    surface_store,
+    system_call,
+    texture,
+)
 from .emitters.movement import cvta, getctarank, isspacep, mapa, mov, selp, slct
 from .emitters.operators import lop3, mad_wide, mul_wide, operator, shift, wrapping
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
@@ -280,6 +291,8 @@ ROWS = (
         access="red", flow="fresh",
     ),
     Row("tex", texture, "level? GEOMETRY v4 f32/u32/s32 f32/s32 | =F4 X f32?", access="tex", flow="fresh"),
+    Row("suld", surface_load, "b GEOMETRY READ? v2/v4? b8/b16/b32/b64 EDGE | =V S", access="surf", flow="fresh"),
+    Row("sust", surface_store, "b GEOMETRY WRITTEN? v2/v4? b8/b16/b32/b64 EDGE | S V", access="surf"),
     Row("prefetch", nothing, "global/local? L1/L2 | M", "global EVICT2 | M"),
     Row("prefetchu", nothing, "L1 | M"),
     Row("discard", nothing, "global? L2 | M #128"),

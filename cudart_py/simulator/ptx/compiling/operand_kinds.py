@@ -82,6 +82,8 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         return _fragment(kind, 4 if pattern == "F4" else fragment_length(form, place))
     if pattern == "X":
         return _texture(kind, form.coordinate_types(form.type))
+    if pattern == "S":
+        return _texture(kind, form.coordinate_types("s32"))
     if pattern[0] in "#@":
         return "" if kind == INTEGER else "is no literal"
     if pattern in ("B", "N"):
@@ -175,9 +177,9 @@ def _fragment(kind: Kind, length: int) -> str:
 
 
 def _texture(kind: Kind, types: list[str]) -> str:
-    """Return why an operand isn't a texture with coordinates of some types; what stands behind those isn't read."""
+    """Return why an operand isn't a texture or surface with coordinates of some types, and perhaps a filler behind."""
     if not isinstance(kind, tuple) or kind[0] != TEXTURE:
-        return "is no texture with its coordinates"
+        return "is no texture or surface with its coordinates"
     if len(kind) - 2 not in (len(types), 4):
         return f"has {len(kind) - 2} coordinates, not {len(types)}"
     found = (_source(item, wanted) for item, wanted in zip(kind[2:], types, strict=False))

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .geometries import geometry_of
+
 __all__ = ["Texture", "sample", "touched"]
 
 Array = NDArray[Any]
@@ -53,9 +55,7 @@ class Texture:
     @property
     def geometry(self) -> str:
         """Return the dimensions as the instructions name them."""
-        if self.layered:
-            return "a2d" if self.height else "a1d"
-        return "3d" if self.depth else "2d" if self.height else "1d"
+        return geometry_of(self.height, self.depth, self.layered)
 
     @property
     def extents(self) -> tuple[int, ...]:

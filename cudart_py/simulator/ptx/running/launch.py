@@ -64,6 +64,9 @@ class MemoryLike(Protocol):
     def texture(self, handle: int) -> Any:
         """Return the Texture of a handle, or raise KeyError."""
 
+    def surface(self, handle: int) -> Any:
+        """Return the Surface of a handle, or raise KeyError."""
+
     def allocate(self, size: int) -> int:
         """Serve a kernel's malloc."""
 

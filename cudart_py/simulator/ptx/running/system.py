@@ -1,13 +1,17 @@
-"""Answer the calls that a kernel makes to the system: printf, the heap and failed assertions."""
+"""Answer the calls that a kernel makes to the system: printf, the heap, failed assertions, textures and surfaces."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiling.opcodes import form_of
 from ..faults import Fault, UnsupportedError
+from ..operations.geometries import GEOMETRIES
+from ..operations.surfaces import Surface, located
 from ..operations.textures import Texture, sample, touched
 from .printf import Format
 
@@ -20,13 +24,6 @@ __all__ = ["System"]
 
 # The bytes of an output in the device's buffer beside its arguments: a head and the place of the format.
 _RECORD = 16
-_GEOMETRIES = {
-    "1d": "one dimension",
-    "2d": "two dimensions",
-    "3d": "three dimensions",
-    "a1d": "layers of one dimension",
-    "a2d": "layers of two dimensions",
-}
 
 Array = NDArray[Any]
 
@@ -129,15 +126,9 @@ class System:
         out = [np.empty(group.n, dtype) for _ in range(4)]
         for value in np.unique(handles):
             places = np.flatnonzero(handles == value)
-            texture = self._texture(group, int(value), site, int(places[0]))
             memory = self._state.memory
+            texture: Texture = self._find("texture", memory.texture, int(value), geometry, (group, site, places))
             start = texture.address - memory.base
-            if texture.geometry != geometry:
-                what = (
-                    f"a fetch from a texture of {_GEOMETRIES[geometry]}, and the texture has "
-                    f"{_GEOMETRIES[texture.geometry]}: CUDA does not define the result"
-                )
-                raise UnsupportedError(self._state.located(what, site, group, int(places[0])))
             place = [axis[places] for axis in coordinates]
             if self._state.observer is not None:
                 read = touched(texture, place)
@@ -147,20 +138,96 @@ class System:
                 channel[places] = found
         return out
 
-    def _texture(self, group: Group, handle: int, site: Instruction, position: int) -> Texture:
-        state = self._state
+    def surface_load(
+        self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
+    ) -> list[Array]:
+        """Read `count` neighbouring numbers from a surface object for each lane; lanes may hold different ones."""
+        out = [np.zeros(group.n, dtype) for _ in range(count)]
+        for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, count, site):
+            for element, column in enumerate(out):
+                column[places] = data[elements + element]
+                if form_of(site).boundary == "zero":
+                    column[places[outside]] = 0
+        return out
+
+    def surface_store(
+        self,
+        group: Group,
+        handle: Any,
+        coordinates: tuple[Array, ...],
+        dtype: str,
+        values: tuple[Any, ...],
+        site: Instruction,
+    ) -> None:
+        """Write neighbouring numbers to a surface object for each lane; of lanes at one place the last one's stay."""
+        columns = [np.broadcast_to(value, group.n) for value in values]
+        for data, places, elements, outside in self._surfaces(group, handle, coordinates, dtype, len(values), site):
+            written = ~outside if form_of(site).boundary == "zero" else slice(None)
+            for element, column in enumerate(columns):
+                data[elements[written] + element] = column[places[written]]
+
+    def _surfaces(
+        self, group: Group, handle: Any, coordinates: tuple[Array, ...], dtype: str, count: int, site: Instruction
+    ) -> Iterator[tuple[Array, Array, Array, Array]]:
+        """Yield the memory of each surface object that lanes hold, as numbers, with the lanes' positions.
+
+        Behind them stand the number of each lane's first element there, and whether its place lies outside.
+        """
+        memory, width = self._state.memory, np.dtype(dtype).itemsize
+        form = form_of(site)
+        handles = np.broadcast_to(handle, group.n)
+        for value in np.unique(handles):
+            places = np.flatnonzero(handles == value)
+            at = (group, site, places)
+            surface: Surface = self._find("surface", memory.surface, int(value), form.geometry, at)
+            place = [axis[places] for axis in coordinates]
+            offsets, outside = located(surface, place, width * count)
+            if form.boundary == "trap" and outside.any():
+                lane = int(outside.argmax())
+                what = f"an access outside of a surface, at {_named(place, lane, form.geometry)}"
+                raise Fault("CUDA_ERROR_LAUNCH_FAILED", self._state.located(what, site, group, int(places[lane])))
+            misplaced = offsets % (width * count) != 0
+            if misplaced.any():
+                lane = int(misplaced.argmax())
+                where = _named(place, lane, form.geometry)
+                what = (
+                    f"an access of {width * count} bytes to a surface, at {where}: x counts bytes, and must be a "
+                    f"multiple of {width * count}"
+                )
+                raise Fault("CUDA_ERROR_MISALIGNED_ADDRESS", self._state.located(what, site, group, int(places[lane])))
+            start = surface.address - memory.base
+            yield memory.bytes[start : start + surface.size].view(dtype), places, offsets // width, outside
+
+    def _find(
+        self, kind: str, find: Callable[[int], Any], handle: int, geometry: str, at: tuple[Group, Instruction, Array]
+    ) -> Any:
+        """Return a texture or surface object, whose memory is there and which has the dimensions of an instruction."""
+        state, (group, site, places) = self._state, at
+        position = int(places[0])
         try:
-            texture: Texture = state.memory.texture(handle)
+            found = find(handle)
         except KeyError:
-            what = f"{handle:#x} is no texture object"
+            what = f"{handle:#x} is no {kind} object"
             raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position)) from None
         starts, ends = state.memory.extents()
-        index = int(np.searchsorted(starts, texture.address, "right")) - 1
-        if index < 0 or texture.address + texture.size > ends[index]:
-            where = state.memory.describe(texture.address)
-            what = f"the memory of texture {handle:#x} is gone: {where}"
+        index = int(np.searchsorted(starts, found.address, "right")) - 1
+        if index < 0 or found.address + found.size > ends[index]:
+            where = state.memory.describe(found.address)
+            what = f"the memory of {kind} {handle:#x} is gone: {where}"
             raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, position))
-        return texture
+        if found.geometry != geometry:
+            what = (
+                f"an access to a {kind} of {GEOMETRIES[geometry]}, and this one has {GEOMETRIES[found.geometry]}: CUDA "
+                "does not define the result"
+            )
+            raise UnsupportedError(state.located(what, site, group, position))
+        return found
+
+
+def _named(place: list[Array], lane: int, geometry: str) -> str:
+    """Return a lane's coordinates with their names."""
+    names = ("layer", "x", "y") if geometry[0] == "a" else ("x", "y", "z")
+    return ", ".join(f"{name} = {axis[lane]}" for name, axis in zip(names, place, strict=False))
 
 
 def _coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:

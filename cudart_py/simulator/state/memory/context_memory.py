@@ -1,4 +1,4 @@
-"""Memory as the kernels of one context see it: what they may touch, a heap of their own, and the textures."""
+"""Memory as the kernels of one context see it: what they may touch, a heap of their own, textures and surfaces."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .address_space import space
 from .allocations import HEAP, Allocation
 
 if TYPE_CHECKING:
+    from ...ptx.operations.surfaces import Surface
     from ...ptx.operations.textures import Texture
     from ..contexts import Context
     from .shadow import ShadowMemory
@@ -82,3 +83,7 @@ class ContextMemory:
     def texture(self, handle: int) -> Texture:
         """Return the texture object of a handle; raise KeyError when there is none."""
         return self._context.textures[handle]
+
+    def surface(self, handle: int) -> Surface:
+        """Return the surface object of a handle; raise KeyError when there is none."""
+        return self._context.surfaces[handle]

@@ -71,18 +71,18 @@ def test_what_is_no_ptx_is_refused_with_its_line(line: str) -> None:
 def test_all_that_is_not_run_is_reported_at_once() -> None:
     """Each opcode once, with its line and what would do instead, of all kernels whether they are launched or not."""
     first = BODY.format("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];\nbrkpt;\nbrkpt;")
-    second = BODY.replace("k(", "other(").format("suld.b.1d.b32.trap %r1, [out, {%r2}];\nvote.all.pred %p1, %p2;")
+    second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
     with pytest.raises(UnsupportedError) as error:
         load_module(HEAD + first + "\n" + second)
     text = str(error.value)
     assert text.startswith("the simulator doesn't run 4 instructions of this module:")
     lines = text.splitlines()[1:]
     assert [line.strip().split()[0] for line in lines] == [
-        "'ldmatrix.sync.aligned.m8n8.x1.shared.b16", "'brkpt'", "'suld.b.1d.b32.trap", "'vote.all.pred",
+        "'ldmatrix.sync.aligned.m8n8.x1.shared.b16", "'brkpt'", "'suq.width.b32", "'vote.all.pred",
     ]  # fmt: skip  # one for each
     assert "at PTX line 6, in k: write wmma" in lines[0]
     assert "at PTX line 7, in k: leave it out" in lines[1]
-    assert "in other: write to global memory" in lines[2]
+    assert "in other: read and write elements by surf2Dread" in lines[2]
     assert "in other: write the form with .sync" in lines[3]
 
 

@@ -21,8 +21,8 @@ from cudart_py.simulator.ptx.syntax.types import type_size
 from tests.simulator.ptx.machine import Kernels
 
 SIMULATOR = Path(cudart_py.__file__).parent / "simulator"
-# The ends of blocks, what other tests run, and what needs a texture.
-ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex"}
+# The ends of blocks, what other tests run, and what needs a texture or a surface.
+ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex", "suld", "sust"}
 # How many spellings of a pattern are tried, spread over all there are.
 MOST = 24
 

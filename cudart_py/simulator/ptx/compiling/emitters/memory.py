@@ -1,4 +1,4 @@
-"""Write loads, stores, atomics, fences, texture fetches and the calls that the system answers."""
+"""Write loads, stores, atomics, fences, accesses to textures and surfaces, and the calls that the system answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer, spread
 
-__all__ = ["address", "atomic", "fence", "load", "nap", "nothing", "observe", "store", "system_call", "texture"]
+__all__ = [
+    "address",
+    "atomic",
+    "fence",
+    "load",
+    "nap",
+    "nothing",
+    "observe",
+    "store",
+    "surface_load",
+    "surface_store",
+    "system_call",
+    "texture",
+]
 
 
 def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
@@ -143,25 +156,58 @@ def fence(w: Writer, i: Instruction, form: Form) -> None:
         w.emit(f"g.chunk.state.observer.fence(g, {w.site()})")
 
 
+def _coordinates(w: Writer, access: Access, form: Form, ptx_type: str) -> str:
+    """Return a tuple of the arrays of coordinates, with that of the layer before them if there are layers."""
+    assert access.coordinates is not None
+    arrays = [
+        spread(w.value(item, kind), dtype_of(kind))
+        for item, kind in zip(access.coordinates.items, form.coordinate_types(ptx_type), strict=False)
+    ]
+    return f"({', '.join(arrays)},)"
+
+
 def texture(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``tex{.level}.{1d,2d,3d,a1d,a2d}.v4.dtype.ctype {r, g, b, a}, [texture, {layer, x, y}]``."""
     access = i.operands[1]
     assert isinstance(access, Access)
-    assert access.coordinates is not None
     result_type, coordinate_type = form.types
     handle, _ = w.value(access.base, "u64")
-    coordinates = [
-        spread(w.value(item, kind), dtype_of(kind))
-        for item, kind in zip(access.coordinates.items, form.coordinate_types(coordinate_type), strict=False)
-    ]
+    coordinates = _coordinates(w, access, form, coordinate_type)
     result = w.temporary()
-    arguments = f"{handle}, {form.geometry!r}, ({', '.join(coordinates)},), {dtype_of(result_type)!r}, {w.site()}"
+    arguments = f"{handle}, {form.geometry!r}, {coordinates}, {dtype_of(result_type)!r}, {w.site()}"
     w.emit(f"{result} = g.chunk.system.texture(g, {arguments})")
     destination = i.operands[0]
     assert isinstance(destination, Vector)
     for index, item in enumerate(destination.items):
         w.write(item, f"{result}[{index}]", dtype_of(result_type), False)
     w.emit(f"{result} = None")
+
+
+def surface_load(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``suld.b``, which reads neighbouring numbers."""
+    destination, access = i.operands
+    assert isinstance(access, Access)
+    items = destination.items if isinstance(destination, Vector) else (destination,)
+    handle, _ = w.value(access.base, "u64")
+    dtype = dtype_of(form.type)
+    result = w.temporary()
+    coordinates = _coordinates(w, access, form, "s32")
+    w.emit(f"{result} = g.chunk.system.surface_load(g, {handle}, {coordinates}, {dtype!r}, {len(items)}, {w.site()})")
+    for index, item in enumerate(items):
+        w.write(item, f"{result}[{index}]", dtype, False)
+    w.emit(f"{result} = None")
+
+
+def surface_store(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``sust.b``, which writes neighbouring numbers."""
+    access, source = i.operands
+    assert isinstance(access, Access)
+    items = source.items if isinstance(source, Vector) else (source,)
+    handle, _ = w.value(access.base, "u64")
+    dtype = dtype_of(form.type)
+    values = ", ".join(w.typed(item, dtype)[0] for item in items)
+    coordinates = _coordinates(w, access, form, "s32")
+    w.emit(f"g.chunk.system.surface_store(g, {handle}, {coordinates}, {dtype!r}, ({values},), {w.site()})")
 
 
 def system_call(w: Writer, i: Instruction, form: Form) -> None:

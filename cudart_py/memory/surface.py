@@ -1,0 +1,62 @@
+"""Surfaces: CUDA arrays that kernels write, and read without filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import arguments
+from ..context.current import activated
+from ..context.device import Device
+from ..driver.seam import api
+from .cuda_array import CudaArray
+from .waiting import WaitingHandle
+
+__all__ = ["Surface"]
+
+
+class Surface(WaitingHandle):
+    """A surface object over a CUDA array that was made with `surface=True` (cuSurfObjectCreate).
+
+    Kernels take it as a `cudaSurfaceObject_t`, which C++ sees as an unsigned long long, and read and write elements of
+    type T with `surf1Dread<T>` and `surf1Dwrite<T>`, and so on for two and three dimensions and for layers. There x is
+    in bytes, and a multiple of T's size; y, z and the layer count from 0. What lies outside ends the launch with an
+    error, unless the kernel names another boundary mode: with `cudaBoundaryModeClamp` the nearest element stands for
+    it, with `cudaBoundaryModeZero` zeros are read and writes are dropped.
+
+    `array` is kept alive. What a kernel has written, textures over the array show to later kernels. The end of a
+    surface, by `close` or with its last reference, waits for all work of the device, since kernels may still use it.
+
+    Raises TypeError for what is no CudaArray, ValueError for one without `surface=True`.
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: CudaArray) -> None:
+        self._value = None
+        self._owned = True
+        self._array = arguments.opened("Surface", "array", array, CudaArray)
+        if not array.surface:
+            raise arguments.wrong_value("Surface", "array", "a CudaArray made with surface=True", array)
+        with activated(array.device):
+            self._value = int(api.cuSurfObjectCreate(array.resource))
+
+    @property
+    def array(self) -> CudaArray:
+        """The array that it reads and writes."""
+        return self._array
+
+    @property
+    def device(self) -> Device:
+        """The device that it can be used on."""
+        return self._array.device
+
+    @property
+    def closed(self) -> bool:
+        """Whether it or its array was closed."""
+        return self._value is None or self._array.closed
+
+    def _destroy(self, value: Any) -> None:
+        api.cuSurfObjectDestroy(value)
+
+    def __repr__(self) -> str:
+        return f"<Surface {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"

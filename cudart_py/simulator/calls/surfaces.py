@@ -1,0 +1,53 @@
+"""Surfaces: surface objects over CUDA arrays that were made for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings.driver import CUDA_ARRAY3D_SURFACE_LDST, CUresourcetype, CUresult, CUsurfObject
+
+from ..ptx.operations.surfaces import Surface
+from ..state.arguments import number
+from ..state.contexts import current
+from ..state.errors import StatusError
+from ..state.handles import next_handle
+from .entry import entry
+from .memory.cuda_arrays import cuda_arrays
+
+__all__ = ["cuSurfObjectCreate", "cuSurfObjectDestroy"]
+
+
+def _refuse() -> StatusError:
+    return StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+
+
+@entry(values=1)
+def cuSurfObjectCreate(pResDesc: Any) -> Any:
+    """Make a surface object over a CUDA array, as cuSurfObjectCreate."""
+    context = current()
+    if pResDesc is None or pResDesc.resType != CUresourcetype.CU_RESOURCE_TYPE_ARRAY:
+        raise _refuse()
+    array = cuda_arrays.find(pResDesc.res.array.hArray)
+    if not array.flags & CUDA_ARRAY3D_SURFACE_LDST:
+        raise _refuse()
+    handle = next_handle()
+    context.surfaces[handle] = Surface(
+        array.allocation.address,
+        array.width * array.texel,
+        array.height,
+        array.depth,
+        array.pitch,
+        array.slice_pitch,
+        array.layered,
+    )
+    return CUsurfObject(handle)
+
+
+@entry()
+def cuSurfObjectDestroy(surfObject: Any) -> None:
+    """End a surface object, as cuSurfObjectDestroy."""
+    surfaces = current().surfaces
+    handle = number(surfObject)
+    if handle not in surfaces:
+        raise _refuse()
+    del surfaces[handle]
