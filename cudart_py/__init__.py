@@ -64,6 +64,7 @@ from .memory.cuda_array import CudaArray
 from .memory.graph_memory import graph_empty
 from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
 from .memory.interop import as_device_array, from_dlpack
+from .memory.ipc import IpcArrayHandle, IpcEventHandle, ipc_empty, ipc_handle
 from .memory.managed import ManagedAttributes, advise, managed_attributes, managed_empty, prefetch
 from .memory.node_work import NodeCopy, NodeFill
 from .memory.pointers import pointer_attributes
@@ -105,6 +106,8 @@ __all__ = [
     "InvalidContextError",
     "InvalidHandleError",
     "InvalidValueError",
+    "IpcArrayHandle",
+    "IpcEventHandle",
     "Kernel",
     "KernelAssertError",
     "KernelAttributes",
@@ -167,6 +170,8 @@ __all__ = [
     "from_dlpack",
     "full",
     "graph_empty",
+    "ipc_empty",
+    "ipc_handle",
     "legacy_default",
     "link",
     "load",

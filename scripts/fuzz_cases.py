@@ -53,6 +53,8 @@ RETURNED = {
     "DeviceArray",
     "DeviceProperties",
     "GraphNode",
+    "IpcArrayHandle",
+    "IpcEventHandle",
     "Kernel",
     "KernelAttributes",
     "Launch",

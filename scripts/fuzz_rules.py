@@ -86,6 +86,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "max_samples": ("2**64", "10**400", "10**5000"),
     "min_samples": ("2**64", "10**400", "10**5000"),
     "array": ("device array", "empty device array", "array of the last device"),
+    "thing": ("empty device array",),
     "Launch.__call__.x": ("empty device array", "strided device array", "array of the last device"),
     "Launch.__call__.y": ("empty device array", "strided device array", "array of the last device"),
     "Launch.__call__.n": ("True", "np.True_"),

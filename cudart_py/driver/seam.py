@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .. import errors
-from . import unwrap
+from . import enums, unwrap
 
 __all__ = [
     "ENVIRONMENT_VARIABLE",
@@ -252,6 +252,7 @@ def capabilities() -> frozenset[str]:
     | `gpu_timing` | event times are the device's times |
     | `in_process` | kernels run in this process: signals interrupt them, and they print to `sys.stdout` |
     | `interop` | other GPU libraries can use our addresses, and we theirs |
+    | `ipc` | other processes can open our events and memory made for that (`cuda.ipc_handle`) |
     | `libraries` | cuBLAS, cuFFT, cuSPARSE, cuSOLVER and cuRAND run on this device |
     | `peer` | at least one pair of devices can access each other's memory |
     | `profile` | `cuda.profile()` counts what a launch does |
@@ -286,6 +287,9 @@ def _capabilities(name: str) -> frozenset[str]:
     if _libraries_found(name):
         found.add("libraries")
     count = api.cuDeviceGetCount()
+    ipc = enums.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED
+    if all(api.cuDeviceGetAttribute(ipc, device) for device in range(count)):
+        found.add("ipc")
     if any(api.cuDeviceCanAccessPeer(a, b) for a in range(count) for b in range(count) if a != b):
         found.add("peer")
     return frozenset(found)

@@ -100,6 +100,13 @@ from .calls.graphs.node_changes import (
     cuGraphExecMemcpyNodeSetParams,
     cuGraphExecMemsetNodeSetParams,
 )
+from .calls.ipc import (
+    cuIpcCloseMemHandle,
+    cuIpcGetEventHandle,
+    cuIpcGetMemHandle,
+    cuIpcOpenEventHandle,
+    cuIpcOpenMemHandle,
+)
 from .calls.launches.host_functions import cuLaunchHostFunc
 from .calls.launches.launches import cuLaunchCooperativeKernel, cuLaunchKernel, cuLaunchKernelEx
 from .calls.launches.occupancy import (

@@ -13,6 +13,7 @@ from ..context.device import Device, current_device
 from ..context.lifetimes import ComparedHandle
 from ..driver import enums
 from ..driver.seam import api, raw
+from ..driver.sharing import require_ipc
 from ..driver.unwrap import failure
 from .polling import until
 from .stream_base import finished, resolved
@@ -28,23 +29,52 @@ class Event(ComparedHandle):
 
     `timing`: whether `end - start` can be asked; without it an event is cheaper.
     `blocking`: let a host thread that waits sleep instead of spin.
+    `interprocess`: let other processes open the event by what `ipc_handle` returns, which needs timing=False.
+
+    Raises NotSupportedError for `interprocess` where the driver lacks the capability `ipc`.
     """
 
-    __slots__ = ("_device", "_native", "_recorded", "_timing")
+    __slots__ = ("_device", "_interprocess", "_native", "_recorded", "_timing")
 
-    def __init__(self, *, timing: bool = True, blocking: bool = False) -> None:
+    def __init__(self, *, timing: bool = True, blocking: bool = False, interprocess: bool = False) -> None:
         self._value = None
         self._owned = True
         blocking = arguments.flag("Event", "blocking", blocking)
-        self._device: Device = current_device()
+        interprocess = arguments.flag("Event", "interprocess", interprocess)
         self._timing = timing = arguments.flag("Event", "timing", timing)
-        self._recorded = False
+        if interprocess:
+            if timing:
+                raise ValueError(
+                    "Event: argument 'timing' must be False with interprocess=True, since events of several processes "
+                    "have no times"
+                )
+            require_ipc("Event(interprocess=True)")
+        self._device: Device = current_device()
+        self._interprocess = interprocess
+        self._recorded = interprocess  # another process may have done so
         kind = enums.CUevent_flags
         flags = int(kind.CU_EVENT_BLOCKING_SYNC if blocking else kind.CU_EVENT_DEFAULT)
         if not timing:
             flags |= int(kind.CU_EVENT_DISABLE_TIMING)
+        if interprocess:
+            flags |= int(kind.CU_EVENT_INTERPROCESS)
         self._native = api.cuEventCreate(flags)
         self._value = int(self._native)
+
+    @classmethod
+    def _adopt(cls, native: Any, device: Device) -> Event:
+        """Return an event that the driver has opened for this process and takes back as any other."""
+        event = cls.__new__(cls)
+        event._value, event._native, event._owned = int(native), native, True
+        event._device = device
+        event._timing = event._interprocess = False
+        event._recorded = True
+        return event
+
+    @property
+    def interprocess(self) -> bool:
+        """Whether the event was made for other processes too, which open what `ipc_handle` returns."""
+        return self._interprocess
 
     @property
     def device(self) -> Device:
@@ -60,7 +90,7 @@ class Event(ComparedHandle):
 
     @property
     def recorded(self) -> bool:
-        """Whether `record` was ever called."""
+        """Whether `record` was ever called; True for events of several processes, which others may have recorded."""
         return self._recorded
 
     @property

@@ -1,0 +1,242 @@
+"""Memory and events that several processes share (CUDA's IPC): made in one, opened by handles in others.
+
+Memory of pools cannot be shared in this way, so what is shared is allocated for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .. import arguments
+from ..context.capture import LEGACY, captures, defer
+from ..context.current import activated
+from ..context.device import Device, current_device, devices
+from ..driver import enums
+from ..driver.seam import api, raw
+from ..driver.sharing import require_ipc
+from ..driver.unwrap import failure
+from ..streams.event import Event
+from ..streams.stream import legacy_default
+from .allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes
+from .array import DeviceArray
+from .creation import empty
+
+__all__ = ["IpcArrayHandle", "IpcEventHandle", "ipc_empty", "ipc_handle"]
+
+# The driver shares whole pieces of so many bytes, with all that lies in them: what is not shared must lie in none.
+_PIECE = 2 << 20
+
+
+class IpcAllocation(Allocation):
+    """Memory of its own that other processes may open (cuMemAlloc)."""
+
+    __slots__ = ()
+
+    def __init__(self, nbytes: int) -> None:
+        self._value = None
+        self._owned = True
+        self.device = current_device()
+        if nbytes > MOST_BYTES - _PIECE:
+            raise too_many_bytes("cuMemAlloc", nbytes)
+        status, value = raw.cuMemAlloc(-(-nbytes // _PIECE) * _PIECE)
+        if status:
+            raise allocation_error(status, "cuMemAlloc", nbytes)
+        self._value = int(value)
+
+    def _release(self, value: Any) -> None:
+        with activated(self.device):
+            api.cuMemFree(value)
+
+
+class OpenedAllocation(Allocation):
+    """Memory of another process, opened in this one (cuIpcOpenMemHandle)."""
+
+    __slots__ = ()
+
+    def __init__(self, data: bytes, device: Device) -> None:
+        self._value = None
+        self._owned = True
+        self.device = device
+        handle = _filled(enums.CUipcMemHandle(), data)
+        flags = int(enums.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)  # the only one there is, and required
+        with activated(device):
+            status, value = raw.cuIpcOpenMemHandle(handle, flags)
+        if status:
+            raise failure(status, "cuIpcOpenMemHandle", _STILL_OPEN.format("array"))
+        self._value = int(value)
+
+    def _release(self, value: Any) -> None:
+        # Waiting is not allowed during a capture.
+        if captures and defer(LEGACY, lambda: self._release(value)):
+            return
+        with activated(self.device):
+            # Nothing says that the driver waits for kernels that use the memory, as it does where memory is freed.
+            api.cuCtxSynchronize()
+            api.cuIpcCloseMemHandle(value)
+
+
+_STILL_OPEN = "The {0} must be open in the process that made it, which must be a process of this machine"
+
+
+@dataclass(frozen=True)
+class IpcArrayHandle:
+    """Names an array for other processes, which `open` it. Made by `ipc_handle`, and pickled to get there.
+
+    `shape` is in elements, `strides` in bytes, and `device_uuid` says whose memory it is.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...]
+    device_uuid: uuid.UUID
+    _offset: int = field(repr=False)
+    _data: bytes = field(repr=False)
+    _process: str = field(repr=False)
+
+    def open(self) -> DeviceArray:
+        """Return the array in this process, over the same memory (cuIpcOpenMemHandle).
+
+        Closing it, or the end of a `with` block, waits for the device and gives the memory up in this process alone
+        (cuIpcCloseMemHandle). The process that made the array must keep it open until then, and say by an event when
+        its content is there: the stream order of one process means nothing to another.
+
+        Raises ValueError in the process that made the array and where its device is not visible, CudaError where the
+        array is no longer open there, and NotSupportedError without the capability `ipc`.
+        """
+        device = _device_here("IpcArrayHandle.open", self.device_uuid, self._process)
+        if 0 in self.shape:
+            with activated(device):
+                return empty(self.shape, self.dtype)
+        base = OpenedAllocation(self._data, device)
+        nbytes = math.prod(self.shape) * self.dtype.itemsize
+        pointer = base.handle + self._offset
+        return DeviceArray(pointer, self.shape, self.dtype, nbytes, device, legacy_default, self.strides, base)
+
+
+@dataclass(frozen=True)
+class IpcEventHandle:
+    """Names an event for other processes, which `open` it. Made by `ipc_handle`, and pickled to get there."""
+
+    device_uuid: uuid.UUID
+    _data: bytes = field(repr=False)
+    _process: str = field(repr=False)
+
+    def open(self) -> Event:
+        """Return the event in this process, where it is recorded and waited for as any other (cuIpcOpenEventHandle).
+
+        A wait is for the latest record, of whatever process, that was made before the call. The process that made the
+        event must keep it open until it is closed here. Raises as `IpcArrayHandle.open`.
+        """
+        device = _device_here("IpcEventHandle.open", self.device_uuid, self._process)
+        handle = _filled(enums.CUipcEventHandle(), self._data)
+        with activated(device):
+            status, native = raw.cuIpcOpenEventHandle(handle)
+        if status:
+            raise failure(status, "cuIpcOpenEventHandle", _STILL_OPEN.format("event"))
+        return Event._adopt(native, device)
+
+
+def ipc_empty(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
+    """Allocate an array of the current device that other processes can open, uninitialised (cuMemAlloc).
+
+        x = cuda.ipc_empty(n, np.float32)
+        process = multiprocessing.get_context("spawn").Process(target=work, args=(cuda.ipc_handle(x),))
+
+    `shape` is an int or a tuple. The memory is a multiple of 2 MiB, because other processes see whole pieces of that
+    size, and is freed when the last array over it is gone; the free waits for the device. Raises OutOfMemoryError with
+    the sizes, and NotSupportedError where the driver lacks the capability `ipc`.
+    """
+    sizes, kind = arguments.shape("ipc_empty", "shape", shape), arguments.dtype("ipc_empty", "dtype", dtype)
+    require_ipc("ipc_empty")
+    if 0 in sizes:
+        return empty(sizes, kind)
+    nbytes = math.prod(sizes) * kind.itemsize
+    base = IpcAllocation(nbytes)
+    return DeviceArray(base.handle, sizes, kind, nbytes, base.device, legacy_default, None, base)
+
+
+@overload
+def ipc_handle(thing: DeviceArray) -> IpcArrayHandle: ...
+@overload
+def ipc_handle(thing: Event) -> IpcEventHandle: ...
+def ipc_handle(thing: DeviceArray | Event) -> IpcArrayHandle | IpcEventHandle:
+    """Return what names an array or an event for other processes (cuIpcGetMemHandle, cuIpcGetEventHandle).
+
+    `thing` is an array of `ipc_empty` or a view of one, or an `Event(timing=False, interprocess=True)`. The handle can
+    be pickled, so that it goes through multiprocessing's arguments, queues and pipes, and its `open()` returns the
+    array or the event in the other process. Making it keeps nothing alive: `thing` must stay open, in this process,
+    until all others have closed what they opened.
+
+    Raises TypeError for other objects, and ValueError for what is closed or was not made for other processes.
+    """
+    arguments.instance("ipc_handle", "thing", thing, (DeviceArray, Event), "an array of ipc_empty or an Event")
+    if thing.closed:
+        raise arguments.wrong_value("ipc_handle", "thing", "open", thing)
+    require_ipc("ipc_handle")
+    device = thing.device
+    where, process = device.properties.uuid, _token_of(os.getpid())
+    if isinstance(thing, Event):
+        if not thing.interprocess:
+            raise ValueError(
+                "ipc_handle: argument 'thing' is an event for this process alone: make it by "
+                "Event(timing=False, interprocess=True), in the process that shares it"
+            )
+        with activated(device):
+            handle = api.cuIpcGetEventHandle(thing.native)
+        return IpcEventHandle(where, _bytes_of(handle), process)
+    offset, data = _place_of(thing)
+    return IpcArrayHandle(thing.shape, thing.dtype, thing.strides, where, offset, data, process)
+
+
+def _place_of(array: DeviceArray) -> tuple[int, bytes]:
+    """Return where an array begins in its allocation, and the driver's handle of that."""
+    if not array.size:
+        return 0, b""
+    base: Any = array
+    while isinstance(base, DeviceArray):
+        base = base.base
+    if not isinstance(base, IpcAllocation):
+        raise ValueError(
+            "ipc_handle: argument 'thing' is an array that other processes cannot open: allocate it by ipc_empty, in "
+            "the process that shares it"
+        )
+    with activated(array.device):
+        handle = api.cuIpcGetMemHandle(base.handle)
+    return array.pointer - base.handle, _bytes_of(handle)
+
+
+def _device_here(call: str, wanted: uuid.UUID, process: str) -> Device:
+    """Return the device of a handle, after checking that this process can open it."""
+    require_ipc(call)
+    if process == _token_of(os.getpid()):
+        raise ValueError(f"{call}: this process made what the handle names, and has no need to open it")
+    for device in devices():
+        if device.properties.uuid == wanted:
+            return device
+    raise ValueError(f"{call}: the handle is of a device that this process does not see, with the UUID {wanted}")
+
+
+@functools.cache
+def _token_of(process: int) -> str:
+    # A number alone does not tell a process from one in another container. A forked child has its own.
+    return uuid.uuid4().hex
+
+
+def _bytes_of(handle: Any) -> bytes:
+    """Return the content of the driver's handle, which the bindings show by its address alone."""
+    return ctypes.string_at(handle.getPtr(), enums.CU_IPC_HANDLE_SIZE)
+
+
+def _filled(handle: Any, data: bytes) -> Any:
+    """Return a handle of the driver's with this content."""
+    ctypes.memmove(handle.getPtr(), data, enums.CU_IPC_HANDLE_SIZE)
+    return handle

@@ -1,0 +1,54 @@
+"""Handles for other processes, which the simulator has none of: its memory is that of the process it runs in."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from cuda.bindings.driver import CUresult
+
+from ..state.contexts import current
+from ..state.errors import StatusError
+from .entry import entry
+
+__all__ = [
+    "cuIpcCloseMemHandle",
+    "cuIpcGetEventHandle",
+    "cuIpcGetMemHandle",
+    "cuIpcOpenEventHandle",
+    "cuIpcOpenMemHandle",
+]
+
+
+def _refuse() -> NoReturn:
+    current()
+    raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
+
+
+@entry(values=1)
+def cuIpcGetMemHandle(dptr: Any) -> Any:
+    """Refuse to make a handle of memory for other processes, as cuIpcGetMemHandle."""
+    _refuse()
+
+
+@entry(values=1)
+def cuIpcOpenMemHandle(handle: Any, Flags: Any) -> Any:
+    """Refuse to open the memory of another process, as cuIpcOpenMemHandle."""
+    _refuse()
+
+
+@entry()
+def cuIpcCloseMemHandle(dptr: Any) -> None:
+    """Refuse to close the memory of another process, as cuIpcCloseMemHandle."""
+    _refuse()
+
+
+@entry(values=1)
+def cuIpcGetEventHandle(event: Any) -> Any:
+    """Refuse to make a handle of an event for other processes, as cuIpcGetEventHandle."""
+    _refuse()
+
+
+@entry(values=1)
+def cuIpcOpenEventHandle(handle: Any) -> Any:
+    """Refuse to open the event of another process, as cuIpcOpenEventHandle."""
+    _refuse()

@@ -1,0 +1,223 @@
+"""Memory and events of two processes, on a driver that can share them. Every wait has a limit."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.needs("ipc")
+
+BEGIN = """
+import contextlib
+import multiprocessing
+import numpy as np
+import cudart_py as cuda
+
+N = 1000
+SOURCE = '''
+extern "C" __global__ void twice(float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+
+extern "C" __global__ void late(float *x, int n, float value, unsigned long long nanoseconds) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begin < nanoseconds);
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = value;
+}
+'''
+
+
+def received(pipe):
+    assert pipe.poll(60), "the other process has sent nothing for a minute"
+    return pipe.recv()
+
+
+@contextlib.contextmanager
+def another_process(work):
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=work, args=(there,), daemon=True)
+    process.start()
+    there.close()  # so that the end of the process ends a wait for what it sends
+    try:
+        yield here
+        process.join(60)
+        assert process.exitcode == 0, process.exitcode
+    finally:
+        process.kill()
+
+
+def shared(content):
+    x = cuda.ipc_empty(content.shape, content.dtype)
+    x.copy_from(content)
+    x.device.synchronize()
+    return x
+
+
+def event():
+    return cuda.Event(timing=False, interprocess=True)
+
+"""
+
+END = """
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture
+def lines(tmp_path):
+    """Run a program from a file, which its processes import, and return the lines that it prints."""
+
+    def run(program):
+        path = tmp_path / "program.py"
+        path.write_text(program, encoding="utf-8")
+        command = [sys.executable, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_two_processes_read_and_write_one_array(lines):
+    program = """
+def work(pipe):
+    with received(pipe).open() as x:
+        pipe.send(x.to_host())
+        cuda.compile(SOURCE)["twice"][4, 256](x, x.size)
+    pipe.send("closed")  # which has waited for the kernel
+
+
+def main():
+    content = np.arange(N, dtype=np.float32).reshape(10, 100)
+    x = shared(content)
+    with another_process(work) as pipe:
+        pipe.send(cuda.ipc_handle(x))
+        print((received(pipe) == content).all(), received(pipe))
+        print((x.to_host() == 2 * content).all())
+    cuda.compile(SOURCE)["twice"][4, 256](x, x.size)
+    print((x.to_host() == 4 * content).all())
+"""
+    assert lines(BEGIN + program + END) == ["True closed", "True", "True"]
+
+
+def test_a_view_and_small_arrays_are_opened_where_they_lie(lines):
+    program = """
+def work(pipe):
+    for _ in range(2):
+        with received(pipe).open() as x:
+            pipe.send((x.shape, x.dtype.str, x.to_host()))
+
+
+def main():
+    content = np.arange(N, dtype=np.float32).reshape(10, 100)
+    small = np.arange(3, dtype=np.int16)
+    arrays = shared(content), shared(small)
+    with another_process(work) as pipe:
+        for array, expected in ((arrays[0][3:7, 50:60], content[3:7, 50:60]), (arrays[1][1:], small[1:])):
+            pipe.send(cuda.ipc_handle(array))
+            shape, kind, found = received(pipe)
+            print(shape == expected.shape, kind == expected.dtype.str, (found == expected).all())
+"""
+    assert lines(BEGIN + program + END) == ["True True True"] * 2
+
+
+def test_an_array_may_be_opened_twice_and_closed_once(lines):
+    program = """
+def work(pipe):
+    handle = received(pipe)
+    first, second = handle.open(), handle.open()
+    first.close()
+    pipe.send(second.to_host())
+    second.close()
+    with handle.open() as third:
+        pipe.send(third.to_host())
+
+
+def main():
+    content = np.arange(N, dtype=np.float32)
+    x = shared(content)
+    with another_process(work) as pipe:
+        pipe.send(cuda.ipc_handle(x))
+        print((received(pipe) == content).all(), (received(pipe) == content).all())
+"""
+    assert lines(BEGIN + program + END) == ["True True"]
+
+
+def test_events_put_the_work_of_two_processes_in_order(lines):
+    """Each writes to what the other has written half a second late."""
+    program = """
+def work(pipe):
+    memory, ready, done = received(pipe)
+    kernels = cuda.compile(SOURCE)
+    with memory.open() as x, ready.open() as begin, done.open() as end, cuda.Stream(non_blocking=True) as stream:
+        for name, arguments in (("twice", ()), ("late", (0.0, 0))):
+            kernels[name][1, 1, 0, stream](x, 0, *arguments)  # loaded, and it does nothing
+        stream.synchronize()
+        pipe.send("open")
+        received(pipe)
+        stream.wait(begin)
+        kernels["twice"][4, 256, 0, stream](x, x.size)
+        kernels["late"][1, 1, 0, stream](x, 0, 0.0, 500_000_000)
+        kernels["twice"][4, 256, 0, stream](x, x.size)
+        end.record(stream)
+        pipe.send("recorded")
+        received(pipe)
+
+
+def main():
+    x, ready, done = shared(np.zeros(N, np.float32)), event(), event()
+    late = cuda.compile(SOURCE)["late"]
+    with another_process(work) as pipe, cuda.Stream(non_blocking=True) as stream:
+        pipe.send(tuple(map(cuda.ipc_handle, (x, ready, done))))
+        received(pipe)
+        late[4, 256, 0, stream](x, x.size, 3.0, 500_000_000)
+        ready.record(stream)
+        pipe.send("recorded")
+        received(pipe)
+        stream.wait(done)
+        print(set(x.to_host(stream=stream).tolist()))
+        pipe.send("read")
+"""
+    assert lines(BEGIN + program + END) == ["{12.0}"]
+
+
+def test_the_host_of_another_process_waits_for_an_event(lines):
+    program = """
+def work(pipe):
+    memory, ready = received(pipe)
+    with memory.open() as x, ready.open() as begin:
+        pipe.send(begin.done)  # nothing was recorded yet
+        received(pipe)
+        begin.synchronize()
+        pipe.send((begin.done, x.to_host()))
+
+
+def main():
+    x, ready = shared(np.zeros(N, np.float32)), event()
+    late = cuda.compile(SOURCE)["late"]
+    with another_process(work) as pipe, cuda.Stream(non_blocking=True) as stream:
+        pipe.send((cuda.ipc_handle(x), cuda.ipc_handle(ready)))
+        print(received(pipe))
+        late[4, 256, 0, stream](x, x.size, 3.0, 500_000_000)
+        ready.record(stream)
+        pipe.send("recorded")
+        done, found = received(pipe)
+        print(done, set(found.tolist()))
+"""
+    assert lines(BEGIN + program + END) == ["True", "True {3.0}"]
+
+
+def test_the_pages_example_runs(lines):
+    """docs/processes.md"""
+    page = (Path(__file__).parents[2] / "docs" / "processes.md").read_text(encoding="utf-8")
+    assert lines(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1]) == ["[0. 2. 4. 6.]"]
