@@ -1,4 +1,4 @@
-"""The command `cudart-py`: profile a program on the simulator, and gate benchmarks by a baseline."""
+"""The command `cudart-py`: profile a program on the simulator, gate benchmarks by a baseline, report their history."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .benchmark import gate_command
+from .benchmark.history import report_command
 from .driver import seam
 from .profiling.annotated_source import annotated_sources
 from .profiling.profiles import Profile, profile
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     profiled.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")
     profiled.set_defaults(run=_profile)
     gate_command.add_command(commands)
+    report_command.add_command(commands)
     options = parser.parse_args(arguments)
     status: int = options.run(options)
     return status

@@ -1,0 +1,57 @@
+"""The command `cudart-py report`: a page about the runs of a store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from .page import page
+from .runs import StoreError, read_store
+
+__all__ = ["add_command", "report"]
+
+WRITTEN, REFUSED = 0, 2
+
+
+def add_command(commands: Any) -> None:
+    """Add `report` to the subcommands of `cudart-py`."""
+    parser = commands.add_parser(
+        "report",
+        help="write a page about the runs that pytest-benchmark stored",
+        description="Write one page of HTML about the runs that pytest-benchmark stored (--benchmark-autosave): the "
+        "latest beside the one before, the trend of each benchmark with its steps and their commits, ratios, counts "
+        "and a roofline. The exit status is 2 where the store has no runs or a file is broken.",
+    )
+    parser.add_argument(
+        "store",
+        type=Path,
+        nargs="?",
+        default=Path(".benchmarks"),
+        metavar="DIR",
+        help="the folder of the stored runs (default: .benchmarks)",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("report.html"), metavar="FILE", help="default: report.html"
+    )
+    parser.set_defaults(run=report)
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the page, say where it is or in one line why there is none, and return the exit status."""
+    try:
+        text = page(read_store(options.store))
+    except StoreError as error:
+        return _refuse(str(error))
+    try:
+        options.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return _refuse(f"{options.output} cannot be written: {error.strerror}")
+    print(f"written: {options.output}")  # noqa: T201  # because it is the command's result
+    return WRITTEN
+
+
+def _refuse(why: str) -> int:
+    print(f"cudart-py report: {why}", file=sys.stderr)  # noqa: T201  # because it is the command's result
+    return REFUSED

@@ -1,0 +1,133 @@
+"""The runs in a store of pytest-benchmark's: `.benchmarks/<machine>/NNNN_<name>.json`, from `--benchmark-save`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Entry", "Run", "StoreError", "read_store"]
+
+# What pytest-benchmark itself takes for a stored run, and what it writes where there is no commit.
+_RUNS = "[0-9][0-9][0-9][0-9]_*.json"
+_NO_COMMIT = ("unversioned", "unknown")
+
+
+class StoreError(ValueError):
+    """There is no store, it has no runs, or one of its files is broken; the text names the file."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a run found of one benchmark.
+
+    `name`: the test's full name. `seconds`: the median time, None where it was only counted. `quartiles`: of the times.
+    `info`: the `extra_info` that the fixtures of the plugin wrote. `launches`: the counters of each launch.
+    """
+
+    name: str
+    seconds: float | None = None
+    quartiles: tuple[float, float] | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+    launches: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A stored run.
+
+    `name`: its file's name without the ending. `when`: its date, in UTC. `commit`: the identifier of the commit, None
+    outside a repository. `dirty`: whether the work tree had changes that were not committed. `machine`: what
+    pytest-benchmark and the plugin know of the machine. `timed` and `counted`: the entries by the benchmarks' names.
+    """
+
+    name: str
+    when: datetime
+    commit: str | None
+    dirty: bool
+    project: str
+    machine: Mapping[str, Any]
+    timed: Mapping[str, Entry]
+    counted: Mapping[str, Entry]
+
+    @property
+    def short_commit(self) -> str:
+        """The first digits of the commit, with a `+` where there were changes on top of it; empty without a commit."""
+        return self.commit[:8] + "+" * self.dirty if self.commit else ""
+
+
+def read_store(folder: Path) -> list[Run]:
+    """Read the runs of a store, or of the folder of one machine in it, in the order of their dates.
+
+    Raises StoreError, whose text is one line, where there are none and for a file that is no stored run.
+    """
+    if not folder.is_dir():
+        raise StoreError(f"there is no folder {folder}; pytest --benchmark-save=NAME makes .benchmarks")
+    files = [*folder.glob(_RUNS), *folder.glob(f"*/{_RUNS}")]
+    if not files:
+        raise StoreError(f"{folder} has no stored runs (NNNN_*.json); pytest --benchmark-save=NAME stores one")
+    return sorted(_shortened([_read(file) for file in files]), key=lambda run: (run.when, run.name))
+
+
+def _shortened(runs: Sequence[Run]) -> list[Run]:
+    """Leave out the folder that the tests of all runs lie in."""
+    names = {name for run in runs for name in (*run.timed, *run.counted)}
+    folders = {name.partition("::")[0].rpartition("/")[0] for name in names}
+    common = os.path.commonpath(folders) if folders and all(folders) else ""
+    if not common:
+        return list(runs)
+    length = len(common) + 1
+
+    def shortened(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+        return {name[length:]: replace(entry, name=name[length:]) for name, entry in entries.items()}
+
+    return [replace(run, timed=shortened(run.timed), counted=shortened(run.counted)) for run in runs]
+
+
+def _read(file: Path) -> Run:
+    try:
+        return _run(file.stem, json.loads(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise StoreError(f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{file} is no run that pytest-benchmark stored ({type(error).__name__}: {error})") from error
+
+
+def _run(name: str, content: Mapping[str, Any]) -> Run:
+    when = datetime.fromisoformat(content["datetime"])
+    commit = content.get("commit_info") or {}
+    return Run(
+        name=name,
+        # Old versions of pytest-benchmark wrote no zone, and meant UTC.
+        when=when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC),
+        commit=None if commit.get("id") in _NO_COMMIT else commit.get("id"),
+        dirty=bool(commit.get("dirty")),
+        project=str(commit.get("project") or ""),
+        machine=content.get("machine_info") or {},
+        timed={one["fullname"]: _timed(one) for one in content["benchmarks"]},
+        counted=_counted(content.get("counted", ())),
+    )
+
+
+def _timed(found: Mapping[str, Any]) -> Entry:
+    stats = found["stats"]
+    return Entry(
+        found["fullname"],
+        float(stats["median"]),
+        (float(stats["q1"]), float(stats["q3"])),
+        found.get("extra_info") or {},
+    )
+
+
+def _counted(found: Sequence[Mapping[str, Any]]) -> dict[str, Entry]:
+    """Return the entries by their names; a test that called its fixture several times has all their launches."""
+    entries: dict[str, Entry] = {}
+    for one in found:
+        name = one.get("fullname", one["name"])
+        before = entries[name].launches if name in entries else ()
+        entries[name] = Entry(name, info=one, launches=(*before, *one["counters"]))
+    return entries

@@ -1,0 +1,124 @@
+"""Find the steps in a noisy series: where a benchmark became slower or faster, and stayed so.
+
+The method is that of asv, the benchmark tool of NumPy and SciPy. A function that is constant between its steps is
+fitted to the logarithms of the values. The fit minimises
+
+    ln(sum of |value - level|) + 4 ln(n) / n * steps
+
+for `n` values, where each level is the median of its values: a step must explain enough of the differences to be worth
+its price, and one extraordinary value has little weight. For a given number of steps, dynamic programming finds the
+best fit (F. Friedrich, A. Kempe, V. Liebscher, G. Winkler: Complexity penalized M-estimation, J. Comput. Graph. Stat.
+17, 2008). Three things differ from asv, each for histories of a few dozen runs:
+
+- All numbers of steps are compared exactly. asv searches for a good price of a step and looks only at the fits that
+  belong to it.
+- The noise of a run is taken to be independent of the run before. asv also tries to explain the differences by a slow
+  drift, and then finds steps only in long histories.
+- A level has at least three values, so that one or two runs on a busy machine are no steps.
+
+No package is used for this. asv (0.6) promises no interface for other programs, brings ten packages and has no wheels
+for aarch64. ruptures (1.1) does not support Python 3.14. Apache Otava (0.8) pins one release of NumPy and needs clients
+of databases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from bisect import insort
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SHORTEST", "SMALLEST", "best_fits", "find_steps", "levels"]
+
+# The fewest values of a level, and the smallest change of a level that is reported.
+SHORTEST = 3
+SMALLEST = 0.01
+# asv's price of a step, in units of ln(n) / n.
+_PRICE = 4
+# What every value may differ from its level for nothing, as a part of it: measured times repeat no better.
+_FLOOR = 1e-3
+# More steps than that are no history that a list of steps would explain, and each costs a pass over all intervals.
+_MOST_STEPS = 20
+_TINY = 1e-12
+
+
+def find_steps(values: Sequence[float], *, shortest: int = SHORTEST, smallest: float = SMALLEST) -> list[int]:
+    """Return the positions at which a new level begins, in rising order; none of fewer than 2 * `shortest` values.
+
+    `values` are positive, such as times. A level has at least `shortest` values. A step changes the level by at least
+    the part `smallest`, 0.01 for one percent.
+    """
+    count = len(values)
+    if count < 2 * shortest:
+        return []
+    logarithms = [math.log(max(value, _TINY)) for value in values]
+    price = _PRICE * math.log(count)
+    best, found = math.inf, list[int]()
+    for error, positions in best_fits(logarithms, shortest):
+        total = count * math.log(error + count * _FLOOR) + price * len(positions)
+        if total < best:
+            best, found = total, positions
+    return _without_small(values, found, smallest)
+
+
+def levels(values: Sequence[float], steps: Sequence[int]) -> list[float]:
+    """Return the median of the values of each level."""
+    return [statistics.median(values[start:end]) for start, end in itertools.pairwise([0, *steps, len(values)])]
+
+
+def best_fits(values: Sequence[float], shortest: int) -> Iterator[tuple[float, list[int]]]:
+    """Yield the best fit of 0, 1, 2, ... steps: the sum of the distances from the levels, and where levels begin."""
+    count = len(values)
+    distances = _distances(values, shortest)
+    # For each number of steps: the least sum for the values before an end, and the last level's start in that fit.
+    sums, starts = distances[0], list[NDArray[np.intp]]()
+    yield float(sums[count]), []
+    for _ in range(min(_MOST_STEPS, count // shortest - 1)):
+        with_one_more = sums[:count, None] + distances
+        starts.append(with_one_more.argmin(axis=0))
+        sums = with_one_more.min(axis=0)
+        yield float(sums[count]), _positions(starts, count)
+
+
+def _positions(starts: Sequence[NDArray[np.intp]], count: int) -> list[int]:
+    found, end = [], count
+    for start in reversed(starts):
+        end = int(start[end])
+        found.append(end)
+    return found[::-1]
+
+
+def _distances(values: Sequence[float], shortest: int) -> NDArray[np.float64]:
+    """Return the sum of the distances from the median for each start and end; infinite where fewer than `shortest`.
+
+    A new value between the middle values changes nothing, since any number between them is as near to all the others.
+    One outside adds its distance from them.
+    """
+    count = len(values)
+    found = np.full((count, count + 1), np.inf)
+    for start in range(count):
+        total, ordered = 0.0, list[float]()
+        for end, value in enumerate(values[start:], start + 1):
+            if ordered:
+                low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+                total += max(0.0, low - value, value - high)
+            insort(ordered, value)
+            if len(ordered) >= shortest:
+                found[start, end] = total
+    return found
+
+
+def _without_small(values: Sequence[float], steps: Sequence[int], smallest: float) -> list[int]:
+    """Drop the smallest step until none is below `smallest`; each time, its two levels become one."""
+    kept = list(steps)
+    while kept:
+        changes = [abs(math.log(max(b, _TINY) / max(a, _TINY))) for a, b in itertools.pairwise(levels(values, kept))]
+        least = min(changes)
+        if least >= math.log1p(smallest):
+            break
+        del kept[changes.index(least)]
+    return kept

@@ -1,0 +1,170 @@
+"""Trends: each figure of each benchmark over the runs that may be compared, with its steps.
+
+Times are compared only where device, driver, processor and Python are the same. Counts are the same on every machine,
+so that only the device that counted has to be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .. import counter_gate
+from .runs import Entry, Run
+from .steps import find_steps, levels
+
+__all__ = ["TIME", "Conditions", "Figure", "Point", "Setup", "Step", "Trend", "setups"]
+
+
+class Figure(NamedTuple):
+    """What is followed: its name, whether it is the same in every run of the same code, and whether more is worse."""
+
+    name: str
+    exact: bool = False
+    more_is_worse: bool = True
+
+
+TIME = Figure("time")
+
+
+class Conditions(NamedTuple):
+    """What must be the same in two runs for their figures to be compared; empty where it makes no difference."""
+
+    device: str
+    driver: str = ""
+    processor: str = ""
+    python: str = ""
+
+
+class Point(NamedTuple):
+    """A figure in one run; `low` and `high` are the quartiles of a time, elsewhere the value itself."""
+
+    run: Run
+    value: float
+    low: float
+    high: float
+
+
+class Step(NamedTuple):
+    """A change of the level from one run to the next: `before` and `after` are the levels, `first` the later run."""
+
+    last: Run
+    first: Run
+    before: float
+    after: float
+    worse: bool
+
+    @property
+    def change(self) -> float:
+        """The change as a part of the level before; infinite from 0."""
+        return (self.after - self.before) / self.before if self.before else float("inf")
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One figure of one benchmark: its points in the order of their dates, the levels between steps, the steps.
+
+    `starts` has the number of the point at which each level begins.
+    """
+
+    benchmark: str
+    figure: Figure
+    points: Sequence[Point]
+    starts: Sequence[int]
+    levels: Sequence[float]
+    steps: Sequence[Step]
+
+
+@dataclass
+class Setup:
+    """The runs under the same conditions, and the trends of their benchmarks."""
+
+    conditions: Conditions
+    counts: bool
+    runs: list[Run] = field(default_factory=list)
+    trends: dict[str, list[Trend]] = field(default_factory=dict)
+
+    def entries(self, run: Run) -> dict[str, Entry]:
+        """Return what a run found, times or counts."""
+        return dict(run.counted if self.counts else run.timed)
+
+    @property
+    def steps(self) -> list[tuple[Trend, Step]]:
+        """All steps, the latest first."""
+        found = [(trend, step) for trends in self.trends.values() for trend in trends for step in trend.steps]
+        return sorted(found, key=lambda pair: pair[1].first.when, reverse=True)
+
+
+def setups(runs: Iterable[Run]) -> list[Setup]:
+    """Divide runs by the conditions of what was timed and of what was counted; the setup of the latest run is first."""
+    found: dict[tuple[bool, Conditions], Setup] = {}
+    for run in runs:
+        for counts, entries in ((False, run.timed), (True, run.counted)):
+            if entries:
+                conditions = _conditions(run, counts=counts)
+                found.setdefault((counts, conditions), Setup(conditions, counts)).runs.append(run)
+    for setup in found.values():
+        setup.trends = _trends(setup)
+    return sorted(found.values(), key=lambda setup: setup.runs[-1].when, reverse=True)
+
+
+def _conditions(run: Run, *, counts: bool) -> Conditions:
+    entries = [*run.counted.values(), *(() if counts else run.timed.values())]
+    devices = ", ".join(sorted({str(one.info["device"]) for one in entries if one.info.get("device")}))
+    if counts:
+        return Conditions(devices)
+    machine = run.machine
+    gpu = machine.get("gpu") or {}
+    real = any(name in devices for name in gpu.get("devices", ()))
+    processor = (machine.get("cpu") or {}).get("brand_raw") or machine.get("processor") or machine.get("machine") or ""
+    version = ".".join(str(machine.get("python_version", "")).split(".")[:2])
+    return Conditions(
+        devices,
+        str(gpu.get("driver", "")) if real else "",
+        str(processor),
+        f"{machine.get('python_implementation', 'Python')} {version}".strip(),
+    )
+
+
+def _trends(setup: Setup) -> dict[str, list[Trend]]:
+    points: dict[str, dict[Figure, list[Point]]] = {}
+    for run in setup.runs:
+        for name, entry in setup.entries(run).items():
+            for figure, value, low, high in _figures(entry):
+                points.setdefault(name, {}).setdefault(figure, []).append(Point(run, value, low, high))
+    return {
+        name: [_trend(name, figure, found) for figure, found in figures.items()]
+        for name, figures in sorted(points.items())
+    }
+
+
+def _figures(entry: Entry) -> Iterator[tuple[Figure, float, float, float]]:
+    """Yield the figures of an entry, each with its quartiles."""
+    if entry.seconds is not None:
+        yield TIME, entry.seconds, *(entry.quartiles or (entry.seconds, entry.seconds))
+    for peer, found in sorted(entry.info.get("beside", {}).items()):
+        ratio = float(found["ratio"])
+        yield Figure(f"ratio to {peer}"), ratio, ratio, ratio
+    for name, value in counter_gate.figures(entry.launches).items():
+        yield Figure(name, exact=True, more_is_worse=name != "lanes"), value, value, value
+
+
+def _trend(benchmark: str, figure: Figure, points: Sequence[Point]) -> Trend:
+    values = [point.value for point in points]
+    if figure.exact:
+        positions = [place for place in range(1, len(values)) if values[place] != values[place - 1]]
+    else:
+        positions = find_steps(values)
+    heights = levels(values, positions)
+    steps = [
+        Step(
+            points[place - 1].run,
+            points[place].run,
+            heights[number],
+            heights[number + 1],
+            worse=(heights[number + 1] > heights[number]) == figure.more_is_worse,
+        )
+        for number, place in enumerate(positions)
+    ]
+    return Trend(benchmark, figure, points, [0, *positions], heights, steps)

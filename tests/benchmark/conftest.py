@@ -1,0 +1,61 @@
+"""A store of runs as pytest-benchmark makes it, with figures of a test's own choice."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+GPU = {"devices": ["NVIDIA H200"], "driver": "580.159.04"}
+MACHINE = {
+    "python_implementation": "CPython",
+    "python_version": "3.12.4",
+    "cpu": {"brand_raw": "A processor"},
+    "gpu": GPU,
+}
+
+
+class Store:
+    """Writes runs of consecutive days; `folder` is the store, and the commit of run 7 is 0000007 and so on."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.count = 0
+        self.machine = MACHINE
+
+    def add(
+        self, timed=(), counted=(), *, machine=MACHINE, dirty=False, commit=True, folder="Linux-CPython-3.12-64bit"
+    ):
+        """Store a run: `timed` has seconds by name or (seconds, extra_info), `counted` a list of launches by name."""
+        self.count += 1
+        number = f"{self.count:04}"
+        content = {
+            "machine_info": machine,
+            "commit_info": {"id": number.rjust(7, "0") * 6 if commit else None, "dirty": dirty, "project": "a project"},
+            "benchmarks": [self._timed(name, found) for name, found in dict(timed).items()],
+            "datetime": (BEGIN + timedelta(days=self.count)).isoformat(),
+            "version": "5.3.1",
+        }
+        if counted:
+            content["counted"] = [
+                {"name": name, "fullname": name, "group": None, "device": "a simulator", "counters": launches}
+                for name, launches in counted.items()
+            ]
+        path = self.folder / folder / f"{number}_run.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+        return path
+
+    @staticmethod
+    def _timed(name, found):
+        seconds, extra = found if isinstance(found, tuple) else (found, {})
+        stats = {"median": seconds, "q1": seconds * 0.999, "q3": seconds * 1.001}
+        info = {"device": "NVIDIA H200", **extra}
+        return {"name": name, "fullname": name, "group": None, "extra_info": info, "stats": stats}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / ".benchmarks")

@@ -1,0 +1,178 @@
+"""The store of runs: how it is read, what is compared with what, and where the steps are."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cudart_py.benchmark.history import StoreError, read_store, setups
+
+SECTORS, WARPS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "smsp__inst_executed.sum"
+
+
+def launch(sectors, instructions=10):
+    return {"kernel": "k", "grid": [1, 1, 1], "block": [32, 1, 1], SECTORS: sectors, WARPS: instructions}
+
+
+def trend_of(found, benchmark, figure):
+    """Return the one trend of a figure, of all setups."""
+    (trend,) = [trend for setup in found for trend in setup.trends.get(benchmark, ()) if trend.figure.name == figure]
+    return trend
+
+
+def test_a_history_of_twenty_runs_with_two_planted_steps_has_these_and_no_other(store):
+    rng = np.random.default_rng(19)
+    planted = np.repeat([1e-3, 1.1e-3, 0.95e-3], [7, 7, 6]) * rng.normal(1, 0.005, 20)
+    steady = 5e-6 * rng.normal(1, 0.02, 20)
+    for slow, same in zip(planted, steady, strict=True):
+        store.add({"t.py::planted": float(slow), "t.py::steady": float(same)})
+    (setup,) = setups(read_store(store.folder))
+    found = [(trend.benchmark, step.first.name, step.first.short_commit, step.worse) for trend, step in setup.steps]
+    assert found == [
+        ("t.py::planted", "0015_run", "00000150", False),
+        ("t.py::planted", "0008_run", "00000080", True),
+    ]
+    assert [step.change for _, step in setup.steps] == pytest.approx([-0.136, 0.1], abs=0.01)
+
+
+def test_every_change_of_a_count_is_a_step(store):
+    for sectors in (100, 100, 101, 101, 100):
+        store.add(counted={"t.py::a": [launch(sectors)]})
+    found = trend_of(setups(read_store(store.folder)), "t.py::a", "sectors")
+    assert [(step.first.name, step.before, step.after, step.worse) for step in found.steps] == [
+        ("0003_run", 100, 101, True),
+        ("0005_run", 101, 100, False),
+    ]
+
+
+def test_fewer_active_lanes_are_worse(store):
+    for threads in (320, 160):
+        store.add(counted={"t.py::a": [launch(1) | {"smsp__thread_inst_executed.sum": threads}]})
+    (step,) = trend_of(setups(read_store(store.folder)), "t.py::a", "lanes").steps
+    assert (step.before, step.after, step.worse) == (32, 16, True)
+
+
+def test_ratios_to_others_have_trends_of_their_own(store):
+    for number in range(12):
+        ratio = 0.9 if number < 6 else 1.2
+        store.add({"t.py::a": (1e-3, {"beside": {"CuPy": {"median": 1e-3, "ratio": ratio, "spread": 0.01}}})})
+    (step,) = trend_of(setups(read_store(store.folder)), "t.py::a", "ratio to CuPy").steps
+    assert (step.first.name, step.before, step.after, step.worse) == ("0007_run", 0.9, 1.2, True)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"gpu": {"devices": ["NVIDIA H200"], "driver": "570.1"}},
+        {"cpu": {"brand_raw": "Another processor"}},
+        {"python_version": "3.13.1"},
+        {"python_implementation": "PyPy"},
+    ],
+    ids=["driver", "processor", "Python", "implementation"],
+)
+def test_times_under_other_conditions_are_no_part_of_a_trend(store, changed):
+    for _ in range(6):
+        store.add({"t.py::a": 1e-3})
+    for _ in range(6):
+        store.add({"t.py::a": 2e-3}, machine=store.machine | changed)
+    latest, before = setups(read_store(store.folder))
+    for setup, seconds in ((latest, 2e-3), (before, 1e-3)):
+        (trend,) = setup.trends["t.py::a"]
+        assert [point.value for point in trend.points] == [seconds] * 6
+        assert not trend.steps
+
+
+def test_times_of_other_devices_are_no_part_of_a_trend(store):
+    store.add({"t.py::a": 1e-3})
+    store.add({"t.py::a": (1e-3, {"device": "a simulator"})})
+    assert [setup.conditions.device for setup in setups(read_store(store.folder))] == ["a simulator", "NVIDIA H200"]
+
+
+def test_the_same_counts_from_two_machines_are_one_trend(store):
+    """A simulated device counts the same on each, so that what a laptop stored may be compared with a server's."""
+    store.add(counted={"t.py::a": [launch(1)]})
+    store.add(counted={"t.py::a": [launch(1)]}, machine={"python_version": "3.11.1"}, folder="another machine")
+    (setup,) = setups(read_store(store.folder))
+    assert len(setup.runs) == 2
+
+
+def test_a_run_of_a_dirty_work_tree_is_marked(store):
+    store.add({"t.py::a": 1e-3}, dirty=True)
+    (run,) = read_store(store.folder)
+    assert (run.dirty, run.short_commit) == (True, "00000010+")
+
+
+def test_a_run_outside_a_repository_has_no_commit(store):
+    path = store.add({"t.py::a": 1e-3}, commit=False)
+    assert read_store(store.folder)[0].short_commit == ""
+    content = json.loads(path.read_text())
+    content["commit_info"]["id"] = "unversioned"
+    path.write_text(json.dumps(content))
+    assert read_store(store.folder)[0].commit is None
+
+
+def test_runs_are_in_the_order_of_their_dates(store):
+    first = store.add({"t.py::a": 1e-3})
+    store.add({"t.py::a": 1e-3})
+    first.rename(first.with_name("0009_run.json"))
+    assert [run.name for run in read_store(store.folder)] == ["0009_run", "0002_run"]
+
+
+def test_the_folder_of_one_machine_is_a_store_too(store):
+    path = store.add({"t.py::a": 1e-3})
+    assert [run.name for run in read_store(path.parent)] == ["0001_run"]
+
+
+def test_files_that_are_no_runs_are_left_alone(store):
+    path = store.add({"t.py::a": 1e-3})
+    path.with_name("notes.json").write_text("[]")
+    path.with_name("0002_notes.txt").write_text("")
+    assert len(read_store(store.folder)) == 1
+
+
+def test_the_folder_that_all_tests_lie_in_is_not_in_their_names(store):
+    store.add({"tests/slow/test_a.py::one[x/y]": 1e-3}, counted={"tests/test_b.py::two": [launch(1)]})
+    (run,) = read_store(store.folder)
+    assert [*run.timed, *run.counted] == ["slow/test_a.py::one[x/y]", "test_b.py::two"]
+
+
+def test_all_launches_of_a_test_count_together(store):
+    path = store.add(counted={"t.py::a": [launch(1), launch(2)]})
+    content = json.loads(path.read_text())
+    content["counted"] *= 2
+    path.write_text(json.dumps(content))
+    assert trend_of(setups(read_store(store.folder)), "t.py::a", "sectors").points[0].value == 6
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(StoreError, match=r"there is no folder .*nowhere; pytest --benchmark-save=NAME makes"):
+        read_store(tmp_path / "nowhere")
+
+
+def test_a_store_without_runs_is_named(tmp_path):
+    with pytest.raises(StoreError, match=r"has no stored runs \(NNNN_\*\.json\)"):
+        read_store(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "broken", ["", "{", "[]", "7", "{}", '{"datetime": "soon", "benchmarks": []}', "\xff", '{"datetime": 5}']
+)
+def test_a_broken_file_is_named_in_one_line(store, broken):
+    path = store.add({"t.py::a": 1e-3})
+    path = path.with_name("0002_broken.json")
+    path.write_bytes(broken.encode("latin1"))
+    with pytest.raises(StoreError, match=r"0002_broken\.json is no run that pytest-benchmark stored") as caught:
+        read_store(store.folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("lost", ["datetime", "benchmarks"])
+def test_a_run_without_its_parts_is_named(store, lost):
+    path = store.add({"t.py::a": 1e-3})
+    content = json.loads(path.read_text())
+    del content[lost]
+    path.write_text(json.dumps(content))
+    with pytest.raises(StoreError, match=rf"0001_run\.json is no run .*KeyError: '{lost}'"):
+        read_store(store.folder)

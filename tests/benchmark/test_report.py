@@ -1,0 +1,317 @@
+"""`cudart-py report`: what the page says, and what is said where there is nothing to report."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from cudart_py.__main__ import main
+
+pytest_plugins = ["pytester"]
+
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+VOID = {"meta", "wbr", "br"}
+
+
+class Page(HTMLParser):
+    """The text of a page's elements: `texts` has (names of the elements around it with their classes, text)."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.html = html
+        self.around, self.texts, self.links, self.ids = [], [], [], []
+        self.feed(html)
+        self.close()
+        assert not self.around, "an element is not closed"
+
+    def handle_starttag(self, tag, attributes):
+        known = dict(attributes)
+        if tag in ("a", "link", "script", "img", "iframe"):
+            self.links.append((tag, known.get("href", known.get("src"))))
+        if "id" in known:
+            self.ids.append(known["id"])
+        if tag not in VOID:
+            self.around.append(f"{tag} {known.get('class', '')}".strip())
+
+    def handle_startendtag(self, tag, attributes):
+        self.texts.append(("/".join([*self.around, f"{tag} {dict(attributes).get('class', '')}".strip()]), ""))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.around.pop().split()[0] == tag
+
+    def handle_data(self, data):
+        self.texts.append(("/".join(self.around), data))
+
+    def all(self, pattern):
+        """Return the texts of the innermost elements that match."""
+        return [text for around, text in self.texts if re.search(pattern + "$", around)]
+
+    @property
+    def text(self):
+        return "".join(text for around, text in self.texts if "style" not in around)
+
+    def rows(self, kind):
+        """Return the rows of the tables of a class, each as the texts of its cells."""
+        html = re.findall(rf'<table class="{kind}">(.*?)</table>', self.html, re.DOTALL)
+        return [
+            [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row)]
+            for table in html
+            for row in re.findall(r"<tr>(.*?)</tr>", table)
+        ]
+
+
+@pytest.fixture
+def report(store, tmp_path, capsys):
+    """Make the report of the store."""
+
+    def make():
+        path = tmp_path / "page.html"
+        assert main(["report", str(store.folder), "-o", str(path)]) == 0
+        assert capsys.readouterr().out.endswith(f"written: {path}\n")
+        html = path.read_text(encoding="utf-8")
+        return Page(html)
+
+    return make
+
+
+def launch(sectors):
+    return {"kernel": "k", "grid": [1, 1, 1], "block": [32, 1, 1], SECTORS: sectors}
+
+
+def rates(seconds, moved, computed, ceiling, peak):
+    """Return the time and the extra_info of a benchmark that moves and computes so much."""
+    amount = computed if ceiling.startswith("fp") else moved
+    return seconds, {
+        "GB/s": moved / seconds / 1e9,
+        "TFLOP/s": computed / seconds / 1e12,
+        "ceiling": ceiling,
+        "of ceiling": amount / seconds / peak,
+    }
+
+
+def test_a_step_is_marked_with_its_commit(store, report):
+    for seconds in [1e-3] * 7 + [1.1e-3] * 6:
+        store.add({"t.py::a": seconds, "t.py::b": 2e-3})
+    page = report()
+    assert page.rows("steps")[1:] == [
+        ["t.py::a", "+10.0 % worse", "time", "1 ms", "1.1 ms", "00000080", "2026-03-09", "0008_run"]
+    ]
+    assert page.all("svg/text worse") == ["00000080"]
+    assert page.all("svg/path step worse") == [""]
+    assert page.all("figure/ul/li worse") == [
+        "+10.0 %, worse: 1 ms to 1.1 ms at commit 00000080, after 00000070 (2026-03-09, run 0008_run)"
+    ]
+
+
+def test_a_history_without_steps_says_so(store, report):
+    for _ in range(6):
+        store.add({"t.py::a": 1e-3})
+    page = report()
+    assert "No benchmark has a step in these 6 runs." in page.text
+    assert page.all("path step.*") == []
+
+
+def test_too_few_runs_say_how_many_are_needed(store, report):
+    store.add({"t.py::a": 1e-3})
+    page = report()
+    assert "Steps show from 6 runs of a benchmark on." in page.text
+    assert "There is one run so far: 0001_run" in page.text
+
+
+def test_the_latest_run_is_beside_the_one_before(store, report):
+    store.add({"t.py::a": 1e-3, "t.py::gone": 1, "t.py::same": 1e-6})
+    store.add({"t.py::a": 1.2e-3, "t.py::new": 1, "t.py::same": 1.001e-6})
+    page = report()
+    assert page.rows("latest") == [
+        ["benchmark", "now", "change", "before", "spread"],
+        ["t.py::a", "1.2 ms", "+20.0 % slower", "1 ms", "0.2 %"],
+        ["t.py::new", "1 s", "new", "", "0.2 %"],
+        ["t.py::same", "1.001 us", "+0.1 %", "1 us", "0.2 %"],
+    ]
+    assert "Benchmarks of earlier runs that it does not have: 1." in page.text
+
+
+def test_a_change_within_the_quartiles_is_not_called_slower(store, report):
+    """The quartiles of a time lie 0.1 % below and above it here; 1 % is more, but not where a run was unsteady."""
+    store.add({"t.py::a": 1e-3})
+    path = store.add({"t.py::a": 1.02e-3})
+    path.write_text(path.read_text().replace('"q1": ', '"q1": 0.0009, "was": '))
+    assert report().rows("latest")[1][2] == "+2.0 %"
+
+
+def test_ratios_to_others_are_in_the_table_and_have_trends(store, report):
+    peers = {name: {"median": 1.0, "ratio": ratio, "spread": 0.01} for name, ratio in {"CuPy": 0.9, "C": 1.25}.items()}
+    for _ in range(2):
+        store.add({"t.py::a": (1e-3, {"beside": peers})})
+    page = report()
+    assert page.rows("latest")[1][-1] == "1.25 × C, 0.9 × CuPy"
+    assert page.all("figcaption") == ["time, at last 1 ms", "ratio to C, at last 1.25", "ratio to CuPy, at last 0.9"]
+
+
+def test_counts_have_a_table_trends_and_their_steps(store, report):
+    for sectors in (100, 100, 150):
+        store.add(counted={"t.py::a": [launch(sectors)], "t.py::b": [launch(7)]})
+    page = report()
+    assert page.all("h2/?") == ["Counts of a simulator", "Runs"]
+    assert page.rows("latest") == [
+        ["benchmark", "sectors"],
+        ["t.py::a", "150 (+50.0 % worse)"],
+        ["t.py::b", "7"],
+    ]
+    assert page.rows("steps")[1][:3] == ["t.py::a", "+50.0 % worse", "sectors"]
+    assert page.all("figcaption") == ["sectors, at last 150"]
+    assert page.all("article/p") == ["The same in every run: sectors 7."]
+
+
+BENCHMARK = """
+import numpy as np
+import cudart_py as cuda
+
+def test_fill(gpu_benchmark):
+    x = cuda.zeros(1000, np.float32)
+    kernel = cuda.compile('extern "C" __global__ void fill(float* x) { x[threadIdx.x] = 1; }')["fill"]
+    gpu_benchmark(kernel[1, 256].bind(x), bytes=1024)
+"""
+
+
+def test_what_the_plugin_stores_can_be_reported(pytester, monkeypatch, store, report):
+    """Times where the driver has a device's clock, counts where it counts."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(test_it=BENCHMARK)
+    plugins = ["-p", "benchmark", "-p", "cudart_py.benchmark.pytest_plugin"]
+    options = ["--benchmark-max-time=0.01", "--benchmark-save=run", f"--benchmark-storage={store.folder}"]
+    for _ in range(2):
+        pytester.runpytest_inprocess(*plugins, *options).assert_outcomes(passed=1)
+    page = report()
+    assert page.rows("latest")[1][0] == "test_it.py::test_fill"
+    assert [row[0] for row in page.rows("runs")[1:]] == ["0002_run", "0001_run"]
+
+
+def test_the_roofline_has_the_kernels_whose_rates_are_known_and_the_ceilings(store, report):
+    store.add(
+        {
+            "t.py::sum": rates(1e-3, 4e9, 1e9, "copy", 4.2e12),
+            "t.py::matmul": rates(1e-2, 1e9, 4e11, "fp32", 6e13),
+            "t.py::plain": 1.0,
+        }
+    )
+    page = report()
+    assert page.all("div roofline/ol/li") == [
+        "t.py::sum: 0.25 operations for each byte, 1 TFLOP/s",
+        "t.py::matmul: 400 operations for each byte, 40 TFLOP/s",
+    ]
+    assert "The ceilings that this run measured: copy 4,200 GB/s, fp32 60 TFLOP/s." in page.text
+    assert page.all("path roof") == ["", ""]
+    assert page.all("text number") == ["1", "2"]
+
+
+def test_without_rates_there_is_no_roofline(store, report):
+    store.add({"t.py::a": 1.0})
+    assert "Roofline" not in report().text
+
+
+def test_a_roofline_needs_no_ceiling(store, report):
+    seconds, info = rates(1e-3, 4e9, 1e9, "copy", 4.2e12)
+    del info["ceiling"], info["of ceiling"]
+    store.add({"t.py::sum": (seconds, info)})
+    page = report()
+    assert "This run measured no ceilings." in page.text
+    assert page.all("path roof") == []
+
+
+def test_runs_of_dirty_work_trees_are_marked(store, report):
+    store.add({"t.py::a": 1.0})
+    store.add({"t.py::a": 1.0}, dirty=True)
+    page = report()
+    assert page.rows("runs")[1:] == [
+        ["0002_run", "2026-03-03 12:00 UTC", "00000020+", "uncommitted changes", "1"],
+        ["0001_run", "2026-03-02 12:00 UTC", "00000010", "", "1"],
+    ]
+    assert len(page.all("circle point dirty/title")) == 1
+    assert "The latest is 0002_run (2026-03-03, commit 00000020+, uncommitted changes)." in page.text
+
+
+def test_other_drivers_have_a_section_of_their_own(store, report):
+    for driver in ("570.1", "580.2"):
+        store.add({"t.py::a": 1.0}, machine=store.machine | {"gpu": {"devices": ["NVIDIA H200"], "driver": driver}})
+    page = report()
+    assert page.all("section setup/h2") == ["Times on NVIDIA H200"] * 2
+    facts = [text for text in page.all("section setup/p") if text.startswith("driver")]
+    assert facts == [f"driver {driver}, A processor, CPython 3.12" for driver in ("580.2", "570.1")]
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_the_page_needs_nothing_else(store, report, runs):
+    for sectors in range(runs):
+        store.add({"t.py::a": 1.0}, counted={"t.py::a": [launch(sectors)]})
+    page = report()
+    assert {tag for tag, _ in page.links} == {"a"}
+    assert all(target.startswith("#") and target[1:] in page.ids for _, target in page.links)
+    assert "url(" not in page.html
+    assert "@import" not in page.html
+
+
+def test_names_are_text_and_no_html(store, report):
+    name = "t.py::a[<script>alert(1)</script>&\"']"
+    for _ in range(2):
+        store.add({name: (1e-3, {"device": "<b>"})}, counted={name: [launch(1)]})
+    page = report()
+    assert "<script" not in page.html
+    assert name in page.text
+    assert "Times on <b>" in page.text
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [0.0, 1e-3], [1e-9, 5.0], [1e-3] * 200])
+def test_any_times_can_be_drawn(store, report, values):
+    for value in values:
+        store.add({"t.py::a": value})
+    page = report()
+    assert len(page.all("circle point/title")) == len(values)
+    assert not re.search(r"\b(nan|inf)\b", page.html)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "message"),
+    [
+        (lambda folder: None, "there is no folder "),
+        (lambda folder: folder.mkdir(), "has no stored runs"),
+        (lambda folder: (folder.mkdir(), (folder / "0001_x.json").write_text("{")), "0001_x.json is no run"),
+    ],
+    ids=["missing", "empty", "broken"],
+)
+def test_a_store_that_cannot_be_reported_is_named_in_one_line(tmp_path, capsys, prepare, message):
+    prepare(tmp_path / "store")
+    assert main(["report", str(tmp_path / "store"), "-o", str(tmp_path / "page.html")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cudart-py report: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_page_that_cannot_be_written_is_named(store, tmp_path, capsys):
+    store.add({"t.py::a": 1.0})
+    assert main(["report", str(store.folder), "-o", str(tmp_path / "nowhere" / "page.html")]) == 2
+    assert "page.html cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_the_guides_command_writes_the_page_that_it_names(store, monkeypatch):
+    guide = (Path(__file__).parents[2] / "docs" / "tracking.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^cudart-py (report .*)$", guide, re.MULTILINE)
+    store.add({"t.py::a": 1.0})
+    monkeypatch.chdir(store.folder.parent)
+    assert main(shlex.split(command)) == 0
+    assert Path("benchmarks.html").is_file()
+
+
+def test_without_arguments_the_usual_store_becomes_report_html(store, monkeypatch):
+    store.add({"t.py::a": 1.0})
+    monkeypatch.chdir(store.folder.parent)
+    assert main(["report"]) == 0
+    assert (store.folder.parent / "report.html").is_file()
