@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import arguments
-from ..context.capture import LEGACY, captures, defer
 from ..context.current import activated
 from ..context.device import Device, current_device, devices
 from ..driver import enums
@@ -29,6 +28,7 @@ from ..streams.stream import legacy_default
 from .allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes
 from .array import DeviceArray
 from .creation import empty
+from .waiting import WaitingHandle
 
 __all__ = ["IpcArrayHandle", "IpcEventHandle", "ipc_empty", "ipc_handle"]
 
@@ -57,8 +57,11 @@ class IpcAllocation(Allocation):
             api.cuMemFree(value)
 
 
-class OpenedAllocation(Allocation):
-    """Memory of another process, opened in this one (cuIpcOpenMemHandle)."""
+class OpenedAllocation(Allocation, WaitingHandle):
+    """Memory of another process, opened in this one (cuIpcOpenMemHandle).
+
+    Its end waits for the device, since nothing says that the driver does, as it does where memory is freed.
+    """
 
     __slots__ = ()
 
@@ -74,14 +77,8 @@ class OpenedAllocation(Allocation):
             raise failure(status, "cuIpcOpenMemHandle", _STILL_OPEN.format("array"))
         self._value = int(value)
 
-    def _release(self, value: Any) -> None:
-        # Waiting is not allowed during a capture.
-        if captures and defer(LEGACY, lambda: self._release(value)):
-            return
-        with activated(self.device):
-            # Nothing says that the driver waits for kernels that use the memory, as it does where memory is freed.
-            api.cuCtxSynchronize()
-            api.cuIpcCloseMemHandle(value)
+    def _destroy(self, value: Any) -> None:
+        api.cuIpcCloseMemHandle(value)
 
 
 _STILL_OPEN = "The {0} must be open in the process that made it, which must be a process of this machine"

@@ -16,7 +16,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.driver import enums, sharing
 from cudart_py.driver.seam import api, raw
-from cudart_py.memory import ipc
+from cudart_py.memory import ipc, waiting
 from cudart_py.streams import event as events
 
 PIECE = 2 << 20
@@ -76,6 +76,7 @@ def calls(monkeypatch, device):
             cuIpcCloseMemHandle=lambda address: None,
         ),
     )
+    monkeypatch.setattr(waiting, "api", StandIn(api, noted))
     monkeypatch.setattr(
         events, "api", StandIn(api, noted, cuEventCreate=lambda flags: api.cuEventCreate(flags & ~INTERPROCESS))
     )
