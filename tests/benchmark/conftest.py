@@ -53,7 +53,7 @@ class Store:
         seconds, extra = found if isinstance(found, tuple) else (found, {})
         stats = {"median": seconds, "q1": seconds * 0.999, "q3": seconds * 1.001}
         info = {"device": "NVIDIA H200", **extra}
-        return {"name": name, "fullname": name, "group": None, "extra_info": info, "stats": stats}
+        return {"name": name, "fullname": name, "group": None, "param": None, "extra_info": info, "stats": stats}
 
 
 @pytest.fixture

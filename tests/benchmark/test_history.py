@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from cudart_py.benchmark import time_gate
 from cudart_py.benchmark.history import StoreError, read_store, setups
 
 SECTORS, WARPS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "smsp__inst_executed.sum"
@@ -90,6 +91,14 @@ def test_times_of_other_devices_are_no_part_of_a_trend(store):
     assert [setup.conditions.device for setup in setups(read_store(store.folder))] == ["a simulator", "NVIDIA H200"]
 
 
+def test_a_baseline_of_the_gate_is_a_run_like_others(store):
+    contents = [json.loads(store.add({"t.py::a": seconds}).read_text()) for seconds in (1e-3, 2e-3, 4e-3)]
+    path = store.add({"t.py::a": 1e-3})
+    path.write_text(time_gate.baseline_text(time_gate.merge(contents)))
+    (setup,) = setups(read_store(store.folder))
+    assert [point.value for point in setup.trends["t.py::a"][0].points] == [1e-3, 2e-3, 4e-3, 2e-3]
+
+
 def test_the_same_counts_from_two_machines_are_one_trend(store):
     """A simulated device counts the same on each, so that what a laptop stored may be compared with a server's."""
     store.add(counted={"t.py::a": [launch(1)]})
@@ -118,6 +127,13 @@ def test_runs_are_in_the_order_of_their_dates(store):
     store.add({"t.py::a": 1e-3})
     first.rename(first.with_name("0009_run.json"))
     assert [run.name for run in read_store(store.folder)] == ["0009_run", "0002_run"]
+
+
+@pytest.mark.parametrize("ending", ["", "_uncommitted-changes"])
+def test_a_run_that_pytest_benchmark_named_has_its_number_for_a_name(store, ending):
+    path = store.add({"t.py::a": 1e-3})
+    path.rename(path.with_name(f"0001_{'0a' * 20}_20261122_173111{ending}.json"))
+    assert [run.name for run in read_store(store.folder)] == ["0001"]
 
 
 def test_the_folder_of_one_machine_is_a_store_too(store):

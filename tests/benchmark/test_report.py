@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from html.parser import HTMLParser
@@ -142,6 +143,15 @@ def test_a_change_within_the_quartiles_is_not_called_slower(store, report):
     path = store.add({"t.py::a": 1.02e-3})
     path.write_text(path.read_text().replace('"q1": ', '"q1": 0.0009, "was": '))
     assert report().rows("latest")[1][2] == "+2.0 %"
+
+
+def test_a_change_of_single_samples_is_not_called_slower(store, report):
+    for seconds in (1e-3, 2e-3):
+        path = store.add({"t.py::a": seconds})
+        content = json.loads(path.read_text())
+        content["benchmarks"][0]["stats"] |= {"q1": seconds, "q3": seconds}
+        path.write_text(json.dumps(content))
+    assert report().rows("latest")[1][2] == "+100.0 %"
 
 
 def test_ratios_to_others_are_in_the_table_and_have_trends(store, report):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ __all__ = ["Entry", "Run", "StoreError", "read_store"]
 # What pytest-benchmark itself takes for a stored run, and what it writes where there is no commit.
 _RUNS = "[0-9][0-9][0-9][0-9]_*.json"
 _NO_COMMIT = ("unversioned", "unknown")
+# How --benchmark-autosave names a run, behind its number: by the commit and the date, which a run has anyway.
+_AUTOSAVED = re.compile(r"_[^_]+_\d{8}_\d{6}(_uncommitted-changes)?$")
 
 
 class StoreError(ValueError):
@@ -40,9 +43,12 @@ class Entry:
 class Run:
     """A stored run.
 
-    `name`: its file's name without the ending. `when`: its date, in UTC. `commit`: the identifier of the commit, None
-    outside a repository. `dirty`: whether the work tree had changes that were not committed. `machine`: what
-    pytest-benchmark and the plugin know of the machine. `timed` and `counted`: the entries by the benchmarks' names.
+    `name`: its number and name, or the number alone where pytest-benchmark chose the name.
+    `when`: its date, in UTC.
+    `commit`: the identifier of the commit, None outside a repository.
+    `dirty`: whether the work tree had changes that were not committed.
+    `machine`: what pytest-benchmark and the plugin know of the machine.
+    `timed`, `counted`: the entries by the benchmarks' names.
     """
 
     name: str
@@ -90,7 +96,7 @@ def _shortened(runs: Sequence[Run]) -> list[Run]:
 
 def _read(file: Path) -> Run:
     try:
-        return _run(file.stem, json.loads(file.read_text(encoding="utf-8")))
+        return _run(_AUTOSAVED.sub("", file.stem), json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise StoreError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -16,7 +16,7 @@ from .trends import TIME, Setup, Trend
 
 __all__ = ["breakable", "changes", "counted_table", "percent", "runs_table", "steps_table", "timed_table"]
 
-# A change of a time that is smaller is not called one, nor one where the quartiles of the two runs overlap.
+# A time is called slower or faster from this change on, where the quartiles of the two runs do not overlap.
 _SMALLEST = 0.01
 _MOST_STEPS = 100
 
@@ -136,7 +136,9 @@ def _beside(setup: Setup, trend: Trend) -> tuple[str, _Cell]:
     if not before.value:
         return format_seconds(before.value), _Cell("")
     change = now.value / before.value - 1
-    apart = now.low > before.high or now.high < before.low
+    # One sample has no quartiles.
+    known = before.low < before.high and now.low < now.high
+    apart = known and (now.low > before.high or now.high < before.low)
     kind = ""
     if apart and abs(change) >= _SMALLEST:
         kind = "slower" if change > 0 else "faster"

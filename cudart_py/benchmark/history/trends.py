@@ -123,7 +123,7 @@ def _conditions(run: Run, *, counts: bool) -> Conditions:
         devices,
         str(gpu.get("driver", "")) if real else "",
         str(processor),
-        f"{machine.get('python_implementation', 'Python')} {version}".strip(),
+        f"{machine.get('python_implementation', 'CPython')} {version}".strip(),
     )
 
 
