@@ -19,10 +19,11 @@ __all__ = ["ArrayEnd", "copy_array"]
 
 
 class ArrayEnd(NamedTuple):
-    """A whole CUDA array as one end of a copy.
+    """A CUDA array, or a box inside it, as one end of a copy.
 
-    `extents` are its depth, height and width as the driver counts them; `shape` and `dtype` those of an array with the
-    same elements; `array` the object that a graph keeps alive with a captured copy.
+    `extents` are the depth, height and width as the driver counts them, 0 for dimensions that there are not; `shape`
+    and `dtype` are those of an array with the same elements; `array` is the object that a graph keeps alive with a
+    captured copy; `start` is the plane or layer, the row and the column where the box begins.
     """
 
     handle: int
@@ -30,6 +31,20 @@ class ArrayEnd(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     array: Any
+    start: tuple[int, int, int] = (0, 0, 0)
+
+    def part(self, start: tuple[int, ...], sizes: tuple[int, ...]) -> ArrayEnd:
+        """Return the box of some sizes, with all channels, that begins at a place inside."""
+        place, size = iter(start), iter(sizes)
+        z, y, x = (next(place) if extent else 0 for extent in self.extents)
+        depth, height, width = (next(size) if extent else 0 for extent in self.extents)
+        shape = (*sizes[: len(self.shape) - len(self.channels)], *self.channels)
+        return self._replace(extents=(depth, height, width), shape=shape, start=(z, y, x))
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """The axis of `shape` that counts the channels, empty where an element has one."""
+        return self.shape[len([extent for extent in self.extents if extent]) :]
 
     @property
     def box(self) -> tuple[int, int, int]:
@@ -120,8 +135,11 @@ def _copy(
     three = isinstance(copy, enums.CUDA_MEMCPY3D)
     for which, one in (("dst", to), ("src", source)):
         if isinstance(one, ArrayEnd):
+            z, y, x = one.start
+            texel = one.box[2] // one.extents[2]
             values = {"MemoryType": kinds.CU_MEMORYTYPE_ARRAY, "Array": enums.CUarray(one.handle)}
-            depths = {"Z": plane}
+            values |= {"XInBytes": x * texel, "Y": y}
+            depths = {"Z": z + plane}
         else:
             place, kind = ("Device", "DEVICE") if one.side.on_device else ("Host", "HOST")
             address = one.side.address + plane * one.plane

@@ -17,7 +17,7 @@ from ..streams.event import Event
 from ..streams.stream import Stream, legacy_default, stream_of
 from . import staging
 from .array import DeviceArray, side_of
-from .array_copies import copy_array
+from .array_copies import ArrayEnd, copy_array
 from .cuda_array import CudaArray, end_of
 from .fills import fill_words
 from .host_memory import HostMemory
@@ -121,8 +121,8 @@ def _whole_address(array: Any, writes: bool) -> int:
 
 
 def memcpy2d(
-    dst: DeviceArray | NDArray[Any],
-    src: DeviceArray | NDArray[Any],
+    dst: DeviceArray | CudaArray | NDArray[Any],
+    src: DeviceArray | CudaArray | NDArray[Any],
     shape: Sequence[int] | None = None,
     *,
     dst_start: Sequence[int] = (0, 0),
@@ -133,15 +133,16 @@ def memcpy2d(
 
     `shape` is the window's (rows, columns) in elements, by default all that lies behind the starts of
     `src`; `dst_start` and `src_start` are the (row, column) where it begins in each. The elements of a
-    row are contiguous in both. Otherwise as `memcpy`. Raises ValueError, naming the array, for a window
-    that reaches outside it.
+    row are contiguous in both. Of a CudaArray with several channels the window has all of them, and an array
+    beside it has them as a further axis at its end. Otherwise as `memcpy`. Raises ValueError, naming the array,
+    for a window that reaches outside it.
     """
     _copy_window("memcpy2d", 2, (dst, src), shape, (dst_start, src_start), stream)
 
 
 def memcpy3d(
-    dst: DeviceArray | NDArray[Any],
-    src: DeviceArray | NDArray[Any],
+    dst: DeviceArray | CudaArray | NDArray[Any],
+    src: DeviceArray | CudaArray | NDArray[Any],
     shape: Sequence[int] | None = None,
     *,
     dst_start: Sequence[int] = (0, 0, 0),
@@ -150,6 +151,7 @@ def memcpy3d(
 ) -> None:
     """Copy a box of a 3-D array into a box of another (cuMemcpy3DAsync); pitches come from the strides.
 
+    A CudaArray of layers counts as one of three dimensions, or of two if each layer has one.
     `shape` is the box's (planes, rows, columns) in elements, by default all that lies behind the starts of `src`;
     `dst_start` and `src_start` are the (plane, row, column) where it begins in each. Otherwise as `memcpy2d`.
     """
@@ -165,33 +167,42 @@ def _copy_window(
     stream: Stream | None,
 ) -> None:
     queue = stream_of(call, stream)
-    sides = side_of(call, "dst", arrays[0], writes=True), side_of(call, "src", arrays[1])
-    for name, side in zip(("dst", "src"), sides, strict=True):
-        if len(side.shape) != ndim:
-            raise ValueError(f"{call}: argument {name!r} must have {ndim} dimensions, not {len(side.shape)}")
+    ends = end_of(call, "dst", arrays[0], writes=True), end_of(call, "src", arrays[1])
+    channels = next((end.channels for end in ends if isinstance(end, ArrayEnd)), ())
+    for name, end in zip(("dst", "src"), ends, strict=True):
+        if len(end.shape) != ndim + len(channels):
+            wanted = f"{ndim + len(channels)} dimensions{', the last of them the channels' if channels else ''}"
+            raise ValueError(f"{call}: argument {name!r} must have {wanted}, not {len(end.shape)}")
     places = [
-        arguments.integers(call, f"{name}_start", start, ndim, least=0)
+        (*arguments.integers(call, f"{name}_start", start, ndim, least=0), *(0 for _ in channels))
         for name, start in zip(("dst", "src"), starts, strict=True)
     ]
     if shape is None:
-        sizes = tuple(size - start for size, start in zip(sides[1].shape, places[1], strict=True))
+        sizes = tuple(size - start for size, start in zip(ends[1].shape, places[1], strict=True))
     else:
-        sizes = arguments.integers(call, "shape", shape, ndim)
-    to = _window(call, "dst", sides[0], places[0], sizes)
-    source = _window(call, "src", sides[1], places[1], sizes)
-    check_same(call, to, source)
-    transfer(to, source, queue)
-    if stream is None and not (to.on_device and source.on_device):
+        sizes = (*arguments.integers(call, "shape", shape, ndim), *channels)
+    to = _window(call, "dst", ends[0], places[0], sizes)
+    source = _window(call, "src", ends[1], places[1], sizes)
+    if isinstance(to, Side) and isinstance(source, Side):
+        check_same(call, to, source)
+        transfer(to, source, queue)
+    elif 0 not in sizes:
+        copy_array(call, to, source, ("dst", "src"), queue)
+    if stream is None and not all(isinstance(array, _ON_DEVICE) for array in arrays):
         queue.synchronize()
 
 
-def _window(call: str, name: str, side: Side, start: tuple[int, ...], sizes: tuple[int, ...]) -> Side:
+def _window(
+    call: str, name: str, side: ArrayEnd | Side, start: tuple[int, ...], sizes: tuple[int, ...]
+) -> ArrayEnd | Side:
     """Return the part of a side that a window covers, after checking that it is inside and its rows in one piece."""
     if any(size < 0 or first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
         raise ValueError(
             f"{call}: the window of {' x '.join(map(str, sizes))} elements at {start} reaches outside {name} "
             f"of shape {side.shape}"
         )
+    if isinstance(side, ArrayEnd):
+        return side.part(start, sizes)
     itemsize = side.dtype.itemsize
     if 0 not in sizes and sizes[-1] > 1 and side.strides[-1] != itemsize:
         raise ValueError(

@@ -213,3 +213,79 @@ def test_a_closed_array_is_refused(device):
         cuda.memcpy(cuda.zeros((4, 6), np.float32), array)
     with pytest.raises(ValueError, match="argument 'dst' must be open"):
         cuda.memcpy(array, bytes(96))
+
+
+# -- windows -----------------------------------------------------------------------------------
+
+
+def test_a_window_of_rows_is_copied_in_every_direction(device):
+    host = numbers((5, 7), np.float32)
+    array, other = (cuda.CudaArray((5, 7), np.float32).copy_from(np.zeros((5, 7), np.float32)) for _ in range(2))
+    cuda.memcpy2d(array, host, (2, 3), dst_start=(3, 4), src_start=(1, 2))
+    cuda.memcpy2d(other, array, (2, 2), dst_start=(0, 1), src_start=(3, 5))
+    expected = np.zeros((5, 7), np.float32)
+    expected[0:2, 1:3] = host[1:3, 3:5]
+    np.testing.assert_array_equal(other.to_host(), expected)
+    out = cuda.zeros((4, 4), np.float32)
+    cuda.memcpy2d(out, other, (2, 3), dst_start=(1, 1))
+    np.testing.assert_array_equal(out.to_host()[1:3, 1:], expected[:2, :3])
+
+
+@pytest.mark.parametrize("layered", [False, True])
+def test_a_box_of_planes_or_layers_is_copied(device, layered):
+    host, out = numbers((2, 3, 4), np.int16), np.zeros((4, 5, 7), np.int16)
+    array = cuda.CudaArray((4, 5, 7), np.int16, layered=layered).copy_from(out)
+    cuda.memcpy3d(array, cuda.to_device(host), dst_start=(2, 1, 3))
+    cuda.memcpy3d(out, array)
+    assert out.sum() == host.sum()
+    np.testing.assert_array_equal(out[2:, 1:4, 3:], host)
+    layer = numbers((1, 5, 7), np.int16)
+    cuda.memcpy3d(array, layer, dst_start=(1, 0, 0))
+    np.testing.assert_array_equal(array.to_host()[1], layer[0])
+
+
+def test_windows_have_all_channels(device):
+    host = numbers((4, 7, 2), np.uint8, 1)
+    array = cuda.CudaArray((4, 7), np.uint8, channels=2, layered=True).copy_from(np.zeros_like(host))
+    cuda.memcpy2d(array, host, (1, 5), dst_start=(2, 2), src_start=(1, 1))
+    expected = np.zeros_like(host)
+    expected[2, 2:] = host[1, 1:6]
+    np.testing.assert_array_equal(array.to_host(), expected)
+
+
+def test_an_empty_window_copies_nothing(device):
+    host = numbers((5, 7), np.float32)
+    array = cuda.CudaArray((5, 7), np.float32).copy_from(host)
+    cuda.memcpy2d(array, np.zeros((5, 7), np.float32), (0, 7))
+    cuda.memcpy2d(array, np.zeros((5, 7), np.float32), (5, 0))
+    np.testing.assert_array_equal(array.to_host(), host)
+
+
+@pytest.mark.parametrize(
+    ("copy", "error", "words"),
+    [
+        (lambda a, h: cuda.memcpy2d(a, h, dst_start=(0, 1)), ValueError, "reaches outside dst of shape"),
+        (lambda a, h: cuda.memcpy3d(a, h), ValueError, "argument 'dst' must have 3 dimensions, not 2"),
+        (lambda a, h: cuda.memcpy2d(a, h.astype(np.int32)), TypeError, "argument 'src' has elements of int32"),
+        (
+            lambda a, h: cuda.memcpy2d(a, h[:, ::2], (1, 2)),
+            ValueError,
+            "the elements of a row of src are 8 bytes apart",
+        ),
+        (
+            lambda a, h: cuda.memcpy2d(cuda.CudaArray((5, 7), np.float32, channels=2), h),
+            ValueError,
+            "argument 'src' must have 3 dimensions, the last of them the channels, not 2",
+        ),
+        (
+            lambda a, h: cuda.memcpy2d(
+                *(cuda.CudaArray((5, 7), np.float32, channels=channels) for channels in (2, 4)), (2, 2)
+            ),
+            ValueError,
+            r"argument 'src' has the shape \(2, 2, 4\), and the other CudaArray \(2, 2, 2\)",
+        ),
+    ],
+)
+def test_windows_that_do_not_fit_are_refused(device, copy, error, words):
+    with pytest.raises(error, match=words):
+        copy(cuda.CudaArray((5, 7), np.float32), numbers((5, 7), np.float32))
