@@ -35,8 +35,6 @@ _HEAD = struct.Struct("<6Q")
 _SIZE_OFFSET = 40
 
 _log = debugging.state.log
-# A name of its own: Python looks up a method of an imported object anew at each call, which takes longer than the call.
-_changed_since = changes.since
 
 
 def _with_owners(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -155,7 +153,7 @@ class Launch:
             buffer = prepared.make_buffer()
         parameters, call = buffer
         prepared.pack(parameters, arguments, self._stream)
-        if _changed_since(self._mark):
+        if self._mark is not changes.latest:
             self._mark = prepared.check(self._stream)
         if this_thread.device is prepared.device:
             (status,) = prepared.start(*call)
@@ -219,7 +217,7 @@ class BoundLaunch(NodeWork):
 
     def __call__(self) -> None:
         """Launch again."""
-        if _changed_since(self._mark):
+        if self._mark is not changes.latest:
             self._check()
         if this_thread.device is self._device:
             (status,) = self._start(*self._call)

@@ -259,7 +259,7 @@ class ExecutableGraph(Handle):
         if target._device is not None and target._device is not self._device:
             raise self._foreign(target)
         mark = self._mark
-        if changes.since(mark):
+        if mark is not changes.latest:
             mark = self._check()
         with activated(self._device):
             (status,) = raw.cuGraphLaunch(self._native, target.native)

@@ -10,7 +10,7 @@ def test_nothing_changed_since_a_mark_that_was_just_taken():
     found = Changes()
     mark = found.mark()
     assert mark is not None
-    assert not found.since(mark)
+    assert found.latest is mark
 
 
 def test_a_change_outdates_earlier_marks_for_good():
@@ -18,8 +18,8 @@ def test_a_change_outdates_earlier_marks_for_good():
     mark = found.mark()
     found.note()
     found.note()
-    assert found.since(mark)
-    assert not found.since(found.mark())
+    assert found.latest is not mark
+    assert found.latest is found.mark()
 
 
 def test_nobody_gets_a_mark_while_one_of_two_watchers_is_left():
@@ -29,8 +29,8 @@ def test_nobody_gets_a_mark_while_one_of_two_watchers_is_left():
     found.watch("second")
     found.unwatch("first")
     assert found.mark() is None
-    assert found.since(before)
-    assert found.since(None)
+    assert found.latest is not before
+    assert found.latest is not None
     found.unwatch("second")
     assert found.mark() is not None
 
@@ -39,14 +39,14 @@ def test_closing_an_array_a_stream_or_an_event_is_a_change(device):
     for thing in (cuda.empty(1), cuda.Stream(), cuda.Event()):
         mark = changes.mark()
         thing.close()
-        assert changes.since(mark), thing
+        assert changes.latest is not mark, thing
 
 
 def test_dropping_an_array_is_no_change_since_no_launch_can_hold_it(device):
     array = cuda.empty(1)
     mark = changes.mark()
     del array
-    assert not changes.since(mark)
+    assert changes.latest is mark
 
 
 def test_a_capture_watches_until_its_block_ends(device):
