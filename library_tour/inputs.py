@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-__all__ = ["INPUT_BLOCK", "over_all", "repeated"]
+__all__ = ["INPUT_BLOCK", "over_all", "repeat", "repeated"]
 
 # Numbers in a block: many more than any kernel takes at once.
 INPUT_BLOCK = 2**22
@@ -27,6 +27,13 @@ def repeated(block: Array, size: int) -> cuda.DeviceArray:
         cuda.memcpy(array[done : done + length], array[:length])
         done += length
     return array
+
+
+def repeat(block: Array, out: Array) -> None:
+    """Fill an array of the host with the block's numbers again and again."""
+    for start in range(0, out.size, block.size):
+        part = out[start : start + block.size]
+        part[:] = block[: part.size]
 
 
 def over_all(figure: Callable[[Array], Any], block: Array, size: int) -> Any:

@@ -74,6 +74,7 @@ FACTOR, SUMMAND = 1664525, 1013904223
 # The long kernel computes about as long as the link takes to bring its input.
 SHORT, LONG = 1, 1024
 PIECES = 8
+OWN_PAGES = 2 << 20  # bytes: smaller arrays share pages with others, and advice is given to pages
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
     "Managed memory consists of pages that the driver moves between the host and the devices. The kernel executes the "
@@ -110,7 +111,7 @@ def kernel_over(x: Any, y: Any, steps: int, stream: cuda.Stream = cuda.legacy_de
 
 def managed_copy(x: Numbers) -> Numbers:
     """Return the numbers in managed memory, whose pages are on the host because the host has written them."""
-    array: Numbers = cuda.managed_empty(x.shape, x.dtype)
+    array: Numbers = cuda.managed_empty(max(x.size, OWN_PAGES // x.itemsize), x.dtype)[: x.size]
     array[:] = x
     return array
 

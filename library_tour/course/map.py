@@ -53,6 +53,7 @@ import cudart_py as cuda
 from .. import counters, timing
 from ..checks import compare, poison
 from ..device_code import blocks_for, load
+from ..inputs import INPUT_BLOCK, repeat
 from ..limits import special_limit
 from ..processors import in_threads, processors
 from ..stop import Limit, Result, Row, Size, Timeline, Value
@@ -96,8 +97,8 @@ def run(device: cuda.Device, size: int) -> Result:
     """Check every variant on a few numbers and time it on all; then run whole programs, on one device and on two."""
     random = np.random.default_rng()
     host_a, host_b, out = (cuda.pinned_empty(size, np.float32) for _ in range(3))
-    random.random(out=host_a, dtype=np.float32)
-    random.random(out=host_b, dtype=np.float32)
+    for array in (host_a, host_b):
+        repeat(random.random(min(size, INPUT_BLOCK), np.float32), array)
     limit = special_limit(device, 5, UNIT)
     rows = measure(make_variants(host_a, host_b), limit, EXPLAINED_BY)
     rows.append(shown_wrong("pow, fast math", power_of_negative))

@@ -3,13 +3,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from library_tour.inputs import over_all, repeated
+from library_tour.inputs import over_all, repeat, repeated
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 10, 23])
 def test_a_block_is_repeated_to_the_size(size):
     block = np.arange(5, dtype=np.float32)
     np.testing.assert_array_equal(repeated(block, size).to_host(), np.resize(block, size))
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 23])
+def test_an_array_of_the_host_is_filled_with_a_block(size):
+    block, out = np.arange(5, dtype=np.float32), np.full(size, np.nan, np.float32)
+    repeat(block, out)
+    np.testing.assert_array_equal(out, np.resize(block, size))
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 10, 23])
