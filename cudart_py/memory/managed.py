@@ -123,7 +123,8 @@ def managed_attributes(array: NDArray[Any]) -> ManagedAttributes:
     """Return the advice on a managed array and where it was prefetched to last (cuMemRangeGetAttribute).
 
     The driver keeps advice for whole pages, which arrays of less than 2 MiB may share with others, and answers only
-    what is the same for all pages of an array. Doesn't wait for prefetches that are still queued. Raises ValueError for an array that is not managed.
+    what is the same for all pages of an array. Doesn't wait for prefetches that are still queued. Raises ValueError
+    for an array that is not managed.
     """
     address, nbytes = _managed_range("managed_attributes", array)
     # As many as can be named: every device, and the host.
