@@ -25,14 +25,16 @@ PAIRS = {
     "cuEventCreate": "cuEventDestroy",
     "cuStreamCreateWithPriority": "cuStreamDestroy",
     "cuModuleLoadData": "cuModuleUnload",
+    "cuArray3DCreate": "cuArrayDestroy",
     "cuTexObjectCreate": "cuTexObjectDestroy",
+    "cuSurfObjectCreate": "cuSurfObjectDestroy",
     "cuStreamEndCapture": "cuGraphDestroy",
     "cuGraphInstantiate": "cuGraphExecDestroy",
 }
 # Calls that give back or put back: were they to fail as well, nothing could be promised.
 ENDINGS = {*PAIRS.values(), "cuCtxPopCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode"}
 # How many values the raw calls return behind the status.
-OUTPUTS = {"cuMemAllocPitch": 2, "cuModuleGetGlobal": 2, "cuFuncGetParamInfo": 2}
+OUTPUTS = {"cuMemAllocPitch": 2, "cuModuleGetGlobal": 2, "cuFuncGetParamInfo": 2, "cuDeviceGetAttribute": 1}
 
 
 class Calls:
@@ -78,6 +80,12 @@ def calls(monkeypatch):
         for name, function in found.items():
             monkeypatch.setitem(vars(face), name, counting.wrap(name, function, status))
     return counting
+
+
+def read_surface():
+    array = cuda.CudaArray((4, 8), np.float32, surface=True)
+    with cuda.Surface(array), cuda.Texture(array):
+        return array.copy_from(np.zeros((4, 8), np.float32)).to_host()
 
 
 def stage():
@@ -143,6 +151,7 @@ MAKERS = {
     "symbol": lambda: cuda.compile(CODE).symbol("kept", np.float32),
     "launch": launch,
     "texture": lambda: cuda.Texture(cuda.empty_pitched((8, 8), np.float32)),
+    "surface": read_surface,
     "graph": capture,
     "executable graph": lambda: capture().instantiate(),
     "access policy": set_policy,

@@ -49,6 +49,12 @@ MAKERS = {
         "cuTexObjectCreate",
         "cuTexObjectDestroy",
     ),
+    "CUDA array": (lambda module: cuda.CudaArray((8, 8), np.float32), "cuArray3DCreate", "cuArrayDestroy"),
+    "surface": (
+        lambda module: cuda.Surface(cuda.CudaArray((8, 8), np.float32, surface=True)),
+        "cuSurfObjectCreate",
+        "cuSurfObjectDestroy",
+    ),
     "graph": (lambda module: capture(module), "cuStreamEndCapture", "cuGraphDestroy"),
     "executable graph": (lambda module: capture(module).instantiate(), "cuGraphInstantiate", "cuGraphExecDestroy"),
     "module": (lambda module: cuda.compile(SMALL)["k"], "cuModuleLoadData", "cuModuleUnload"),
@@ -65,6 +71,7 @@ MAKERS = {
 }
 # What a real driver or the simulator takes long to make.
 FEWER = {"pinned": 1000, "registered": 1000, "managed": 1000, "pool": 1000, "array of a pool": 1000, "graph": 500}
+FEWER |= {"CUDA array": 1000, "surface": 1000}
 FEWER |= {"executable graph": 500, "module": 500}
 
 

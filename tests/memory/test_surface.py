@@ -134,6 +134,7 @@ def test_writes_outside_go_to_the_nearest_element_or_nowhere(device, kernels):
     assert host[4, 6] == host.sum() == 3
 
 
+@pytest.mark.unsanitized("a kernel writes outside of a surface on purpose")
 def test_a_write_outside_ends_the_launch_unless_the_kernel_says_otherwise(python):
     """In a process of its own, whose context is lost."""
     program = f"""
