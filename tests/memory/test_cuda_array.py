@@ -290,3 +290,16 @@ def test_an_empty_window_copies_nothing(device):
 def test_windows_that_do_not_fit_are_refused(device, copy, error, words):
     with pytest.raises(error, match=words):
         copy(cuda.CudaArray((5, 7), np.float32), numbers((5, 7), np.float32))
+
+
+def test_an_array_belongs_to_the_device_that_was_current(device):
+    """Of one device only where there is one."""
+    last = cuda.devices()[-1]
+    host = numbers((5, 7), np.float32)
+    with last:
+        array = cuda.CudaArray((5, 7), np.float32, surface=True)
+    assert array.device is last
+    np.testing.assert_array_equal(array.copy_from(host).to_host(), host)
+    with cuda.Texture(array) as texture, cuda.Surface(array) as surface:
+        assert texture.device is surface.device is last
+    array.close()

@@ -54,6 +54,11 @@ NO_PTX = {
     "call nobody;": "function nobody isn't declared",
     "call f, (%r1);": "function f gives 0 results and takes 0 arguments",
     "call g;": "function g is declared and nowhere defined",
+    "tex.a1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%d1, {%f1, %f2}];": "operand 2 is a register of .f32, not of .u32",
+    "tex.3d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%d1, {%f1, %f2}];": "operand 2 has 2 coordinates, not 3",
+    "suld.b.2d.b32.trap {%r1}, [%d1, {%r1}];": "operand 2 has 1 coordinates, not 2",
+    "suld.b.1d.b32.trap {%r1}, [%d1];": "operand 2 is no texture or surface with its coordinates",
+    "sust.b.1d.v2.b32.zero [%d1, {%r1}], {%r1};": "operand 2 has 1 elements, not 2",
     "shfl.sync.idx.b32 %r1|%r2, %r1, 0, 31, -1;": "operand 1 is a register of .b32, not of .pred",
 }
 
