@@ -123,6 +123,14 @@ def test_a_copy_stays_in_the_same_kinds_of_memory(stream):
         graph.instantiate().set_node(graph.nodes[0], cuda.NodeCopy(x, pinned))
 
 
+def test_a_copy_of_a_cuda_array_becomes_none_of_memory(stream):
+    x, y, array = made(stream, 1), made(stream, 2), cuda.CudaArray(N, np.float32)
+    with stream.capture() as graph:
+        array.copy_from(x, stream=stream)
+    with pytest.raises(cuda.InvalidValueError, match="other memory of the same kinds and devices"):
+        graph.instantiate().set_node(graph.nodes[0], cuda.NodeCopy(y, x))
+
+
 def test_a_node_keeps_its_new_arrays_alone(stream):
     x, y, z = made(stream, 1), made(stream, 2), made(stream, 3)
     with stream.capture() as graph:

@@ -112,12 +112,14 @@ def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any,
     find_context(ctx)
     if isinstance(before, Copy):
         source, destination = before.source, before.destination
+        in_arrays = (False, False)
     elif isinstance(before, BoxCopy) and before.shape[:2] == (1, 1):
+        in_arrays = before.source.in_array, before.destination.in_array
         source, destination = before.source.address, before.destination.address
     else:
         raise _refuse()
     made = checked_box_copy(copyParams, three=True)
-    if made is None or made.shape[:2] != (1, 1):
+    if made is None or made.shape[:2] != (1, 1) or (made.source.in_array, made.destination.in_array) != in_arrays:
         raise _refuse()
     _require_same_mapping(made.source.address, made.size, source)
     _require_same_mapping(made.destination.address, made.size, destination)

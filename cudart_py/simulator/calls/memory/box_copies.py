@@ -47,6 +47,7 @@ class Box:
     pitch: int
     slice_pitch: int
     allocation: Allocation | None = None
+    in_array: bool = False
 
     def extent(self, shape: tuple[int, int, int]) -> int:
         """Return the bytes from the first to the last; shape is depth, height and width."""
@@ -135,7 +136,7 @@ def _in_array(parameters: Any, end: str, shape: tuple[int, int, int], *, three: 
     if y + height > max(array.height, 1) or z + depth > max(array.depth, 1) or (array.depth and not three):
         raise _refuse()
     address = array.allocation.address + z * array.slice_pitch + y * array.pitch + x
-    return Box(address, array.pitch, array.slice_pitch, array.allocation)
+    return Box(address, array.pitch, array.slice_pitch, array.allocation, in_array=True)
 
 
 def _end(parameters: Any, end: str, shape: tuple[int, int, int], *, three: bool) -> Box:
