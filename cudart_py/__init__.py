@@ -76,6 +76,7 @@ from .nvtx import nvtx_range
 from .pointer import Pointer
 from .profiling.profiler import profiler_range, profiler_start, profiler_stop
 from .profiling.profiles import LaunchProfile, LineProfile, Profile, profile
+from .streams.conditionals import Condition
 from .streams.event import Event, Timer, timed
 from .streams.graph import ExecutableGraph, Graph
 from .streams.graph_nodes import GraphNode
@@ -90,6 +91,7 @@ __all__ = [
     "CaptureError",
     "CompileError",
     "CompiledImage",
+    "Condition",
     "CudaArray",
     "CudaError",
     "Device",

@@ -119,6 +119,8 @@ MAY_RAISE: Mapping[str, tuple[type[BaseException], ...]] = {
     "graph_empty.shape": (cuda.CaptureError,),
     "graph_empty.dtype": (cuda.CaptureError,),
     "graph_empty.stream": (cuda.CaptureError,),
+    "Stream.condition.default": (cuda.CaptureError,),
+    "Stream.switch.count": (cuda.CaptureError,),
     "host": (cuda.OutOfMemoryError,),
     "empty_like.other": (cuda.OutOfMemoryError,),
     "zeros_like.other": (cuda.OutOfMemoryError,),

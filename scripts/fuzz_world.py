@@ -75,6 +75,11 @@ class World:
                 self.kernel[1, 1, 0, stream](1.0, array, array, 3)
         return graph
 
+    def condition(self) -> cuda.Condition:
+        """Return the condition of a graph whose capture has ended."""
+        with cuda.Stream() as stream, stream.capture():
+            return stream.condition()
+
     def launch(self) -> cuda.Launch:
         """Return a launch of the kernel that does nothing."""
         return self.kernel[1, 32]

@@ -70,6 +70,11 @@ _NAMES = (
         "include <math_constants.h>, which defines CUDART_PI_F, CUDART_NAN_F, CUDART_INF_F and others, in place of {0}",
     ),
     (
+        r'identifier "(cudaGraphSetConditional)" is undefined',
+        'declare extern "C" __device__ __cudart_builtin__ void CUDARTAPI {0}(cudaGraphConditionalHandle, unsigned); no '
+        "header that NVRTC knows does",
+    ),
+    (
         r'namespace "std" has no member (?:\w+ )?"(\w+)"',
         "std::{0} is not there, since the standard library of device code is cuda::std, in headers such as "
         "<cuda/std/utility>; max(), min() and the mathematical functions are built in without std::",

@@ -22,6 +22,7 @@ from .device import Device
 __all__ = [
     "LEGACY",
     "PER_THREAD",
+    "BodyCapture",
     "Capture",
     "Held",
     "captures",
@@ -78,16 +79,18 @@ def _noun(thing: Any) -> str:
 class Capture:
     """One capture: what its graph uses, the events recorded inside, and what has to wait for its end.
 
-    `temporaries` has the memory that the graph allocates and has yet to free, by address.
+    `temporaries` has the memory that the graph allocates and has yet to free, by address, and `conditions` has what
+    was made for its conditional nodes.
     """
 
-    __slots__ = ("_device", "_handle", "_key", "_later", "ended", "events", "held", "temporaries")
+    __slots__ = ("_device", "_handle", "_key", "_later", "conditions", "ended", "events", "held", "temporaries")
 
     def __init__(self, handle: int, device: Device) -> None:
         self.held: list[Held] = []
         self.events: set[int] = set()
         self.ended = False
         self.temporaries: dict[int, Any] = {}
+        self.conditions: list[Any] = []
         self._device = device
         self._handle = handle
         self._later: list[Callable[[], None]] = []
@@ -98,16 +101,29 @@ class Capture:
         """The stream that the capture began on."""
         return self._handle
 
+    @property
+    def lineage(self) -> tuple[Capture, ...]:
+        """The capture and those that it is inside, the innermost first."""
+        return (self,)
+
+    @property
+    def root(self) -> Capture:
+        """The capture of the whole graph."""
+        return self.lineage[-1]
+
     def begin(self, mode: Any) -> None:
         """Let the stream record into a graph from now on (cuStreamBeginCapture)."""
         captures[self._key] = self
         changes.watch(self)
         try:
             with activated(self._device):
-                api.cuStreamBeginCapture(self._handle, mode)
+                self._begin(mode)
         except errors.CudaError:
             self.end()  # the driver has no capture to end, or another library's
             raise
+
+    def _begin(self, mode: Any) -> None:
+        api.cuStreamBeginCapture(self._handle, mode)
 
     def hold(self, what: str, objects: tuple[Any, ...]) -> None:
         """Keep objects alive with the graph."""
@@ -148,6 +164,9 @@ class Capture:
             with activated(self._device):
                 api.cuGraphDestroy(graph)
 
+    def refuse_in_body(self, call: str) -> None:
+        """Raise CaptureError, in the body of a conditional node, for work that no body can have."""
+
     def leave(self, handle: int) -> None:
         """Forget a stream that was destroyed: the capture ends with its first stream, and goes on without another."""
         if _key(handle) == self._key:
@@ -158,6 +177,54 @@ class Capture:
     def later(self, action: Callable[[], None]) -> None:
         """Do something when the capture has ended."""
         self._later.append(action)
+
+
+class BodyCapture(Capture):
+    """A capture into the body of a conditional node, whose graph `parent` makes."""
+
+    __slots__ = ("_graph", "_parent")
+
+    def __init__(self, handle: int, device: Device, graph: Any, parent: Capture) -> None:
+        super().__init__(handle, device)
+        self._graph = graph
+        self._parent = parent
+
+    @property
+    def lineage(self) -> tuple[Capture, ...]:
+        """The capture and those that it is inside, the innermost first."""
+        return (self, *self._parent.lineage)
+
+    def _begin(self, mode: Any) -> None:
+        api.cuStreamBeginCaptureToGraph(self._handle, self._graph, None, None, 0, mode)
+
+    def end(self) -> None:
+        """Forget the capture's streams; the whole graph keeps what this part uses, and its end is waited for."""
+        parent = self._parent
+        parent.held += self.held
+        parent.conditions += self.conditions
+        self.held, self.conditions = [], []
+        if not self.root.ended:
+            while self._later:
+                self.root.later(self._later.pop(0))
+        super().end()
+
+    def close_body(self) -> Any:
+        """End the capture and return the driver's status, None where it has ended; the node has the graph."""
+        if self.ended:
+            self.end()  # an interrupt may have cut the first call short
+            return None
+        status, _ = self.finish()
+        return status
+
+    def close(self) -> None:
+        """End the capture; a second call does nothing."""
+        self.close_body()
+
+    def refuse_in_body(self, call: str) -> None:
+        """Raise CaptureError for work that no body can have."""
+        raise errors.CaptureError(
+            f"{call}: the body of a conditional node has kernels, copies, fills, graphs and conditional nodes only"
+        )
 
 
 # By stream. The per-thread default stream is one handle for many streams.

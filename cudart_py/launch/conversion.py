@@ -23,6 +23,7 @@ from ..memory.interop import is_foreign, wrap
 from ..memory.surface import Surface
 from ..memory.texture import Texture
 from ..pointer import Pointer
+from ..streams.conditionals import Condition
 from ..streams.stream import Stream
 
 __all__ = ["convert_all", "integer_range"]
@@ -83,6 +84,8 @@ def _convert(place: _Place, argument: Any) -> Any:
         raise TypeError(f"{place} takes a bool, not {_what(argument)}")
     if isinstance(argument, Texture | Surface):
         return _object(place, argument)
+    if isinstance(argument, Condition):
+        return _condition(place, argument)
     if parameter.kind == "integer":
         return _integer(place, argument, *integer_range(parameter))
     if parameter.kind == "enum" and hasattr(argument, "__index__"):
@@ -122,6 +125,17 @@ def _object(place: _Place, thing: Texture | Surface) -> Any:
     if thing.device is not device:
         raise ValueError(f"{place}: the {noun} is on device {thing.device.ordinal}, and the kernel on {device.ordinal}")
     return thing.handle if parameter.dtype == "uint64" else thing.handle.to_bytes(8, "little")
+
+
+def _condition(place: _Place, condition: Condition) -> Any:
+    parameter, device = place.parameter, place.device
+    if parameter.dtype != "uint64" and (parameter.kind != "unknown" or parameter.size != 8):
+        raise TypeError(f"{place} takes no Condition; that would be a cudaGraphConditionalHandle (unsigned long long)")
+    if condition.device is not device:
+        raise ValueError(
+            f"{place}: the Condition is of device {condition.device.ordinal}, and the kernel on {device.ordinal}"
+        )
+    return condition.handle if parameter.dtype == "uint64" else condition.handle.to_bytes(8, "little")
 
 
 def _floating(place: _Place, argument: Any) -> Any:

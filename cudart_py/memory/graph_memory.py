@@ -73,6 +73,7 @@ def graph_empty(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream) ->
     capture = find(queue.handle)
     if capture is None:
         raise errors.CaptureError(f"{call}: the stream is not being captured; use `empty` outside of a capture")
+    capture.refuse_in_body(call)
     nbytes = math.prod(sizes) * kind.itemsize
     if not nbytes:
         return allocate_array(sizes, kind, queue)

@@ -65,12 +65,14 @@ from .calls.functions import (
 )
 from .calls.graphs.capture import (
     cuStreamBeginCapture,
+    cuStreamBeginCaptureToGraph,
     cuStreamEndCapture,
     cuStreamGetCaptureInfo,
     cuStreamIsCapturing,
     cuStreamUpdateCaptureDependencies,
     cuThreadExchangeStreamCaptureMode,
 )
+from .calls.graphs.conditionals import cuGraphAddNode, cuGraphConditionalHandleCreate
 from .calls.graphs.executables import (
     cuGraphExecDestroy,
     cuGraphExecGetFlags,

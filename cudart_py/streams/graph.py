@@ -18,6 +18,7 @@ from ..context.lifetimes import Handle, finalize
 from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.unwrap import failure
+from .conditionals import Condition
 from .graph_nodes import GraphNode, NodeWork, add_child_graph, kind_of, nodes_of
 from .stream_base import StreamBase, resolved
 
@@ -36,13 +37,14 @@ class Graph(Handle):
     It keeps alive what the work uses. It has a handle from the end of its block on.
     """
 
-    __slots__ = ("_capturing", "_device", "_held")
+    __slots__ = ("_capturing", "_conditions", "_device", "_held")
 
     def __init__(self, device: Device) -> None:
         self._value = None
         self._owned = True
         self._device = arguments.instance("Graph", "device", device, Device)
         self._held: tuple[Held, ...] = ()
+        self._conditions: tuple[Condition, ...] = ()
         self._capturing = True
 
     @property
@@ -188,6 +190,7 @@ class Capturing:
             if not status:
                 held = tuple(one.without_temporaries() for one in capture.held)
                 graph._held, graph._value = held, int(made)
+                graph._conditions = tuple(capture.conditions)
         except BaseException:  # an interrupt
             self._drop()
             raise
@@ -226,6 +229,11 @@ class ExecutableGraph(Handle):
         self._value = None
         self._owned = True
         _check_graph("ExecutableGraph", graph)
+        for condition in graph._conditions:
+            if not condition._used:
+                raise ValueError(
+                    f"ExecutableGraph: the graph has the {condition!r} and no conditional node that depends on it"
+                )
         self._device = graph.device
         self._nodes = _node_kinds(graph)
         self._held = graph._held
@@ -234,7 +242,11 @@ class ExecutableGraph(Handle):
         self._mark: object = None
         self._record = debugging.GraphRecord(graph.device.ordinal, LEGACY, len(self._nodes))
         with activated(graph.device):
-            self._native = api.cuGraphInstantiate(graph.handle, 0)
+            status, self._native = raw.cuGraphInstantiate(graph.handle, 0)
+        if status:
+            once = "conditional" in self._nodes or "mem_alloc" in self._nodes
+            detail = "A graph with conditional nodes or memory of its own has one executable graph at a time"
+            raise failure(status, "cuGraphInstantiate", detail if once else "")
         self._value = int(self._native)
 
     @property

@@ -97,6 +97,8 @@ def launch_host_function(stream: Stream, function: Callable[[], object]) -> None
     device = stream.device
     waiting = _Waiting(function, device)
     capture = find(stream.handle) if captures else None
+    if capture is not None:
+        capture.refuse_in_body("Stream.add_callback")
     kept = _once if capture is None else _repeated
     kept[waiting.key] = waiting
     try:

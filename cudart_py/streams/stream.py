@@ -16,6 +16,7 @@ from ..driver.sharing import require_interop
 from ..driver.unwrap import failure
 from .access_policy import AccessPolicy, Window
 from .awaiting import until_finished
+from .conditionals import Bodies, Condition, make_condition
 from .event import Event
 from .foreign_stream import foreign_handle
 from .graph import Capturing, Graph, add_graph
@@ -23,6 +24,10 @@ from .host_functions import launch_host_function
 from .stream_base import StreamBase, finished
 
 __all__ = ["Stream", "legacy_default", "per_thread_default", "stream_of"]
+
+
+# Each part of a switch has a graph and a stream.
+_MOST_CASES = 4096
 
 
 class Stream(StreamBase):
@@ -197,6 +202,62 @@ class Stream(StreamBase):
         """
         add_graph(self, graph)
 
+    def condition(self, default: int = 0) -> Condition:
+        """Make a number on which a conditional node of the graph that this stream records depends.
+
+            with stream.capture() as graph:
+                again = stream.condition(default=1)
+                with stream.while_loop(again) as body:
+                    step[grid, block, 0, body](x, again)  # calls cudaGraphSetConditional(again, ...)
+
+        It has the value `default`, from 0 to 2**32 - 1, at the beginning of each launch of the graph, and is for one
+        node, `if_then`, `if_else`, `while_loop` or `switch`, of this graph or inside it. `Condition` says how kernels
+        set it (cuGraphConditionalHandleCreate). Raises CaptureError where the stream is not being captured.
+        """
+        return make_condition(self, default)
+
+    def if_then(self, condition: Condition) -> Bodies[Stream]:
+        """Record a part of the graph that runs if a condition is not 0 when its turn comes (cuGraphAddNode).
+
+            with stream.if_then(condition) as then:
+                kernel[grid, block, 0, then](x)
+
+        The block's stream records into the part, and this stream's later work comes after it. A part has kernels,
+        copies, fills, graphs and conditional nodes, all of one device. A graph with such parts has one executable graph
+        at a time and is no part of another graph. Raises CaptureError where the stream is not being captured.
+        """
+        return self._bodies("Stream.if_then", condition, "IF")
+
+    def if_else(self, condition: Condition) -> Bodies[tuple[Stream, ...]]:
+        """Record two parts, of which the first runs if a condition is not 0, and the second if it is.
+
+            with stream.if_else(condition) as (then, otherwise):
+                first[grid, block, 0, then](x)
+                second[grid, block, 0, otherwise](x)
+
+        Otherwise as `if_then`.
+        """
+        return Bodies("Stream.if_else", self, condition, "IF", 2, make_stream=_body_stream, shape=tuple)
+
+    def while_loop(self, condition: Condition) -> Bodies[Stream]:
+        """Record a part that runs again and again while a condition is not 0, looked at before each round.
+
+        Otherwise as `if_then`.
+        """
+        return self._bodies("Stream.while_loop", condition, "WHILE")
+
+    def switch(self, condition: Condition, count: int) -> Bodies[tuple[Stream, ...]]:
+        """Record `count` parts, of which one runs: that whose number, from 0 on, is a condition's value, if there is.
+
+        The block has a tuple of their streams. Otherwise as `if_then`.
+        """
+        call = "Stream.switch"
+        size = arguments.integer(call, "count", count, 1, _MOST_CASES)
+        return Bodies(call, self, condition, "SWITCH", size, make_stream=_body_stream, shape=tuple)
+
+    def _bodies(self, call: str, condition: Condition, kind: str) -> Bodies[Stream]:
+        return Bodies(call, self, condition, kind, 1, make_stream=_body_stream, shape=_single)
+
     def access_policy(
         self,
         array: Window,
@@ -236,6 +297,15 @@ class Stream(StreamBase):
 
     def __repr__(self) -> str:
         return f"<Stream {'closed' if self._value is None else hex(self._value)}>"
+
+
+def _body_stream() -> Stream:
+    return Stream(non_blocking=True)
+
+
+def _single(streams: list[Stream]) -> Stream:
+    (stream,) = streams
+    return stream
 
 
 class _DefaultStream(Stream):

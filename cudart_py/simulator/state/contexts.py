@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from cuda.bindings.driver import CUlimit, CUresult
 
@@ -26,6 +27,7 @@ from .queue.stream import Stream
 if TYPE_CHECKING:
     from ..ptx.operations.surfaces import Surface
     from ..ptx.operations.textures import Texture
+    from .queue.conditionals import Condition
 
 __all__ = [
     "Context",
@@ -75,6 +77,8 @@ class Context:
         self.per_thread: dict[int, Stream] = {}
         self.textures: dict[int, Texture] = {}  # by handle, and so are surfaces
         self.surfaces: dict[int, Surface] = {}
+        # By handle; the graphs that have them keep them alive.
+        self.conditions: WeakValueDictionary[int, Condition] = WeakValueDictionary()
         self.peers: set[Device] = set()
         self.memory = ContextMemory(self)
         self.clock = ptx.Clock(attribute("CLOCK_RATE"))

@@ -294,3 +294,38 @@ def test_nodes_of_a_graph_race_where_it_has_no_edge_between_them(device, module,
         executable.launch(one)
         device.synchronize()
     assert [bool(re.search("race: .*in another stream", str(w.message))) for w in caught] == ([] if joined else [True])
+
+
+COUNT = """
+extern "C" __device__ __cudart_builtin__ void CUDARTAPI
+cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
+extern "C" __global__ void count(int *rounds, int most, cudaGraphConditionalHandle again) {
+    cudaGraphSetConditional(again, ++*rounds < most);
+}
+"""
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_nodes_of_a_loop_race_where_no_edge_is_between_them(device, module, joined):
+    """The rounds of the loop come one after the other."""
+    x, out, rounds = floats(256), floats(256), ints(1)
+    device.synchronize()
+    one, other = separate()
+    count = cuda.compile(COUNT)["count"]
+    with one.capture() as graph:
+        again = one.condition(default=1)
+        with one.while_loop(again) as body:
+            fork = body.record()
+            module["produce"][4, 64, 0, body](x, 3.0)
+            other.wait(body.record() if joined else fork)
+            module["consume"][4, 64, 0, other](out, x)
+            body.wait(other.record())
+            count[1, 1, 0, body](rounds, 3, again)
+    executable = graph.instantiate()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        executable.launch(one)
+        device.synchronize()
+    found = [bool(re.search("race: .*in another stream", str(w.message))) for w in caught]
+    assert any(found) is not joined
+    assert rounds.to_host()[0] == 3

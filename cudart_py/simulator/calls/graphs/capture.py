@@ -19,7 +19,7 @@ from ...state.arguments import number
 from ...state.errors import StatusError
 from ...state.queue import captures
 from ...state.queue.captures import Capture
-from ...state.queue.graphs import find_node
+from ...state.queue.graphs import find_graph, find_node, find_nodes
 from ...state.streams import find_stream
 from ..entry import entry
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cuStreamBeginCapture",
+    "cuStreamBeginCaptureToGraph",
     "cuStreamEndCapture",
     "cuStreamGetCaptureInfo",
     "cuStreamIsCapturing",
@@ -48,13 +49,28 @@ def _mode(mode: Any) -> int:
 @entry()
 def cuStreamBeginCapture(hStream: Any, mode: Any) -> None:
     """Begin to capture what a stream is given, as cuStreamBeginCapture."""
+    stream = _free_stream(hStream)
+    Capture(stream, _mode(mode))
+
+
+@entry()
+def cuStreamBeginCaptureToGraph(
+    hStream: Any, hGraph: Any, dependencies: Any, dependencyData: Any, numDependencies: Any, mode: Any
+) -> None:
+    """Begin to capture what a stream is given into a graph, behind some nodes, as cuStreamBeginCaptureToGraph."""
+    stream, graph = _free_stream(hStream), find_graph(hGraph)
+    before = find_nodes(graph, dependencies, numDependencies)
+    Capture(stream, _mode(mode), graph, tuple(before))
+
+
+def _free_stream(hStream: Any) -> Stream:
+    """Return a stream that a capture may begin on."""
     stream = find_stream(hStream)
-    chosen = _mode(mode)
     if stream.is_legacy:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     if stream.capture is not None:
         raise StatusError(CUresult.CUDA_ERROR_ILLEGAL_STATE)
-    Capture(stream, chosen)
+    return stream
 
 
 @entry(values=1)
@@ -70,13 +86,13 @@ def cuStreamEndCapture(hStream: Any) -> Any:
     capture.end()
     if capture.mode != captures.RELAXED and capture.thread != threading.get_ident():
         # An H200's driver ends the capture all the same, without returning its graph.
-        capture.graph.discard()
+        capture.discard()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
     if capture.invalid:
-        capture.graph.discard()
+        capture.discard()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
     if not capture.joined():
-        capture.graph.discard()
+        capture.discard()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
     return CUgraph(capture.graph.handle)
 

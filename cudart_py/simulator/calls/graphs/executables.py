@@ -10,24 +10,26 @@ from cuda.bindings.driver import (
     CUgraphExecUpdateResultInfo,
     CUgraphInstantiate_flags,
     CUgraphInstantiateResult,
+    CUgraphNodeType,
     CUresult,
 )
 
-from ...checks.findings import mode
 from ...state.arguments import number
 from ...state.contexts import current
 from ...state.errors import StatusError
 from ...state.fault_reports import put_report
 from ...state.handles import Handles
+from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import Graph, find_graph
 from ...state.queue.operations import Operation
-from ...state.queue.work import Work, runner
+from ...state.queue.work import Work
 from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..launches.launches import KernelLaunch
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph
+from .bodies import conditions_of
 from .flattening import FlatGraph, kinds_of
-from .node_order import NodeOrder, RunningNode
+from .node_order import NodeOrder, run_nodes
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
@@ -44,6 +46,14 @@ __all__ = [
 ]
 
 _FLAGS = CUgraphInstantiate_flags
+_TYPES_IN_BODIES = {
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_GRAPH,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL,
+}
 _WITHOUT_EFFECT = (
     _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.value
     | _FLAGS.CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.value
@@ -57,6 +67,7 @@ class Executable:
 
     def __init__(self, graph: Graph, flags: int) -> None:
         self.flags = flags
+        self.graph = graph
         self.last: Work | None = None
         self.kinds = kinds_of(graph)
         # It has the places of the nodes of the graph that it was made of, by which calls name an operation to change.
@@ -80,22 +91,10 @@ class RunGraph(Operation):
         return f"the launch of a graph of {len(self.operations)} node{'' if len(self.operations) == 1 else 's'}"
 
     def run(self, context: Context) -> None:
-        """Run the operations; of those that may run, the one that was captured last comes first.
-
-        Any order that keeps the dependencies is right, and this one shows a dependency that was forgotten.
-        """
-        waiting = list(range(len(self.operations)))
-        done: set[int] = set()
-        before, running = self.order.before, runner.piece
-        ancestors = None if mode() == "off" or running is None else self.order.ancestors
-        while waiting:
-            place = next(place for place in reversed(waiting) if before[place] <= done)
-            waiting.remove(place)
-            if ancestors is not None and running is not None:
-                # Nodes that no edges put in order may meet.
-                runner.piece = RunningNode(running.work, place, ancestors[place])
-            self.operations[place].run(context)
-            done.add(place)
+        """Run the operations in the order of the nodes."""
+        for condition in conditions_of(self.operations):
+            condition.begin()
+        run_nodes(self.operations, self.order, context)
 
 
 executables: Handles[Executable] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -107,7 +106,26 @@ def _instantiate(graph: Graph, flags: int) -> Any:
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     if flags & ~_WITHOUT_EFFECT:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    _check_conditionals(graph)
     return CUgraphExec(executables.add(Executable(graph, flags)))
+
+
+def _check_conditionals(graph: Graph) -> None:
+    """Raise what the driver answers where the conditional nodes do not let a graph be instantiated."""
+    conditionals = [
+        node.operation for one in (graph, *graph.inner) for node in one.nodes if isinstance(node.operation, Conditional)
+    ]
+    if any(not condition.used for one in (graph, *graph.inner) for condition in one.conditions):
+        put_report("a condition of the graph belongs to no conditional node")
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if conditionals and any(other.graph is graph for other in executables):
+        put_report("a graph with conditional nodes has one executable graph at a time")
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    for body in (body for conditional in conditionals for one in conditional.bodies for body in (one, *one.inner)):
+        for node in body.nodes:
+            if node.type not in _TYPES_IN_BODIES:
+                put_report(f"the body of a conditional node can't have a node of the type {node.type.name}")
+                raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
 
 
 @entry(values=1)

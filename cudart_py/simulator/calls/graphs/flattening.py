@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...state.queue.conditionals import Conditional
 from ...state.queue.graphs import ChildGraph, Graph, Node
 from ...state.queue.operations import Operation
+from .bodies import RunConditional
 
 __all__ = ["FlatGraph", "kinds_of"]
 
 
 def kinds_of(graph: Graph) -> tuple[Any, ...]:
-    """Return what each node holds: a class of operations, or for a child graph a tuple of the same kind."""
-    return tuple(
-        kinds_of(node.operation.graph) if isinstance(node.operation, ChildGraph) else type(node.operation)
-        for node in graph.nodes
-    )
+    """Return what each node holds: a class of operations, or for a node with graphs inside a tuple of the same kind."""
+    return tuple(_kind(node.operation) for node in graph.nodes)
+
+
+def _kind(operation: Operation) -> Any:
+    if isinstance(operation, Conditional):
+        return Conditional, operation.kind, *map(kinds_of, operation.bodies)
+    return kinds_of(operation.graph) if isinstance(operation, ChildGraph) else type(operation)
 
 
 class FlatGraph:
@@ -32,6 +37,13 @@ class FlatGraph:
         self.children: dict[int, range] = {}
         self._add(graph, frozenset())
 
+    def _to_run(self, operation: Operation) -> Operation:
+        """Return an operation as it is run, with the bodies of a conditional as they are now."""
+        if not isinstance(operation, Conditional):
+            return operation
+        bodies = [FlatGraph(body) for body in operation.bodies]
+        return RunConditional(operation, [(body.operations, body.before) for body in bodies])
+
     def _add(self, graph: Graph, entry: frozenset[int]) -> frozenset[int]:
         """Add the operations of a graph behind some places, and return the places that come last in it."""
         ends: dict[Node, frozenset[int]] = {}
@@ -42,7 +54,7 @@ class FlatGraph:
                 ends[node] = self._add(node.operation.graph, start)
                 self.children[node.handle] = range(first, len(self.operations))
             else:
-                self.operations.append(node.operation)
+                self.operations.append(self._to_run(node.operation))
                 self.before.append(start)
                 self.places[node.handle] = first
                 ends[node] = frozenset({first})

@@ -8,7 +8,7 @@ from cuda.bindings.driver import CUgraph, CUgraphEdgeData, CUgraphNode, CUresult
 
 from ...state.arguments import host_address, number
 from ...state.errors import StatusError
-from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node
+from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node, find_nodes
 from ..entry import entry
 from ..launches.host_functions import HostCall
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph
@@ -53,7 +53,7 @@ def cuGraphClone(originalGraph: Any) -> Any:
 def cuGraphAddHostNode(hGraph: Any, dependencies: Any, numDependencies: Any, nodeParams: Any) -> Any:
     """Add a call of a host function after the given nodes, as cuGraphAddHostNode."""
     graph = find_graph(hGraph)
-    before = _nodes_before(graph, dependencies, numDependencies)
+    before = find_nodes(graph, dependencies, numDependencies)
     if nodeParams is None or not int(nodeParams.fn):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return CUgraphNode(graph.add(HostCall(int(nodeParams.fn), host_address(nodeParams.userData)), before).handle)
@@ -63,9 +63,10 @@ def cuGraphAddHostNode(hGraph: Any, dependencies: Any, numDependencies: Any, nod
 def cuGraphAddChildGraphNode(hGraph: Any, dependencies: Any, numDependencies: Any, childGraph: Any) -> Any:
     """Add a copy of another graph as one node after the given nodes, as cuGraphAddChildGraphNode."""
     graph, child = find_graph(hGraph), find_graph(childGraph)
-    before = _nodes_before(graph, dependencies, numDependencies)
+    before = find_nodes(graph, dependencies, numDependencies)
     if graph is child:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    # The clone refuses conditional nodes.
     if any(isinstance(node.operation, AllocateInGraph | FreeInGraph) for node in child.nodes):
         raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
     return CUgraphNode(graph.add(ChildGraph(child.clone()), before).handle)
@@ -78,14 +79,6 @@ def cuGraphChildGraphNodeGetGraph(hNode: Any) -> Any:
     if not isinstance(operation, ChildGraph):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     return CUgraph(operation.graph.handle)
-
-
-def _nodes_before(graph: Graph, dependencies: Any, count: Any) -> list[Node]:
-    """Return the nodes of a list of handles, which must all be the graph's."""
-    before = [find_node(node) for node in (dependencies or [])[: number(count)]]
-    if any(node not in graph.nodes for node in before):
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    return before
 
 
 def _listed(found: list[Node], wanted: int) -> tuple[list[Any], int]:

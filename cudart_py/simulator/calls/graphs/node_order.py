@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ...state.queue.work import Piece, Work
+from ...checks.findings import mode
+from ...state.queue.operations import Operation
+from ...state.queue.work import Piece, Work, runner
 
-__all__ = ["NodeOrder", "RunningNode"]
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+
+__all__ = ["NodeOrder", "run_nodes"]
 
 # Larger graphs are taken as if each node came after all those that have run.
 _MOST_NODES = 1024
@@ -35,17 +41,49 @@ class NodeOrder:
 
 
 class RunningNode:
-    """A node of a graph that runs, as a part of the piece of work that launched the graph."""
+    """A node that runs: `parent` is the work that launched the graph, or the conditional node whose body has the node.
 
-    __slots__ = ("ancestors", "place", "work")
+    `run` tells this run of the graph from others, such as the other rounds of a loop.
+    """
 
-    def __init__(self, running: Work, place: int, ancestors: frozenset[int]) -> None:
-        self.work = running
+    __slots__ = ("ancestors", "parent", "place", "run")
+
+    def __init__(self, parent: Piece, run: object, place: int, ancestors: frozenset[int]) -> None:
+        self.parent = parent
+        self.run = run
         self.place = place
         self.ancestors = ancestors
 
-    def comes_after(self, other: Piece) -> bool:
+    @property
+    def work(self) -> Work:
+        """The piece of work that launched the graph."""
+        return self.parent.work
+
+    def comes_after(self, piece: Piece) -> bool:
         """Return whether another piece of work, already done, happens before this node."""
-        if isinstance(other, RunningNode) and other.work is self.work:
-            return other.place in self.ancestors or other.place == self.place
-        return self.work.comes_after(other)
+        other = piece
+        while isinstance(other, RunningNode):
+            if other.run is self.run:
+                return other.place in self.ancestors or other.place == self.place
+            other = other.parent
+        return self.parent.comes_after(piece)
+
+
+def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Context) -> None:
+    """Run the operations of a graph; of those that may run, the one that was captured last comes first.
+
+    Any order that keeps the dependencies is right, and this one shows a dependency that was forgotten.
+    """
+    waiting = list(range(len(operations)))
+    done: set[int] = set()
+    before, running, run = order.before, runner.piece, object()
+    ancestors = None if mode() == "off" or running is None else order.ancestors
+    while waiting:
+        place = next(place for place in reversed(waiting) if before[place] <= done)
+        waiting.remove(place)
+        if ancestors is not None and running is not None:
+            # Nodes that no edges put in order may meet.
+            runner.piece = RunningNode(running, run, place, ancestors[place])
+        operations[place].run(context)
+        done.add(place)
+    runner.piece = running

@@ -10,7 +10,8 @@ from ..syntax.parser import Module
 from ..syntax.places import SourceText
 from ..syntax.special_names import known
 from ..syntax.types import register_fits, type_size
-from .control_flow import SYSTEM_FUNCTIONS, passes_parameter
+from .control_flow import passes_parameter
+from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
 from .hints import hint, is_ptx
 from .opcodes import find_forms
@@ -253,8 +254,9 @@ class _Checker:
         if counts != (len(call.results), len(call.arguments)):
             raise PtxError(f"function {name} gives {counts[0]} results and takes {counts[1]} arguments")
         if name in SYSTEM_FUNCTIONS:
-            if counts[1] != SYSTEM_FUNCTIONS[name] or any(isinstance(a, Register) for a in call.arguments):
-                raise PtxError(f"{name} takes {SYSTEM_FUNCTIONS[name]} parameters")
+            expected, _ = SYSTEM_FUNCTIONS[name]
+            if counts[1] != expected or any(isinstance(a, Register) for a in call.arguments):
+                raise PtxError(f"{name} takes {expected} parameters")
         elif module.function(name) is None:
             if not name.startswith("cuda"):
                 raise PtxError(f"function {name} is declared and nowhere defined: link the module with what defines it")

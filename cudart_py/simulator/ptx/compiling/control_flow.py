@@ -19,13 +19,11 @@ from ..syntax.instructions import (
 )
 from ..syntax.types import TYPE_SIZES
 from .clock_loops import find_clock_loops
+from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
 from .opcodes import form_of
 
-__all__ = ["SYSTEM_FUNCTIONS", "Block", "CallSite", "Code", "Terminator"]
-
-# The functions that the device's runtime has, and how many arguments each takes.
-SYSTEM_FUNCTIONS = {"vprintf": 2, "malloc": 1, "free": 1, "__assertfail": 5}
+__all__ = ["Block", "CallSite", "Code", "Terminator"]
 
 
 @dataclass(slots=True)

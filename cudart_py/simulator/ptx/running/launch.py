@@ -67,6 +67,9 @@ class MemoryLike(Protocol):
     def surface(self, handle: int) -> Any:
         """Return the Surface of a handle, or raise KeyError."""
 
+    def set_condition(self, handle: int, value: int) -> None:
+        """Set the condition of a graph, or raise KeyError."""
+
     def allocate(self, size: int) -> int:
         """Serve a kernel's malloc."""
 

@@ -1,4 +1,4 @@
-"""Answer the calls that a kernel makes to the system: printf, the heap, failed assertions, textures and surfaces."""
+"""Answer the calls that a kernel makes to the system: printf, the heap, failed assertions, textures, conditions."""
 
 from __future__ import annotations
 
@@ -114,6 +114,17 @@ class System:
                 what = f"free({int(address):#x}), which malloc didn't give: {state.memory.describe(int(address))}"
                 raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane))
         state.memory_access.forget()
+
+    def set_condition(self, group: Group, handle: Any, value: Any, *, site: Instruction) -> None:
+        """Set the conditions of a graph, lane by lane."""
+        state = self._state
+        handles, values = np.broadcast_to(handle, group.n), np.broadcast_to(value, group.n)
+        for lane, (one, wanted) in enumerate(zip(handles, values, strict=True)):
+            try:
+                state.memory.set_condition(int(one), int(wanted))
+            except KeyError:
+                what = f"{int(one):#x} is no condition of a graph"
+                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", state.located(what, site, group, lane)) from None
 
     def texture(
         self, group: Group, handle: Any, geometry: str, coordinates: tuple[Array, ...], dtype: str, site: Instruction

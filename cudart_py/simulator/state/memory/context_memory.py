@@ -80,6 +80,10 @@ class ContextMemory:
         """Return the shadow memory of the allocation that starts at an address."""
         return table.live.by_start[start].shadow
 
+    def set_condition(self, handle: int, value: int) -> None:
+        """Set the condition of a graph; raise KeyError when there is none."""
+        self._context.conditions[handle].value = value
+
     def texture(self, handle: int) -> Texture:
         """Return the texture object of a handle; raise KeyError when there is none."""
         return self._context.textures[handle]

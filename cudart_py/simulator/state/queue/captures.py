@@ -48,15 +48,20 @@ of_thread = _CaptureModes()
 
 
 class Capture:
-    """A capture under way: its graph, and for each stream the nodes that its next node comes after."""
+    """A capture under way: its graph, and for each stream the nodes that its next node comes after.
 
-    def __init__(self, origin: Stream, mode: int) -> None:
+    It makes a graph, or adds to one that the caller has and keeps, behind its nodes `before`.
+    """
+
+    def __init__(self, origin: Stream, mode: int, graph: Graph | None = None, before: tuple[Node, ...] = ()) -> None:
         self.origin = origin
         self.mode = mode
         self.thread = threading.get_ident()
         self.identity = next(_identities)
-        self.graph = Graph()
-        self.streams: dict[Stream, tuple[Node, ...]] = {origin: ()}
+        self.graph = Graph() if graph is None else graph
+        self._made_graph = graph is None
+        self._earlier = frozenset(self.graph.nodes)
+        self.streams: dict[Stream, tuple[Node, ...]] = {origin: before}
         self.active = True
         self.invalid = False
         origin.capture = self
@@ -117,13 +122,18 @@ class Capture:
             if node not in reached:
                 reached.add(node)
                 waiting.extend(node.dependencies)
-        return reached.issuperset(self.graph.nodes)
+        return reached.issuperset(node for node in self.graph.nodes if node not in self._earlier)
+
+    def discard(self) -> None:
+        """Destroy the graph and undo the effects of the capture, unless the graph is the caller's."""
+        if self._made_graph:
+            self.graph.discard()
 
     def leave(self, stream: Stream) -> None:
         """Release a stream that is destroyed: the capture ends with its origin, and goes on without another stream."""
         if stream is self.origin:
             self.end()
-            self.graph.discard()
+            self.discard()
             return
         del self.streams[stream]
         stream.capture = None
@@ -146,7 +156,7 @@ def end_captures(context: Context) -> None:
     ended = [capture for capture in active if capture.origin.context is context]
     for capture in ended:
         capture.end()
-        capture.graph.discard()
+        capture.discard()
 
 
 def refuse_unsafe() -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 from cuda.bindings.driver import CUgraphDebugDot_flags, CUgraphNodeType, CUresult
 
+from ..arguments import number
 from ..errors import StatusError
 from ..handles import Handles
+from .conditionals import Condition, Conditional
 from .operations import Operation
 
-__all__ = ["ChildGraph", "Graph", "Node", "find_graph", "find_node", "graphs", "nodes"]
+__all__ = ["ChildGraph", "Graph", "Node", "find_graph", "find_node", "find_nodes", "graphs", "nodes"]
 
 
 _DOT = CUgraphDebugDot_flags
@@ -25,6 +27,7 @@ _PARAMETERS = {
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMCPY: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS,
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_MEMSET: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS,
     CUgraphNodeType.CU_GRAPH_NODE_TYPE_HOST: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_HOST_NODE_PARAMS,
+    CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL: _DOT.CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS,
 }
 
 
@@ -41,11 +44,25 @@ class Node:
 
 
 class Graph:
-    """Nodes, each after those it depends on."""
+    """Nodes, each after those it depends on, and the conditions made for it.
 
-    def __init__(self) -> None:
+    `parent` is the graph that has the conditional node whose body this one is.
+    """
+
+    def __init__(self, parent: Graph | None = None) -> None:
         self.nodes: list[Node] = []
+        self.conditions: list[Condition] = []
+        self.parent = parent
         self.handle = graphs.add(self)
+
+    @property
+    def inner(self) -> list[Graph]:
+        """Return all graphs inside: child graphs and bodies of conditional nodes, with those inside them."""
+        found: list[Graph] = []
+        for node in self.nodes:
+            for graph in node.operation.inner:
+                found += [graph, *graph.inner]
+        return found
 
     def add(self, operation: Operation, dependencies: Iterable[Node]) -> Node:
         """Add an operation after the given nodes; raise CUDA_ERROR_NOT_SUPPORTED for one that no graph can hold."""
@@ -62,13 +79,18 @@ class Graph:
     def destroy(self) -> None:
         """Remove the graph, its nodes and their child graphs from the handles."""
         for node in self.nodes:
-            if isinstance(node.operation, ChildGraph):
-                node.operation.graph.destroy()
+            for graph in node.operation.inner:
+                graph.destroy()
             nodes.remove(node.handle)
         graphs.remove(self.handle)
 
     def clone(self) -> Graph:
-        """Return a graph with the same operations in nodes of its own, child graphs copied too."""
+        """Return a graph with the same operations in nodes of its own, child graphs copied too.
+
+        Raises CUDA_ERROR_NOT_SUPPORTED for a graph with conditional nodes, of which there is no copy.
+        """
+        if any(isinstance(node.operation, Conditional) for graph in (self, *self.inner) for node in graph.nodes):
+            raise StatusError(CUresult.CUDA_ERROR_NOT_SUPPORTED)
         made = Graph()
         copies: dict[Node, Node] = {}
         for node in self.nodes:
@@ -111,6 +133,11 @@ class ChildGraph(Operation):
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
+    @property
+    def inner(self) -> tuple[Graph, ...]:
+        """Return the graph."""
+        return (self.graph,)
+
     def describe(self) -> str:
         """Return the number of its nodes."""
         return f"of {len(self.graph.nodes)} nodes"
@@ -124,6 +151,14 @@ nodes: Handles[Node] = Handles(CUresult.CUDA_ERROR_INVALID_VALUE)
 def find_graph(handle: Any) -> Graph:
     """Return the graph of a handle, or raise CUDA_ERROR_INVALID_VALUE."""
     return graphs.find(handle)
+
+
+def find_nodes(graph: Graph, handles: Any, count: Any) -> list[Node]:
+    """Return the nodes of the first `count` handles of a list; CUDA_ERROR_INVALID_VALUE if one is not the graph's."""
+    found = [find_node(handle) for handle in (handles or [])[: number(count)]]
+    if any(node not in graph.nodes for node in found):
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    return found
 
 
 def find_node(handle: Any) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cuda.bindings.driver import CUgraphNodeType, CUresult
 
@@ -26,6 +26,11 @@ class Operation:
 
     def __str__(self) -> str:
         return f"work of a stream ({type(self).__name__})"
+
+    @property
+    def inner(self) -> tuple[Any, ...]:
+        """Return the graphs inside, which a node that holds it owns."""
+        return ()
 
     def run(self, context: Context) -> None:
         """Do it now, in a context; raise FaultError when it can't be done."""

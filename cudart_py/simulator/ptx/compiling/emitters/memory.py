@@ -12,6 +12,7 @@ from ..forms import Form
 from ..writer import Writer, spread
 
 __all__ = [
+    "SYSTEM_FUNCTIONS",
     "address",
     "atomic",
     "fence",
@@ -25,6 +26,15 @@ __all__ = [
     "system_call",
     "texture",
 ]
+
+# The functions that the device's runtime has: how many arguments each takes, and the method of System that answers it.
+SYSTEM_FUNCTIONS = {
+    "vprintf": (2, "vprintf"),
+    "malloc": (1, "malloc"),
+    "free": (1, "free"),
+    "__assertfail": (5, "assertfail"),
+    "cudaGraphSetConditional": (2, "set_condition"),
+}
 
 
 def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
@@ -211,7 +221,7 @@ def surface_store(w: Writer, i: Instruction, form: Form) -> None:
 
 
 def system_call(w: Writer, i: Instruction, form: Form) -> None:
-    """Write a call of the system: printf, the heap or a failed assertion."""
+    """Write a call of the system: printf, the heap, a failed assertion or a condition of a graph."""
     call = i.operands[0]
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)
@@ -222,8 +232,8 @@ def system_call(w: Writer, i: Instruction, form: Form) -> None:
             raise w.unsupported("a call of the system with a structure")
         (((_, size), slot),) = pieces.items()
         arguments.append(w.read(slot, f"u{size}"))
-    name = call.target.name.lstrip("_")
-    expression = f"g.chunk.system.{name}(g, {', '.join(arguments)}, site={w.site()})"
+    _, method = SYSTEM_FUNCTIONS[call.target.name]
+    expression = f"g.chunk.system.{method}(g, {', '.join(arguments)}, site={w.site()})"
     if site.results and site.results[0]:
         (((_, size), slot),) = site.results[0].items()
         w.write_slot(slot, expression, f"u{size}", False)

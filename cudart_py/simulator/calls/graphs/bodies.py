@@ -1,0 +1,71 @@
+"""Bodies of conditional nodes while they run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from cuda.bindings.driver import CUgraphConditionalNodeType, CUgraphNodeType, CUresult
+
+from ...state.queue.conditionals import Condition, Conditional
+from ...state.queue.operations import FaultError, Operation
+from ..launches.launches import SECONDS_VARIABLE, launch_limits
+from .node_order import NodeOrder, run_nodes
+
+if TYPE_CHECKING:
+    from ...state.contexts import Context
+
+__all__ = ["RunConditional", "conditions_of"]
+
+_KIND = CUgraphConditionalNodeType
+
+
+class RunConditional(Operation):
+    """A conditional node as it was when its graph was instantiated or updated."""
+
+    __slots__ = ("bodies", "condition", "kind")
+
+    node_type = CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+
+    def __init__(
+        self, conditional: Conditional, bodies: Iterable[tuple[list[Operation], list[frozenset[int]]]]
+    ) -> None:
+        self.condition = conditional.condition
+        self.kind = conditional.kind
+        self.bodies = [(operations, NodeOrder(before)) for operations, before in bodies]
+
+    def run(self, context: Context) -> None:
+        """Run the body that the condition's value chooses, or a loop's body until the value is 0."""
+        bodies, value = self.bodies, self.condition.value
+        if self.kind == _KIND.CU_GRAPH_COND_TYPE_WHILE:
+            self._loop(context)
+        elif self.kind == _KIND.CU_GRAPH_COND_TYPE_SWITCH:
+            for operations, order in bodies[value : value + 1]:
+                run_nodes(operations, order, context)
+        else:
+            for operations, order in bodies[:1] if value else bodies[1:]:
+                run_nodes(operations, order, context)
+
+    def _loop(self, context: Context) -> None:
+        ((operations, order),) = self.bodies
+        _, seconds = launch_limits()
+        start, rounds = time.monotonic(), 0
+        while self.condition.value:
+            if seconds is not None and time.monotonic() - start > seconds:
+                raise FaultError(
+                    CUresult.CUDA_ERROR_LAUNCH_TIMEOUT,
+                    f"a loop of a graph has not ended after {rounds} rounds and {seconds} seconds, since no kernel "
+                    f"has set its condition to 0 ({SECONDS_VARIABLE} sets this limit)",
+                )
+            run_nodes(operations, order, context)
+            rounds += 1
+
+
+def conditions_of(operations: Sequence[Operation]) -> Iterator[Condition]:
+    """Yield the conditions of all conditional nodes among operations, those inside their bodies too."""
+    for operation in operations:
+        if isinstance(operation, RunConditional):
+            yield operation.condition
+            for inner, _ in operation.bodies:
+                yield from conditions_of(inner)

@@ -1,0 +1,384 @@
+"""Conditional nodes: parts of graphs that run once, again and again or not at all, as a kernel decides."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+KERNELS = """
+extern "C" __device__ __cudart_builtin__ void CUDARTAPI
+cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
+
+extern "C" __global__ void choose(cudaGraphConditionalHandle condition, const unsigned *value) {
+    cudaGraphSetConditional(condition, *value);
+}
+extern "C" __global__ void add(unsigned *x, unsigned value) { x[threadIdx.x] += value; }
+// Count up, and go on while the count is below a limit.
+extern "C" __global__ void count(unsigned *x, unsigned limit, cudaGraphConditionalHandle again) {
+    x[0] += 1;
+    cudaGraphSetConditional(again, x[0] < limit);
+}
+extern "C" __global__ void set(cudaGraphConditionalHandle condition, unsigned value) {
+    cudaGraphSetConditional(condition, value);
+}
+extern "C" __global__ void start(unsigned *x, cudaGraphConditionalHandle condition) {
+    *x = 0;
+    cudaGraphSetConditional(condition, 1);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with cuda.Device(0):
+        return cuda.compile(KERNELS)
+
+
+@pytest.fixture
+def stream(device):
+    with cuda.Stream(non_blocking=True) as made:
+        yield made
+
+
+@pytest.fixture
+def number(stream):
+    """Return an array of one number, of which kernels make the condition."""
+    with cuda.zeros(1, np.uint32, stream=stream) as array:
+        stream.synchronize()
+        yield array
+
+
+@pytest.fixture
+def x(stream):
+    with cuda.zeros(4, np.uint32, stream=stream) as array:
+        stream.synchronize()
+        yield array
+
+
+def results(executable, stream, number, x, values):
+    """Return what x holds behind a launch for each value of the number."""
+    found = []
+    for value in values:
+        cuda.memset(number, value, stream=stream)
+        cuda.memset(x, 0, stream=stream)
+        executable.launch(stream)
+        found.append(x.to_host(stream=stream).tolist())
+    return found
+
+
+def test_a_part_runs_if_its_condition_is_not_zero(kernels, stream, number, x):
+    with stream.capture() as graph:
+        condition = stream.condition()
+        kernels["choose"][1, 1, 0, stream](condition, number)
+        with stream.if_then(condition) as then:
+            kernels["add"][1, 1, 0, then](x, 5)
+        kernels["add"][1, 1, 0, stream](x, 100)
+    assert [node.kind for node in graph.nodes] == ["kernel", "conditional", "kernel"]
+    assert results(graph.instantiate(), stream, number, x, [0, 1, 7, 0]) == [
+        [100, 0, 0, 0],
+        [105, 0, 0, 0],
+        [105, 0, 0, 0],
+        [100, 0, 0, 0],
+    ]
+
+
+def test_the_other_part_runs_if_it_is_zero(kernels, stream, number, x):
+    with stream.capture() as graph:
+        condition = stream.condition()
+        kernels["choose"][1, 1, 0, stream](condition, number)
+        with stream.if_else(condition) as (then, otherwise):
+            kernels["add"][1, 1, 0, then](x, 5)
+            kernels["add"][1, 2, 0, otherwise](x, 6)
+    assert results(graph.instantiate(), stream, number, x, [1, 0]) == [[5, 0, 0, 0], [6, 6, 0, 0]]
+
+
+def test_a_switch_runs_the_part_of_the_conditions_number(kernels, stream, number, x):
+    with stream.capture() as graph:
+        condition = stream.condition()
+        kernels["choose"][1, 1, 0, stream](condition, number)
+        with stream.switch(condition, 3) as cases:
+            for place, case in enumerate(cases):
+                kernels["add"][1, 1, 0, case](x, place + 10)
+    found = results(graph.instantiate(), stream, number, x, [0, 1, 2, 3, 2**32 - 1])
+    assert [first for first, *_ in found] == [10, 11, 12, 0, 0]
+
+
+def test_a_loop_runs_until_its_condition_is_zero(kernels, stream, x):
+    with stream.capture() as graph:
+        again = stream.condition(default=1)
+        with stream.while_loop(again) as body:
+            kernels["count"][1, 1, 0, body](x, 10, again)
+        kernels["add"][1, 1, 0, stream](x, 100)
+    executable = graph.instantiate()
+    executable.launch(stream)
+    assert x.to_host(stream=stream)[0] == 110
+    executable.launch(stream)  # the default is assigned anew
+    assert x.to_host(stream=stream)[0] == 211
+
+
+def test_a_loop_of_a_condition_that_is_zero_does_not_run(kernels, stream, x):
+    with stream.capture() as graph:
+        again = stream.condition()
+        with stream.while_loop(again) as body:
+            kernels["count"][1, 1, 0, body](x, 10, again)
+    graph.instantiate().launch(stream)
+    assert not x.to_host(stream=stream).any()
+
+
+def test_parts_nest(kernels, stream, x):
+    """An inner loop of 3 rounds inside an outer one of 4."""
+    with stream.capture() as graph:
+        outer = stream.condition(default=1)
+        with stream.while_loop(outer) as body:
+            inner = body.condition()
+            kernels["start"][1, 1, 0, body](x[1:2], inner)
+            with body.while_loop(inner) as innermost:
+                kernels["count"][1, 1, 0, innermost](x[1:2], 3, inner)
+                kernels["add"][1, 1, 0, innermost](x[2:3], 1)
+            kernels["count"][1, 1, 0, body](x, 4, outer)
+    graph.instantiate().launch(stream)
+    assert x.to_host(stream=stream).tolist() == [4, 3, 12, 0]
+
+
+def test_a_condition_of_the_whole_graph_serves_inside(kernels, stream, x):
+    with stream.capture() as graph:
+        outer, inner = stream.condition(default=1), stream.condition(default=1)
+        with stream.if_then(outer) as then, then.while_loop(inner) as body:
+            kernels["count"][1, 1, 0, body](x, 3, inner)
+    graph.instantiate().launch(stream)
+    assert x.to_host(stream=stream)[0] == 3
+
+
+def test_parts_have_copies_fills_and_graphs(kernels, stream, x):
+    with stream.capture() as step:
+        kernels["add"][1, 1, 0, stream](x[:1], 5)
+    with stream.capture() as graph:
+        condition = stream.condition(default=1)
+        with stream.if_then(condition) as then:
+            cuda.memset(x, 2, stream=then)
+            then.add_graph(step)
+            cuda.memcpy(x[3:], x[:1], stream=then)
+    graph.instantiate().launch(stream)
+    assert x.to_host(stream=stream).tolist() == [7, 2, 2, 7]
+
+
+def test_streams_join_a_part(kernels, stream, x):
+    with stream.capture() as graph, cuda.Stream(non_blocking=True) as side:
+        condition = stream.condition(default=1)
+        with stream.if_then(condition) as then:
+            side.wait(then.record(cuda.Event(timing=False)))
+            kernels["add"][1, 1, 0, side](x, 1)
+            kernels["add"][1, 1, 0, then](x[1:], 2)
+            then.wait(side.record(cuda.Event(timing=False)))
+    graph.instantiate().launch(stream)
+    assert x.to_host(stream=stream).tolist() == [1, 2, 0, 0]
+
+
+def test_an_unjoined_stream_of_a_part_is_an_error_at_its_end(kernels, stream, x):
+    with cuda.Stream(non_blocking=True) as side:
+
+        def fork():
+            with stream.capture():
+                condition = stream.condition()
+                with stream.if_then(condition) as then:
+                    side.wait(then.record(cuda.Event(timing=False)))
+                    kernels["add"][1, 1, 0, side](x, 1)
+
+        with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNJOINED"):
+            fork()
+        assert not stream.is_capturing
+        assert not side.is_capturing
+
+
+def test_the_graph_keeps_alive_what_its_parts_use(kernels, stream):
+    def make():
+        y = cuda.zeros(1, np.uint32, stream=stream)
+        stream.synchronize()
+        with stream.capture() as graph:
+            again = stream.condition(default=1)
+            with stream.while_loop(again) as body:
+                kernels["count"][1, 1, 0, body](y, 4, again)
+        return weakref.ref(y), graph.instantiate()
+
+    kept, executable = make()
+    gc.collect()
+    executable.launch(stream)
+    assert kept().to_host(stream=stream)[0] == 4
+    kept().close()
+    with pytest.raises(ValueError, match="argument 0 of count: the array is closed"):
+        executable.launch(stream)
+
+
+def test_a_graph_with_parts_is_updated(kernels, stream, number, x):
+    def make(value):
+        with stream.capture() as graph:
+            condition = stream.condition(default=value)
+            with stream.switch(condition, 2) as (first, second):
+                kernels["add"][1, 1, 0, first](x, 1)
+                kernels["add"][1, 1, 0, second](x, 2)
+        return graph
+
+    executable = make(0).instantiate()
+    executable.launch(stream)
+    assert x.to_host(stream=stream)[0] == 1
+    executable.update(make(1))
+    executable.launch(stream)
+    assert x.to_host(stream=stream)[0] == 3
+
+
+def test_a_graph_of_other_parts_is_no_update(kernels, stream, x):
+    def make(*values):
+        with stream.capture() as graph:
+            condition = stream.condition(default=1)
+            with stream.if_then(condition) as then:
+                for value in values:
+                    kernels["add"][1, 1, 0, then](x, value)
+        return graph
+
+    executable = make(1).instantiate()
+    with pytest.raises(cuda.CudaError, match="GRAPH_EXEC_UPDATE_FAILURE"):
+        executable.update(make(1, 2))
+
+
+def test_a_graph_with_parts_has_one_executable_and_is_no_part(kernels, stream, x):
+    with stream.capture() as graph:
+        condition = stream.condition(default=1)
+        with stream.if_then(condition) as then:
+            kernels["add"][1, 1, 0, then](x, 1)
+    executable = graph.instantiate()
+    with pytest.raises(cuda.CudaError, match="one executable graph at a time"):
+        graph.instantiate()
+    executable.close()
+    graph.instantiate().launch(stream)
+    assert x.to_host(stream=stream)[0] == 1
+    with pytest.raises(cuda.CudaError), stream.capture():
+        stream.add_graph(graph)
+
+
+def test_what_no_part_can_have_is_refused(stream):
+    def add(use):
+        with stream.capture():
+            condition = stream.condition()
+            with stream.if_then(condition) as then:
+                use(then)
+
+    with pytest.raises(cuda.CaptureError, match="Stream.add_callback: the body of a conditional node has kernels"):
+        add(lambda then: then.add_callback(print))
+    with pytest.raises(cuda.CaptureError, match="graph_empty: the body of a conditional node has kernels"):
+        add(lambda then: cuda.graph_empty(4, stream=then))
+    assert not stream.is_capturing
+
+
+def test_conditions_belong_to_captures(kernels, stream, x):
+    with pytest.raises(cuda.CaptureError, match="Stream.condition: the stream is not being captured"):
+        stream.condition()
+    with stream.capture() as first:
+        condition = stream.condition(default=3)
+        with pytest.raises(ValueError, match="Stream.condition: argument 'default'"):
+            stream.condition(default=-1)
+        with stream.if_then(condition) as then:
+            kernels["add"][1, 1, 0, then](x, 1)
+        with pytest.raises(ValueError, match="belongs to a conditional node already"):
+            stream.if_then(condition)
+    assert first.node_count == 1
+    assert (condition.default, condition.device) == (3, stream.device)
+    assert repr(condition) == f"<Condition {condition.handle:#x}, default 3>"
+    with pytest.raises(cuda.CaptureError, match="Stream.if_then: the stream is not being captured"):
+        stream.if_then(condition)
+    with stream.capture():
+        unused = stream.condition()
+    with stream.capture() as second:
+        with pytest.raises(ValueError, match="Stream.while_loop: argument 'condition' was made for another graph"):
+            stream.while_loop(unused)
+        with pytest.raises(TypeError, match="Stream.if_else: argument 'condition' must be a Condition, not the int 1"):
+            stream.if_else(1)
+        with pytest.raises(ValueError, match="Stream.switch: argument 'count'"):
+            stream.switch(condition, 0)
+    assert second.node_count == 0
+
+
+def test_a_condition_without_a_node_is_named_when_the_graph_is_instantiated(stream):
+    with stream.capture() as graph:
+        stream.condition()
+    with pytest.raises(ValueError, match=r"the graph has the <Condition .*> and no conditional node that depends on"):
+        graph.instantiate()
+
+
+def test_a_kernel_takes_a_condition_as_a_handle_alone(kernels, stream, x):
+    with stream.capture() as graph:
+        condition = stream.condition()
+        with pytest.raises(TypeError, match=r"takes no Condition; that would be a cudaGraphConditionalHandle"):
+            kernels["add"][1, 1, 0, stream](x, condition)
+        kernels["set"][1, 1, 0, stream](condition.handle, 1)
+        with stream.if_then(condition) as then:
+            kernels["add"][1, 1, 0, then](x, 1)
+    graph.instantiate().launch(stream)
+    assert x.to_host(stream=stream)[0] == 1
+
+
+def test_an_error_inside_a_part_ends_its_capture_and_the_whole(kernels, stream, x):
+    bodies = []
+
+    def raise_inside():
+        with stream.capture():
+            condition = stream.condition()
+            with stream.if_then(condition) as then:
+                bodies.append(then)
+                raise KeyError("inside")
+
+    with pytest.raises(KeyError, match="inside"):
+        raise_inside()
+    assert not stream.is_capturing
+    assert bodies[0].closed
+
+
+def test_a_part_that_is_dropped_half_way_ends(kernels, stream, x):
+    def use():
+        with stream.capture():
+            condition = stream.condition()
+            with stream.if_then(condition) as then:
+                kernels["add"][1, 1, 0, then](x, 1)
+                yield
+
+    half = use()
+    next(half)
+    assert stream.is_capturing
+    del half
+    gc.collect()
+    assert not stream.is_capturing
+
+
+def test_to_close_the_stream_of_a_part_is_an_error_at_its_end(stream):
+    def close_inside():
+        with stream.capture():
+            condition = stream.condition()
+            with stream.if_then(condition) as then:
+                then.close()
+
+    with pytest.raises(cuda.CaptureError, match="Stream.if_then: the stream of a body was closed while it was"):
+        close_inside()
+    assert not stream.is_capturing
+
+
+def test_an_array_that_is_closed_inside_a_part_does_not_spoil_the_capture(kernels, x):
+    scratch = cuda.zeros(4, np.uint32)
+    with cuda.Stream() as blocking:
+        with blocking.capture() as graph:
+            condition = blocking.condition(default=1)
+            with blocking.if_then(condition) as then:
+                scratch.close()
+                kernels["add"][1, 1, 0, then](x, 1)
+            kernels["add"][1, 1, 0, blocking](x, 1)
+        graph.instantiate().launch(blocking)
+        assert x.to_host(stream=blocking)[0] == 2
+
+
+def test_a_source_without_the_declaration_is_told_so(device):
+    source = KERNELS.partition(";")[2]
+    with pytest.raises(cuda.CompileError, match="declare extern .C. __device__ __cudart_builtin__ void CUDARTAPI"):
+        cuda.compile(source)
