@@ -118,6 +118,9 @@ def _check_graph(call: str, graph: Any, name: str = "graph") -> None:
     arguments.instance(call, name, graph, Graph)
     if not graph._capturing:
         arguments.opened(call, name, graph, Graph)
+    # The driver looks at the CUDA arrays that copies name, and crashes where one is gone.
+    for held in graph._held:
+        held.check()
 
 
 def add_graph(stream: Stream, graph: Graph) -> None:

@@ -154,9 +154,11 @@ def test_a_graph_whose_array_was_closed_names_it(device):
     with cuda.Stream(non_blocking=True) as stream:
         with stream.capture() as graph:
             cuda.memcpy(array, source, stream=stream)
+        executable = graph.instantiate()
         array.close()
-        with pytest.raises(ValueError, match="argument 0 of a copy: the array is closed"):
-            graph.instantiate().launch(stream)
+        for use in (graph.instantiate, lambda: executable.update(graph), lambda: executable.launch(stream)):
+            with pytest.raises(ValueError, match="argument 0 of a copy: the array is closed"):
+                use()
 
 
 @pytest.mark.unsanitized("it asks how much memory is free, and the tool takes some for itself")
