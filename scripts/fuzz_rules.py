@@ -43,6 +43,7 @@ ACCEPTED: Mapping[str, tuple[str, ...]] = {
     "memset.dst": (*DEVICE_ARRAYS, "empty device array"),
     "dst": ("strided device array", "empty device array", "array of the last device"),
     "DeviceArray.copy_from.source": ("reversed", "read-only", "strided device array", "array of the last device"),
+    "CudaArray.copy_from.source": ("reversed", "read-only", "array of the last device"),
     "as_device_array.x": (*DEVICE_ARRAYS, "empty device array"),
     "memcpy2d.src": (*DEVICE_ARRAYS, "empty array"),
     "memcpy2d.src_start": ("(1, 2)",),

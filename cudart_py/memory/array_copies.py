@@ -144,7 +144,7 @@ def _copy(
             place, kind = ("Device", "DEVICE") if one.side.on_device else ("Host", "HOST")
             address = one.side.address + plane * one.plane
             values = {"MemoryType": getattr(kinds, f"CU_MEMORYTYPE_{kind}"), place: address, "Pitch": one.pitch}
-            depths = {"Height": one.plane // one.pitch}
+            depths = {"Height": one.plane // one.pitch if box[0] > 1 else box[1]}
         for name, value in (values | depths if three else values).items():
             setattr(copy, f"{which}{name}", value)
     copy.WidthInBytes, copy.Height = box[2], box[1]

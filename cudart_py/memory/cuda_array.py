@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -51,7 +51,7 @@ class CudaArray(WaitingHandle):
         self._shape = arguments.shape(call, "shape", shape)
         self._dtype = arguments.dtype(call, "dtype", dtype)
         check_format(call, "dtype", self._dtype)
-        self._channels = check_channels(call, "channels", arguments.integer(call, "channels", channels))
+        self._channels = check_channels(call, "channels", arguments.integer(call, "channels", channels, 1, 4))
         self._layered = arguments.flag(call, "layered", layered)
         self._surface = arguments.flag(call, "surface", surface)
         self._device = current_device()
@@ -151,7 +151,9 @@ class CudaArray(WaitingHandle):
         queue, pinned = stream_of(call, stream), False
         if not isinstance(source, DeviceArray | CudaArray):
             host = raw_bytes(call, "source", source, self.end.shape, self._dtype)
-            source = np.ascontiguousarray(arguments.host_array(call, "source", host))
+            source = arguments.host_array(call, "source", host)
+            if source.shape == self.end.shape:  # another may have no room in memory
+                source = np.ascontiguousarray(source)
             pinned = is_pinned(source)
         with activated(self._device if stream is None else stream.device):
             copy_array(call, self.end, end_of(call, "source", source), ("array", "source"), queue)
@@ -189,6 +191,9 @@ class CudaArray(WaitingHandle):
         resource.resType = enums.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
         resource.res.array.hArray = enums.CUarray(self.handle)
         return resource
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise TypeError("NumPy cannot read a CudaArray, whose elements are in device memory: use array.to_host()")
 
     # -- life ----------------------------------------------------------------------------------
 

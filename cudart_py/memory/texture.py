@@ -143,7 +143,7 @@ class Texture(WaitingHandle):
         """Describe the memory of a texture that is no CUDA array, after checking that it can have it."""
         if dimensions is None:
             dimensions = 1 if array.ndim == 1 else 2
-        arguments.integer("Texture", "dimensions", dimensions, 1, 2)
+        dimensions = arguments.integer("Texture", "dimensions", dimensions, 1, 2)
         check_format("Texture", "array", array.dtype)
         self._options.check(array.dtype, dimensions)
         if dimensions == 1:

@@ -170,6 +170,14 @@ def test_memory_is_given_back(device):
     assert before - device.memory_info.free < 8 << 20
 
 
+def test_numpy_is_told_how_to_read_an_array(device):
+    array = cuda.CudaArray((5,), np.float32)
+    with pytest.raises(TypeError, match=r"use array\.to_host\(\)"):
+        np.asarray(array)
+    with pytest.raises(TypeError, match="argument 'host' must be an array .*, not an object of type CudaArray"):
+        cuda.to_device(array)
+
+
 BAD = [
     (((4, 4), np.float64), {}, TypeError, "argument 'dtype' has elements of float64"),
     (((4, 4), np.float32), {"channels": 3}, ValueError, "'channels' is wrong: .* 1, 2 or 4 channels, not 3"),
