@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,16 @@ SOURCE = Path(__file__).parent / "cub_baseline.cu"
 COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
 C_GRAPH = "C, one graph"
 SIDE, SUMMED, COUNTED, SEARCHED, COOLED = 16384, 2**29, 2**28, 2**30, 2**26
+COUNTS = {
+    "transpose": SIDE**2,
+    "heat": SIDE**2,
+    "reduction": SUMMED,
+    "nan_check": SEARCHED,
+    "logical_and": SEARCHED,
+    "dot_product": SUMMED,
+    "cooling": SUMMED,
+    "histogram": COUNTED,
+}
 CALLS = 2**28 * 256  # of map's function
 CELL_STEPS = 64 * 256 * 10_000  # of crank_nicolson
 Work = Callable[[], object]
@@ -164,57 +175,83 @@ def random_floats(count: int) -> cuda.DeviceArray:
 
 def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
     """Measure what a stop is compared with."""
-    if stop in ("transpose", "heat"):
-        plane = random_floats(SIDE**2)
-        other = cuda.empty_like(plane)
-        works: dict[str, Callable[[], Work]] = {COPY: lambda: lambda: cuda.memcpy(other, plane)}
-        if stop == "transpose":
-            works["CuPy"] = in_cupy(plane, lambda x, cupy: lambda: cupy.ascontiguousarray(x.reshape(SIDE, SIDE).T))
-            works["PyTorch"] = in_torch(plane, lambda x, torch: lambda: x.reshape(SIDE, SIDE).t().contiguous())
-        yield from measured(stop, "GB/s", works, 2 * plane.nbytes)
-    if stop == "reduction":
-        x, total = random_floats(SUMMED), cuda.empty(1, np.float32)
-        works = {
-            CUB: lambda: cub.bind("cub_sum", x, total, x.size),
-            "CuPy": in_cupy(x, lambda x, cupy: x.sum),
-            "PyTorch": in_torch(x, lambda x, torch: x.sum),
-        }
-        yield from measured(stop, "GB/s", works, x.nbytes)
-    if stop == "nan_check":
-        x = random_floats(SEARCHED)
-        works = {
-            "CuPy": in_cupy(x, lambda x, cupy: lambda: cupy.isnan(x).any()),
-            "PyTorch": in_torch(x, lambda x, torch: lambda: x.isnan().any()),
-        }
-        yield from measured(stop, "GB/s", works, x.nbytes)
     if stop == "events":
         x = cuda.full(COOLED, 20.0, np.float32)
         for name in ("cub_transform", "thrust_transform", "thrust_transform_nosync"):
             yield from clocked(partial(cub.bind, name, x, x.size), name, 2 * x.nbytes)
+    elif stop == "graphs":
+        yield from steps_in_c()
+    else:
+        for case, works, nbytes in others(stop, COUNTS.get(stop, 0), cub):
+            yield from measured(stop, case, works, nbytes)
+
+
+def peers(stop: str, count: int) -> dict[str, Work | None]:
+    """Return others' work for the first case of a stop, without CUB's; None for what is not here."""
+    found: dict[str, Work | None] = {}
+    for name, make in next(others(stop, count), ("", {}, 0))[1].items():
+        try:
+            found[name] = make()
+        except Exception as error:  # a broken installation raises anything
+            print(f"{stop}: {name} is left out: {type(error).__name__}: {error}")
+            found[name] = None
+    return found
+
+
+def others(stop: str, count: int, cub: Cub | None = None) -> Iterator[tuple[str, dict[str, Callable[[], Work]], int]]:
+    """Yield for each case of a stop others' ways to do the work on so many numbers, and the bytes that it moves."""
+    works: dict[str, Callable[[], Work]]
+    if stop in ("transpose", "heat"):
+        side = isqrt(count)
+        plane = random_floats(side**2)
+        other = cuda.empty_like(plane)
+        works = {COPY: lambda: lambda: cuda.memcpy(other, plane)}
+        if stop == "transpose":
+            works["CuPy"] = in_cupy(plane, lambda x, cupy: lambda: cupy.ascontiguousarray(x.reshape(side, side).T))
+            works["PyTorch"] = in_torch(plane, lambda x, torch: lambda: x.reshape(side, side).t().contiguous())
+        yield "GB/s", works, 2 * plane.nbytes
+    if stop == "reduction":
+        x, total = random_floats(count), cuda.empty(1, np.float32)
+        works = {
+            **in_cub(cub, "cub_sum", x, total, x.size),
+            "CuPy": in_cupy(x, lambda x, cupy: x.sum),
+            "PyTorch": in_torch(x, lambda x, torch: x.sum),
+        }
+        yield "GB/s", works, x.nbytes
+    if stop == "nan_check":
+        x = random_floats(count)
+        works = {
+            "CuPy": in_cupy(x, lambda x, cupy: lambda: cupy.isnan(x).any()),
+            "PyTorch": in_torch(x, lambda x, torch: lambda: x.isnan().any()),
+        }
+        yield "GB/s", works, x.nbytes
     if stop == "logical_and":
-        x = cuda.full(SEARCHED, 1, np.int32)
+        x = cuda.full(count, 1, np.int32)
         works = {
             "CuPy": in_cupy(x, lambda x, cupy: x.all),
             "PyTorch": in_torch(x, lambda x, torch: x.all),
         }
-        yield from measured(stop, "GB/s", works, x.nbytes)
+        yield "GB/s", works, x.nbytes
     if stop == "dot_product":
-        x, y = random_floats(SUMMED), random_floats(SUMMED)
+        x, y = random_floats(count), random_floats(count)
         works = {
             "CuPy": in_cupy(x, lambda x, cupy: partial(cupy.dot, x, cupy.asarray(y))),
             "PyTorch": in_torch(x, lambda x, torch: partial(torch.dot, x, torch.as_tensor(y, device="cuda"))),
         }
-        yield from measured(stop, "GB/s", works, 2 * x.nbytes)
+        yield "GB/s", works, 2 * x.nbytes
     if stop == "cooling":
-        x, y, largest = random_floats(SUMMED), random_floats(SUMMED), cuda.empty(1, np.float32)
-        works = {CUB: lambda: cub.bind("cub_difference", x, y, largest, x.size)}
-        yield from measured(stop, "GB/s", works, 2 * x.nbytes)
-    if stop == "graphs":
-        yield from steps_in_c()
+        x, y, largest = random_floats(count), random_floats(count), cuda.empty(1, np.float32)
+        yield "GB/s", in_cub(cub, "cub_difference", x, y, largest, x.size), 2 * x.nbytes
     if stop == "histogram":
-        for kind, values in {"": random_floats(COUNTED), " equal": cuda.full(COUNTED, 0.5, np.float32)}.items():
+        for kind, make in {"": random_floats, " equal": partial(cuda.full, value=0.5, dtype=np.float32)}.items():
+            values = make(count)
             for bins in (10, 256):
-                yield from measured(stop, f"{bins}{kind}", counting(cub, values, bins), values.nbytes)
+                yield f"{bins}{kind}", counting(cub, values, bins), values.nbytes
+
+
+def in_cub(cub: Cub | None, name: str, *arguments: Any) -> dict[str, Callable[[], Work]]:
+    """Return CUB's work under its name, nothing without CUB."""
+    return {} if cub is None else {CUB: partial(cub.bind, name, *arguments)}
 
 
 def clocked(make: Callable[[], Work], name: str, nbytes: int) -> Iterator[Rival]:
@@ -252,11 +289,11 @@ def steps_in_c() -> Iterator[Rival]:
             yield Rival("graphs", graphs.RATE, name, trouble=f"the driver answered {-seconds:.0f}")
 
 
-def counting(cub: Cub, values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Work]]:
+def counting(cub: Cub | None, values: cuda.DeviceArray, bins: int) -> dict[str, Callable[[], Work]]:
     """Return others' histograms of the values."""
     counts = cuda.empty(bins, np.uint32)
     return {
-        CUB: lambda: cub.bind("cub_histogram", values, counts, bins, values.size),
+        **in_cub(cub, "cub_histogram", values, counts, bins, values.size),
         "CuPy": in_cupy(values, lambda x, cupy: lambda: cupy.histogram(x, bins, (0, 1))),
         "PyTorch": in_torch(values, lambda x, torch: lambda: torch.histc(x, bins, 0, 1)),
     }
@@ -337,19 +374,19 @@ def measure(stops: list[str]) -> dict[str, Any]:
     cub = Cub()
     device = cuda.Device(0)
     lines: list[tuple[str, ...]] = []
-    others: list[Rival] = []
+    every: list[Rival] = []
     for name in stops:
         outcome = run_stop(name, device)
         with device:
             found = list(rivals(name, cub))
-        others += found
+        every += found
         print(f"{name}: {outcome.state} in {outcome.seconds:.1f} s {outcome.message}", flush=True)
         for other in found:
             unit = other.case if other.case.endswith("/s") else "GB/s"
             shown = f"{other.rate:9,.1f} {unit} {other.ms:9.4f} ms" if other.rate else other.trouble
             print(f"    {other.case:12} {other.name:24} {shown}", flush=True)
         lines += [judge(bar, outcome, found) for bar in bars_of(name)]
-    return {**environment(device), "bars": lines, "rivals": [asdict(other) for other in others]}
+    return {**environment(device), "bars": lines, "rivals": [asdict(other) for other in every]}
 
 
 def main() -> int:

@@ -30,9 +30,14 @@ settings.load_profile("default")
 
 @pytest.fixture(scope="session", autouse=True)
 def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tests' compiled kernels out of the user's cache."""
+    """Keep the tests' compiled kernels out of the user's cache, unless CUDART_PY_CACHE names one for them.
+
+    The workers of pytest-xdist share one, so that each kernel is compiled once.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compile-cache"
     patch = pytest.MonkeyPatch()
-    patch.setenv("CUDART_PY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder)))
     yield
     patch.undo()
 

@@ -203,6 +203,11 @@ class _Benchmark:
         """Whether times are wanted: pytest-benchmark is there and not disabled."""
         return self._benchmark is not None and bool(self._benchmark.enabled)
 
+    @property
+    def extra_info(self) -> dict[str, Any]:
+        """What the stored run keeps of this benchmark beside its times; the fixture adds to it, and so may a test."""
+        return {} if self._benchmark is None else self._benchmark.extra_info
+
     def _measure(
         self, method: Callable[..., Measurement], fn: Any, beside: Mapping[str, Any] | None, options: dict[str, Any]
     ) -> Measurement:

@@ -1,0 +1,161 @@
+"""The best variant of every stop, beside the stop's limit and, where others do the same work, beside theirs.
+
+A stop is run until it measures this variant, which is checked and then timed here: with fewer numbers than the tour
+has, but more than the L2 cache holds.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import course_bars
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import stops, timing, variants
+from library_tour.course import cooling, events, vector_add
+from library_tour.stop import Limit, Row
+
+Size = Callable[[int, int], int]
+
+
+class Best(NamedTuple):
+    """The variant, the size that it is timed with, and those of the stop's other rows that it is compared with."""
+
+    variant: str
+    size: int
+    beside: tuple[str, ...] = ()
+
+
+BEST = {
+    "daxpy": Best("daxpy", 2**24 + 3),
+    "map": Best("in registers, fast math", 2**22),
+    "launch_shapes": Best("a thread a cell", 2**25 + 3),
+    "occupancy": Best("256 threads", 2**26),
+    "nan_check": Best("four loads in flight", 2**26 + 3),
+    "copies": Best("pinned to device", 2**26 + 5),
+    "copies_2d": Best("host to device", 4096),
+    "memset": Best("32 bits", 2**25 + 3),
+    "stream_ordered": Best("pool keeps, no waits", 2**24 + 3, ("one array for all",)),
+    "variables": Best("register", 2**12),
+    "pinned_and_mapped": Best("mapped, 16 bytes a load", 2**23 + 5, ("pinned, copy alone",)),
+    "managed": Best("managed, stays on the host", 2**20 + 3),
+    "peer": Best("copy within one device", 2**25 + 3),
+    "constant_memory": Best("registers, 8 numbers each", 2**22 + 3),
+    "texture": Best("texture, 8 x 4 warps", 4096, ("plain, 8 x 4 warps",)),
+    "local_memory": Best("loop, unrolled", 2**24 + 5),
+    "l2_persistence": Best("policy: persisting", 2**24, ("no policy",)),
+    "coalescing": Best("neighbours", 2**26 + 3),
+    "stride_and_offset": Best("offset 0", 2**26),
+    "aliasing": Best("__restrict__", 2**20 + 5, ("may alias",)),
+    "transpose": Best("down the columns", 8192, ("plain copy",)),
+    "bank_conflicts": Best("stride 1", 2**13),
+    "divergence": Best("8, by warp", 2**22 + 5, ("one function",)),
+    "synchronization": Best("cooperative launch", 2**24 + 5, ("a launch a step",)),
+    "reduction": Best("two passes at once", 2**26 + 3),
+    "logical_and": Best("four loads in flight", 2**26 + 3),
+    "dot_product": Best("four loads of each array", 2**25 + 3),
+    "histogram": Best("four loads in flight", 2**26),
+    "streams": Best("4 streams, breadth-first", 2**24),
+    "graphs": Best("one graph", 2**24 + 3, ("launches, arguments bound",)),
+    "heat": Best("four cells, down rows", 8192),
+    "cooling": Best(cooling.ZIPPED, 2**26 + 3, ("by hand, four at a time",)),
+    "matmul": Best("8 x 16, pipelined", 2048, ("cuBLAS",)),
+    "monte_carlo": Best("Euler, fast math", 2**22),
+    "nested_monte_carlo": Best("a warp each", 2**20),
+    "crank_nicolson": Best("a warp, factored", 2000, ("a warp, eliminating",)),
+}
+# How many numbers others get: as many as the stop, but for a few.
+PEERS = {
+    "transpose": 8192**2,
+    "reduction": 2**26,
+    "nan_check": 2**26,
+    "logical_and": 2**26,
+    "dot_product": 2**25,
+    "histogram": 2**26,
+    "heat": 8192**2,
+}
+# Stops that measure by themselves have a benchmark of their own below.
+OWN = {"vector_add", "events"}
+UNTIMED = {
+    "device_query": "asks for properties",
+    "errors": "runs programs that fail",
+    "debug_print": "prints",
+    "precision": "compares errors",
+    **dict.fromkeys(stops.LIBRARIES, "its library's functions are timed in bench_libraries.py"),
+}
+
+
+class _DoneError(BaseException):
+    """The variant was measured, and the stop need not go on; nothing that a stop catches."""
+
+
+@pytest.fixture
+def run(
+    gpu_benchmark: Any, device: cuda.Device, size: Size, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, Mapping[str, Any]], None]:
+    """Run a stop until it measures its best variant, and time that beside the stop's others and further peers."""
+
+    def run(name: str, peers: Mapping[str, Any]) -> None:
+        stop, best = importlib.import_module(stops.module_name(name)), BEST[name]
+
+        def measure(found: Sequence[variants.Variant], limit: Limit | None, *_: Any, quick: bool = False) -> list[Row]:
+            known = {variant.name: variant for variant in found}
+            if best.variant not in known:
+                return [Row(variant.name) for variant in found]
+            row = variants._check(known[best.variant], ())
+            assert row.check, row.note
+            assert row.check.holds, row.check.detail
+            others = {other: known[other].timed or known[other].launch for other in best.beside if other in known}
+            benchmark(gpu_benchmark, known[best.variant], limit, {**others, **peers})
+            raise _DoneError
+
+        monkeypatch.setattr(stop, "measure", measure)
+        with pytest.raises(_DoneError):
+            stop.run(device, size(best.size, stop.SIZE.small))
+
+    return run
+
+
+def benchmark(gpu_benchmark: Any, variant: variants.Variant, limit: Limit | None, peers: Mapping[str, Any]) -> None:
+    """Time a variant; its share of the limit is in the record, whatever the limit counts."""
+    unit = limit.unit if limit else ""
+    per_second = limit.rate * timing.PREFIXES[unit[0]] if limit and limit.rate else None
+    amounts = {"GB/s": {"bytes": variant.amount}, "TFLOP/s": {"flops": variant.amount}}.get(unit, {})
+    work = variant.timed or variant.launch
+    found = gpu_benchmark(work, beside=peers, **amounts, ceiling=per_second if amounts and variant.amount else None)
+    if limit:
+        gpu_benchmark.extra_info["limit"] = limit.name
+    if found.median and per_second and variant.amount:
+        gpu_benchmark.extra_info["of limit"] = variant.amount / found.median / per_second
+
+
+@pytest.mark.parametrize("name", BEST)
+@pytest.mark.benchmark(group="stops")
+def test_stop(run: Callable[[str, Mapping[str, Any]], None], device: cuda.Device, size: Size, name: str) -> None:
+    run(name, course_bars.peers(name, size(PEERS.get(name, 0), 2**12)))
+
+
+@pytest.mark.benchmark(group="stops")
+def test_vector_add(gpu_benchmark: Any, device: cuda.Device, size: Size) -> None:
+    n = size(2**26 + 3, 2**12 + 3)
+    a, b, out = cuda.full(n, 1, np.float32), cuda.full(n, 2, np.float32), cuda.empty(n, np.float32)
+    launch = vector_add.load("vector_add")["vector_add"][vector_add.blocks_for(n, 256), 256].bind(a, b, out, n)
+    gpu_benchmark(launch, bytes=3 * out.nbytes, flops=n, ceiling="copy")
+    assert (out[-1:].to_host() == 3).all()
+
+
+@pytest.mark.benchmark(group="stops")
+def test_events(gpu_benchmark: Any, device: cuda.Device, size: Size) -> None:
+    temperatures = cuda.full(size(2**26, 2**12), events.AMBIENT, np.float32)
+    steps = events.cooling(temperatures, wait=False)
+    gpu_benchmark(steps, bytes=2 * events.STEPS * temperatures.nbytes, ceiling="copy")
+    assert (temperatures[-1:].to_host() == events.AMBIENT).all()
+
+
+def test_every_stop_is_timed_or_has_a_reason() -> None:
+    """Each stop is in one of BEST, OWN and UNTIMED."""
+    assert sorted([*BEST, *OWN, *UNTIMED]) == sorted(stops.names())
