@@ -60,7 +60,6 @@ from .memory.addresses import PointerAttributes
 from .memory.array import DeviceArray
 from .memory.copies import memcpy, memcpy2d, memcpy3d, memcpy_peer, memset
 from .memory.creation import empty, empty_like, empty_pitched, full, to_device, zeros, zeros_like
-from .memory.cuda_array import CudaArray
 from .memory.graph_memory import graph_empty
 from .memory.host_memory import RegisteredMemory, device_pointer, pinned_empty, register_host
 from .memory.interop import as_device_array, from_dlpack
@@ -70,8 +69,9 @@ from .memory.node_work import NodeCopy, NodeFill
 from .memory.pointers import pointer_attributes
 from .memory.pools import MemoryPool
 from .memory.staging import release_staging
-from .memory.surface import Surface
-from .memory.texture import Texture, TextureOptions
+from .memory.textures.cuda_array import CudaArray
+from .memory.textures.surface import Surface
+from .memory.textures.texture import Texture, TextureOptions
 from .nvtx import nvtx_range
 from .pointer import Pointer
 from .profiling.profiler import profiler_range, profiler_start, profiler_stop

@@ -20,8 +20,8 @@ from ..driver import enums
 from ..memory.array import DeviceArray
 from ..memory.host_memory import device_pointer, pinned_owner
 from ..memory.interop import is_foreign, wrap
-from ..memory.surface import Surface
-from ..memory.texture import Texture
+from ..memory.textures.surface import Surface
+from ..memory.textures.texture import Texture
 from ..pointer import Pointer
 from ..streams.conditionals import Condition
 from ..streams.stream import Stream

@@ -17,11 +17,11 @@ from ..streams.event import Event
 from ..streams.stream import Stream, legacy_default, stream_of
 from . import staging
 from .array import DeviceArray, side_of
-from .array_copies import ArrayEnd, copy_array
-from .cuda_array import CudaArray, end_of
 from .fills import fill_words
 from .host_memory import HostMemory
 from .interop import is_foreign, wrap
+from .textures.array_copies import ArrayEnd, copy_array
+from .textures.cuda_array import CudaArray, end_of
 from .transfers import Side, check_same, raw_bytes, transfer
 
 __all__ = ["memcpy", "memcpy2d", "memcpy3d", "memcpy_peer", "memset"]

@@ -8,18 +8,18 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import arguments
-from ..context.current import activated
-from ..context.device import Device, current_device
-from ..driver import enums
-from ..driver.seam import api
-from ..streams.stream import Stream, stream_of
-from .array import DeviceArray, side_of
+from ... import arguments
+from ...context.current import activated
+from ...context.device import Device, current_device
+from ...driver import enums
+from ...driver.seam import api
+from ...streams.stream import Stream, stream_of
+from ..array import DeviceArray, side_of
+from ..host_memory import is_pinned
+from ..transfers import Side, raw_bytes
+from ..waiting import WaitingHandle
 from .array_copies import ArrayEnd, copy_array
 from .formats import check_channels, check_format, format_of
-from .host_memory import is_pinned
-from .transfers import Side, raw_bytes
-from .waiting import WaitingHandle
 
 __all__ = ["CudaArray", "end_of"]
 

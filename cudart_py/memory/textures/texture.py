@@ -7,16 +7,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .. import arguments, errors, shapes
-from ..context.capture import captures
-from ..context.current import activated
-from ..context.device import Device
-from ..driver import enums
-from ..driver.seam import api
-from .array import DeviceArray
+from ... import arguments, errors, shapes
+from ...context.capture import captures
+from ...context.current import activated
+from ...context.device import Device
+from ...driver import enums
+from ...driver.seam import api
+from ..array import DeviceArray
+from ..waiting import WaitingHandle
 from .cuda_array import CudaArray
 from .formats import check_channels, check_format, format_of
-from .waiting import WaitingHandle
 
 __all__ = ["Texture", "TextureOptions"]
 

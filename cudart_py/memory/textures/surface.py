@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import arguments
-from ..context.current import activated
-from ..context.device import Device
-from ..driver.seam import api
+from ... import arguments
+from ...context.current import activated
+from ...context.device import Device
+from ...driver.seam import api
+from ..waiting import WaitingHandle
 from .cuda_array import CudaArray
-from .waiting import WaitingHandle
 
 __all__ = ["Surface"]
 
