@@ -80,15 +80,28 @@ class Capture:
     """One capture: what its graph uses, the events recorded inside, and what has to wait for its end.
 
     `temporaries` has the memory that the graph allocates and has yet to free, by address, and `conditions` has what
-    was made for its conditional nodes.
+    was made for its conditional nodes. `body_lost` says that the body of such a node could not be captured: the driver
+    has destroyed that graph, and crashes when the whole graph, which still names it, is destroyed or instantiated.
     """
 
-    __slots__ = ("_device", "_handle", "_key", "_later", "conditions", "ended", "events", "held", "temporaries")
+    __slots__ = (
+        "_device",
+        "_handle",
+        "_key",
+        "_later",
+        "body_lost",
+        "conditions",
+        "ended",
+        "events",
+        "held",
+        "temporaries",
+    )
 
     def __init__(self, handle: int, device: Device) -> None:
         self.held: list[Held] = []
         self.events: set[int] = set()
         self.ended = False
+        self.body_lost = False
         self.temporaries: dict[int, Any] = {}
         self.conditions: list[Any] = []
         self._device = device
@@ -160,7 +173,7 @@ class Capture:
             self.end()  # an interrupt may have cut the first call short
             return
         status, graph = self.finish()
-        if not status:
+        if not status and not self.body_lost:
             with activated(self._device):
                 api.cuGraphDestroy(graph)
 
@@ -214,7 +227,13 @@ class BodyCapture(Capture):
             self.end()  # an interrupt may have cut the first call short
             return None
         status, _ = self.finish()
+        self.root.body_lost |= bool(status)
         return status
+
+    def leave(self, handle: int) -> None:
+        """Forget a stream that was destroyed, and with the body's first stream its graph."""
+        super().leave(handle)
+        self.root.body_lost |= self.ended
 
     def close(self) -> None:
         """End the capture; a second call does nothing."""

@@ -198,9 +198,13 @@ class Capturing:
             self._drop()
             raise
         self._drop()
-        if kind is not None:
+        if capture.body_lost:
+            graph._owned = False
+        if kind is not None or capture.body_lost:
             graph.close()
-        elif status:
+        if kind is None and capture.body_lost:
+            raise errors.CaptureError("the body of a conditional node could not be captured: there is no graph")
+        if kind is None and status:
             raise failure(status, "cuStreamEndCapture")
 
     def _drop(self) -> None:

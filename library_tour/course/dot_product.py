@@ -63,6 +63,7 @@ from ..wrong import all_shown_wrong
 TITLE = "Dot product: shared memory, shuffles, and misplaced barriers"
 SIZE = Size("numbers in each array", full=2**30 + 3, small=2**16 + 3)
 BLOCK, LOADS = 256, 4
+WAVES = 16  # of blocks in a fixed grid: with one, multiprocessors wait at the end for the slowest of them
 EVERY = "an atomic a thread"
 ATOMICS = 2**24  # numbers of the way above at most, of which each takes a nanosecond or more
 # Each kernel, and the numbers of an array that a thread of a fixed grid loads at once: none where a thread has one.
@@ -141,8 +142,8 @@ def make_variants(
         kernel = module[name]
         grid = blocks_for(size, BLOCK)
         if each:
-            # As many blocks as the device holds at once, but no more than the numbers fill.
-            most = device.sm_count * kernel.occupancy(BLOCK).blocks
+            # Some times as many blocks as the device holds at once, but no more than the numbers fill.
+            most = WAVES * device.sm_count * kernel.occupancy(BLOCK).blocks
             grid = min(most, blocks_for(size, each * BLOCK))
         launch = kernel[grid, BLOCK].bind(x, y, total, size)
 

@@ -69,6 +69,7 @@ TITLE = "Logical and of an array: shuffles, votes and early exit"
 SIZE = Size("numbers to join", full=2**30 + 3, small=2**18 + 3)
 CHECKED = 2**14 + 5  # numbers of the arrays that have zeros
 BLOCK, LOADS, WARP = 256, 4, 32
+WAVES = 16  # of blocks in a fixed grid: with one, multiprocessors wait at the end for the slowest of them
 # Of a fixed grid, so that an early exit leaves something out also where the array is small.
 ROUNDS = 8
 EARLY = "early exit"
@@ -156,7 +157,7 @@ def joining(device: cuda.Device, name: str, x: cuda.DeviceArray, result: cuda.De
     kernel = load_all()[kernel_name]
     grid = blocks_for(x.size, BLOCK)
     if each:
-        most = device.sm_count * kernel.occupancy(BLOCK).blocks
+        most = WAVES * device.sm_count * kernel.occupancy(BLOCK).blocks
         grid = min(most, blocks_for(x.size, each * BLOCK * ROUNDS))
     launch = kernel[grid, BLOCK].bind(x, result, x.size)
 

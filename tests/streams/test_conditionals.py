@@ -195,6 +195,24 @@ def test_an_unjoined_stream_of_a_part_is_an_error_at_its_end(kernels, stream, x)
         assert not side.is_capturing
 
 
+def test_a_graph_is_lost_with_the_body_of_a_node(kernels, stream, x):
+    with cuda.Stream(non_blocking=True) as side:
+
+        def fork(condition):
+            with stream.if_then(condition) as then:
+                side.wait(then.record(cuda.Event(timing=False)))
+                kernels["add"][1, 1, 0, side](x, 1)
+
+        def capture():
+            with stream.capture():
+                with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNJOINED"):
+                    fork(stream.condition())
+
+        with pytest.raises(cuda.CaptureError, match="the body of a conditional node could not be captured"):
+            capture()
+        assert not stream.is_capturing
+
+
 def test_the_graph_keeps_alive_what_its_parts_use(kernels, stream):
     def make():
         y = cuda.zeros(1, np.uint32, stream=stream)
