@@ -204,9 +204,8 @@ def test_a_graph_is_lost_with_the_body_of_a_node(kernels, stream, x):
                 kernels["add"][1, 1, 0, side](x, 1)
 
         def capture():
-            with stream.capture():
-                with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNJOINED"):
-                    fork(stream.condition())
+            with stream.capture(), pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_UNJOINED"):
+                fork(stream.condition())
 
         with pytest.raises(cuda.CaptureError, match="the body of a conditional node could not be captured"):
             capture()
