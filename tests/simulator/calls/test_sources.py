@@ -23,8 +23,8 @@ IN_A_HEADER = """extern "C" __global__ void k(int* out, const int* in) {
     __stwt(out, value);
 }
 """
-SURFACE = """extern "C" __global__ void k(cudaSurfaceObject_t surface, float* out) {
-    surf2Dread(out, surface, 0, 0);
+CUBE_MAP = """extern "C" __global__ void k(cudaTextureObject_t texture, float* out) {
+    texCubemap(out, texture, 0, 0, 0);
 }
 """
 
@@ -77,10 +77,10 @@ def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
 @pytest.mark.parametrize("options", [[], ["-G"]])
 def test_an_unsupported_instruction_of_a_header_is_reported_at_the_users_line(device, options):
     with pytest.raises(cuda.NotSupportedError) as caught:
-        cuda.compile(SURFACE, options=options)
+        cuda.compile(CUBE_MAP, options=options)
     text = str(caught.value)
     assert "at kernel.cu:2" in text
-    assert "    2 | surf2Dread(out, surface, 0, 0);" in text
+    assert "    2 | texCubemap(out, texture, 0, 0, 0);" in text
     assert f"kernel.cu was compiled at {__file__}" in text
 
 
