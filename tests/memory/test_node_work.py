@@ -211,8 +211,9 @@ def test_a_closed_array_is_refused_when_the_node_is_changed(stream):
     copy, fill = cuda.NodeCopy(x, y), cuda.NodeFill(y, 3.0)
     assert repr(copy) == "<NodeCopy of 256 bytes>"
     assert repr(fill) == "<NodeFill of 256 bytes>"
+    copies, fills = copying.instantiate(), filling.instantiate()
     y.close()
     with pytest.raises(ValueError, match="argument 1 of a copy: the array is closed"):
-        copying.instantiate().set_node(copying.nodes[0], copy)
+        copies.set_node(copying.nodes[0], copy)
     with pytest.raises(ValueError, match="argument 0 of a fill: the array is closed"):
-        filling.instantiate().set_node(filling.nodes[0], fill)
+        fills.set_node(filling.nodes[0], fill)
