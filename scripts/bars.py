@@ -1,4 +1,4 @@
-"""What the scripts that compare speeds share: options, verdicts, the exit status, tables, records and pages.
+"""What the scripts that compare speeds share: options, rivals, verdicts, the exit status, tables, records and pages.
 
 Each of them measures on a GPU, holds what it found against bars, and prints a table. With `--json` it keeps what it
 found, with `--recorded` it takes that instead of measuring, and with `--markdown`, where it has a page of the
@@ -8,6 +8,7 @@ documentation, it writes the table there, behind the line `## Measured`.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,18 @@ from typing import Any
 
 import cudart_py as cuda
 
-__all__ = ["HEADING", "Verdict", "conditions", "exit_status", "keep", "parser", "recall", "table", "write_page"]
+__all__ = [
+    "HEADING",
+    "Verdict",
+    "conditions",
+    "exit_status",
+    "keep",
+    "optional",
+    "parser",
+    "recall",
+    "table",
+    "write_page",
+]
 
 HEADING = "## Measured"
 
@@ -79,6 +91,15 @@ def conditions(device: cuda.Device, *packages: str) -> str:
         except PackageNotFoundError:
             continue
     return f"{', '.join(found)}; {datetime.now(UTC):%Y-%m-%d}"
+
+
+def optional(name: str) -> Any:
+    """Import a rival; None where it is not installed or does not load, which is said."""
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # broken installations raise anything
+        print(f"{name} is not here: {type(error).__name__}: {error}", file=sys.stderr)
+        return None
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> str:

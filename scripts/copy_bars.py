@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import bars
 import numpy as np
-from bars import Verdict
+from bars import Verdict, optional
 
 import cudart_py as cuda
 from cudart_py.driver.seam import raw
@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
     what: str
     theirs: str
     ours: Copy
-    other: Copy
+    other: Copy | None
     bar: float
 
 
@@ -54,6 +54,8 @@ def pageable(nbytes: int) -> list[Comparison]:
         for copy_down in (down.ours, down.other):
             cuda.memset(device, 0)
             target[:] = 0
+            assert copy_up is not None
+            assert copy_down is not None
             copy_up()
             copy_down()
             cuda.current_device().synchronize()
@@ -63,20 +65,38 @@ def pageable(nbytes: int) -> list[Comparison]:
 
 
 def pinned(nbytes: int) -> list[Comparison]:
-    """Compare with CuPy's copies of page-locked memory."""
-    import cupy
-
+    """Compare with CuPy's copies of page-locked memory; without CuPy there is nothing to compare with."""
     stream = cuda.Stream(non_blocking=True)
     device, host = cuda.empty(nbytes, np.uint8, stream=stream), cuda.pinned_empty(nbytes, np.uint8)
     host[:] = np.random.default_rng().integers(0, 256, nbytes, np.uint8)
+
+    def copy(dst: cuda.DeviceArray | np.ndarray, src: cuda.DeviceArray | np.ndarray) -> None:
+        cuda.memcpy(dst, src, stream=stream)
+        stream.synchronize()
+
+    expected = host.copy()
+    copy(device, host)
+    host[:] = 0
+    copy(host, device)
+    if not np.array_equal(host, expected):
+        raise SystemExit("a pinned copy is wrong")
+    up, down = cupy_pinned(host) if "interop" in cuda.capabilities() else (None, None)
+    return [
+        Comparison("pinned upload", "CuPy", lambda: copy(device, host), up, 0.98),
+        Comparison("pinned download", "CuPy", lambda: copy(host, device), down, 0.98),
+    ]
+
+
+def cupy_pinned(host: np.ndarray) -> tuple[Copy | None, Copy | None]:
+    """Return CuPy's copies of page-locked memory, up and down; None for both without CuPy."""
+    cupy = optional("cupy")
+    if cupy is None:
+        return None, None
+    nbytes = host.nbytes
     theirs = cupy.cuda.alloc_pinned_memory(nbytes)
     there, address = cupy.empty(nbytes, np.uint8), ctypes.c_void_p(theirs.ptr)
     np.frombuffer(theirs, np.uint8, nbytes)[:] = host
     queue = cupy.cuda.Stream(non_blocking=True)
-
-    def ours(dst: cuda.DeviceArray | np.ndarray, src: cuda.DeviceArray | np.ndarray) -> None:
-        cuda.memcpy(dst, src, stream=stream)
-        stream.synchronize()
 
     def up() -> None:
         there.data.copy_from_host_async(address, nbytes, queue)
@@ -86,16 +106,7 @@ def pinned(nbytes: int) -> list[Comparison]:
         there.data.copy_to_host_async(address, nbytes, queue)
         queue.synchronize()
 
-    expected = host.copy()
-    ours(device, host)
-    host[:] = 0
-    ours(host, device)
-    if not np.array_equal(host, expected):
-        raise SystemExit("a pinned copy is wrong")
-    return [
-        Comparison("pinned upload", "CuPy", lambda: ours(device, host), up, 0.98),
-        Comparison("pinned download", "CuPy", lambda: ours(host, device), down, 0.98),
-    ]
+    return up, down
 
 
 def seconds(copy: Copy) -> float:
@@ -108,18 +119,15 @@ def seconds(copy: Copy) -> float:
 
 def measure(nbytes: int, rounds: int) -> list[dict[str, Any]]:
     """Return the bytes a second of each comparison and its bar; without CuPy a line that says what is left out."""
-    comparisons = pageable(nbytes)
-    missing = []
-    try:
-        comparisons += pinned(nbytes)
-    except ImportError as error:
-        missing.append({"what": "pinned copies", "missing": str(error)})
     rows: list[dict[str, Any]] = []
-    for one in comparisons:
+    for one in pageable(nbytes) + pinned(nbytes):
+        if one.other is None:
+            rows.append({"what": one.what, "missing": f"{one.theirs} is not here"})
+            continue
         times = [(seconds(one.ours), seconds(one.other)) for _ in range(rounds)]
         ours, theirs = (nbytes / min(column) for column in zip(*times, strict=True))
         rows.append({"what": one.what, "name": one.theirs, "ours": ours, "theirs": theirs, "bar": one.bar})
-    return rows + missing
+    return rows
 
 
 def judge(row: dict[str, Any]) -> tuple[Verdict, tuple[str, ...]]:

@@ -186,15 +186,16 @@ def rivals(stop: str, cub: Cub) -> Iterator[Rival]:
             yield from measured(stop, case, works, nbytes)
 
 
-def peers(stop: str, count: int) -> dict[str, Work | None]:
-    """Return others' work for the first case of a stop, without CUB's; None for what is not here."""
-    found: dict[str, Work | None] = {}
+def peers(stop: str, count: int) -> dict[str, Work]:
+    """Return others' work for the first case of a stop, without CUB's and without what is not here."""
+    found: dict[str, Work] = {}
     for name, make in next(others(stop, count), ("", {}, 0))[1].items():
         try:
             found[name] = make()
+            found[name]()
         except Exception as error:  # a broken installation raises anything
             print(f"{stop}: {name} is left out: {type(error).__name__}: {error}")
-            found[name] = None
+            found.pop(name, None)
     return found
 
 

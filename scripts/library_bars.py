@@ -13,7 +13,6 @@ be judged. What holds and is refused is checked by tests/libraries.
 from __future__ import annotations
 
 import functools
-import importlib
 import statistics
 import sys
 import time
@@ -28,7 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 import bars  # noqa: E402  # behind the path
 import numpy as np  # noqa: E402  # behind the path
-from bars import Verdict  # noqa: E402  # behind the path
+from bars import Verdict, optional  # noqa: E402  # behind the path
+from library_calls import CALLS, Operands  # noqa: E402  # behind the path
 
 import cudart_py as cuda  # noqa: E402  # behind the path
 from cudart_py import libraries as lib  # noqa: E402  # behind the path
@@ -44,7 +44,13 @@ ROUNDS = 5
 SECONDS = 230.0
 # How much of each: rows and columns, points of transforms, a side of the grid, numbers.
 PRODUCT, TRANSFORMS, GRID, DRAWN = 8192, {(65536, 1024): -1, (8192, 8192): None}, 4096, 2**28
-FACTORED = {"Cholesky": 8192, "LU": 8192, "QR": 4096, "SVD": 1024, "eigh": 2048}
+FACTORED = {
+    "Cholesky": ("cholesky", 8192),
+    "LU": ("solve", 8192),
+    "QR": ("qr", 4096),
+    "SVD": ("svd", 1024),
+    "eigh": ("eigh", 2048),
+}
 PACKAGES = ("nvmath-python", "cuda-bindings", "numpy", "torch", "cupy-cuda13x")
 STARTED = time.perf_counter()
 
@@ -63,15 +69,6 @@ class Line:
     bar: str = ""
     verdict: Verdict = Verdict.NOT_JUDGED
     note: str = ""
-
-
-def optional(name: str) -> Any:
-    """Import a rival; None where it is not installed or does not load."""
-    try:
-        return importlib.import_module(name)
-    except Exception as error:  # broken installations raise anything
-        print(f"{name} is not here: {type(error).__name__}: {error}", file=sys.stderr)
-        return None
 
 
 # -- times -----------------------------------------------------------------------------------------
@@ -252,33 +249,12 @@ def check_random(torch: Any, cupy: Any) -> Iterator[Line]:
 
 def check_solver(torch: Any, cupy: Any) -> Iterator[Line]:
     """Compare factorizations in double precision, with what each needs before and after."""
-    random = np.random.default_rng(2)
-    for name, n in FACTORED.items():
-        host = random.standard_normal((n, n))
-        if name in ("Cholesky", "eigh"):
-            host = (host + host.T) / 2 + (2 * n * np.eye(n) if name == "Cholesky" else 0)
-        a, b = cuda.to_device(host), cuda.to_device(host[:, 0])
-        works: dict[str, Work] = {
-            "Cholesky": functools.partial(lib.cholesky, a),
-            "LU": functools.partial(lib.solve, a, b),
-            "QR": functools.partial(lib.qr, a),
-            "SVD": functools.partial(lib.svd, a),
-            "eigh": functools.partial(lib.eigh, a),
-        }
-        rival = None
-        if cupy:
-            x, y = cupy.asarray(host), cupy.asarray(host[:, 0])
-            rivals: dict[str, Work] = {
-                "Cholesky": functools.partial(cupy.linalg.cholesky, x),
-                "LU": functools.partial(cupy.linalg.solve, x, y),
-                "QR": functools.partial(cupy.linalg.qr, x),
-                "SVD": functools.partial(cupy.linalg.svd, x, full_matrices=False),
-                "eigh": functools.partial(cupy.linalg.eigh, x),
-            }
-            rival = rivals[name]
-        yield versus(f"{name} {n} fp64", works[name], {"CuPy": rival}, wall_seconds, 1.0)
+    for name, (function, n) in FACTORED.items():
+        operands, row = Operands(n, np.float64), CALLS[function]
+        rival = row.peers(operands, {"cupy": cupy}).get("cupy")
+        yield versus(f"{name} {n} fp64", row.ours(operands), {"CuPy": rival}, wall_seconds, 1.0)
         if name == "SVD":
-            polar = functools.partial(lib.svd, a, method="polar")
+            polar = functools.partial(lib.svd, operands.a, method="polar")
             yield versus(f"SVD {n} fp64, by polar decomposition", polar, {"CuPy": rival}, wall_seconds, 1.0)
 
 

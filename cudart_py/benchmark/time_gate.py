@@ -26,6 +26,8 @@ _ERROR_PER_RANGE = math.sqrt(math.pi / 2) / 1.349
 _NOISE_TIMES = 2
 # What a baseline keeps of a benchmark's record, beside its figures.
 _KEPT = ("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside")
+# What it leaves out of pytest-benchmark's statistics: the samples, and what its tables do not show.
+_DROPPED = ("data", "total", "ld15iqr", "hd15iqr", "iqr_outliers", "stddev_outliers")
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ def _merged(same: Sequence[Json]) -> dict[str, Any]:
         "params": None,
         "options": {},
         "extra_info": _rounded(extra),
-        "stats": _rounded({name: value for name, value in kept["stats"].items() if name != "data"}),
+        "stats": _rounded({name: value for name, value in kept["stats"].items() if name not in _DROPPED}),
     }
 
 

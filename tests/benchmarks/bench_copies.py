@@ -1,16 +1,19 @@
-"""Copies and fills: of pinned and pageable memory over the link, and within the device beside its ceilings.
+"""Copies and fills: of pinned and pageable memory over the link beside others', and within the device.
 
-A copy of pageable memory keeps the host busy, so that it is timed by the host's clock to its very end; the other
-ones by the device's.
+Copies over the link are timed by the host's clock, since one of pageable memory keeps the host busy; the other ones by
+the device's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import copy_bars
 import numpy as np
 import pytest
+from bars import optional
 
 import cudart_py as cuda
 
@@ -19,57 +22,51 @@ Size = Callable[[int, int], int]
 FULL, SMALL = 256 << 20, 1 << 16
 
 
-@pytest.fixture
-def nbytes(size: Size) -> int:
-    return size(FULL, SMALL)
+@pytest.mark.parametrize("memory", [copy_bars.pageable, copy_bars.pinned], ids=["pageable", "pinned"])
+@pytest.mark.parametrize("direction", ["upload", "download"])
+@pytest.mark.benchmark(group="link")
+def test_link(
+    host_benchmark: Any, device: cuda.Device, size: Size, memory: Callable[[int], Any], direction: str
+) -> None:
+    """Each copy is timed to its end; pageable ones are beside the driver's, page-locked ones beside CuPy's."""
+    nbytes = size(FULL, SMALL)
+    up, down = memory(nbytes)
+    copy = up if direction == "upload" else down
+    found = host_benchmark(finished(copy.ours), beside={copy.theirs: copy.other and finished(copy.other)})
+    if found.median:
+        host_benchmark.extra_info["GB/s"] = 1e-9 * nbytes / found.median
 
 
-@pytest.mark.benchmark(group="link: upload")
-def test_upload_pinned(gpu_benchmark: Any, device: cuda.Device, nbytes: int) -> None:
-    source, target = cuda.pinned_empty(nbytes, np.uint8), cuda.empty(nbytes, np.uint8)
-    source[:] = 7
-    gpu_benchmark(lambda: cuda.memcpy(target, source, stream=cuda.legacy_default), bytes=nbytes, flush_l2=False)
-    assert (target.to_host() == 7).all()
+def finished(copy: Callable[[], object]) -> Callable[[], None]:
+    """Return the copy with the wait for its end."""
 
-
-@pytest.mark.benchmark(group="link: upload")
-def test_upload_pageable(host_benchmark: Any, device: cuda.Device, nbytes: int) -> None:
-    source, target = np.full(nbytes, 7, np.uint8), cuda.empty(nbytes, np.uint8)
-
-    def upload() -> None:
-        cuda.memcpy(target, source)
+    def to_the_end() -> None:
+        copy()
         cuda.legacy_default.synchronize()
 
-    host_benchmark(upload)
-    assert (target.to_host() == 7).all()
+    return to_the_end
 
 
-@pytest.mark.benchmark(group="link: download")
-def test_download_pinned(gpu_benchmark: Any, device: cuda.Device, nbytes: int) -> None:
-    source, target = cuda.full(nbytes, 7, np.uint8), cuda.pinned_empty(nbytes, np.uint8)
-    gpu_benchmark(lambda: cuda.memcpy(target, source, stream=cuda.legacy_default), bytes=nbytes, flush_l2=False)
-    assert (target == 7).all()
-
-
-@pytest.mark.benchmark(group="link: download")
-def test_download_pageable(host_benchmark: Any, device: cuda.Device, nbytes: int) -> None:
-    source, target = cuda.full(nbytes, 7, np.uint8), np.empty(nbytes, np.uint8)
-    host_benchmark(lambda: cuda.memcpy(target, source))
-    assert (target == 7).all()
+@pytest.fixture
+def cupy() -> Any:
+    """CuPy, None where it is not here or could not see the arrays."""
+    return optional("cupy") if "interop" in cuda.capabilities() else None
 
 
 @pytest.mark.benchmark(group="device memory")
-def test_copy_on_the_device(gpu_benchmark: Any, device: cuda.Device, size: Size) -> None:
+def test_copy_on_the_device(gpu_benchmark: Any, device: cuda.Device, size: Size, cupy: Any) -> None:
     nbytes = size(1 << 30, SMALL)
     source, target = cuda.full(nbytes, 7, np.uint8), cuda.empty(nbytes, np.uint8)
-    gpu_benchmark(lambda: cuda.memcpy(target, source), bytes=2 * nbytes, ceiling="copy")
+    theirs = cupy and partial(cupy.copyto, cupy.asarray(target), cupy.asarray(source))
+    gpu_benchmark(lambda: cuda.memcpy(target, source), beside={"CuPy": theirs}, bytes=2 * nbytes, ceiling="copy")
     assert (target[-1:].to_host() == 7).all()
 
 
 @pytest.mark.benchmark(group="device memory")
-def test_fill(gpu_benchmark: Any, device: cuda.Device, size: Size) -> None:
+def test_fill(gpu_benchmark: Any, device: cuda.Device, size: Size, cupy: Any) -> None:
     target = cuda.empty(size(1 << 30, SMALL), np.uint8)
-    gpu_benchmark(lambda: cuda.memset(target, 7), bytes=target.nbytes, ceiling="write")
+    theirs = cupy and partial(cupy.asarray(target).fill, 7)
+    gpu_benchmark(lambda: cuda.memset(target, 7), beside={"CuPy": theirs}, bytes=target.nbytes, ceiling="write")
     assert (target[-1:].to_host() == 7).all()
 
 

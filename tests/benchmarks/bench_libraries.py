@@ -1,12 +1,16 @@
-"""The libraries: what their products and transforms reach, and what our call of one costs beside the bare one."""
+"""Every function of the libraries beside CuPy's or PyTorch's, and what a small product costs the host."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+import library_calls
 import numpy as np
 import pytest
+from bars import optional
+from library_calls import Operands
 
 import cudart_py as cuda
 from cudart_py import libraries
@@ -17,28 +21,57 @@ from cudart_py.libraries.handles import library_handle
 pytestmark = pytest.mark.needs("libraries")
 
 Size = Callable[[int, int], int]
+# Rows and columns, where they are not as many as usual: these take longest.
+SIZES = {"svd": 512, "eigh": 512, "lstsq": 512}
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.benchmark(group="libraries: gemm")
-def test_gemm(gpu_benchmark: Any, device: cuda.Device, rng: np.random.Generator, size: Size, dtype: str) -> None:
-    n = size(8192, 64)
-    a, b = (cuda.to_device(rng.random((n, n), np.float32).astype(dtype)) for _ in range(2))
-    out = cuda.empty((n, n), dtype)
-    ceiling = {"float32": "fp32"}.get(dtype)
-    gpu_benchmark(lambda: libraries.gemm(a, b, out), bytes=3 * out.nbytes, flops=2 * n**3, ceiling=ceiling)
-    assert np.isfinite(out[:1].to_host()).all()
+@pytest.fixture(scope="module")
+def rivals() -> dict[str, Any]:
+    """The modules of others, None for those that are not here."""
+    return {name: optional(name) for name in ("cupy", "torch")} if "interop" in cuda.capabilities() else {}
 
 
-@pytest.mark.benchmark(group="libraries: fft")
-def test_fft(gpu_benchmark: Any, device: cuda.Device, rng: np.random.Generator, size: Size) -> None:
-    """Rows of 4096, whose transform passes once over the memory: a copy is its ceiling."""
-    rows, n = size(1 << 14, 4), 4096
-    x = cuda.to_device(rng.random((rows, n), np.float32).astype(np.complex64))
-    out = cuda.empty_like(x)
-    flops = 5 * rows * n * np.log2(n)
-    gpu_benchmark(lambda: libraries.fft(x, out=out), bytes=2 * x.nbytes, flops=float(flops), ceiling="copy")
-    assert np.isfinite(out[:1].to_host()).all()
+@pytest.mark.parametrize("name", library_calls.CALLS)
+@pytest.mark.benchmark(group="libraries")
+def test_function(
+    gpu_benchmark: Any, host_benchmark: Any, device: cuda.Device, size: Size, rivals: dict[str, Any], name: str
+) -> None:
+    """Functions that wait for their result are timed by the host's clock, to the end of their work."""
+    function = library_calls.CALLS[name]
+    operands = Operands(size(SIZES.get(name, 1024 if function.waits else 4096), 16))
+    ours, peers = function.ours(operands), function.peers(operands, rivals)
+    if function.waits:
+        finished = {peer: done(call) for peer, call in peers.items()}
+        host_benchmark(done(ours), beside=finished)
+    else:
+        amounts = {"bytes": function.bytes, "flops": function.flops}
+        known = {what: count(operands) for what, count in amounts.items() if count}
+        gpu_benchmark(ours, beside=peers, **known)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+@pytest.mark.benchmark(group="libraries")
+def test_gemm(gpu_benchmark: Any, device: cuda.Device, size: Size, rivals: dict[str, Any], dtype: str) -> None:
+    """The product of the table above, in other precisions."""
+    function, operands = library_calls.CALLS["gemm"], Operands(size(8192, 16), dtype)
+    peers = function.peers(operands, rivals)
+    gpu_benchmark(function.ours(operands), beside=peers, flops=2 * operands.n**3)
+    assert np.isfinite(operands.out[:1].to_host()).all()
+
+
+def done(call: Callable[[], object]) -> Callable[[], None]:
+    """Return the call with the wait for its end."""
+
+    def to_the_end() -> None:
+        call()
+        cuda.legacy_default.synchronize()
+
+    return to_the_end
+
+
+def test_every_function_is_timed_or_has_a_reason() -> None:
+    functions = [name for name in libraries.__all__ if inspect.isfunction(getattr(libraries, name))]
+    assert sorted([*library_calls.CALLS, *library_calls.UNTIMED]) == functions
 
 
 def bare_gemm(a: cuda.DeviceArray, b: cuda.DeviceArray, out: cuda.DeviceArray) -> Callable[[], object]:
@@ -57,15 +90,11 @@ def bare_gemm(a: cuda.DeviceArray, b: cuda.DeviceArray, out: cuda.DeviceArray) -
     return product
 
 
-@pytest.mark.parametrize("way", ["bare", "direct", "planned"])
-@pytest.mark.benchmark(group="host: gemm of 128 x 128")
-def test_gemm_call(host_benchmark: Any, device: cuda.Device, rng: np.random.Generator, way: str) -> None:
-    a, b = (cuda.to_device(rng.random((128, 128), np.float32)) for _ in range(2))
-    out = cuda.empty((128, 128), np.float32)
-    ways: dict[str, Callable[[], Callable[[], object]]] = {
-        "bare": lambda: bare_gemm(a, b, out),
-        "direct": lambda: lambda: libraries.gemm(a, b, out),
-        "planned": lambda: libraries.gemm.plan(a, b, out),
-    }
-    host_benchmark(ways[way]())
-    np.testing.assert_allclose(out.to_host(), a.to_host() @ b.to_host(), rtol=1e-4)
+@pytest.mark.parametrize("way", ["direct", "planned"])
+@pytest.mark.benchmark(group="host")
+def test_gemm_call(host_benchmark: Any, device: cuda.Device, rivals: dict[str, Any], way: str) -> None:
+    """The host's cost of a small product."""
+    o = Operands(128)
+    ours = libraries.gemm.plan(o.a, o.b, o.out) if way == "planned" else library_calls.CALLS["gemm"].ours(o)
+    host_benchmark(ours, beside={"bare": bare_gemm(o.a, o.b, o.out), **library_calls.CALLS["gemm"].peers(o, rivals)})
+    np.testing.assert_allclose(o.out.to_host(), o.host @ o.b.to_host(), rtol=1e-4, atol=1e-4)
