@@ -190,7 +190,7 @@ CALLS: dict[str, Wrapper] = {
         bare("cuMemcpy2DAsync", things.planes, s), lambda t: partial(cuda.memcpy2d, t.other, t.plane, stream=t.stream)
     ),
     "copy of a box": Wrapper(bare("cuMemcpy3DAsync", things.boxes, s), things.copied_box),
-    # CUDA arrays and textures
+    # CUDA arrays, textures and surfaces
     "CUDA array made and closed": Wrapper(
         made_and_dropped("cuArray3DCreate", "cuArrayDestroy", things.array_description),
         closed(lambda t: partial(cuda.CudaArray, (64, 64), np.float32)),
@@ -202,6 +202,10 @@ CALLS: dict[str, Wrapper] = {
     "texture made and closed": Wrapper(
         made_and_dropped("cuTexObjectCreate", "cuTexObjectDestroy", things.texture_memory, things.texture_reads, None),
         closed(lambda t: partial(cuda.Texture, t.plane)),
+    ),
+    "surface made and closed": Wrapper(
+        made_and_dropped("cuSurfObjectCreate", "cuSurfObjectDestroy", lambda t: t.array.resource),
+        closed(lambda t: partial(cuda.Surface, t.array)),
     ),
     # Graphs
     "graph of 10 launches": Wrapper(
@@ -292,12 +296,19 @@ UNTIMED = {
     "cuArrayGetDescriptor": "our object knows it without a call",
     "cuMemcpyAtoD": "timed as the copy to a CUDA array, which cuMemcpy2DAsync makes",
     "cuTexObjectGetResourceDesc": "our object knows it without a call",
+    "cuSurfObjectGetResourceDesc": "our object knows it without a call",
+    "cuIpcGetMemHandle": "needs two processes",
+    "cuIpcOpenMemHandle": "needs two processes",
+    "cuIpcCloseMemHandle": "needs two processes",
+    "cuIpcGetEventHandle": "needs two processes",
+    "cuIpcOpenEventHandle": "needs two processes",
     "cuLaunchHostFunc": "its function runs in a thread that takes turns with the one that measures",
     "cuLinkCreate": "nvJitLink does it, in milliseconds",
     "cuLibrary*": "makes the calls of a module, at the first use on each device",
     "cuLaunchCooperativeKernel": "launched by cuLaunchKernelEx",
     "cuFuncGetParamCount": "once for each kernel",
     "cuGraphAddChildGraphNode": "one of the calls of a capture",
+    "cuGraphConditionalHandleCreate": "one of the calls of a capture",
     "cuGraphExecChildGraphNodeSetParams": "as a launch that is changed, with another call of the driver",
     "cuGraphExecMemcpyNodeSetParams": "as a launch that is changed, with another call of the driver",
     "cuGraphExecMemsetNodeSetParams": "as a launch that is changed, with another call of the driver",
