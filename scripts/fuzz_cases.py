@@ -87,6 +87,8 @@ INTERNAL = {
 # What raises with good arguments: it asks for what is not there yet, or not on a machine with one device.
 PREMATURE = {
     "Device.enable_peer",
+    "ExecutableGraph.is_enabled",
+    "ExecutableGraph.set_enabled",
     "ExecutableGraph.set_node",
     "Program.cubin",
     "Program.lowered_names",

@@ -94,6 +94,7 @@ from .calls.graphs.graphs import (
     cuGraphGetNodes,
     cuGraphGetRootNodes,
     cuGraphNodeGetDependencies,
+    cuGraphNodeGetDependentNodes,
     cuGraphNodeGetType,
 )
 from .calls.graphs.node_changes import (
@@ -101,6 +102,8 @@ from .calls.graphs.node_changes import (
     cuGraphExecKernelNodeSetParams,
     cuGraphExecMemcpyNodeSetParams,
     cuGraphExecMemsetNodeSetParams,
+    cuGraphNodeGetEnabled,
+    cuGraphNodeSetEnabled,
 )
 from .calls.ipc import (
     cuIpcCloseMemHandle,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Capturing", "ExecutableGraph", "Graph", "add_graph"]
 
 _MODES = ("global", "thread_local", "relaxed")
+# The kinds of nodes that the driver can leave out.
+_SWITCHED = ("kernel", "memcpy", "memset")
 _debug = debugging.state
 
 
@@ -68,6 +70,13 @@ class Graph(Handle):
     def nodes(self) -> tuple[GraphNode, ...]:
         """The nodes, in the order in which they were captured (cuGraphGetNodes)."""
         return nodes_of(self)
+
+    @property
+    def edges(self) -> tuple[tuple[GraphNode, GraphNode], ...]:
+        """The order among the nodes: pairs of a node and one that comes directly behind it (cuGraphGetEdges)."""
+        count = int(api.cuGraphGetEdges(self.handle, 0)[-1])
+        before, after = api.cuGraphGetEdges(self.handle, count)[:2] if count else ((), ())
+        return tuple((GraphNode(self, one), GraphNode(self, other)) for one, other in zip(before, after, strict=True))
 
     def dot(self, *, verbose: bool = False) -> str:
         """Return the graph in the language of Graphviz, with all parameters if `verbose` (cuGraphDebugDotPrint)."""
@@ -347,9 +356,7 @@ class ExecutableGraph(Handle):
         arguments.instance(call, "work", work, (NodeWork, Graph), "a BoundLaunch, a NodeCopy, a NodeFill or a Graph")
         if isinstance(work, Graph):
             _check_graph(call, work, "work")
-        if node.graph is not self._graph():
-            raise ValueError(f"{call}: argument 'node' is not of the graph that this one was instantiated from")
-        place, kind = node.handle, node.kind
+        place, kind = self._place(call, node), node.kind
         wanted = "graph" if isinstance(work, Graph) else work._kind
         if kind != wanted:
             raise ValueError(f"{call}: argument 'node' is a {kind}, and argument 'work' is for a {wanted}")
@@ -364,6 +371,39 @@ class ExecutableGraph(Handle):
             held = (work._held_by(place),)
         self._held = (*(one for one in self._held if one.node != place), *held)
         self._mark = None
+
+    def set_enabled(self, node: GraphNode, enabled: bool) -> None:
+        """Leave a node's work out of later launches, or put it back (cuGraphNodeSetEnabled).
+
+        The order among the other nodes stays as it is. `node` is of the graph that this one was instantiated from, and
+        a kernel, a copy or a fill.
+        """
+        call, executable = "ExecutableGraph.set_enabled", self.handle
+        enabled = arguments.flag(call, "enabled", enabled)
+        place = self._place(call, node, _SWITCHED)
+        with activated(self._device):
+            api.cuGraphNodeSetEnabled(executable, place, int(enabled))
+
+    def is_enabled(self, node: GraphNode) -> bool:
+        """Return whether launches do the work of a kernel, a copy or a fill (cuGraphNodeGetEnabled)."""
+        call, executable = "ExecutableGraph.is_enabled", self.handle
+        place = self._place(call, node, _SWITCHED)
+        with activated(self._device):
+            return bool(api.cuGraphNodeGetEnabled(executable, place))
+
+    def _place(self, call: str, node: GraphNode, kinds: tuple[str, ...] = ()) -> int:
+        """Return the handle of a node of the graph that this one was instantiated from, of one of these kinds if any.
+
+        Raises TypeError and ValueError.
+        """
+        arguments.instance(call, "node", node, GraphNode)
+        if node.graph is not self._graph():
+            raise ValueError(f"{call}: argument 'node' is not of the graph that this one was instantiated from")
+        place = node.handle
+        if kinds and node.kind not in kinds:
+            allowed = " or ".join(kinds)
+            raise ValueError(f"{call}: argument 'node' is a {node.kind}, and only a {allowed} can be left out")
+        return place
 
     def _release(self, value: Any) -> None:
         with activated(self._device):

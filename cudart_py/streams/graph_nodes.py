@@ -56,6 +56,14 @@ class GraphNode:
         found = api.cuGraphNodeGetDependencies(self._native, count)[0] if count else ()
         return tuple(GraphNode(self._graph, native) for native in found)
 
+    @property
+    def dependents(self) -> tuple[GraphNode, ...]:
+        """The nodes directly behind it (cuGraphNodeGetDependentNodes)."""
+        self._graph.handle  # noqa: B018  # as above
+        count = int(api.cuGraphNodeGetDependentNodes(self._native, 0)[-1])
+        found = api.cuGraphNodeGetDependentNodes(self._native, count)[0] if count else ()
+        return tuple(GraphNode(self._graph, native) for native in found)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphNode):
             return NotImplemented

@@ -235,3 +235,61 @@ def test_a_cluster_stays_the_nodes_own(kernels, stream, x):
     executable.set_node(graph.nodes[0], kernels["cluster_size"][4, 1].bind(x, 10.0))
     executable.launch(stream)
     assert x.to_host(stream=stream)[:5].tolist() == [20, 20, 20, 20, 0]
+
+
+def test_a_graph_knows_its_edges(kernels, stream, x):
+    with cuda.Stream(non_blocking=True) as side, stream.capture() as graph:
+        kernels["add"][1, N, 0, stream](x, 1.0)
+        side.wait(stream.record(cuda.Event(timing=False)))
+        kernels["add"][1, 1, 0, side](x, 1.0)
+        stream.wait(side.record(cuda.Event(timing=False)))
+        kernels["scale"][1, N, 0, stream](x, 2.0)
+    edges = set(graph.edges)
+    assert len(graph.edges) == len(edges)
+    assert edges == {(before, node) for node in graph.nodes for before in node.dependencies}
+    first = next(node for node in graph.nodes if not node.dependencies)
+    assert set(first.dependents) == {after for before, after in edges if before == first}
+    with stream.capture() as empty:
+        pass
+    assert empty.edges == ()
+    empty.close()
+    with pytest.raises(ValueError, match="this Graph is closed"):
+        len(empty.edges)
+
+
+def test_a_node_is_left_out_of_launches_and_put_back(stream, kernels, x):
+    y = cuda.full(N, 9.0, np.float32, stream=stream)
+    stream.synchronize()
+    with stream.capture() as graph:
+        cuda.memset(x, 1.0, stream=stream)
+        kernels["add"][1, N, 0, stream](x, 1.0)
+        cuda.memcpy(y, x, stream=stream)
+    executable = graph.instantiate()
+    fill, add, copy = graph.nodes
+    assert all(executable.is_enabled(node) for node in graph.nodes)
+    executable.set_enabled(add, False)
+    executable.set_enabled(copy, False)
+    assert [executable.is_enabled(node) for node in graph.nodes] == [True, False, False]
+    assert run(executable, stream, x) == 1
+    assert y.to_host(stream=stream)[0] == 9
+    executable.set_enabled(fill, False)
+    executable.set_enabled(add, True)
+    executable.set_enabled(copy, True)
+    assert run(executable, stream, x) == 2
+    assert y.to_host(stream=stream)[0] == 2
+
+
+def test_only_kernels_copies_and_fills_are_left_out(stream, step, x):
+    with stream.capture() as whole:
+        stream.add_graph(step)
+    executable, call = whole.instantiate(), "ExecutableGraph.set_enabled"
+    with pytest.raises(ValueError, match=f"{call}: argument 'node' is a graph, and only a kernel or memcpy or memset"):
+        executable.set_enabled(whole.nodes[0], False)
+    with pytest.raises(ValueError, match=f"{call}: argument 'node' is not of the graph"):
+        executable.set_enabled(step.nodes[0], False)
+    with pytest.raises(TypeError, match=f"{call}: argument 'node' must be a GraphNode"):
+        executable.set_enabled(0, False)
+    with pytest.raises(TypeError, match=f"{call}: argument 'enabled' must be a bool"):
+        step.instantiate().set_enabled(step.nodes[0], "no")
+    with pytest.raises(ValueError, match="ExecutableGraph.is_enabled: argument 'node' is a graph"):
+        executable.is_enabled(whole.nodes[0])

@@ -110,3 +110,15 @@ def test_a_wrong_context_is_refused(graph: Graph) -> None:
     copy, fill = copy_parameters(graph.destination, graph.source, 8), fill_parameters(graph.source, 1, 8)
     assert driver.cuGraphExecMemcpyNodeSetParams(graph.executable, graph.copy, copy, 7) == wrong
     assert driver.cuGraphExecMemsetNodeSetParams(graph.executable, graph.fill, fill, 7) == wrong
+
+
+def test_a_disabled_node_keeps_its_parameters(graph: Graph) -> None:
+    ok(driver.cuGraphNodeSetEnabled(graph.executable, graph.copy, 0))
+    ok(graph.set_copy(copy_parameters(graph.destination, graph.source, 8)))
+    assert ok(driver.cuGraphNodeGetEnabled(graph.executable, graph.copy)) == 0
+    ok(driver.cuGraphLaunch(graph.executable, graph.stream))
+    ok(driver.cuGraphNodeSetEnabled(graph.executable, graph.copy, 1))
+    assert download(graph.destination, BYTES, np.uint8).tolist() == [2] * BYTES
+    ok(driver.cuGraphLaunch(graph.executable, graph.stream))
+    assert download(graph.destination, 9, np.uint8).tolist() == [3] * 8 + [2]
+    assert driver.cuGraphNodeSetEnabled(graph.executable, 7, 1) == REFUSED

@@ -74,6 +74,19 @@ class Executable:
         self.flat = FlatGraph(graph)
         self.order = NodeOrder(self.flat.before)
         self.operations = self.flat.operations
+        self.disabled: set[int] = set()
+
+
+class _Nothing(Operation):
+    """The work of a node that is left out."""
+
+    __slots__ = ()
+
+    def run(self, context: Context) -> None:
+        """Do nothing."""
+
+
+_NOTHING = _Nothing()
 
 
 class RunGraph(Operation):
@@ -84,7 +97,10 @@ class RunGraph(Operation):
     computes = True
 
     def __init__(self, executable: Executable) -> None:
-        self.operations: list[Operation] = list(executable.operations)
+        self.operations: list[Operation] = [
+            _NOTHING if place in executable.disabled else operation
+            for place, operation in enumerate(executable.operations)
+        ]
         self.order = executable.order
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from cuda.bindings.driver import CUgraph, CUgraphEdgeData, CUgraphNode, CUresult
 
 from ...state.arguments import host_address, number
 from ...state.errors import StatusError
-from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node, find_nodes
+from ...state.queue.graphs import ChildGraph, Graph, Node, find_graph, find_node, find_nodes, graphs
 from ..entry import entry
 from ..launches.host_functions import HostCall
 from ..memory.graph_memory import AllocateInGraph, FreeInGraph
@@ -25,6 +25,7 @@ __all__ = [
     "cuGraphGetNodes",
     "cuGraphGetRootNodes",
     "cuGraphNodeGetDependencies",
+    "cuGraphNodeGetDependentNodes",
     "cuGraphNodeGetType",
 ]
 
@@ -118,6 +119,16 @@ def cuGraphNodeGetDependencies(hNode: Any, numDependencies: Any = 0) -> tuple[li
     wanted = number(numDependencies)
     before, count = _listed(list(find_node(hNode).dependencies), wanted)
     return before, [CUgraphEdgeData() for _ in range(wanted)], count
+
+
+@entry(values=3)
+def cuGraphNodeGetDependentNodes(hNode: Any, numDependentNodes: Any = 0) -> tuple[list[Any], list[Any], int]:
+    """Return the nodes behind a node, or with 0 how many there are, as cuGraphNodeGetDependentNodes."""
+    node, wanted = find_node(hNode), number(numDependentNodes)
+    # Nodes do not know those behind them, so that they are no circle of references.
+    behind = [other for graph in graphs for other in graph.nodes if node in other.dependencies]
+    after, count = _listed(behind, wanted)
+    return after, [CUgraphEdgeData() for _ in range(wanted)], count
 
 
 @entry(values=1)

@@ -10,6 +10,7 @@ from typing import Any
 from cuda.bindings.driver import CUresult
 
 from ...state import memory
+from ...state.arguments import number
 from ...state.contexts import find_context
 from ...state.errors import StatusError
 from ...state.queue.graphs import ChildGraph, find_graph, find_node
@@ -30,14 +31,19 @@ __all__ = [
     "cuGraphExecKernelNodeSetParams",
     "cuGraphExecMemcpyNodeSetParams",
     "cuGraphExecMemsetNodeSetParams",
+    "cuGraphNodeGetEnabled",
+    "cuGraphNodeSetEnabled",
 ]
 
+# What can be left out of launches.
+_SWITCHED = (KernelLaunch, Copy, BoxCopy, Fill)
 
-def _find(hGraphExec: Any, hNode: Any, parameters: Any) -> tuple[Executable, int, Operation]:
+
+def _find(hGraphExec: Any, hNode: Any) -> tuple[Executable, int, Operation]:
     """Return an executable graph, the place of a node's operation in it, and the operation that it has now."""
     executable = executables.find(hGraphExec)
     place = executable.flat.places.get(find_node(hNode).handle)
-    if place is None or parameters is None:
+    if place is None:
         raise _refuse()
     return executable, place, executable.operations[place]
 
@@ -77,8 +83,8 @@ def cuGraphExecChildGraphNodeSetParams(hGraphExec: Any, hNode: Any, childGraph: 
 @entry()
 def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
     """Change the parameters and the shape of a kernel in an executable graph, as cuGraphExecKernelNodeSetParams."""
-    executable, place, before = _find(hGraphExec, hNode, nodeParams)
-    if not isinstance(before, KernelLaunch):
+    executable, place, before = _find(hGraphExec, hNode)
+    if nodeParams is None or not isinstance(before, KernelLaunch):
         raise _refuse()
     function = find_function(nodeParams.func)
     if function.context is not before.function.context:
@@ -108,7 +114,7 @@ def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any)
 @entry()
 def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any, ctx: Any) -> None:
     """Change the ends and the size of a copy in an executable graph, as cuGraphExecMemcpyNodeSetParams."""
-    executable, place, before = _find(hGraphExec, hNode, copyParams)
+    executable, place, before = _find(hGraphExec, hNode)
     find_context(ctx)
     if isinstance(before, Copy):
         source, destination = before.source, before.destination
@@ -129,9 +135,9 @@ def cuGraphExecMemcpyNodeSetParams(hGraphExec: Any, hNode: Any, copyParams: Any,
 @entry()
 def cuGraphExecMemsetNodeSetParams(hGraphExec: Any, hNode: Any, memsetParams: Any, ctx: Any) -> None:
     """Change the memory and the value of a fill in an executable graph, as cuGraphExecMemsetNodeSetParams."""
-    executable, place, before = _find(hGraphExec, hNode, memsetParams)
+    executable, place, before = _find(hGraphExec, hNode)
     given, context = memsetParams, find_context(ctx)
-    if not isinstance(before, Fill) or given.elementSize not in (1, 2, 4):
+    if given is None or not isinstance(before, Fill) or given.elementSize not in (1, 2, 4):
         raise _refuse()
     # The driver ignores the pitch of a single row.
     rows = given.pitch if given.height > 1 else 0, given.height
@@ -140,3 +146,24 @@ def cuGraphExecMemsetNodeSetParams(hGraphExec: Any, hNode: Any, memsetParams: An
         raise _refuse()
     _require_same_mapping(made.address, made.extent, before.address)
     executable.operations[place] = made
+
+
+@entry()
+def cuGraphNodeSetEnabled(hGraphExec: Any, hNode: Any, isEnabled: Any) -> None:
+    """Leave a kernel, a copy or a fill out of later launches, or put it back, as cuGraphNodeSetEnabled."""
+    executable, place, operation = _find(hGraphExec, hNode)
+    if not isinstance(operation, _SWITCHED):
+        raise _refuse()
+    if number(isEnabled):
+        executable.disabled.discard(place)
+    else:
+        executable.disabled.add(place)
+
+
+@entry(values=1)
+def cuGraphNodeGetEnabled(hGraphExec: Any, hNode: Any) -> int:
+    """Return whether launches have a kernel, a copy or a fill, as cuGraphNodeGetEnabled."""
+    executable, place, operation = _find(hGraphExec, hNode)
+    if not isinstance(operation, _SWITCHED):
+        raise _refuse()
+    return int(place not in executable.disabled)
