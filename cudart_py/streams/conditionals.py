@@ -42,6 +42,10 @@ class Condition:
         self._default = default
         self._used = False
 
+    def _release(self) -> None:
+        """Forget the capture, which has ended, with all that it uses."""
+        self._capture = None
+
     @property
     def handle(self) -> int:
         """The cudaGraphConditionalHandle as an int."""

@@ -223,6 +223,8 @@ class Capturing:
             graph._capturing = False
         if capture is not None:
             capture.close()
+            for condition in capture.conditions:
+                condition._release()
         self._capture = self._graph = None
 
     def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:

@@ -231,6 +231,23 @@ def test_the_graph_keeps_alive_what_its_parts_use(kernels, stream):
         executable.launch(stream)
 
 
+def test_a_condition_keeps_nothing_of_its_graph_alive(kernels, stream):
+    def make():
+        y = cuda.zeros(1, np.uint32, stream=stream)
+        stream.synchronize()
+        with stream.capture():
+            condition = stream.condition()
+            with stream.if_then(condition) as then:
+                inner = then.condition()
+                with then.if_then(inner) as innermost:
+                    kernels["add"][1, 1, 0, innermost](y, 4)
+        return weakref.ref(y), condition, inner
+
+    kept, *_conditions = make()
+    gc.collect()
+    assert kept() is None
+
+
 def test_a_graph_with_parts_is_updated(kernels, stream, number, x):
     def make(value):
         with stream.capture() as graph:

@@ -29,6 +29,11 @@ def right() -> tuple[float, Measurement]:
         start = stream.record()
         with stream.capture() as graph:
             cuda.memcpy(y, x, stream=stream)
+            with stream.while_loop(stream.condition(default=1)) as body:
+                cuda.memset(x, 0.0, stream=body)
+            with stream.if_else(stream.condition()) as (then, otherwise):
+                cuda.memset(x, 1.0, stream=then)
+                otherwise.add_graph(graph)
         graph.instantiate().launch(stream)
         with stream.access_policy(x, hit_ratio=0.5):
             bound()
