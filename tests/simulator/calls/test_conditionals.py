@@ -204,11 +204,15 @@ def test_a_capture_to_a_graph_goes_on_behind_the_nodes_given(stream: Any, graph:
     assert driver.cuStreamBeginCaptureToGraph(0, other, None, None, 0, 0)[0] != Status.CUDA_SUCCESS
 
 
-def test_a_capture_to_a_graph_that_was_spoiled_leaves_the_graph(stream: Any, graph: Any) -> None:
-    begin(stream, graph)
+def test_a_capture_that_was_spoiled_destroys_the_graph_that_it_was_given(stream: Any, graph: Any) -> None:
+    (body,) = add(graph, condition(graph))
+    begin(stream, body)
     assert driver.cuStreamSynchronize(stream)[0] == Status.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
     assert driver.cuStreamEndCapture(stream)[0] == Status.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-    assert ok(driver.cuGraphGetNodes(graph))[1] == 0
+    assert driver.cuGraphGetNodes(body)[0] == Status.CUDA_ERROR_INVALID_VALUE
+    assert driver.cuGraphInstantiate(graph, 0) == INVALID
+    assert "destroyed by a capture that failed" in driver.take_report()
+    ok(driver.cuGraphDestroy(graph))
 
 
 def test_a_kernel_sets_only_conditions_that_there_are(stream: Any, graph: Any) -> None:

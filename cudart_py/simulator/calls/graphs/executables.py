@@ -20,7 +20,7 @@ from ...state.errors import StatusError
 from ...state.fault_reports import put_report
 from ...state.handles import Handles
 from ...state.queue.conditionals import Conditional
-from ...state.queue.graphs import Graph, find_graph
+from ...state.queue.graphs import Graph, find_graph, graphs
 from ...state.queue.operations import Operation
 from ...state.queue.work import Work
 from ...state.streams import find_stream, submit
@@ -136,6 +136,9 @@ def _check_conditionals(graph: Graph) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if conditionals and any(other.graph is graph for other in executables):
         put_report("a graph with conditional nodes has one executable graph at a time")
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+    if any(body not in graphs for conditional in conditionals for body in conditional.bodies):
+        put_report("the body of a conditional node was destroyed by a capture that failed; a GPU's driver crashes here")
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     for body in (body for conditional in conditionals for one in conditional.bodies for body in (one, *one.inner)):
         for node in body.nodes:

@@ -50,7 +50,7 @@ of_thread = _CaptureModes()
 class Capture:
     """A capture under way: its graph, and for each stream the nodes that its next node comes after.
 
-    It makes a graph, or adds to one that the caller has and keeps, behind its nodes `before`.
+    It makes a graph, or adds to one that the caller has, behind its nodes `before`.
     """
 
     def __init__(self, origin: Stream, mode: int, graph: Graph | None = None, before: tuple[Node, ...] = ()) -> None:
@@ -59,7 +59,6 @@ class Capture:
         self.thread = threading.get_ident()
         self.identity = next(_identities)
         self.graph = Graph() if graph is None else graph
-        self._made_graph = graph is None
         self._earlier = frozenset(self.graph.nodes)
         self.streams: dict[Stream, tuple[Node, ...]] = {origin: before}
         self.active = True
@@ -125,9 +124,8 @@ class Capture:
         return reached.issuperset(node for node in self.graph.nodes if node not in self._earlier)
 
     def discard(self) -> None:
-        """Destroy the graph and undo the effects of the capture, unless the graph is the caller's."""
-        if self._made_graph:
-            self.graph.discard()
+        """Destroy the graph and undo the effects of the capture; an H200's driver destroys the caller's graph too."""
+        self.graph.discard()
 
     def leave(self, stream: Stream) -> None:
         """Release a stream that is destroyed: the capture ends with its origin, and goes on without another stream."""
