@@ -56,6 +56,23 @@ extern "C" __global__ void collatz(int n, int* out) {
     }
     out[i] = steps;
 }
+extern "C" __global__ void nbody(int n, const float4* bodies, float4* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float4 own = bodies[i];
+    float x = 0, y = 0, z = 0;
+    for (int j = 0; j < n; j++) {
+        float4 other = bodies[j];
+        float dx = other.x - own.x, dy = other.y - own.y, dz = other.z - own.z;
+        float r = rsqrtf(dx * dx + dy * dy + dz * dz + 1e-3f), s = other.w * r * r * r;
+        x += dx * s; y += dy * s; z += dz * s;
+    }
+    out[i] = make_float4(x, y, z, 0);
+}
+extern "C" __global__ void one_thread(int n, const int* in, int* out) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * 3 + in[i];
+    *out = sum;
+}
 """
 
 
@@ -85,10 +102,13 @@ def measure(
     grid: Any,
     block: Any,
     *arguments: Any,
-    observer: Callable[[], Any] = lambda: None,
+    observer: Callable[[], Any] | str = lambda: None,
 ) -> None:
     counted = Count()
+    kernels.engine = "numpy"
     kernels.launch(name, grid, block, *arguments, steps=None, observer=counted)
+    if isinstance(observer, str):
+        kernels.engine, observer = observer, lambda: None
     benchmark(lambda: kernels.launch(name, grid, block, *arguments, steps=None, observer=observer()))
     if benchmark.stats is not None:
         figure = counted.total / benchmark.stats.stats.min / elements_per_second()
@@ -101,13 +121,18 @@ def kernels() -> Kernels:
     return Kernels(SOURCE)
 
 
-# What watches a launch beside the machine; nothing, counters, checks.
-OBSERVERS: dict[str, Callable[[], Any]] = {"plain": lambda: None, "counters": LaunchCounters, "checks": LaunchChecks}
+# What watches a launch beside the machine: nothing, counters, checks; or the name of the engine that runs it unwatched.
+OBSERVERS: dict[str, Callable[[], Any] | str] = {
+    "plain": lambda: None,
+    "counters": LaunchCounters,
+    "checks": LaunchChecks,
+    "native": "native",
+}
 watched = pytest.mark.parametrize("observer", OBSERVERS.values(), ids=OBSERVERS)
 
 
 @watched
-def test_saxpy(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
+def test_saxpy(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
     n = 1 << 20
     x, y = np.linspace(0, 1, n, dtype=np.float32), np.zeros(n, np.float32)
     on_y = kernels.put(y)
@@ -116,7 +141,7 @@ def test_saxpy(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) ->
 
 
 @watched
-def test_transpose(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
+def test_transpose(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
     n = 1024
     x = np.arange(n * n, dtype=np.float32)
     out = kernels.zeros(n * n, np.float32)
@@ -126,7 +151,7 @@ def test_transpose(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]
 
 
 @watched
-def test_matmul(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
+def test_matmul(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
     n = 256
     generator = np.random.default_rng(0)
     a, b = (generator.integers(-4, 5, (n, n)).astype(np.float32) for _ in range(2))
@@ -138,11 +163,33 @@ def test_matmul(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -
 
 
 @watched
-def test_collatz(benchmark: Any, kernels: Kernels, observer: Callable[[], Any]) -> None:
+def test_collatz(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
     n = 1 << 16
     out = kernels.zeros(n)
     measure(benchmark, kernels, "collatz", n // 256, 256, n, out, observer=observer)
     assert kernels.get(out, 27)[-1] == 111
+
+
+@watched
+def test_nbody(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+    """With fast mathematics."""
+    n = 2048
+    fast = Kernels(SOURCE, "--use_fast_math")
+    bodies = np.random.default_rng(0).random((n, 4), np.float32)
+    out = fast.zeros(4 * n, np.float32)
+    measure(benchmark, fast, "nbody", n // 256, 256, n, fast.put(bodies), out, observer=observer)
+    distance = bodies[:, :3] - bodies[:1, :3]
+    weight = bodies[:, 3] / ((distance**2).sum(axis=1) + 1e-3) ** 1.5
+    np.testing.assert_allclose(fast.get(out, 3, np.float32), weight @ distance, rtol=1e-3)
+
+
+@watched
+def test_one_thread(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+    n = 20_000
+    out = kernels.zeros(1)
+    data = kernels.put(np.ones(n, np.int32))
+    measure(benchmark, kernels, "one_thread", 1, 1, n, data, out, observer=observer)
+    assert kernels.get(out, 1, np.uint32)[0] == (pow(3, n, 1 << 33) - 1) // 2 % (1 << 32)
 
 
 def test_parse_and_first_launch(benchmark: Any) -> None:

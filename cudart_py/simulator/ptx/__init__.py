@@ -1,12 +1,13 @@
-"""Parse PTX and execute it with NumPy."""
+"""Parse PTX and execute it with NumPy, or in machine code."""
 
 from __future__ import annotations
 
 from .compiling.checking import load_module
+from .engines import run
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
 from .running.clock import Clock
-from .running.launch import Launch, run
+from .running.launch import Launch
 from .running.observer import Observer
 from .syntax.parser import Entry, Module
 from .syntax.places import SourceText

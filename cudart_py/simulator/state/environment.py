@@ -1,10 +1,10 @@
-"""Numbers that the environment sets."""
+"""Numbers and words that the environment sets."""
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["whole_number"]
+__all__ = ["one_of", "whole_number"]
 
 
 def whole_number(variable: str, default: int, least: int, most: int) -> int:
@@ -19,3 +19,11 @@ def whole_number(variable: str, default: int, least: int, most: int) -> int:
     if not least <= value <= most:
         raise ValueError(f"{variable}={text!r} is not a whole number from {least} to {most}")
     return value
+
+
+def one_of(variable: str, words: tuple[str, ...]) -> str:
+    """Return the word in an environment variable, the first one if it isn't set, or raise ValueError that names it."""
+    text = os.environ.get(variable) or words[0]
+    if text not in words:
+        raise ValueError(f"{variable}={text!r} is none of {', '.join(words)}")
+    return text

@@ -10,6 +10,7 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
+from cudart_py.simulator.calls.launches.launches import engine
 from tests.simulator.kernels import (
     INVALID,
     Attribute,
@@ -166,7 +167,28 @@ extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { } }
 """
 
 
-def test_a_kernel_that_waits_for_the_host_ends_at_the_step_limit(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+both_engines = pytest.mark.parametrize("chosen", ["numpy", "native"])
+
+
+def choose_engine(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
+    if chosen == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "off")
+
+
+@pytest.mark.parametrize("text", ["cuda", "NumPy", "0"])
+def test_an_engine_that_there_is_not_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", text)
+    with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_ENGINE='{text}' is none of numpy, native"):
+        engine()
+
+
+@both_engines
+def test_a_kernel_that_waits_for_the_host_ends_at_the_step_limit(
+    context: Any, monkeypatch: pytest.MonkeyPatch, chosen: str
+) -> None:
+    choose_engine(monkeypatch, chosen)
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "1000")
     kernel = function(ok(driver.cuModuleLoadData(compile_ptx(SPIN))), "spin")
     launch(kernel, ctypes.c_void_p(upload(np.zeros(1, np.int32))))
@@ -174,9 +196,11 @@ def test_a_kernel_that_waits_for_the_host_ends_at_the_step_limit(context: Any, m
     assert "spin" in (driver.take_report() or "")
 
 
+@both_engines
 def test_a_kernel_that_does_not_end_is_ended_by_the_limit_of_seconds(
-    context: Any, monkeypatch: pytest.MonkeyPatch
+    context: Any, monkeypatch: pytest.MonkeyPatch, chosen: str
 ) -> None:
+    choose_engine(monkeypatch, chosen)
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "0")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "1")
     kernel = function(ok(driver.cuModuleLoadData(compile_ptx(SPIN))), "spin")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from functools import lru_cache
 from typing import Any
 
@@ -107,9 +108,13 @@ def ptx_of(source: str, options: tuple[str, ...] = ()) -> str:
 
 
 class Kernels:
-    """Compile a source, place its variables, and launch its kernels; `printed` is what they print."""
+    """Compile a source, place its variables, and launch its kernels; `printed` is what they print.
+
+    `engine` is the one that `CUDART_PY_SIMULATOR_ENGINE` names, so that all tests can run on either.
+    """
 
     def __init__(self, source: str | Module, *options: str) -> None:
+        self.engine = os.environ.get("CUDART_PY_SIMULATOR_ENGINE", "numpy")
         self.memory = Memory()
         self.module = source if isinstance(source, Module) else load_module(ptx_of(source, options))
         self.printed: list[str] = []
@@ -145,7 +150,7 @@ class Kernels:
         launch = Launch(entry, shapes[0], shapes[1], parameters=bytes(data), **options)
         run(
             self.module, launch, self.memory, symbols=self.symbols, print_=self.printed.append, steps=steps,
-            properties=PROPERTIES, observer=observer, clock=clock,
+            properties=PROPERTIES, observer=observer, clock=clock, engine=self.engine,
         )  # fmt: skip  # grouped by meaning
 
     def put(self, array: NDArray[Any]) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphNodeType, CUlaunchAttributeID, CUlimit, CUresult
 
 from ... import ptx
 from ...state.attributes import attribute
-from ...state.environment import whole_number
+from ...state.environment import one_of, whole_number
 from ...state.errors import StatusError
 from ...state.queue.operations import FaultError, Operation
 from ...state.streams import find_stream, submit
@@ -23,7 +24,7 @@ from .shapes import Extents, checked_launch
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["KernelLaunch", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchKernelEx", "launch_limits"]
+__all__ = ["KernelLaunch", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchKernelEx", "engine", "launch_limits"]
 
 STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
 # A kernel that waits for the host spins for ever. This many steps, each of up to some thousand lanes, take minutes.
@@ -31,6 +32,8 @@ _USUAL_STEPS = 1 << 26
 SECONDS_VARIABLE = "CUDART_PY_SIMULATOR_SECONDS"
 # A wide kernel reaches no limit of steps in that time.
 _USUAL_SECONDS = 120
+ENGINE_VARIABLE = "CUDART_PY_SIMULATOR_ENGINE"
+_ENGINES = ("numpy", "native")
 _WARP = 32
 _ID = CUlaunchAttributeID
 # Attributes that change nothing in a simulation.
@@ -96,6 +99,7 @@ class KernelLaunch(Operation):
                 properties=_properties(context),
                 observer=observers.observer(),
                 clock=context.clock,
+                engine=engine(),
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None
@@ -124,6 +128,14 @@ def launch_limits() -> tuple[int | None, int | None]:
     steps = whole_number(STEPS_VARIABLE, _USUAL_STEPS, 0, 1 << 62)
     seconds = whole_number(SECONDS_VARIABLE, _USUAL_SECONDS, 0, 1 << 62)
     return steps or None, seconds or None
+
+
+def engine() -> str:
+    """Return the engine that runs kernels, from the environment: ``numpy``, or ``native`` where it can."""
+    chosen = one_of(ENGINE_VARIABLE, _ENGINES)
+    if chosen == "native" and find_spec("llvmlite") is None:
+        raise ValueError(f"{ENGINE_VARIABLE}={chosen!r} needs llvmlite: pip install 'cudart-py[native]'")
+    return chosen
 
 
 def _properties(context: Context) -> dict[str, int]:

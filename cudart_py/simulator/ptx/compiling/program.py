@@ -23,6 +23,9 @@ class Program:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
+        # The kernel in machine code, for each size of local memory, None where it can't be, and why.
+        self.native: dict[int, Any] = {}
+        self.native_lack = ""
         self._codes: dict[str, Code] = {}
         self._bases = 0
         self._environments: dict[tuple[frozenset[str], bool], Environment] = {}

@@ -242,12 +242,14 @@ def run(
     properties: Mapping[str, int],
     observer: Observer | None = None,
     clock: Clock | None = None,
+    native: Callable[[LaunchState], bool] | None = None,
 ) -> None:
     """Execute a launch to its end.
 
-    `clock` is the device's, which goes on; without it the launch's time begins at 0. `steps` limits the instructions
-    that groups of lanes execute together, and `seconds` the time that the launch takes here. Raises Fault for an error
-    that the kernel made and UnsupportedError for an instruction outside the subset.
+    `native` runs it in machine code, or returns that it can't. `clock` is the device's, which goes on; without it the
+    launch's time begins at 0. `steps` limits the instructions that groups of lanes execute together, and `seconds` the
+    time that the launch takes here. Raises Fault for an error that the kernel made and UnsupportedError for an
+    instruction outside the subset.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
@@ -256,7 +258,8 @@ def run(
         if observer is not None:
             observer.start(state)
         try:
-            _run_chunks(state)
+            if native is None or not native(state):
+                _run_chunks(state)
         finally:
             state.clock.end(state.steps_done)
             state.printed.empty(print_)

@@ -1,0 +1,27 @@
+"""Choose the engine that runs a launch: machine code through LLVM, or NumPy, which runs every kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from .running import launch as numpy_engine
+
+if TYPE_CHECKING:
+    from .running.launch import LaunchState
+
+__all__ = ["run"]
+
+
+def run(*arguments: Any, engine: str = "numpy", **options: Any) -> None:
+    """Execute a launch to its end, as `running.launch.run`; `engine` is ``numpy`` or ``native``.
+
+    The native engine leaves to NumPy's what it lacks.
+    """
+    native: Callable[[LaunchState], bool] | None = None
+    if engine == "native" and find_spec("llvmlite") is not None:
+        from .native.engine import run_native  # because llvmlite is an extra
+
+        native = run_native
+    numpy_engine.run(*arguments, native=native, **options)

@@ -1,0 +1,1 @@
+"""Turn a kernel into machine code through LLVM, as a function that runs one warp: the engine beside NumPy's."""

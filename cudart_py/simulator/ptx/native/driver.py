@@ -1,0 +1,187 @@
+"""Write the loop over a launch's blocks and the warps of each, from barrier to barrier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from .instances import WAITING, Layout, word_of
+from .layout import Context, Head, Status
+from .library.frame import when
+from .vectors import I8, I32, I64, PTR, Builder
+
+__all__ = ["write_driver"]
+
+Value = Any
+
+# What a warp costs beside its loops, in instructions.
+_WARP_COST = 32
+
+
+class _Driver:
+    """The function ``run(context)``: it returns a `Status`, and goes on where it returned when it is called again."""
+
+    def __init__(self, module: ir.Module, layout: Layout, alone: bool) -> None:
+        self._layout = layout
+        self._alone = alone
+        self._warp = module.globals["warp"]
+        function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run")
+        function.attributes.add("nounwind")
+        (self._context,) = function.args
+        self._b = Builder(function.append_basic_block("entry"))
+
+    def _get(self, word: Context) -> Value:
+        return self._b.word(self._context, word)
+
+    def _set(self, word: Context, value: Value) -> None:
+        self._b.set_word(self._context, word, value)
+
+    def write(self) -> None:
+        b = self._b
+        blocks, sweep, after = (b.append_basic_block(name) for name in ("blocks", "sweep", "swept"))
+        b.branch(blocks)
+        b.position_at_end(blocks)
+        block = self._get(Context.BLOCK)
+        with when(b, b.icmp_unsigned(">=", block, self._get(Context.LAST_BLOCK))):
+            b.ret(I32(Status.DONE))
+        self._place_block(block)
+        with when(b, b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))):
+            self._begin_block()
+        b.branch(sweep)
+        b.position_at_end(sweep)
+        self._write_sweep(after)
+        b.position_at_end(after)
+        self._end_sweep(block, blocks, sweep)
+
+    def _place_block(self, block: Value) -> None:
+        """Find the block's coordinates."""
+        b = self._b
+        width, height = self._get(Context.GRID_X), self._get(Context.GRID_Y)
+        rows = b.udiv(block, width)
+        self._set(Context.BLOCK_X, b.urem(block, width))
+        self._set(Context.BLOCK_Y, b.urem(rows, height))
+        self._set(Context.BLOCK_Z, b.udiv(rows, height))
+
+    def _clear(self, base: Context, size: Context) -> None:
+        b = self._b
+        function = b.declared("llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, ir.IntType(1)])
+        b.call(function, [b.pointer(self._context, base), I8(0), self._get(size), ir.IntType(1)(0)])
+
+    def _begin_block(self) -> None:
+        self._clear(Context.SHARED, Context.SHARED_BYTES)
+        self._clear(Context.LOCAL, Context.LOCAL_BYTES)
+        self._set(Context.WARP, I64(0))
+        self._set(Context.YIELDS, I64(0))
+        if not self._alone:
+            self._set(Context.FRESH, I64(0))
+            self._each_state(self._begin_warp)
+
+    def _each_state(self, body: Any) -> None:
+        """Write a loop over the warps' states; `body` is given a warp's number and its state."""
+        b = self._b
+        before, head, after = b.block, b.append_basic_block(), b.append_basic_block()
+        b.branch(head)
+        b.position_at_end(head)
+        number = b.phi(I64)
+        number.add_incoming(I64(0), before)
+        body(number, self._state(number))
+        following = b.add(number, I64(1))
+        number.add_incoming(following, b.block)
+        b.cbranch(b.icmp_unsigned("==", following, self._get(Context.WARPS)), after, head)
+        b.position_at_end(after)
+
+    def _state(self, number: Value) -> Value:
+        b = self._b
+        states = b.pointer(self._context, Context.STATES)
+        return states if self._alone else b.at(states, b.mul(number, I64(self._layout.bytes)))
+
+    def _begin_warp(self, number: Value, state: Value) -> None:
+        """Let all lanes of a warp wait at the first block; its other words are zeros."""
+        b = self._b
+        members = b.load(b.gep(b.pointer(self._context, Context.MEMBERS), [number], source_etype=I32), typ=I32)
+        b.store(members, b.at(state, 4 * Head.ALIVE))
+        b.store(I32(1), b.at(state, 4 * Head.FRESH))
+        b.store(b.trunc(number, I32), b.at(state, 4 * Head.NUMBER))
+        b.store(members, b.at(state, word_of(self._layout, WAITING, 0)))
+        b.store(I64(1), b.at(state, self._layout.ready_at))
+
+    def _write_sweep(self, after: ir.Block) -> None:
+        """Run each warp once."""
+        b = self._b
+        number = self._get(Context.WARP)
+        one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
+        b.cbranch(b.icmp_unsigned(">=", number, self._get(Context.WARPS)), after, one)
+        b.position_at_end(one)
+        state = self._state(number)
+        self._set(Context.WARP_AT_HAND, number)
+        left = b.sub(self._get(Context.BUDGET), I64(_WARP_COST))
+        self._set(Context.BUDGET, left)
+        with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
+            b.ret(I32(Status.PAUSED))
+        if self._alone:
+            with when(b, b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))):
+                self._begin_warp(number, state)
+                self._set(Context.FRESH, I64(0))
+        status = b.call(self._warp, [self._context, state])
+        b.cbranch(b.icmp_unsigned("==", status, I32(Status.DONE)), following, some)
+        b.position_at_end(some)
+        yielded, stops = b.append_basic_block("yielded"), b.append_basic_block("stops")
+        b.cbranch(b.icmp_unsigned("==", status, I32(Status.YIELDED)), yielded, stops)
+        b.position_at_end(stops)
+        b.ret(status)
+        b.position_at_end(yielded)
+        self._set(Context.YIELDS, I64(1))
+        b.branch(following)
+        b.position_at_end(following)
+        if self._alone:
+            self._set(Context.FRESH, I64(1))
+        self._set(Context.WARP, b.add(number, I64(1)))
+        b.branch(b.function.blocks[_named(b, "sweep")])
+
+    def _end_sweep(self, block: Value, blocks: ir.Block, sweep: ir.Block) -> None:
+        """Go to the next block, or let the lanes at the barrier go on where all have come."""
+        b = self._b
+        if self._alone:
+            self._next_block(block, blocks)
+            return
+        self._set(Context.WARP, I64(0))
+        with when(b, b.icmp_unsigned("!=", self._get(Context.YIELDS), I64(0)), likely=False):
+            self._set(Context.YIELDS, I64(0))
+            patience = b.sub(self._get(Context.PATIENCE), I64(1))
+            self._set(Context.PATIENCE, patience)
+            with when(b, b.icmp_signed("<", patience, I64(0))):
+                b.ret(I32(Status.YIELDED))
+            b.branch(sweep)
+        alive, elsewhere = b.alloca(I32), b.alloca(I32)
+        b.store(I32(0), alive)
+        b.store(I32(0), elsewhere)
+
+        def look(number: Value, state: Value) -> None:
+            lanes = b.load(b.at(state, 4 * Head.ALIVE), typ=I32)
+            parked = b.load(b.at(state, 4 * Head.PARKED), typ=I32)
+            b.store(b.or_(b.load(alive, typ=I32), lanes), alive)
+            b.store(b.or_(b.load(elsewhere, typ=I32), b.and_(lanes, b.not_(parked))), elsewhere)
+
+        self._each_state(look)
+        with when(b, b.icmp_unsigned("==", b.load(alive, typ=I32), I32(0))):
+            self._next_block(block, blocks)
+        with when(b, b.icmp_unsigned("!=", b.load(elsewhere, typ=I32), I32(0)), likely=False):
+            b.ret(I32(Status.STUCK))
+        self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
+        b.branch(sweep)
+
+    def _next_block(self, block: Value, blocks: ir.Block) -> None:
+        b = self._b
+        self._set(Context.BLOCK, b.add(block, I64(1)))
+        self._set(Context.FRESH, I64(1))
+        b.branch(blocks)
+
+
+def _named(b: Builder, name: str) -> int:
+    return next(index for index, block in enumerate(b.function.blocks) if block.name == name)
+
+
+def write_driver(module: ir.Module, layout: Layout, alone: bool) -> None:
+    """Write the function ``run``; `alone` says that the warps don't look at each other."""
+    _Driver(module, layout, alone).write()

@@ -1,0 +1,237 @@
+"""Read operands and write results of one basic block's instructions as vectors of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from llvmlite import ir
+
+from ..syntax import special_names
+from ..syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
+from ..windows import RESERVED_SHARED
+from .errors import NotNative
+from .layout import LANES, Context
+from .lowering.floats import canonical32
+from .vectors import F32, I1, I8, I32, I64, PTR, Builder, lane_type, vector
+
+if TYPE_CHECKING:
+    from ..compiling.program import Program
+    from .instances import Instance
+    from .sites import Sites
+
+__all__ = ["Emitter"]
+
+Value = Any
+
+# The special registers that the machine code finds out for each lane, warp or block.
+_LANE_MASKS: dict[str, Callable[[int], int]] = {
+    "eq": lambda lane: 1 << lane,
+    "lt": lambda lane: (1 << lane) - 1,
+    "le": lambda lane: (2 << lane) - 1,
+    "gt": lambda lane: 0xFFFFFFFF ^ ((2 << lane) - 1),
+    "ge": lambda lane: 0xFFFFFFFF ^ ((1 << lane) - 1),
+}
+
+
+class Emitter:
+    """The values of one block's registers while its instructions are written.
+
+    `context` and `state` are the function's arguments, and `mask` the bits of the lanes that execute the block.
+    Results of single precision may be `loose`: their NaNs have any pattern until something asks for their bits.
+    """
+
+    def __init__(
+        self, b: Builder, program: Program, instance: Instance, sites: Sites, arguments: tuple[Value, Value]
+    ) -> None:
+        self.b = b
+        self.program = program
+        self.instance = instance
+        self.code = instance.code
+        self.sites = sites
+        self.context, self.state = arguments
+        self.mask: Value = None
+        self.instruction: Instruction | None = None
+        self.accessed = False
+        self.values: dict[int, Value] = {}
+        self.written: set[int] = set()
+        self._loose: set[int] = set()
+        self._specials: dict[str, Value] = {}
+        self._module = program.entry.module
+
+    # --- registers
+
+    def storage(self, slot: int) -> ir.Type:
+        """Return the type of one lane of a register."""
+        kind = self.code.types[slot]
+        if kind == "b128":
+            raise NotNative("registers of 128 bits")
+        return lane_type(kind)
+
+    def register(self, slot: int, loose: bool = False) -> Value:
+        """Return a register's value as it is stored; `loose` accepts NaNs of any pattern."""
+        if slot not in self.values:
+            self.values[slot] = self.instance.load(self.b, self.state, slot, self.storage(slot))
+        elif slot in self._loose and not loose:
+            self.values[slot] = canonical32(self.b, self.values[slot])
+            self._loose.discard(slot)
+        return self.values[slot]
+
+    def put(self, slot: int, value: Value, loose: bool = False) -> None:
+        """Give a register the value that it has from here on."""
+        self.values[slot] = value
+        self.written.add(slot)
+        (self._loose.add if loose else self._loose.discard)(slot)
+
+    # --- operands
+
+    def value(self, operand: Operand, ptx_type: str, loose: bool = False) -> Value:
+        """Return an operand as a vector of a PTX type's lanes."""
+        return self.typed(operand, lane_type(ptx_type), loose)
+
+    def typed(self, operand: Operand, element: ir.Type, loose: bool = False) -> Value:
+        """Return an operand as a vector of elements."""
+        b = self.b
+        if isinstance(operand, Register):
+            slot = self.code.slot(operand.name)
+            found = self.register(slot, loose and element == F32)
+            if operand.negated:
+                return b.not_(found)
+            return self.viewed(found, element)
+        if isinstance(operand, Immediate):
+            return b.const(element, _literal(operand, element))
+        if isinstance(operand, Symbol):
+            return self._symbol(operand, element)
+        raise NotNative("an operand of another form")
+
+    def viewed(self, found: Value, element: ir.Type) -> Value:
+        """Return a register's value as elements of another type, cut where it is wider."""
+        have = found.type.element
+        if have == element:
+            return found
+        if I1 in (have, element):
+            raise NotNative("a predicate read as a number")
+        bits = self.b.as_integer(found)
+        width = 32 if element == F32 else 64 if not isinstance(element, ir.IntType) else element.width
+        if bits.type.element.width < width:
+            raise NotNative("a register that is narrower than what is read from it")
+        return self.b.as_type(self.b.resized(bits, ir.IntType(width), False), element)
+
+    def _symbol(self, symbol: Symbol, element: ir.Type) -> Value:
+        b, name = self.b, symbol.name
+        if name == "WARP_SZ":
+            return b.const(element, LANES)
+        if name.startswith("%"):
+            return self.special(name, element)
+        entry = self.program.entry
+        if name in entry.shared_offsets:
+            place: int | None = RESERVED_SHARED + entry.shared_offsets[name] + symbol.offset
+        elif name in (parameters := {parameter.name: parameter.offset for parameter in entry.params}):
+            place = parameters[name] + symbol.offset
+        elif name in self._module.function_addresses:
+            place = self._module.function_addresses[name] + symbol.offset
+        elif name in self.code.local_offsets:
+            place = self.instance.stack + self.code.local_offsets[name] + symbol.offset
+        else:
+            place = None
+        if place is not None:
+            return b.const(element, place & (1 << element.width) - 1)
+        if name not in self._module.variables:
+            raise NotNative(f"symbol {name}")
+        table = b.pointer(self.context, Context.SYMBOLS)
+        address = b.load(b.at(table, 8 * self.sites.symbol(name)), typ=I64)
+        return b.resized(b.splat(b.add(address, I64(symbol.offset))), element, False)
+
+    def special(self, name: str, element: ir.Type) -> Value:
+        """Return a special register."""
+        if special_names.is_clock(name):
+            raise NotNative("a clock")
+        if name not in self._specials:
+            self._specials[name] = self._look(name)
+        found = self._specials[name]
+        return found if found.type.element == I1 else self.b.resized(found, element, False)
+
+    def _look(self, name: str) -> Value:
+        b = self.b
+        base, _, axis = name[1:].partition(".")
+        if base == "tid" and axis in ("x", "y", "z"):
+            warp = b.load(b.at(self.state, 4 * 7), typ=I32)
+            row = b.add(b.mul(warp, I32(3)), I32("xyz".index(axis)))
+            table = b.pointer(self.context, Context.THREADS)
+            place = b.at(table, b.zext(b.mul(row, I32(4 * LANES)), I64))
+            return b.load(place, typ=vector(I32), align=128)
+        if base == "laneid":
+            return b.lanes()
+        if base.startswith("lanemask_"):
+            return b.each(I32, [_LANE_MASKS[base[9:]](lane) for lane in range(LANES)])
+        if base == "warpid":
+            return b.splat(b.load(b.at(self.state, 4 * 7), typ=I32))
+        if base == "ctaid" and axis in ("x", "y", "z"):
+            return b.splat(b.trunc(b.word(self.context, Context.BLOCK_X + "xyz".index(axis)), I32))
+        if base == "smid":
+            return b.splat(b.trunc(b.urem(b.word(self.context, Context.BLOCK), b.word(self.context, Context.SMS)), I32))
+        if base in ("clusterid", "cluster_ctaid", "cluster_ctarank"):
+            # Only launches without clusters run here: each block is a cluster.
+            return self._look(f"%ctaid.{axis}") if base == "clusterid" else b.const(I32, 0)
+        table = b.pointer(self.context, Context.SPECIALS)
+        word = b.load(b.at(table, 8 * self.sites.special(name)), typ=I64)
+        kind = {"?": I1, "u4": I32, "u8": I64}[special_names.dtype(name)]
+        return b.splat(word if kind == I64 else b.trunc(word, kind))
+
+    # --- results
+
+    def write(self, operand: Operand, value: Value, ptx_type: str, loose: bool = False) -> None:
+        """Assign a vector of a PTX type's lanes to a register; `loose` says that its NaNs have any pattern."""
+        if isinstance(operand, Symbol) and operand.name == "_":
+            return
+        if not isinstance(operand, Register):
+            raise NotNative("a destination of another form")
+        slot = self.code.slot(operand.name)
+        self.write_slot(slot, value, ptx_type, loose)
+
+    def write_slot(self, slot: int, value: Value, ptx_type: str, loose: bool = False) -> None:
+        """Assign a vector of a PTX type's lanes to a slot: a wider one gets zeros in front, or the sign."""
+        kept = self.storage(slot)
+        if value.type.element != kept:
+            if I1 in (kept, value.type.element):
+                raise NotNative("a predicate written as a number")
+            if loose:
+                value = canonical32(self.b, value)
+                loose = False
+            bits = self.b.as_integer(value)
+            width = (
+                64 if kept not in (F32, I8) and not isinstance(kept, ir.IntType) else 32 if kept == F32 else kept.width
+            )
+            value = self.b.as_type(self.b.resized(bits, ir.IntType(width), ptx_type[0] == "s"), kept)
+        self.put(slot, value, loose)
+
+    def flags(self) -> Value:
+        """Return the lanes that execute the block as truths."""
+        return self.b.truth(self.mask)
+
+    def call(self, name: str, result: ir.Type, *arguments: Value) -> Value:
+        """Call a function of the library that stands beside the kernel's code."""
+        self.sites.used.add(name)
+        function = self.b.declared(name, result, [argument.type for argument in arguments])
+        return self.b.call(function, arguments)
+
+    def pointer(self) -> ir.Type:
+        """Return the type of pointers."""
+        return PTR
+
+
+def _literal(operand: Immediate, element: ir.Type) -> int:
+    """Return the bits of a literal as an element, as integers or floats of its width."""
+    width = 32 if element == F32 else 64 if not isinstance(element, ir.IntType) else element.width
+    is_float = not isinstance(element, ir.IntType)
+    if element == I1:
+        return int(bool(operand.value))
+    if operand.float_bits:
+        bits = np.array(operand.value, f"u{operand.float_bits // 8}")
+        if is_float:
+            return int(bits.view(f"f{operand.float_bits // 8}").astype(f"f{width // 8}").view(f"u{width // 8}"))
+        return int(bits) & (1 << width) - 1
+    if is_float:
+        return int(np.array(float(operand.value), f"f{width // 8}").view(f"u{width // 8}"))
+    return operand.value & (1 << width) - 1

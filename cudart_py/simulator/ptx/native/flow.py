@@ -1,0 +1,383 @@
+"""Write a kernel as a function that runs one warp until its lanes have ended or wait at a barrier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..compiling.control_flow import Block, CallSite
+from ..compiling.opcodes import form_of
+from ..compiling.program import Program
+from ..syntax.instructions import Immediate, Register
+from .emitter import Emitter
+from .errors import NotNative
+from .instances import ASIDE, HELD, PARKED, Instance, Layout, Place
+from .layout import Context, Fault, Head, Status
+from .library.frame import record_fault, when
+from .lowering.table import lowering
+from .scheduling import Scheduling
+from .sites import Sites
+from .vectors import I1, I32, I64, PTR, Builder, lane_type
+
+__all__ = ["Flow"]
+
+Value = Any
+
+# How often lanes may go back in a loop before others get their turn: few in loops that watch memory, many in loops that
+# may do so, by the results of atomics or behind fences.
+_SPIN_TURNS = 16
+_LOOP_TURNS = 4096
+
+
+class Flow:
+    """Write the function ``warp`` of a module.
+
+    `barriers` and `spins` tell whether the kernel has barriers, and loops that may wait for other lanes.
+    """
+
+    def __init__(self, module: ir.Module, program: Program, layout: Layout, sites: Sites) -> None:
+        self._program = program
+        self._layout = layout
+        self._sites = sites
+        function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
+        function.attributes.add("nounwind")
+        self._context, self._state = function.args
+        self._b = b = Builder(function.append_basic_block("entry"))
+        self._schedule = Scheduling(b, layout, self._context, self._state)
+        self._numbers: set[int] = set()
+        self.barriers = any(place.block.terminator.kind == "barrier" for place in layout.places)
+        self._turns = [_turns(place.block) for place in layout.places]
+        self.spins = any(self._spins(number, target) for number, target in self._back_edges())
+        self.converges = any(place.block.converges for place in layout.places)
+        self._find_shared_registers()
+
+    @property
+    def alone(self) -> bool:
+        """Return whether a warp runs to its end without looking at others, so that all can use one state."""
+        return not (self.barriers or self.spins or self.converges)
+
+    def _back_edges(self) -> list[tuple[int, int]]:
+        found = []
+        for number, place in enumerate(self._layout.places):
+            kind = place.block.terminator.kind
+            if kind in ("next", "branch", "switch"):
+                targets = [place.instance.numbers[target] for target in place.block.terminator.targets]
+                found += [(number, target) for target in targets if target <= number]
+        return found
+
+    def _spins(self, number: int, target: int) -> int:
+        """Return how often lanes may go back in a loop before others get their turn, 0 if it waits for none."""
+        return min(filter(None, self._turns[target : number + 1]), default=0)
+
+    def _find_shared_registers(self) -> None:
+        """Find which registers lanes may need that wait elsewhere: writing them must leave those lanes alone.
+
+        Lanes wait above the block that runs, or where they come together, behind a barrier, or in a loop that spins.
+        """
+        self._highest: dict[tuple[int, int], int] = {}
+        self._always: set[tuple[int, int]] = set()
+        for number, place in enumerate(self._layout.places):
+            for register in place.live:
+                self._highest[register] = number
+            if place.block.converges or self.spins:
+                self._always |= place.live
+            if place.block.terminator.kind == "barrier":
+                resume = place.instance.numbers[place.block.terminator.targets[0]]
+                self._always |= self._layout.places[resume].live
+
+    def write(self) -> None:
+        """Write the function."""
+        b = self._b
+        self._enter()
+        b.branch(self._schedule.dispatch)
+        self._schedule.write_dispatch()
+        self._write_idle()
+        for number, place in enumerate(self._layout.places):
+            b.position_at_end(self._schedule.entries[number])
+            self._write_place(number, place)
+
+    def _enter(self) -> None:
+        b, schedule = self._b, self._schedule
+        schedule.resume()
+        fresh = b.icmp_unsigned("!=", b.load(schedule.head(Head.FRESH), typ=I32), I32(0))
+        main = self._layout.places[0]
+        with when(b, fresh):
+            b.store(I32(0), schedule.head(Head.FRESH))
+            for _, slot in sorted(main.live):
+                kind = self._emitter(main.instance).storage(slot)
+                main.instance.store(b, self._state, slot, b.const(kind, 0))
+        if self.barriers:
+            with when(b, b.icmp_unsigned("!=", b.load(schedule.head(Head.RELEASE), typ=I32), I32(0))):
+                b.store(I32(0), schedule.head(Head.RELEASE))
+                b.store(I32(0), schedule.head(Head.PARKED))
+                for number in self._resumes():
+                    word = schedule.word(PARKED, number)
+                    lanes = b.load(word, typ=I32)
+                    with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                        b.store(I32(0), word)
+                        schedule.push(number, lanes)
+
+    def _resumes(self) -> list[int]:
+        """Return the blocks behind barriers."""
+        return [
+            place.instance.numbers[place.block.terminator.targets[0]]
+            for place in self._layout.places
+            if place.block.terminator.kind == "barrier"
+        ]
+
+    def _write_idle(self) -> None:
+        """Write what happens where no lane is ready: those that stood aside get their turn after other warps."""
+        b, schedule = self._b, self._schedule
+        b.position_at_end(schedule.idle)
+        if self.spins:
+            yields: Value = I1(0)
+            for number in sorted({target for source, target in self._back_edges() if self._spins(source, target)}):
+                word = schedule.word(ASIDE, number)
+                lanes = b.load(word, typ=I32)
+                some = b.icmp_unsigned("!=", lanes, I32(0))
+                with when(b, some):
+                    b.store(I32(0), word)
+                    schedule.push(number, lanes)
+                yields = b.or_(yields, some)
+            with when(b, yields):
+                schedule.leave(Status.YIELDED)
+        schedule.leave(Status.DONE)
+
+    def _emitter(self, instance: Instance) -> Emitter:
+        return Emitter(self._b, self._program, instance, self._sites, (self._context, self._state))
+
+    # --- one block
+
+    def _write_place(self, number: int, place: Place) -> None:
+        b, block, instance = self._b, place.block, place.instance
+        e = self._emitter(instance)
+        if block.converges:
+            self._come_together(number, place)
+        e.mask = b.load(self._schedule.mask, typ=I32)
+        for instruction in block.instructions:
+            e.instruction = instruction
+            form = form_of(instruction)
+            lowering(form)(e, instruction, form)
+        if e.accessed:
+            with when(b, b.icmp_unsigned("!=", b.word(self._context, Context.FAULT), I64(0)), likely=False):
+                b.ret(I32(Status.FAULT))
+        terminator = block.terminator
+        condition = None
+        if terminator.kind == "branch":
+            condition = e.register(terminator.condition)
+        elif terminator.kind == "switch":
+            condition = e.viewed(e.register(terminator.condition), I32)
+        passed = self._passed(e, place)
+        for slot in sorted(e.written):
+            if block.live_out >> slot & 1:
+                self._keep(number, e.mask, instance, slot, e.register(slot))
+        for target, slot, value in passed:
+            self._keep(number, e.mask, target, slot, value)
+        self._end(number, place, e, condition)
+
+    def _keep(self, number: int, mask: Value, instance: Instance, slot: int, value: Value) -> None:
+        """Store a register, leaving lanes alone that wait elsewhere and need theirs."""
+        register = (self._layout.instances.index(instance), slot)
+        if self._highest.get(register, -1) > number or register in self._always:
+            old = instance.load(self._b, self._state, slot, value.type.element)
+            value = self._b.select(self._b.truth(mask), value, old)
+        instance.store(self._b, self._state, slot, value)
+
+    def _come_together(self, number: int, place: Place) -> None:
+        """Hold the lanes until all come that a member mask names; lanes that have ended count as there."""
+        b, schedule = self._b, self._schedule
+        mask = b.load(schedule.mask, typ=I32)
+        alive = b.load(schedule.head(Head.ALIVE), typ=I32)
+        with when(b, b.icmp_unsigned("!=", mask, alive), likely=False):
+            word = schedule.word(HELD, number)
+            here = b.or_(mask, b.load(word, typ=I32))
+            b.store(I32(0), word)
+            b.store(here, schedule.mask)
+            operand = place.block.mask
+            if isinstance(operand, Immediate):
+                members = b.const(I32, operand.value & 0xFFFFFFFF)
+            elif isinstance(operand, Register):
+                slot = place.instance.code.slot(operand.name)
+                members = place.instance.load(b, self._state, slot, I32)
+            else:
+                raise NotNative("a member mask of another form")
+            missing = b.and_(members, b.splat(b.and_(alive, b.not_(here))))
+            waits = b.and_(b.bits(b.compare("!=", missing, 0)), here)
+            forced = b.load(schedule.head(Head.FORCED), typ=I32)
+            b.store(I32(0), schedule.head(Head.FORCED))
+            holds = b.and_(b.icmp_unsigned("!=", waits, I32(0)), b.icmp_unsigned("!=", forced, I32(number + 1)))
+            with when(b, holds):
+                b.store(here, word)
+                b.branch(schedule.dispatch)
+
+    # --- ends of blocks
+
+    def _passed(self, e: Emitter, place: Place) -> list[tuple[Instance, int, Value]]:
+        """Return the registers of other functions that a call or a return gives values."""
+        terminator = place.block.terminator
+        module = self._program.entry.module
+        if terminator.kind == "call":
+            assert terminator.instruction is not None
+            site = place.instance.code.call_sites[id(terminator.instruction)]
+            inner = place.instance.callees[place.block.index]
+            names = [parameter.name for parameter in module.function_parameters[inner.code.name]]
+            return _assigned(e, site.arguments, inner, names)
+        if terminator.kind == "return":
+            caller, call = place.instance.caller, place.instance.call
+            assert caller is not None
+            assert call is not None
+            assert call.terminator.instruction is not None
+            site = caller.code.call_sites[id(call.terminator.instruction)]
+            code = place.instance.code
+            names = [parameter.name for parameter in module.function_results[code.name]]
+            return _returned(e, site, caller, [code.parameter_pieces.get(name, {}) for name in names])
+        return []
+
+    def _end(self, number: int, place: Place, e: Emitter, condition: Value) -> None:
+        b, schedule = self._b, self._schedule
+        terminator, instance = place.block.terminator, place.instance
+        kind, mask = terminator.kind, e.mask
+        if kind == "next":
+            self._go(number, instance.numbers[terminator.targets[0]], mask)
+        elif kind == "branch":
+            taken = b.and_(b.bits(condition), mask)
+            if terminator.negated:
+                taken = b.xor(taken, mask)
+            self._branch(number, [instance.numbers[target] for target in terminator.targets], mask, taken)
+        elif kind == "switch":
+            self._switch(number, place, mask, condition)
+        elif kind == "call":
+            self._go(number, instance.callees[place.block.index].numbers[0], mask)
+        elif kind == "return":
+            assert instance.caller is not None
+            assert instance.call is not None
+            self._go(number, instance.caller.numbers[instance.call.terminator.targets[0]], mask)
+        elif kind == "exit":
+            alive = schedule.head(Head.ALIVE)
+            b.store(b.and_(b.load(alive, typ=I32), b.not_(mask)), alive)
+            b.branch(schedule.dispatch)
+        elif kind == "barrier":
+            self._barrier(place)
+            schedule.add_lanes(schedule.word(PARKED, instance.numbers[terminator.targets[0]]), mask)
+            schedule.add_lanes(schedule.head(Head.PARKED), mask)
+            b.branch(schedule.dispatch)
+        else:
+            assert terminator.instruction is not None
+            site = I32(self._sites.add(terminator.instruction, instance))
+            record_fault(b, self._context, Fault.TRAP, site, mask, None)
+            b.ret(I32(Status.FAULT))
+
+    def _barrier(self, place: Place) -> None:
+        """Check that a barrier is one of those that machine code knows: one number, for all threads of the block."""
+        instruction = place.block.terminator.instruction
+        assert instruction is not None
+        words = form_of(instruction).words
+        number = instruction.operands[0] if len(instruction.operands) == 1 else None
+        if "sync" not in words or "cluster" in words or not isinstance(number, Immediate):
+            raise NotNative("a barrier of another kind")
+        self._numbers.add(number.value)
+        if len(self._numbers) > 1:
+            raise NotNative("barriers of several numbers")
+
+    def _go(self, number: int, target: int, lanes: Value) -> None:
+        b, schedule = self._b, self._schedule
+        if target > number:
+            schedule.go(target, lanes)
+            return
+        turns = self._spins(number, target)
+        if turns:
+            spins = b.add(b.load(schedule.head(Head.SPINS), typ=I32), I32(1))
+            b.store(spins, schedule.head(Head.SPINS))
+            with when(b, b.icmp_unsigned(">=", spins, I32(turns))):
+                b.store(I32(0), schedule.head(Head.SPINS))
+                schedule.add_lanes(schedule.word(ASIDE, target), lanes)
+                b.branch(schedule.dispatch)
+        cost = sum(len(place.block.instructions) + 1 for place in self._layout.places[target : number + 1])
+        schedule.go_back(target, lanes, cost)
+
+    def _branch(self, number: int, targets: list[int], mask: Value, taken: Value) -> None:
+        b, schedule = self._b, self._schedule
+        yes, no = targets
+        rest = b.xor(mask, taken)
+        all_go, some = b.append_basic_block(), b.append_basic_block()
+        none_goes, parts = b.append_basic_block(), b.append_basic_block()
+        b.cbranch(b.icmp_unsigned("==", rest, I32(0)), all_go, some)
+        b.position_at_end(some)
+        b.cbranch(b.icmp_unsigned("==", taken, I32(0)), none_goes, parts)
+        b.position_at_end(all_go)
+        self._go(number, yes, mask)
+        b.position_at_end(none_goes)
+        self._go(number, no, mask)
+        b.position_at_end(parts)
+        (low, low_lanes), (high, high_lanes) = sorted([(yes, taken), (no, rest)], key=lambda item: item[0])
+        schedule.push(high, high_lanes)
+        self._go(number, low, low_lanes)
+
+    def _switch(self, number: int, place: Place, mask: Value, index: Value) -> None:
+        b, schedule = self._b, self._schedule
+        targets = [place.instance.numbers[target] for target in place.block.terminator.targets]
+        instruction = place.block.terminator.instruction
+        assert instruction is not None
+        outside = b.and_(b.bits(b.compare(">=", index, len(targets))), mask)
+        with when(b, b.icmp_unsigned("!=", outside, I32(0)), likely=False):
+            site = I32(self._sites.add(instruction, place.instance))
+            record_fault(b, self._context, Fault.BRANCH, site, mask, index)
+            b.ret(I32(Status.FAULT))
+        for target in sorted(set(targets)):
+            chosen = [place for place, other in enumerate(targets) if other == target]
+            truth = b.compare("==", index, chosen[0])
+            for other in chosen[1:]:
+                truth = b.or_(truth, b.compare("==", index, other))
+            lanes = b.and_(b.bits(truth), mask)
+            with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                if target <= number:
+                    left = b.sub(b.word(self._context, Context.BUDGET), I64(number - target + 8))
+                    b.set_word(self._context, Context.BUDGET, left)
+                schedule.push(target, lanes)
+        if any(target <= number for target in targets):
+            with when(b, b.icmp_signed("<", b.word(self._context, Context.BUDGET), I64(0)), likely=False):
+                schedule.leave(Status.PAUSED)
+        b.branch(schedule.dispatch)
+
+
+def _turns(block: Block) -> int:
+    """Return how often a loop around a block may be repeated before other lanes get their turn, 0 for any number."""
+    if block.spins:
+        return _SPIN_TURNS
+    rows = [form_of(instruction).row for instruction in block.instructions]
+    return _LOOP_TURNS if any(row.access == "atom" or row.name in ("membar", "fence") for row in rows) else 0
+
+
+def _assigned(
+    e: Emitter, arguments: list[dict[tuple[int, int], int]], inner: Instance, names: list[str]
+) -> list[tuple[Instance, int, Value]]:
+    """Return the values of a function's parameters."""
+    found = []
+    for name, pieces in zip(names, arguments, strict=False):
+        for key, slot in inner.code.parameter_pieces.get(name, {}).items():
+            found.append((inner, slot, _piece(e, pieces, key, _storage(inner, slot))))
+    return found
+
+
+def _returned(
+    e: Emitter, site: CallSite, caller: Instance, results: list[dict[tuple[int, int], int]]
+) -> list[tuple[Instance, int, Value]]:
+    """Return the values of a call's results."""
+    found = []
+    for pieces, wanted in zip(results, site.results, strict=False):
+        for key, slot in wanted.items():
+            found.append((caller, slot, _piece(e, pieces, key, _storage(caller, slot))))
+    return found
+
+
+def _storage(instance: Instance, slot: int) -> ir.Type:
+    return lane_type(instance.code.types[slot])
+
+
+def _piece(e: Emitter, pieces: dict[tuple[int, int], int], key: tuple[int, int], element: ir.Type) -> Value:
+    """Return a piece of a parameter as it was stored."""
+    if key not in pieces:
+        raise NotNative("a parameter that is read in other pieces than it is written")
+    value = e.register(pieces[key])
+    return value if value.type.element == element else e.viewed(value, element)

@@ -1,0 +1,173 @@
+"""Lay a kernel and the functions that it calls out as one list of basic blocks.
+
+A called function has a copy of its blocks behind each call, with registers of its own. So the order of the list is that
+of the paths of return addresses by which the NumPy engine's scheduler finds the lowest place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from ..compiling.control_flow import Block, Code
+from ..compiling.program import Program
+from ..syntax.instructions import Call, Instruction, Symbol
+from .errors import NotNative
+from .layout import Head
+from .vectors import I1, I32, Builder, vector
+
+__all__ = ["ASIDE", "HELD", "PARKED", "WAITING", "Instance", "Layout", "Place", "called", "lay_out", "word_of"]
+
+Value = Any
+
+_MOST_INSTRUCTIONS = 20_000
+_FRAME_BYTES = 16
+_SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
+
+
+class Instance:
+    """One copy of a function's code: where its registers lie in a warp's state, and its frame on the stack begins.
+
+    `calls` are the calls that lead to it, the innermost first.
+    """
+
+    def __init__(self, code: Code, stack: int, caller: Instance | None, call: Block | None) -> None:
+        self.code = code
+        self.stack = stack
+        self.caller = caller
+        self.call = call
+        self.registers: dict[int, int] = {}
+        # For each block of the code its number in the list, and for each call the function's own instance.
+        self.numbers: list[int] = []
+        self.callees: dict[int, Instance] = {}
+
+    @property
+    def calls(self) -> list[Instruction]:
+        """Return the calls that lanes are inside of, the innermost first."""
+        found = []
+        instance = self
+        while instance.caller is not None:
+            assert instance.call is not None
+            assert instance.call.terminator.instruction is not None
+            found.append(instance.call.terminator.instruction)
+            instance = instance.caller
+        return found
+
+    def load(self, b: Builder, state: Value, slot: int, element: ir.Type) -> Value:
+        """Return a register's value."""
+        place = b.at(state, self.registers[slot])
+        if element == I1:
+            return b.truth(b.load(place, typ=I32))
+        return b.load(place, typ=vector(element), align=32)
+
+    def store(self, b: Builder, state: Value, slot: int, value: Value) -> None:
+        """Keep a register's value."""
+        place = b.at(state, self.registers[slot])
+        if value.type.element == I1:
+            b.store(b.bits(value), place)
+        else:
+            b.store(value, place, align=32)
+
+
+@dataclass
+class Place:
+    """A basic block in the list. `live` are the registers that lanes need which wait at it."""
+
+    instance: Instance
+    block: Block
+    live: set[tuple[int, int]]
+
+
+@dataclass
+class Layout:
+    """The list of basic blocks, and the sizes of a warp's state that follow from it."""
+
+    places: list[Place]
+    instances: list[Instance]
+    ready_at: int = 0
+    registers_at: int = 0
+    bytes: int = 0
+
+    @property
+    def ready_words(self) -> int:
+        """Return how many words of 64 bits tell at which blocks lanes are ready to run."""
+        return -(-len(self.places) // 64)
+
+
+def lay_out(program: Program, local_size: int) -> Layout:
+    """Return the blocks of a kernel and of all that it calls, in the order of their places."""
+    layout = Layout([], [])
+    _add(program, layout, Instance(program.main, 0, None, None), frozenset(), local_size)
+    layout.ready_at = 4 * Head.WORDS + 4 * 4 * len(layout.places)
+    layout.registers_at = -(-(layout.ready_at + 8 * layout.ready_words) // 64) * 64
+    end = layout.registers_at
+    for instance in layout.instances:
+        # The widest registers first, so that all are aligned.
+        sizes = [_SIZES[kind] for kind in instance.code.types]
+        for slot in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+            size = sizes[slot]
+            end = -(-end // min(size, 64)) * min(size, 64)
+            instance.registers[slot] = end
+            end += size
+    layout.bytes = -(-end // 64) * 64
+    return layout
+
+
+def _add(program: Program, layout: Layout, instance: Instance, active: frozenset[str], local_size: int) -> None:
+    code = instance.code
+    if code.name in active:
+        raise NotNative("a function that calls itself")
+    index = len(layout.instances)
+    layout.instances.append(instance)
+    around = _live_in_callers(layout, instance)
+    for block in code.blocks:
+        instance.numbers.append(len(layout.places))
+        layout.places.append(Place(instance, block, around | {(index, slot) for slot in block.live_slots}))
+        if len(layout.places) > _MOST_INSTRUCTIONS:
+            raise NotNative("a kernel of so many blocks")
+        if block.terminator.kind == "call":
+            callee = called(program, block)
+            stack = instance.stack + -(-code.local_bytes // 16) * 16 + (_FRAME_BYTES if instance.caller else 0)
+            if stack + callee.local_bytes > local_size:
+                raise NotNative("a stack that overflows")
+            inner = Instance(callee, stack, instance, block)
+            _add(program, layout, inner, active | {code.name}, local_size)
+            instance.callees[block.index] = inner
+
+
+def _live_in_callers(layout: Layout, instance: Instance) -> set[tuple[int, int]]:
+    """Return the registers that the callers need again when a call returns."""
+    found: set[tuple[int, int]] = set()
+    while instance.caller is not None:
+        caller, call = instance.caller, instance.call
+        assert call is not None
+        index = layout.instances.index(caller)
+        resume = call.terminator.targets[0]
+        found |= {(index, slot) for slot in caller.code.blocks[resume].live_slots}
+        instance = caller
+    return found
+
+
+def called(program: Program, block: Block) -> Code:
+    """Return the code of the function that a block's end calls."""
+    instruction = block.terminator.instruction
+    assert instruction is not None
+    call = instruction.operands[0]
+    assert isinstance(call, Call)
+    if not isinstance(call.target, Symbol):
+        raise NotNative("a call through a pointer")
+    code = program.code(call.target.name)
+    if code is None:
+        raise NotNative(f"function {call.target.name}, which has no body")
+    return code
+
+
+# The words of a warp's state for its blocks: those who wait, are held, stand aside, and are parked at a barrier.
+WAITING, HELD, ASIDE, PARKED = range(4)
+
+
+def word_of(layout: Layout, kind: int, number: int) -> int:
+    """Return the place in a warp's state of a block's word of lanes."""
+    return 4 * Head.WORDS + 4 * (kind * len(layout.places) + number)

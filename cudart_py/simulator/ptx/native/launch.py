@@ -1,0 +1,219 @@
+"""Run a launch in machine code: lay out its memory, let it pause for limits and signals, and report its faults."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..running.scheduler import Chunk
+from ..windows import RESERVED_SHARED
+from .instances import WAITING, word_of
+from .layout import LANES, Context, Head, Status
+from .machine import Kernel
+from .reports import fault_of, timeout_of
+from .turns import let_go_on, run_in_turns
+
+if TYPE_CHECKING:
+    from ..running.launch import LaunchState
+
+__all__ = ["run_blocks"]
+
+Array = NDArray[Any]
+
+# How many instructions of warps are executed before Python looks at signals and limits: some milliseconds of most.
+_BUDGET = 1 << 21
+# One step of the NumPy engine executes an instruction for up to this many warps.
+_WARPS_OF_STEP = 64
+_PATIENCE = 8
+_ALIGNMENT = 128
+_PAGE = 4096
+
+
+def aligned(size: int) -> Array:
+    """Return so many zero bytes at an address that suits the longest vectors."""
+    data = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -data.ctypes.data % _ALIGNMENT
+    return data[start : start + size]
+
+
+class Resident:
+    """The memory of one block while it runs: its warps' states, shared and local memory."""
+
+    def __init__(self, kernel: Kernel, state: LaunchState, warps: int) -> None:
+        self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps))
+        self.shared = aligned(-(-(RESERVED_SHARED + state.shared_size) // 16) * 16)
+        self.local = aligned(-(-state.local_size // 16) * 16 * warps * LANES)
+
+
+class NativeLaunch:
+    """One launch in machine code."""
+
+    def __init__(self, kernel: Kernel, state: LaunchState) -> None:
+        self.kernel = kernel
+        self.state = state
+        self.warps = -(-state.threads // LANES)
+        self.context = aligned(8 * Context.WORDS).view(np.uint64)
+        self.fault_addresses = aligned(8 * LANES).view(np.int64)
+        self._kept: list[Any] = [self.fault_addresses]
+        self._used = 0
+        self._block = -1
+        self._used_by_block = 0
+        self._prepare()
+        self.install(self.new_resident())
+
+    def _point(self, word: Context, array: Array) -> None:
+        """Let a word of the context point to an array, which is kept."""
+        self._kept.append(array)
+        self.context[word] = array.ctypes.data
+
+    def _prepare(self) -> None:
+        state, context = self.state, self.context
+        memory, launch, sites = state.memory, state.launch, self.kernel.sites
+        delta = memory.bytes.ctypes.data - memory.base
+        context[Context.DELTA] = delta & (1 << 64) - 1
+        self.place_extents()
+        self._point(Context.SITES, np.zeros(2 * max(len(sites.sites), 1), np.uint64))
+        # Empty bounds: the first access looks for its allocation.
+        self._kept[-1][0::2] = 1
+        self._point(Context.PARAMETERS, state.parameter_bytes)
+        context[Context.PARAMETER_SIZE] = state.parameter_size
+        symbols = [state.symbol(name) for name in sites.symbols]
+        self._point(Context.SYMBOLS, np.array([*symbols, 0], np.uint64))
+        self._point(Context.SPECIALS, self._specials())
+        self._point(Context.THREADS, self._threads())
+        self._point(Context.WORKSPACE, aligned(_PAGE))
+        context[Context.WORKSPACE_SIZE] = _PAGE
+        context[Context.SHARED_END] = RESERVED_SHARED + state.shared_size
+        stride = -(-state.local_size // 16) * 16
+        context[Context.LOCAL_STRIDE] = stride
+        context[Context.LOCAL_SIZE] = state.local_size
+        context[Context.WARPS] = self.warps
+        members = np.full(self.warps, 0xFFFFFFFF, np.uint32)
+        if state.threads % LANES:
+            members[-1] = (1 << state.threads % LANES) - 1
+        self._point(Context.MEMBERS, members)
+        context[Context.LAST_BLOCK] = state.blocks
+        context[Context.FRESH] = 1
+        context[Context.GRID_X], context[Context.GRID_Y] = launch.grid[:2]
+        context[Context.SMS] = state.properties.get("sm_count", 1)
+        context[Context.FAULT_ADDRESSES] = self.fault_addresses.ctypes.data
+
+    def place_extents(self) -> None:
+        """Hand the allocations over; in front of the first one stands one that nothing is in."""
+        starts, ends = self.state.memory.extents()
+        self._extents = [np.concatenate([[0], array]).astype(np.uint64) for array in (starts, ends)]
+        self.context[Context.EXTENTS] = len(starts)
+        for word, array in zip((Context.STARTS, Context.ENDS), self._extents, strict=True):
+            self.context[word] = array.ctypes.data + 8
+
+    def _specials(self) -> Array:
+        chunk = Chunk(self.state, 0, 1)
+        values = [int(chunk.special(name)) for name in self.kernel.sites.specials]
+        return np.array([*values, 0], np.uint64)
+
+    def _threads(self) -> Array:
+        """Return each lane's coordinates in its block: for each warp a row for each axis."""
+        x, y, _ = self.state.launch.block
+        numbers = np.arange(self.warps * LANES)
+        axes = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
+        table = aligned(4 * axes.size).view(np.uint32).reshape(self.warps, 3, LANES)
+        table[:] = axes.reshape(3, self.warps, LANES).transpose(1, 0, 2)
+        return table
+
+    def new_resident(self) -> Resident:
+        """Return memory for one more block."""
+        return Resident(self.kernel, self.state, self.warps)
+
+    def install(self, resident: Resident) -> None:
+        """Let machine code use a block's memory."""
+        self.resident = resident
+        context = self.context
+        for word, size, array in (
+            (Context.STATES, None, resident.states),
+            (Context.SHARED, Context.SHARED_BYTES, resident.shared),
+            (Context.LOCAL, Context.LOCAL_BYTES, resident.local),
+        ):
+            context[word] = array.ctypes.data
+            if size is not None:
+                context[size] = len(array)
+
+    # --- running
+
+    def run(self) -> None:
+        """Run all blocks: one after the other, or in turns where lanes may wait for other blocks."""
+        if self.kernel.spins:
+            run_in_turns(self)
+        else:
+            self.go_on()
+
+    def go_on(self) -> bool:
+        """Run the blocks at hand; return whether they have ended, else lanes wait for others."""
+        while True:
+            status = self._call()
+            if status == Status.DONE:
+                return True
+            if status == Status.FAULT:
+                raise fault_of(self)
+            self._check_limits()
+            if status == Status.STUCK:
+                let_go_on(self)
+            elif status == Status.YIELDED:
+                return False
+
+    def _call(self) -> Status:
+        """Let machine code run on; signals are handled when it returns."""
+        context = self.context
+        context[Context.BUDGET] = _BUDGET
+        context[Context.PATIENCE] = _PATIENCE
+        status = Status(self.kernel.run(context.ctypes.data))
+        used = _BUDGET - int(context.view(np.int64)[Context.BUDGET])
+        self._used += used
+        block = int(context[Context.BLOCK])
+        self._used_by_block = used + (self._used_by_block if block == self._block or self.kernel.spins else 0)
+        self._block = block
+        return status
+
+    def made_progress(self) -> None:
+        """Note that a block has ended, so that the limit of instructions counts anew."""
+        self._used_by_block = 0
+
+    def _check_limits(self) -> None:
+        state = self.state
+        if self._used_by_block // self.warps > state.steps_at_start * _WARPS_OF_STEP:
+            raise timeout_of(self, "the limit of executed instructions is reached")
+        if time.monotonic() > state.deadline:
+            raise timeout_of(self, "the limit of seconds is reached")
+
+    def words(self, kind: int) -> Array:
+        """Return the words of lanes of one kind: a row for each warp, with a column for each block."""
+        kernel = self.kernel
+        first, count = word_of(kernel.layout, kind, 0), len(kernel.layout.places)
+        table = self.resident.states.view(np.uint32).reshape(-1, kernel.state_bytes // 4)
+        return table[:, first // 4 : first // 4 + count]
+
+    def head(self, word: Head) -> Array:
+        """Return a word of the heads of the warps' states."""
+        return self.resident.states.view(np.uint32).reshape(-1, self.kernel.state_bytes // 4)[:, word]
+
+    def make_ready(self, warp: int, number: int, lanes: int) -> None:
+        """Let lanes of a warp wait at a block, ready to run."""
+        self.words(WAITING)[warp, number] |= np.uint32(lanes)
+        ready = self.resident.states.view(np.uint64).reshape(-1, self.kernel.state_bytes // 8)
+        ready[warp, self.kernel.layout.ready_at // 8 + number // 64] |= np.uint64(1 << number % 64)
+
+    def end(self) -> None:
+        """Tell the launch how many instructions were executed, and how long lanes slept, for the clock."""
+        self.state.clock.nap(int(self.context[Context.SLEPT]))
+        self.state.steps_left -= self._used // max(1, self.warps)
+
+
+def run_blocks(kernel: Kernel, state: LaunchState) -> None:
+    """Run all blocks of a launch."""
+    launch = NativeLaunch(kernel, state)
+    try:
+        launch.run()
+    finally:
+        launch.end()

@@ -1,0 +1,253 @@
+"""Loads and stores of all lanes of a warp.
+
+``load.SPACE.SIZE.COUNT(context, addresses, mask, site)`` returns `COUNT` vectors of elements of `SIZE` bytes, and
+``store`` takes them last. Where the lanes' addresses follow each other, one access of a long vector serves them all;
+where they are equal, one element does; where either holds in each group of eight lanes, one access for each group.
+Else each lane's element is accessed by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..layout import LANES, Context
+from ..vectors import I32, I64, PTR, Builder, vector
+from .frame import begin, each_active, element, when
+from .hosts import address_type, checked
+
+__all__ = ["build_access", "loaded_type"]
+
+Value = Any
+_GROUP = 8
+_ALL = 0xFFFFFFFF
+# The spaces whose bytes lie in the host's memory in the order of their addresses.
+_QUICK = ("global", "shared")
+
+
+def loaded_type(size: int, count: int) -> ir.Type:
+    """Return what a load gives."""
+    one = vector(ir.IntType(8 * size))
+    return one if count == 1 else ir.LiteralStructType([one] * count)
+
+
+class _Access:
+    """A load or a store while it is built."""
+
+    def __init__(self, module: ir.Module, name: str) -> None:
+        verb, self.space, size, count = name.split(".")
+        self.size, self.count = int(size), int(count)
+        self.whole = self.size * self.count
+        self.kind = ir.IntType(8 * self.size)
+        self.loads = verb == "load"
+        given = [] if self.loads else [vector(self.kind)] * self.count
+        result = loaded_type(self.size, self.count) if self.loads else ir.VoidType()
+        self.b, arguments = begin(module, name, result, [PTR, address_type(self.space), I32, I32, *given])
+        self.context, self.given, self.mask, self.site, *self.values = arguments
+
+    def build(self) -> None:
+        b = self.b
+        full = b.icmp_unsigned("==", self.mask, I32(_ALL))
+        if self.space in _QUICK:
+            with when(b, full, likely=True):
+                self._quick()
+            with when(b, b.icmp_unsigned("!=", self.mask, I32(0)), likely=True):
+                self._partly()
+        right, hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
+        with when(b, b.not_(right), likely=False):
+            self._end()
+        self._one_by_one(hosts)
+
+    # --- quick ways
+
+    def _known(self, first: Value, end: Value) -> Value:
+        """Return whether all bytes from an address to another may be touched, as far as it is quickly known."""
+        b = self.b
+        if self.space == "shared":
+            low, high = I32(1024), b.trunc(b.word(self.context, Context.SHARED_END), I32)
+        else:
+            cache = element(b, b.pointer(self.context, Context.SITES), b.shl(b.zext(self.site, I64), I64(1)), I64)
+            low, high = b.load(cache, typ=I64), b.load(b.at(cache, 8), typ=I64)
+        zero = first.type(0)
+        aligned = b.icmp_unsigned("==", b.and_(first, first.type(self.whole - 1)), zero)
+        inside = b.and_(b.icmp_unsigned(">=", first, low), b.icmp_unsigned("<=", end, high))
+        ordered = b.icmp_unsigned("<=", first, end)
+        return b.and_(b.and_(inside, aligned), ordered)
+
+    def _host(self, address: Value) -> Value:
+        b = self.b
+        wide = address if address.type == I64 else b.zext(address, I64)
+        base = Context.SHARED if self.space == "shared" else Context.DELTA
+        return b.inttoptr(b.add(wide, b.word(self.context, base)), PTR)
+
+    def _steps(self, count: int = LANES) -> Value:
+        return self.b.each(self.given.type.element, [lane % count * self.whole for lane in range(LANES)])
+
+    def _quick(self) -> None:
+        """Serve all lanes at once where their addresses follow each other or are equal."""
+        b = self.b
+        first = b.extract_element(self.given, I32(0))
+        distance = b.sub(self.given, b.splat(first))
+        kind = first.type
+        follows = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("==", distance, self._steps())), I32(_ALL))
+        with (
+            when(b, follows, likely=True),
+            when(b, self._known(first, b.add(first, kind(LANES * self.whole))), likely=True),
+        ):
+            self._run(self._host(first), None)
+        if not self.loads:
+            return
+        same = b.icmp_unsigned("==", b.bits(b.compare("==", distance, 0)), I32(_ALL))
+        with when(b, same), when(b, self._known(first, b.add(first, kind(self.whole))), likely=True):
+            place = self._host(first)
+            places = [b.at(place, index * self.size) for index in range(self.count)]
+            self._give([b.splat(b.load(one, typ=self.kind, align=self.size)) for one in places])
+        if self.count == 1:
+            self._in_groups()
+
+    def _in_groups(self) -> None:
+        """Serve groups of eight lanes at once where in each group addresses follow each other, or all are equal."""
+        b = self.b
+        heads = b.each(I32, [lane // _GROUP * _GROUP for lane in range(LANES)])
+        undefined = ir.Constant(self.given.type, ir.Undefined)
+        firsts = b.shuffle_vector(self.given, undefined, heads)
+        distance = b.sub(self.given, firsts)
+        follow = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("==", distance, self._steps(_GROUP))), I32(_ALL))
+        same = b.icmp_unsigned("==", b.bits(b.compare("==", distance, 0)), I32(_ALL))
+        with when(b, b.or_(follow, same)):
+            right, hosts = checked(b, self.space, self.context, self.given, self.mask, self.site, self.whole)
+            with when(b, b.not_(right), likely=False):
+                self._end()
+            places = [b.inttoptr(b.extract_element(hosts, I32(lane)), PTR) for lane in range(0, LANES, _GROUP)]
+            with when(b, same):
+                self._give(
+                    [_joined(b, [b.splat(b.load(place, typ=self.kind, align=self.size), _GROUP) for place in places])]
+                )
+            parts = [b.load(place, typ=vector(self.kind, _GROUP), align=self.size) for place in places]
+            self._give([_joined(b, parts)])
+
+    def _partly(self) -> None:
+        """Serve some of the lanes at once where their addresses follow each other."""
+        b = self.b
+        lane = b.trailing_zeros(self.mask)
+        first = b.extract_element(self.given, lane)
+        kind = first.type
+        lane, last = (_to(b, value, kind) for value in (lane, b.sub(I32(31), b.leading_zeros(self.mask))))
+        start = b.sub(first, b.mul(lane, kind(self.whole)))
+        wanted = b.add(b.splat(start), self._steps())
+        follow = b.bits(b.icmp_unsigned("==", self.given, wanted))
+        all_follow = b.icmp_unsigned("==", b.and_(follow, self.mask), self.mask)
+        if self.count > 1 or self.size < 4:
+            return
+        with when(b, all_follow):
+            end = b.add(start, b.mul(b.add(last, kind(1)), kind(self.whole)))
+            with when(b, self._known(first, end), likely=True):
+                self._run(self._host(start), b.truth(self.mask))
+
+    def _run(self, place: Value, flags: Value | None) -> None:
+        """Access consecutive elements, those of some lanes only if `flags` says so."""
+        b = self.b
+        total = vector(self.kind, LANES * self.count)
+        align = self.size
+        if flags is not None:
+            name = f"masked.{'load' if self.loads else 'store'}.v{LANES}i{8 * self.size}.p0"
+            if self.loads:
+                function = b.declared(f"llvm.{name}", total, [PTR, vector(ir.IntType(1)), total])
+                nothing = b.const(self.kind, 0)
+                self._give([b.call(function, [place, flags, nothing])])
+            else:
+                function = b.declared(f"llvm.{name}", ir.VoidType(), [total, PTR, vector(ir.IntType(1))])
+                b.call(function, [self.values[0], place, flags])
+                self._end()
+            return
+        if self.loads:
+            data = b.load(place, typ=total, align=align)
+            self._give([_taken(b, data, index, self.count) for index in range(self.count)])
+            return
+        b.store(_woven(b, self.values), place, align=align)
+        self._end()
+
+    # --- lane by lane
+
+    def _one_by_one(self, hosts: Value) -> None:
+        b = self.b
+        if self.loads:
+            results = [ir.Constant(vector(self.kind), ir.Undefined)] * self.count
+            for lane in range(LANES):
+                place = b.inttoptr(b.extract_element(hosts, I32(lane)), PTR)
+                for index in range(self.count):
+                    value = b.load(b.at(place, index * self.size), typ=self.kind, align=self.size)
+                    results[index] = b.insert_element(results[index], value, I32(lane))
+            self._give(results)
+            return
+        places = b.alloca(vector(I64))
+        b.store(hosts, places, align=64)
+        kept = [b.alloca(vector(self.kind)) for _ in self.values]
+        for value, place in zip(self.values, kept, strict=True):
+            b.store(value, place, align=64)
+
+        def put(lane: Value) -> None:
+            number = b.zext(lane, I64)
+            place = b.inttoptr(b.load(element(b, places, number, I64), typ=I64), PTR)
+            for index, values in enumerate(kept):
+                value = b.load(element(b, values, number, self.kind), typ=self.kind)
+                b.store(value, b.at(place, index * self.size), align=self.size)
+
+        each_active(b, self.mask, put)
+        self._end()
+
+    # --- ends
+
+    def _give(self, results: list[Value]) -> None:
+        b = self.b
+        if self.count == 1:
+            b.ret(results[0])
+            return
+        value: Value = ir.Constant(loaded_type(self.size, self.count), ir.Undefined)
+        for index, result in enumerate(results):
+            value = b.insert_value(value, result, index)
+        b.ret(value)
+
+    def _end(self) -> None:
+        """Return from a store, or from a load that has failed."""
+        if self.loads:
+            self._give([self.b.const(self.kind, 0)] * self.count)
+        else:
+            self.b.ret_void()
+
+
+def build_access(module: ir.Module, name: str) -> None:
+    """Build a load or a store."""
+    _Access(module, name).build()
+
+
+def _to(b: Builder, word: Value, kind: ir.Type) -> Value:
+    return word if word.type == kind else b.zext(word, kind)
+
+
+def _joined(b: Builder, parts: list[Value]) -> Value:
+    """Return short vectors one behind the other as one."""
+    while len(parts) > 1:
+        length = 2 * parts[0].type.count
+        numbers = b.each(I32, range(length))
+        parts = [b.shuffle_vector(x, y, numbers) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _taken(b: Builder, data: Value, index: int, count: int) -> Value:
+    """Return every `count`-th element from `index` on."""
+    if count == 1:
+        return data
+    numbers = b.each(I32, [lane * count + index for lane in range(LANES)])
+    return b.shuffle_vector(data, ir.Constant(data.type, ir.Undefined), numbers)
+
+
+def _woven(b: Builder, values: list[Value]) -> Value:
+    """Return vectors of which the elements of each lane lie together."""
+    if len(values) == 1:
+        return values[0]
+    whole = _joined(b, values)
+    count = len(values)
+    numbers = b.each(I32, [part * LANES + lane for lane in range(LANES) for part in range(count)])
+    return b.shuffle_vector(whole, ir.Constant(whole.type, ir.Undefined), numbers)

@@ -1,0 +1,87 @@
+"""Begin functions of the library, and write the loops and branches that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from ..layout import LANES, Context, Fault
+from ..vectors import I32, I64, Builder
+
+__all__ = ["begin", "each_active", "each_lane", "record_fault", "when"]
+
+Value = Any
+
+
+def begin(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> tuple[Builder, list[Value]]:
+    """Return the builder of a new function's first block, and its arguments."""
+    known = module.globals.get(name)
+    function = known or ir.Function(module, ir.FunctionType(result, arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("nounwind")
+    function.attributes.add("noinline")
+    return Builder(function.append_basic_block("entry")), list(function.args)
+
+
+@contextmanager
+def when(b: Builder, condition: Value, likely: bool | None = None) -> Iterator[None]:
+    """Write what is done only under a condition; the code goes on behind it unless it has returned."""
+    inside, after = b.append_basic_block(), b.append_basic_block()
+    branch = b.cbranch(condition, inside, after)
+    if likely is not None:
+        branch.set_weights([99, 1] if likely else [1, 99])
+    b.position_at_end(inside)
+    yield
+    if not b.block.is_terminated:
+        b.branch(after)
+    b.position_at_end(after)
+
+
+def each_active(b: Builder, mask: Value, body: Callable[[Value], None]) -> None:
+    """Write a loop over the lanes of a mask in rising order; `body` is given the lane's number."""
+    start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
+    inside = b.append_basic_block()
+    b.cbranch(b.icmp_unsigned("==", mask, I32(0)), after, head)
+    b.position_at_end(head)
+    left = b.phi(I32)
+    left.add_incoming(mask, start)
+    b.branch(inside)
+    b.position_at_end(inside)
+    body(b.trailing_zeros(left))
+    rest = b.and_(left, b.sub(left, I32(1)))
+    left.add_incoming(rest, b.block)
+    b.cbranch(b.icmp_unsigned("==", rest, I32(0)), after, head)
+    b.position_at_end(after)
+
+
+def each_lane(b: Builder, body: Callable[[Value], None]) -> None:
+    """Write a loop over all lanes."""
+    start, head, after = b.block, b.append_basic_block(), b.append_basic_block()
+    b.branch(head)
+    b.position_at_end(head)
+    lane = b.phi(I32)
+    lane.add_incoming(I32(0), start)
+    body(lane)
+    following = b.add(lane, I32(1))
+    lane.add_incoming(following, b.block)
+    b.cbranch(b.icmp_unsigned("==", following, I32(LANES)), after, head)
+    b.position_at_end(after)
+
+
+def element(b: Builder, base: Value, index: Value, kind: ir.Type) -> Value:
+    """Return the pointer of an element of an array."""
+    return b.gep(base, [index], source_etype=kind)
+
+
+def record_fault(b: Builder, context: Value, kind: Fault, site: Value, mask: Value, addresses: Value) -> None:
+    """Note the first fault of a launch: its kind, its site, and the lanes with their addresses."""
+    with when(b, b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))):
+        b.set_word(context, Context.FAULT, I64(kind))
+        b.set_word(context, Context.FAULT_SITE, b.zext(site, I64))
+        b.set_word(context, Context.FAULT_MASK, b.zext(mask, I64))
+        if addresses is not None:
+            wide = b.resized(addresses, I64, True)
+            b.store(wide, b.pointer(context, Context.FAULT_ADDRESSES), align=64)

@@ -1,0 +1,252 @@
+"""Check the addresses of lanes, and find the bytes of this process that they stand for.
+
+``hosts.SPACE(context, addresses, mask, site, size)`` returns whether all bytes may be touched, and their addresses in
+the host's memory. Lanes outside the mask get the address of the first lane inside it. A wrong address is recorded as
+the launch's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ...windows import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    RESERVED_SHARED,
+    RUNTIME_SHARED,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    WORKSPACE_WINDOW,
+)
+from ..layout import Context, Fault
+from ..vectors import I1, I32, I64, PTR, Builder, vector
+from .frame import begin, each_active, element, record_fault, when
+
+__all__ = ["HOSTS", "address_type", "build_hosts", "checked", "found_type", "safe_addresses"]
+
+Value = Any
+ADDRESSES = vector(I64)
+found_type = ir.LiteralStructType([I1, ADDRESSES])
+
+
+def address_type(space: str) -> ir.VectorType:
+    """Return the type of a space's addresses: those of shared memory have 32 bits."""
+    return vector(I32) if space == "shared" else ADDRESSES
+
+
+def _arguments(space: str) -> list[ir.Type]:
+    return [PTR, address_type(space), I32, I32, I64]
+
+
+def checked(
+    b: Builder, space: str, context: Value, addresses: Value, mask: Value, site: Value, size: int
+) -> tuple[Value, Value]:
+    """Call a space's function; return whether the addresses are right, and those of the host."""
+    function = b.declared(f"hosts.{space}", found_type, _arguments(space))
+    found = b.call(function, [context, addresses, mask, site, I64(size)])
+    return b.extract_value(found, 0), b.extract_value(found, 1)
+
+
+def safe_addresses(b: Builder, addresses: Value, mask: Value) -> Value:
+    """Return addresses of which those outside the mask are that of its first lane."""
+    first = b.extract_element(addresses, b.trailing_zeros(mask))
+    return b.select(b.truth(mask), addresses, b.splat(first))
+
+
+def _answer(b: Builder, right: Value, hosts: Value) -> None:
+    nothing = ir.Constant(found_type, ir.Undefined)
+    b.ret(b.insert_value(b.insert_value(nothing, right, 0), hosts, 1))
+
+
+def _refuse(b: Builder, context: Value, site: Value, mask: Value, addresses: Value) -> None:
+    record_fault(b, context, Fault.ACCESS, site, mask, addresses)
+    _answer(b, I1(0), ir.Constant(ADDRESSES, ir.Undefined))
+
+
+def _global(module: ir.Module) -> None:
+    b, (context, given, mask, site, size) = begin(module, "hosts.global", found_type, _arguments("global"))
+    addresses = safe_addresses(b, given, mask)
+    low, high = b.reduced("umin", addresses), b.add(b.reduced("umax", addresses), size)
+    wrong_bits = b.and_(b.reduced("or", addresses), b.sub(size, I64(1)))
+    hosts = b.add(addresses, b.splat(b.word(context, Context.DELTA)))
+    cache = element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64)
+    known = b.and_(
+        b.icmp_unsigned(">=", low, b.load(cache, typ=I64)),
+        b.icmp_unsigned("<=", high, b.load(b.at(cache, 8), typ=I64)),
+    )
+    aligned = b.icmp_unsigned("==", wrong_bits, I64(0))
+    with when(b, b.and_(known, aligned), likely=True):
+        _answer(b, I1(1), hosts)
+    with when(b, b.not_(aligned), likely=False):
+        _refuse(b, context, site, mask, given)
+    starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
+    # The allocation of the lowest address serves them all, or each lane's own is looked for.
+    place = _search(b, context, starts, low)
+    end = b.load(element(b, ends, place, I64), typ=I64)
+    inside = b.and_(b.icmp_signed(">=", place, I64(0)), b.icmp_unsigned("<=", high, end))
+    with when(b, inside):
+        b.store(b.load(element(b, starts, place, I64), typ=I64), cache)
+        b.store(end, b.at(cache, 8))
+        _answer(b, I1(1), hosts)
+    kept = b.alloca(ADDRESSES)
+    b.store(addresses, kept, align=64)
+
+    def look(lane: Value) -> None:
+        address = b.load(element(b, kept, b.zext(lane, I64), I64), typ=I64)
+        own = _search(b, context, starts, address)
+        own_end = b.load(element(b, ends, own, I64), typ=I64)
+        good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", b.add(address, size), own_end))
+        with when(b, b.not_(good), likely=False):
+            _refuse(b, context, site, mask, given)
+
+    each_active(b, mask, look)
+    _answer(b, I1(1), hosts)
+
+
+def _search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
+    """Return the number of the last allocation that doesn't start behind an address, -1 if there is none.
+
+    The arrays of allocations have an element in front of the first one, so that -1 may be read.
+    """
+    before, head, body, after = b.block, b.append_basic_block(), b.append_basic_block(), b.append_basic_block()
+    count = b.word(context, Context.EXTENTS)
+    b.branch(head)
+    b.position_at_end(head)
+    low, high = b.phi(I64), b.phi(I64)
+    low.add_incoming(I64(0), before)
+    high.add_incoming(count, before)
+    b.cbranch(b.icmp_unsigned("<", low, high), body, after)
+    b.position_at_end(body)
+    middle = b.lshr(b.add(low, high), I64(1))
+    behind = b.icmp_unsigned(">", b.load(element(b, starts, middle, I64), typ=I64), address)
+    low.add_incoming(b.select(behind, low, b.add(middle, I64(1))), b.block)
+    high.add_incoming(b.select(behind, middle, high), b.block)
+    b.branch(head)
+    b.position_at_end(after)
+    return b.sub(low, I64(1))
+
+
+def _shared(module: ir.Module) -> None:
+    b, (context, given, mask, site, size) = begin(module, "hosts.shared", found_type, _arguments("shared"))
+    addresses = safe_addresses(b, given, mask)
+    wide = b.zext(addresses, ADDRESSES)
+    hosts = b.add(wide, b.splat(b.word(context, Context.SHARED)))
+    wrong_bits = b.and_(b.zext(b.reduced("or", addresses), I64), b.sub(size, I64(1)))
+    bottom = b.zext(b.reduced("umin", addresses), I64)
+    top = b.add(b.zext(b.reduced("umax", addresses), I64), size)
+    inside = b.and_(
+        b.icmp_unsigned(">=", bottom, I64(RESERVED_SHARED)),
+        b.icmp_unsigned("<=", top, b.word(context, Context.SHARED_END)),
+    )
+    aligned = b.icmp_unsigned("==", wrong_bits, I64(0))
+    with when(b, b.and_(inside, aligned), likely=True):
+        _answer(b, I1(1), hosts)
+    # Each lane is in the variables or in the bytes that CUDA's own headers use.
+    ends = b.add(wide, b.splat(size))
+    among = b.and_(
+        b.compare(">=", wide, RESERVED_SHARED),
+        b.icmp_unsigned("<=", ends, b.splat(b.word(context, Context.SHARED_END))),
+    )
+    right = b.or_(among, b.compare("<=", ends, RUNTIME_SHARED))
+    all_right = b.icmp_unsigned("==", b.bits(right), I32(0xFFFFFFFF))
+    with when(b, b.and_(all_right, aligned)):
+        _answer(b, I1(1), hosts)
+    _refuse(b, context, site, mask, given)
+
+
+def _simple(name: str, base: int, limit: int, strided: bool) -> Callable[[ir.Module], None]:
+    """Return the builder for a space that begins at 0 and has an end."""
+
+    def build(module: ir.Module) -> None:
+        b, (context, given, mask, site, size) = begin(module, f"hosts.{name}", found_type, _arguments(name))
+        addresses = safe_addresses(b, given, mask)
+        top = b.reduced("umax", addresses)
+        end = b.add(top, size)
+        fits = b.and_(
+            b.icmp_unsigned("<=", end, b.word(context, limit)), b.icmp_unsigned("<=", top, b.word(context, limit))
+        )
+        aligned = b.icmp_unsigned("==", b.and_(b.reduced("or", addresses), b.sub(size, I64(1))), I64(0))
+        hosts = b.add(addresses, b.splat(b.word(context, base)))
+        if strided:
+            hosts = b.add(hosts, _lane_places(b, context))
+        with when(b, b.and_(fits, aligned), likely=True):
+            _answer(b, I1(1), hosts)
+        _refuse(b, context, site, mask, given)
+
+    return build
+
+
+def _lane_places(b: Builder, context: Value) -> Value:
+    """Return where the local memory of each lane of the warp at hand begins in that of the block."""
+    first = b.shl(b.word(context, Context.WARP_AT_HAND), I64(5))
+    numbers = b.add(b.splat(first), b.lanes(I64))
+    return b.mul(numbers, b.splat(b.word(context, Context.LOCAL_STRIDE)))
+
+
+def _generic(module: ir.Module) -> None:
+    b, (context, given, mask, site, size) = begin(module, "hosts.generic", found_type, _arguments("generic"))
+    addresses = safe_addresses(b, given, mask)
+    plain = b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW))
+    with when(b, plain, likely=True):
+        function = b.declared("hosts.global", found_type, _arguments("global"))
+        b.ret(b.call(function, [context, given, mask, site, size]))
+    # The lanes of each window apart, and of what is no window in global memory.
+    hosts = b.const(I64, 0)
+    rest = mask
+    right: Value = I1(1)
+    for name, window in (
+        ("shared", SHARED_WINDOW),
+        ("local", LOCAL_WINDOW),
+        ("param", PARAM_WINDOW),
+        ("workspace", WORKSPACE_WINDOW),
+        ("global", 0),
+    ):
+        offsets = b.sub(addresses, b.const(I64, window)) if window else addresses
+        lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest) if window else rest
+        rest = b.and_(rest, b.not_(lanes))
+        start, some, after = b.block, b.append_basic_block(), b.append_basic_block()
+        b.cbranch(b.icmp_unsigned("!=", lanes, I32(0)), some, after)
+        b.position_at_end(some)
+        passed = offsets
+        if name == "shared":
+            # What has more than 32 bits is outside, as the last address of all is.
+            large = b.compare(">", offsets, 0xFFFFFFFF)
+            passed = b.trunc(b.select(large, b.const(I64, 0xFFFFFFFF), offsets), vector(I32))
+        function = b.declared(f"hosts.{name}", found_type, _arguments(name))
+        found = b.call(function, [context, passed, lanes, site, size])
+        fine = b.extract_value(found, 0)
+        chosen = b.select(b.truth(lanes), b.extract_value(found, 1), hosts)
+        now = b.and_(right, fine)
+        end = b.block
+        b.branch(after)
+        b.position_at_end(after)
+        merged, ok = b.phi(ADDRESSES), b.phi(I1)
+        merged.add_incoming(hosts, start)
+        merged.add_incoming(chosen, end)
+        ok.add_incoming(right, start)
+        ok.add_incoming(now, end)
+        hosts, right = merged, ok
+    with when(b, b.not_(right), likely=False):
+        # The report needs the addresses as the kernel sees them.
+        b.set_word(context, Context.FAULT_MASK, b.zext(mask, I64))
+        b.store(given, b.pointer(context, Context.FAULT_ADDRESSES), align=64)
+    first = b.extract_element(hosts, b.trailing_zeros(mask))
+    _answer(b, right, b.select(b.truth(mask), hosts, b.splat(first)))
+
+
+HOSTS: dict[str, Callable[[ir.Module], None]] = {
+    "global": _global,
+    "shared": _shared,
+    "local": _simple("local", Context.LOCAL, Context.LOCAL_SIZE, True),
+    "param": _simple("param", Context.PARAMETERS, Context.PARAMETER_SIZE, False),
+    "workspace": _simple("workspace", Context.WORKSPACE, Context.WORKSPACE_SIZE, False),
+    "generic": _generic,
+}
+
+
+def build_hosts(module: ir.Module, space: str) -> None:
+    """Build the function of one space."""
+    HOSTS[space](module)

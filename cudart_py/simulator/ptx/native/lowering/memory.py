@@ -1,0 +1,121 @@
+"""Loads, stores and atomics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from ...compiling.forms import Form
+from ...syntax.instructions import Access, Instruction, Operand, Register, Symbol, Vector
+from ...syntax.types import type_size
+from ..errors import NotNative
+from ..layout import Context
+from ..library.accesses import loaded_type
+from ..vectors import I32, I64, lane_type, vector
+
+if TYPE_CHECKING:
+    from ..emitter import Emitter
+
+__all__ = ["LOWERINGS", "located"]
+
+Value = Any
+
+
+def located(e: Emitter, access: Access, space: str) -> tuple[str, Value]:
+    """Return the space of an access, and each lane's address with its offset."""
+    b, base = e.b, access.base
+    space = "global" if space == "const" else space
+    if space == "generic" and isinstance(base, Symbol) and base.name in e.program.entry.shared_offsets:
+        space = "shared"
+    element = I32 if space == "shared" else I64
+    if isinstance(base, Register):
+        slot = e.code.slot(base.name)
+        value = e.typed(base, I64 if e.code.types[slot] == "b64" else I32)
+        address = b.resized(value, element, False)
+    else:
+        address = e.typed(base, element)
+    offset = access.offset & (1 << element.width) - 1
+    return space, b.add(address, b.const(element, offset)) if offset else address
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def load(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write a load; one of a parameter needs no memory where its place is known."""
+    b = e.b
+    destination, access = i.operands[0], i.operands[1]
+    assert isinstance(access, Access)
+    items = _items(destination)
+    kind, size = form.type, type_size(form.type)
+    if size > 8:
+        raise NotNative("accesses of 128 bits")
+    if form.space == "param":
+        if e.code.is_parameter(access):
+            for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
+                e.write(item, e.viewed(e.register(slot), lane_type(kind)), kind)
+            return
+        offsets = {parameter.name: parameter.offset for parameter in e.program.entry.params}
+        if isinstance(access.base, Symbol) and access.base.name in offsets:
+            start = offsets[access.base.name] + access.base.offset + access.offset
+            for index, item in enumerate(items):
+                place = b.at(b.pointer(e.context, Context.PARAMETERS), start + index * size)
+                e.write(item, b.splat(b.load(place, typ=lane_type(kind), align=1)), kind)
+            return
+    space, address = located(e, access, form.space)
+    count = len(items)
+    site = I32(e.sites.add(i, e.instance))
+    e.accessed = True
+    name = f"load.{space}.{size}.{count}"
+    result = e.call(name, loaded_type(size, count), e.context, address, e.mask, site)
+    for index, item in enumerate(items):
+        value = result if count == 1 else b.extract_value(result, index)
+        e.write(item, b.as_type(value, lane_type(kind)), kind)
+
+
+def store(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write a store; what a call passes is kept in slots instead of memory."""
+    b = e.b
+    access, source = i.operands[0], i.operands[1]
+    assert isinstance(access, Access)
+    items = _items(source)
+    kind, size = form.type, type_size(form.type)
+    if size > 8:
+        raise NotNative("accesses of 128 bits")
+    if form.space == "param" and e.code.is_parameter(access):
+        for item, slot in zip(items, e.code.parameter_slots(i), strict=True):
+            e.write_slot(slot, e.value(item, kind), kind)
+        return
+    if form.space == "param":
+        raise NotNative("a store to a parameter")
+    values = [b.as_integer(e.value(item, kind)) for item in items]
+    space, address = located(e, access, form.space)
+    site = I32(e.sites.add(i, e.instance))
+    e.accessed = True
+    e.call(f"store.{space}.{size}.{len(items)}", ir.VoidType(), e.context, address, e.mask, site, *values)
+
+
+def atomic(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``atom`` and ``red``; of a vector each element is atomic."""
+    b = e.b
+    returns = form.row.access == "atom"
+    access, *sources = i.operands[1:] if returns else i.operands
+    assert isinstance(access, Access)
+    kind = form.type
+    if form.vector > 1 or type_size(kind) > 8 or type_size(kind) == 2:
+        raise NotNative("atomics of this type")
+    space, address = located(e, access, form.space)
+    operands = sources[:2] if form.operation == "cas" else sources[:1]
+    values = [b.as_integer(e.value(operand, kind)) for operand in operands]
+    site = I32(e.sites.add(i, e.instance))
+    e.accessed = True
+    element = ir.IntType(8 * type_size(kind))
+    name = f"atom.{space}.{form.operation}.{kind}"
+    found = e.call(name, vector(element), e.context, address, e.mask, site, *values)
+    if returns:
+        e.write(i.operands[0], b.as_type(found, lane_type(kind)), kind)
+
+
+LOWERINGS: dict[str, Any] = {"ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic}

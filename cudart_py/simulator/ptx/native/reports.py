@@ -1,0 +1,104 @@
+"""Report what a kernel did wrong in machine code, in the NumPy engine's words: it looks at the lanes again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compiling.opcodes import form_of
+from ..faults import Fault
+from ..running.groups import Frame, Group
+from ..running.scheduler import Chunk
+from ..syntax.instructions import Access, Instruction, Register, Symbol
+from ..syntax.types import type_size
+from .instances import WAITING, Instance
+from .layout import LANES, Context
+from .layout import Fault as Kind
+
+if TYPE_CHECKING:
+    from .launch import NativeLaunch
+
+__all__ = ["fault_of", "group_of", "timeout_of"]
+
+
+def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group, Any]:
+    """Return lanes of the warp at hand as a group of the NumPy engine, and their places in the warp."""
+    state = launch.state
+    block, warp = int(launch.context[Context.BLOCK]), int(launch.context[Context.WARP_AT_HAND])
+    chunk = Chunk(state, block, 1)
+    places = np.flatnonzero(mask >> np.arange(LANES) & 1)
+    group = Group(chunk, instance.code, places + LANES * warp, len(places))
+    frames, prefix = [], []
+    inner = instance
+    while inner.caller is not None:
+        assert inner.call is not None
+        frames.append(Frame(inner.caller.code, 0, [], (), []))
+        prefix.append(inner.caller.code.base + inner.call.index)
+        inner = inner.caller
+    group.frames, group.prefix = tuple(reversed(frames)), tuple(reversed(prefix))
+    return group, places
+
+
+def fault_of(launch: NativeLaunch) -> Fault:
+    """Return the fault that machine code has recorded."""
+    context, state = launch.context, launch.state
+    kind = Kind(int(context[Context.FAULT]))
+    site = launch.kernel.sites.sites[int(context[Context.FAULT_SITE])]
+    group, places = group_of(launch, site.instance, int(context[Context.FAULT_MASK]))
+    if kind == Kind.TRAP:
+        return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located("trap executed", site.instruction, group, 0))
+    values = launch.fault_addresses[places]
+    if kind == Kind.BRANCH:
+        index = values & 0xFFFFFFFF
+        count = len(_targets(site.instance, site.instruction))
+        what = f"branch to index {int(index.max())} of {count} targets"
+        return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, site.instruction, group, int(np.argmax(index))))
+    try:
+        _access_again(launch, group, site.instruction, values)
+    except Fault as fault:
+        return fault
+    raise AssertionError(f"machine code refused an access that is right: {site.instruction.text}")
+
+
+def _targets(instance: Instance, instruction: Instruction) -> tuple[str, ...]:
+    target = instruction.operands[-1]
+    assert isinstance(target, Symbol)
+    return instance.code.function.branch_targets[target.name]
+
+
+def _access_again(launch: NativeLaunch, group: Group, instruction: Instruction, addresses: Any) -> None:
+    """Check an access as the NumPy engine does; `addresses` have the offset added."""
+    form = form_of(instruction)
+    access = next(operand for operand in instruction.operands if isinstance(operand, Access))
+    space = "global" if form.space == "const" else form.space
+    base = access.base
+    if space == "generic" and isinstance(base, Symbol) and base.name in launch.state.launch.entry.shared_offsets:
+        space = "shared"
+    values = addresses - access.offset
+    narrow = isinstance(base, Register) and group.code.types[group.code.slot(base.name)] == "b32"
+    if space == "shared" or narrow:
+        values = values.astype(np.uint32)
+    memory = launch.state.memory_access
+    placed = memory.place(group, space, values.view(np.uint64) if values.itemsize == 8 else values)
+    size = form.vector * type_size(form.type)
+    parts = placed.parts if hasattr(placed, "parts") else [(None, placed)]
+    for positions, part in parts:
+        memory.check(part, access.offset, size, instruction, positions)
+
+
+def timeout_of(launch: NativeLaunch, what: str) -> Fault:
+    """Return the fault of a launch that has reached a limit, at the place where lanes wait."""
+    state, kernel = launch.state, launch.kernel
+    waiting = launch.words(WAITING)
+    first = int(launch.context[Context.WARP]) % len(waiting)
+    for warp in [*range(first, len(waiting)), *range(first)]:
+        for number in np.flatnonzero(waiting[warp]):
+            place = kernel.layout.places[number]
+            block = place.block
+            site = block.instructions[0] if block.instructions else block.terminator.instruction
+            if site is not None:
+                launch.context[Context.WARP_AT_HAND] = launch.context[Context.WARP] if kernel.alone else warp
+                group, _ = group_of(launch, place.instance, int(waiting[warp, number]))
+                return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", state.located(what, site, group, 0))
+    return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", f"kernel {state.launch.entry.name}: {what}")

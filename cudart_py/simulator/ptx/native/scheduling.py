@@ -1,0 +1,125 @@
+"""Write how lanes of a warp wait at basic blocks, of which the lowest one with waiting lanes runs next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .instances import WAITING, Layout, word_of
+from .layout import Context, Head, Status
+from .library.frame import when
+from .vectors import I32, I64, Builder
+
+__all__ = ["Scheduling"]
+
+Value = Any
+
+
+class Scheduling:
+    """The variables of a warp's function that choose the next block, and the code that sets them.
+
+    `entries` are LLVM's blocks at which the places of the layout begin.
+    """
+
+    def __init__(self, b: Builder, layout: Layout, context: Value, state: Value) -> None:
+        self._b = b
+        self._layout = layout
+        self._context = context
+        self._state = state
+        self.mask = b.alloca(I32)
+        self._lowest = b.alloca(I32)
+        self._ready = [b.alloca(I64) for _ in range(layout.ready_words)]
+        function = b.function
+        self.dispatch = function.append_basic_block("dispatch")
+        self.idle = function.append_basic_block("idle")
+        self.entries = [function.append_basic_block(f"place{number}") for number in range(len(layout.places))]
+
+    def head(self, word: Head) -> Value:
+        """Return the pointer of a word of the state's head."""
+        return self._b.at(self._state, 4 * word)
+
+    def word(self, kind: int, number: int) -> Value:
+        """Return the pointer of a block's word of lanes."""
+        return self._b.at(self._state, word_of(self._layout, kind, number))
+
+    def add_lanes(self, pointer: Value, lanes: Value) -> None:
+        """Add lanes to a word."""
+        b = self._b
+        b.store(b.or_(b.load(pointer, typ=I32), lanes), pointer)
+
+    def resume(self) -> None:
+        """Take up where the function has returned."""
+        b = self._b
+        for index, variable in enumerate(self._ready):
+            b.store(b.load(b.at(self._state, self._layout.ready_at + 8 * index), typ=I64), variable)
+
+    def leave(self, status: Status) -> None:
+        """Return, so that the function can take up again."""
+        b = self._b
+        for index, variable in enumerate(self._ready):
+            b.store(b.load(variable, typ=I64), b.at(self._state, self._layout.ready_at + 8 * index))
+        b.ret(I32(status))
+
+    def push(self, number: int, lanes: Value) -> None:
+        """Let lanes wait at a block, ready to run."""
+        b = self._b
+        self.add_lanes(self.word(WAITING, number), lanes)
+        variable = self._ready[number // 64]
+        b.store(b.or_(b.load(variable, typ=I64), I64(1 << number % 64)), variable)
+        lowest = b.load(self._lowest, typ=I32)
+        b.store(b.select(b.icmp_unsigned("<", I32(number), lowest), I32(number), lowest), self._lowest)
+
+    def go(self, number: int, lanes: Value) -> None:
+        """Go straight on at a block if no lanes wait at or below it, else let the lowest ones run."""
+        b = self._b
+        free = b.icmp_unsigned("<", I32(number), b.load(self._lowest, typ=I32))
+        straight, later = b.append_basic_block(), b.append_basic_block()
+        b.cbranch(free, straight, later)
+        b.position_at_end(straight)
+        b.store(lanes, self.mask)
+        b.branch(self.entries[number])
+        b.position_at_end(later)
+        self.push(number, lanes)
+        b.branch(self.dispatch)
+
+    def go_back(self, number: int, lanes: Value, cost: int) -> None:
+        """Go back to a block, or return to Python where the budget is used up."""
+        b = self._b
+        left = b.sub(b.word(self._context, Context.BUDGET), I64(cost))
+        b.set_word(self._context, Context.BUDGET, left)
+        with when(b, b.icmp_signed("<", left, I64(0)), likely=False):
+            self.push(number, lanes)
+            self.leave(Status.PAUSED)
+        self.go(number, lanes)
+
+    def write_dispatch(self) -> None:
+        """Write the choice of the lowest block with lanes that are ready."""
+        b = self._b
+        b.position_at_end(self.dispatch)
+        count = len(self._ready)
+        words = [b.load(variable, typ=I64) for variable in self._ready]
+        number: Value = I32(64 * count)
+        for index in reversed(range(count)):
+            inside = b.add(b.trunc(b.trailing_zeros(words[index]), I32), I32(64 * index))
+            number = b.select(b.icmp_unsigned("!=", words[index], I64(0)), inside, number)
+        none = b.icmp_unsigned("==", number, I32(64 * count))
+        found = b.append_basic_block("found")
+        b.cbranch(none, self.idle, found)
+        b.position_at_end(found)
+        following: Value = I32(64 * count)
+        for index in reversed(range(count)):
+            bit = b.shl(I64(1), b.zext(b.and_(number, I32(63)), I64))
+            here = b.icmp_unsigned("==", b.lshr(number, I32(6)), I32(index))
+            rest = b.select(here, b.and_(words[index], b.not_(bit)), words[index])
+            b.store(rest, self._ready[index])
+            inside = b.add(b.trunc(b.trailing_zeros(rest), I32), I32(64 * index))
+            following = b.select(b.icmp_unsigned("!=", rest, I64(0)), inside, following)
+        b.store(following, self._lowest)
+        place = b.gep(self.word(WAITING, 0), [number], source_etype=I32)
+        b.store(b.load(place, typ=I32), self.mask)
+        b.store(I32(0), place)
+        nowhere = b.function.append_basic_block("nowhere")
+        choice = b.switch(number, nowhere)
+        for index, entry in enumerate(self.entries):
+            choice.add_case(I32(index), entry)
+        b.position_at_end(nowhere)
+        b.unreachable()

@@ -1,0 +1,201 @@
+"""Build LLVM's operations on vectors of 32 lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from ..syntax.types import type_size
+from .layout import LANES
+
+__all__ = [
+    "F32", "F64", "I1", "I8", "I16", "I32", "I64", "PTR", "Builder", "integer_like", "lane_type", "vector",
+]  # fmt: skip  # grouped by meaning
+
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+F32, F64 = ir.FloatType(), ir.DoubleType()
+PTR = ir.PointerType()
+Value = Any
+_INTEGERS = {1: I8, 2: I16, 4: I32, 8: I64}
+
+
+def vector(element: ir.Type, count: int = LANES) -> ir.VectorType:
+    """Return the type of as many elements."""
+    return ir.VectorType(element, count)
+
+
+def lane_type(ptx_type: str) -> ir.Type:
+    """Return the type of one lane's value of a PTX type: integers have no sign, halves are patterns."""
+    if ptx_type == "pred":
+        return I1
+    return {"f32": F32, "f64": F64}.get(ptx_type) or _INTEGERS[type_size(ptx_type)]
+
+
+def integer_like(element: ir.Type) -> ir.Type:
+    """Return the integer type of a type's width."""
+    return {F32: I32, F64: I64}.get(element, element)
+
+
+def _text(element: ir.Type) -> str:
+    return {F32: "f32", F64: "f64"}.get(element) or f"i{element.width}"
+
+
+class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
+    """A vector of the same integer for all lanes, in LLVM's short form."""
+
+    def __init__(self, element: ir.IntType, number: int, count: int = LANES) -> None:
+        super().__init__(ir.VectorType(element, count), [number] * count)
+        self._text = f"splat (i{element.width} {int(number)})"
+
+    def get_reference(self) -> str:
+        """Return the constant's text."""
+        return self._text
+
+
+class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no types
+    """LLVM's builder with the operations that instructions of PTX are made of.
+
+    Where a method takes a number instead of a value, the number is the same for all lanes.
+    """
+
+    # --- constants
+
+    def const(self, element: ir.Type, number: float) -> Value:
+        """Return a number as a vector; of floats the number is given as the integer with their bits."""
+        if element in (F32, F64):
+            width = 32 if element == F32 else 64
+            return self.bitcast(_Same(_INTEGERS[width // 8], int(number)), vector(element))
+        return _Same(element, int(number))
+
+    def each(self, element: ir.Type, numbers: Sequence[int]) -> Value:
+        """Return one number for each lane."""
+        return ir.Constant(ir.VectorType(element, len(numbers)), list(numbers))
+
+    def lanes(self, element: ir.Type = I32, step: int = 1) -> Value:
+        """Return each lane's number, times a step."""
+        return self.each(element, [lane * step for lane in range(LANES)])
+
+    def like(self, value: Value, number: int) -> Value:
+        """Return a number as a vector of a value's type."""
+        return self.const(value.type.element, number)
+
+    def splat(self, scalar: Value, count: int = LANES) -> Value:
+        """Return a scalar as a vector."""
+        kind = ir.VectorType(scalar.type, count)
+        one = self.insert_element(ir.Constant(kind, ir.Undefined), scalar, I32(0))
+        return self.shuffle_vector(one, ir.Constant(kind, ir.Undefined), _Same(I32, 0, count))
+
+    # --- masks
+
+    def bits(self, truth: Value) -> Value:
+        """Return the truths of lanes as the bits of a word."""
+        return self.bitcast(truth, I32)
+
+    def truth(self, bits: Value) -> Value:
+        """Return the bits of a word as the truths of lanes."""
+        return self.bitcast(bits, vector(I1))
+
+    # --- types
+
+    def as_type(self, value: Value, element: ir.Type) -> Value:
+        """Return the same bits as a vector of another type of the same width."""
+        return value if value.type.element == element else self.bitcast(value, vector(element))
+
+    def as_integer(self, value: Value) -> Value:
+        """Return the bits of a vector as integers."""
+        return self.as_type(value, integer_like(value.type.element))
+
+    def resized(self, value: Value, element: ir.IntType, signed: bool) -> Value:
+        """Return integers cut or extended to another width."""
+        have = value.type.element.width
+        if have == element.width:
+            return value
+        if have > element.width:
+            return self.trunc(value, vector(element))
+        return (self.sext if signed and have > 1 else self.zext)(value, vector(element))
+
+    # --- calls
+
+    def declared(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+        """Return a function of the module, declared at its first use."""
+        known = self.module.globals.get(name)
+        return known or ir.Function(self.module, ir.FunctionType(result, arguments), name)
+
+    def intrinsic(self, name: str, *operands: Value, flags: Sequence[Value] = ()) -> Value:
+        """Return a call of an intrinsic that maps vectors to a vector of the first operand's type."""
+        kind = operands[0].type
+        full = f"llvm.{name}.v{kind.count}{_text(kind.element)}"
+        types = [operand.type for operand in (*operands, *flags)]
+        return self.call(self.declared(full, kind, types), [*operands, *flags])
+
+    def reduced(self, name: str, value: Value) -> Value:
+        """Return a reduction of a vector's elements (umin, umax, or)."""
+        kind = value.type
+        full = f"llvm.vector.reduce.{name}.v{kind.count}{_text(kind.element)}"
+        return self.call(self.declared(full, kind.element, [kind]), [value])
+
+    def trailing_zeros(self, word: Value) -> Value:
+        """Return the number of zeros below the lowest one of a word, its width for zero."""
+        return self.call(self.declared(f"llvm.cttz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
+
+    def leading_zeros(self, word: Value) -> Value:
+        """Return the number of zeros above the highest one of a word, its width for zero."""
+        return self.call(self.declared(f"llvm.ctlz.i{word.type.width}", word.type, [word.type, I1]), [word, I1(0)])
+
+    def ones(self, word: Value) -> Value:
+        """Return the number of ones of a word."""
+        return self.call(self.declared(f"llvm.ctpop.i{word.type.width}", word.type, [word.type]), [word])
+
+    # --- memory
+
+    def alloca(self, kind: ir.Type) -> Value:
+        """Return the pointer of a variable, which is made once in the function's first block."""
+        with self.goto_entry_block():
+            variable = super().alloca(kind)
+        # One type for all pointers, as LLVM has it.
+        variable.type = PTR
+        variable.align = 64 if isinstance(kind, ir.VectorType) else None
+        return variable
+
+    def at(self, base: Value, offset: Value | int) -> Value:
+        """Return the pointer so many bytes behind another."""
+        if isinstance(offset, int):
+            offset = I64(offset)
+        return self.gep(base, [offset], source_etype=I8)
+
+    def word(self, context: Value, place: int) -> Value:
+        """Return a word of the context."""
+        return self.load(self.at(context, 8 * place), typ=I64)
+
+    def set_word(self, context: Value, place: int, value: Value) -> None:
+        """Set a word of the context."""
+        self.store(value, self.at(context, 8 * place))
+
+    def pointer(self, context: Value, place: int) -> Value:
+        """Return a word of the context as a pointer."""
+        return self.load(self.at(context, 8 * place), typ=PTR)
+
+    # --- comparisons and selections
+
+    def compare(self, relation: str, a: Value, b: Value | int, signed: bool = False) -> Value:
+        """Return a comparison of integers (``==``, ``<`` and so on)."""
+        if isinstance(b, int):
+            b = self.like(a, b) if isinstance(a.type, ir.VectorType) else a.type(b)
+        return (self.icmp_signed if signed else self.icmp_unsigned)(relation, a, b)
+
+    def floats(self, relation: str, a: Value, b: Value) -> Value:
+        """Return a comparison of floats by LLVM's name for it (oeq, une and so on)."""
+        if relation in ("ord", "uno"):
+            return (self.fcmp_ordered if relation == "ord" else self.fcmp_unordered)(relation, a, b)
+        sign = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}[relation[1:]]
+        return (self.fcmp_ordered if relation[0] == "o" else self.fcmp_unordered)(sign, a, b)
+
+    def least(self, a: Value, b: Value, signed: bool) -> Value:
+        """Return the lesser of integers."""
+        return self.select(self.compare("<", a, b, signed), a, b)
+
+    def greatest(self, a: Value, b: Value, signed: bool) -> Value:
+        """Return the greater of integers."""
+        return self.select(self.compare(">", a, b, signed), a, b)

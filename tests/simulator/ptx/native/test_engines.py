@@ -1,0 +1,234 @@
+"""Both engines give the same results and the same reports; what the native one lacks, NumPy's runs."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import Fault
+from cudart_py.simulator.ptx.compiling.program import program_of
+from tests.benchmarks.bench_simulator import SOURCE as MEASURED
+from tests.simulator.ptx.machine import Kernels
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+SOURCE = r"""
+extern "C" __global__ void paths(int n, const int* in, int* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, s = 0;
+    for (int j = 0; j < (in[i] & 15); j++) {
+        if (in[(i + j) % n] & 1) s += in[(i * 7 + j) % n] * 3;
+        else { s ^= j; if (s % 5 == 2) continue; s -= i; }
+        if (s > 1 << 20) break;
+    }
+    switch (s & 7) {
+        case 0: s += 5; break;
+        case 1: s *= 7; break;
+        case 2: s = -s;
+        case 3: s ^= 99; break;
+        default: s++;
+    }
+    out[i] = s;
+}
+__device__ __noinline__ float2 rotated(float2 p, float c) { return make_float2(p.x * c - p.y, p.y * c + p.x); }
+extern "C" __global__ void calls(const float2* in, float2* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float2 p = in[i];
+    for (int j = 0; j < i % 5; j++) p = rotated(p, 0.5f + j);
+    if (i % 3) p = rotated(p, -1.0f);
+    out[i] = p;
+}
+extern "C" __global__ void scan(int n, int* data) {
+    __shared__ int tile[256];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    tile[t] = data[i];
+    __syncthreads();
+    for (int d = 1; d < 256; d *= 2) {
+        int v = t >= d ? tile[t - d] : 0;
+        __syncthreads();
+        tile[t] += v;
+        __syncthreads();
+    }
+    data[i] = tile[t] + __shfl_xor_sync(-1u, t, 3) + __popc(__ballot_sync(-1u, t & 4));
+}
+extern "C" __global__ void local_tables(int* out, int k) {
+    int table[16];
+    for (int j = 0; j < 16; j++) table[j] = j * k + threadIdx.x;
+    int s = 0;
+    for (int j = 0; j < 16; j++) s += table[(j * k + threadIdx.x) & 15];
+    out[threadIdx.x] = s;
+}
+extern "C" __global__ void bytes(const unsigned char* in, unsigned char* out, short* shorts, double* doubles) {
+    int i = threadIdx.x;
+    out[3 * i] = in[i] + 1; shorts[i] = in[(5 * i) % 40] - 100; doubles[i] = in[i / 2] * 0.1;
+    if (i & 1) doubles[i] = -1;
+}
+extern "C" __global__ void histogram(const int* in, int* bins, float* sums) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    atomicAdd(&bins[in[i] & 31], 1);
+    atomicMax(&bins[32 + (i & 3)], in[i]);
+    atomicAdd(&sums[i % 3], 0.1f * i);
+}
+extern "C" __global__ void beyond(int* out, int n) { out[threadIdx.x * n] = 1; }
+extern "C" __global__ void beyond_shared(int* out, int n) {
+    __shared__ int tile[64];
+    tile[threadIdx.x + n] = 1; out[threadIdx.x] = tile[63 - threadIdx.x];
+}
+extern "C" __global__ void misaligned(char* out) { *(int*)(out + threadIdx.x) = 1; }
+extern "C" __global__ void through_null(int** out) { if (threadIdx.x > 40) *out[0] = 1; }
+extern "C" __global__ void traps(int n) { if (threadIdx.x == n) __trap(); }
+extern "C" __global__ void endless(volatile int* p) { while (*p == 0) {} }
+extern "C" __global__ void counting(int* p, int n) {
+    int s = 0;
+    for (unsigned i = 0; i < 4000000000u; i++) s = s * n + i;
+    *p = s;
+}
+extern "C" __global__ void prints(int n) { printf("%d\n", n); }
+extern "C" __global__ void lock(int* mutex, int* count) {
+    while (atomicCAS(mutex, 0, 1) != 0) {}
+    *(volatile int*)count += 1;
+    __threadfence();
+    atomicExch(mutex, 0);
+}
+extern "C" __global__ void wait_for_last(volatile int* flag, int* out) {
+    if (blockIdx.x == gridDim.x - 1) *flag = 7;
+    while (!*flag) {}
+    out[blockIdx.x] = *flag;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return Kernels(SOURCE)
+
+
+def ran_natively(kernels: Kernels, name: str) -> bool:
+    return any(program_of(kernels.module.entries[name]).native.values())
+
+
+def on_both(kernels: Kernels, name: str, grid: Any, block: Any, arrays: list[Any], *numbers: Any) -> list[list[Any]]:
+    """Launch on each engine; return the arrays that each leaves."""
+    results = []
+    for engine in ("numpy", "native"):
+        kernels.engine = engine
+        places = [kernels.put(array) for array in arrays]
+        given = iter(places)
+        kernels.launch(name, grid, block, *(next(given) if number is None else number for number in numbers))
+        results.append([kernels.get(at, len(array), array.dtype) for at, array in zip(places, arrays, strict=True)])
+    assert ran_natively(kernels, name), program_of(kernels.module.entries[name]).native_lack
+    return results
+
+
+RANDOM = np.random.default_rng(3)
+INTEGERS = RANDOM.integers(0, 1 << 30, 4096).astype(np.int32)
+FLOATS = RANDOM.random(4096).astype(np.float32)
+CASES = {
+    "paths": ((16, 250), [INTEGERS, np.zeros(4096, np.int32)], [4000, None, None]),
+    "calls": ((8, 256), [FLOATS, np.zeros(4096, np.float32)], [None, None]),
+    "scan": ((16, 256), [INTEGERS % 1000], [4096, None]),
+    "local_tables": ((2, 100), [np.zeros(100, np.int32)], [None, 5]),
+    "bytes": (
+        (1, 40),
+        [np.arange(40, dtype=np.uint8), np.zeros(120, np.uint8), np.zeros(40, np.int16), np.zeros(40)],
+        [None] * 4,
+    ),
+    "histogram": ((16, 256), [INTEGERS, np.zeros(36, np.int32), np.zeros(3, np.float32)], [None] * 3),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_the_same_bits(kernels: Kernels, name: str) -> None:
+    (grid, block), arrays, numbers = CASES[name]
+    expected, got = on_both(kernels, name, grid, block, arrays, *numbers)
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+
+
+def test_the_measured_kernels_run_natively() -> None:
+    kernels = Kernels(MEASURED)
+    a = FLOATS[:1024].copy()
+    for name, grid, block, arrays, numbers in (
+        ("saxpy", 4, 250, [a, a], [1000, np.float32(2), None, None]),
+        ("transpose", (1, 1, 1), (32, 8, 1), [np.zeros_like(a), a], [None, None, 32, 32]),
+        ("matmul", (2, 2, 1), (16, 16, 1), [a, a, np.zeros_like(a)], [None, None, None, 32]),
+        ("collatz", 4, 256, [np.zeros(1000, np.int32)], [1000, None]),
+    ):
+        expected, got = on_both(kernels, name, grid, block, arrays, *numbers)
+        for one, other in zip(expected, got, strict=True):
+            np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+
+
+FAULTS = {
+    "beyond": (64, [np.zeros(100, np.int32)], [None, 2]),
+    "beyond_shared": (64, [np.zeros(64, np.int32)], [None, 9]),
+    "misaligned": (64, [np.zeros(64, np.int32)], [None]),
+    "through_null": (64, [np.zeros(1, np.int64)], [None]),
+    "traps": (64, [], [37]),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_has_the_same_report(name: str) -> None:
+    block, arrays, numbers = FAULTS[name]
+    reports = []
+    for engine in ("numpy", "native"):
+        kernels = Kernels(SOURCE)
+        kernels.engine = engine
+        places = iter([kernels.put(array) for array in arrays])
+        with pytest.raises(Fault) as caught:
+            kernels.launch(name, 3, block, *(next(places) if number is None else number for number in numbers))
+        base = f"{kernels.memory.base >> 32:x}"
+        reports.append((caught.value.status_name, caught.value.report.replace(base, "")))
+        assert engine == "numpy" or ran_natively(kernels, name)
+    addresses = [report.partition(" at 0x")[2].partition(" ")[0] for _, report in reports]
+    assert reports[0][0] == reports[1][0]
+    # The two machines' memories lie at different addresses.
+    assert reports[0][1].split("; ")[1] == reports[1][1].split("; ")[1], addresses
+
+
+def test_locks_and_blocks_that_wait_for_later_ones_get_on(kernels: Kernels) -> None:
+    kernels.engine = "native"
+    mutex, count = kernels.zeros(1), kernels.zeros(1)
+    kernels.launch("lock", 3, 70, mutex, count)
+    assert kernels.get(count, 1)[0] == 210
+    flag, out = kernels.zeros(1), kernels.zeros(5)
+    kernels.launch("wait_for_last", 5, 40, flag, out)
+    assert kernels.get(out, 5).tolist() == [7] * 5
+
+
+@pytest.mark.parametrize("name", ["endless", "counting"])
+def test_an_endless_loop_reaches_the_limit(kernels: Kernels, name: str) -> None:
+    kernels.engine = "native"
+    arguments = [kernels.zeros(1)] + [3] * (name == "counting")
+    with pytest.raises(Fault, match=r"test\.cu:\d+: the limit of executed instructions is reached; block \(0, 0, 0\)"):
+        kernels.launch(name, 1, 1, *arguments, steps=10_000)
+
+
+def test_a_signal_breaks_a_kernel_off_soon(kernels: Kernels) -> None:
+    kernels.engine = "native"
+    out = kernels.zeros(1)
+    kernels.launch("histogram", 1, 1, kernels.zeros(1), kernels.zeros(36), kernels.zeros(3))
+    sent: list[float] = []
+
+    def interrupt() -> None:
+        sent.append(time.monotonic())
+        signal.raise_signal(signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        kernels.launch("counting", 64, 64, out, 3, steps=None)
+    assert time.monotonic() - sent[0] < 0.5
+    timer.join()
+
+
+def test_numpy_runs_what_the_native_engine_lacks(kernels: Kernels) -> None:
+    kernels.engine = "native"
+    kernels.launch("prints", 1, 2, 5)
+    assert kernels.printed[-2:] == ["5\n", "5\n"]
+    assert not ran_natively(kernels, "prints")

@@ -1,0 +1,152 @@
+"""Every spelling of an opcode on registers that the native engine has gives the NumPy engine's bits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx.compiling.forms import Form
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS, find_forms
+from cudart_py.simulator.ptx.compiling.program import program_of
+from cudart_py.simulator.ptx.syntax.types import type_size
+from tests.simulator.ptx.machine import Kernels
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+from cudart_py.simulator.ptx.native.errors import NotNative
+from cudart_py.simulator.ptx.native.machine import build
+
+LANES = 2048
+PLACES = 4
+# How many spellings of a pattern are tried, and how many of them one kernel has.
+MOST = 24
+TOGETHER = 40
+# The C library computes them; the last bit of a double may differ from NumPy's, and very rarely decides.
+APPROXIMATE = {"sin", "cos", "ex2", "lg2", "tanh"}
+WITHOUT = {"wmma", "clusterid", "getctarank", "nanosleep", "activemask", "isspacep"}
+
+HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
+REGISTERS = ".reg .b32 lane; .reg .b64 in, out, at; .reg .pred p0, p1, p2, p3, q; .reg .b128 unused;"
+
+
+def words() -> np.ndarray[Any, Any]:
+    """Return operands: random bits, small numbers, and the ends of ranges and of floating-point formats."""
+    generator = np.random.default_rng(7)
+    random = generator.integers(0, 1 << 64, (PLACES, LANES), np.uint64, endpoint=False)
+    singles = [
+        0x7F800000, 0xFF800000, 0x7FC00001, 0xFFA00000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x80800000, 0,
+        0x80000000, 0x3F800000, 0x3F7FFFFF, 0x7F7FFFFF, 0x4F000000, 0x5F000000, 0x3F000000, 0x40200000,
+    ]  # fmt: skip  # numbers
+    doubles = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 5e-324, 2.0**31, -(2.0**63), 2.0**-1022, 0.5])
+    special = [*singles, *(bits << 32 | 0x7FFF for bits in singles), *doubles.view(np.uint64).tolist()]
+    special += [*range(40), 0xFFFFFFFF, 0x80000000, 0x7FFFFFFF, (1 << 64) - 1, 1 << 63, 0x7C00, 0xFC01, 0x0400, 0x8001]
+    chosen = generator.choice(np.array(special, np.uint64), (PLACES, LANES))
+    near = (generator.normal(0, 1, (PLACES, LANES)).astype(np.float32).view(np.uint32)).astype(np.uint64)
+    kind = generator.integers(0, 3, (PLACES, LANES))
+    return np.where(kind == 0, random, np.where(kind == 1, chosen, near))
+
+
+def register(type_name: str, place: int) -> str:
+    if type_name == "pred":
+        return f"p{place}"
+    return f"{'f' if type_name in ('f32', 'f64') else 'r'}{8 * type_size(type_name)}_{place}"
+
+
+def prologue() -> str:
+    text = REGISTERS + "ld.param.u64 in, [params]; ld.param.u64 out, [params+8];"
+    text += ".reg .b32 block, size; mov.u32 lane, %tid.x; mov.u32 block, %ctaid.x; mov.u32 size, %ntid.x;"
+    text += "mad.lo.u32 lane, block, size, lane; mul.wide.u32 at, lane, 8; add.u64 in, in, at; add.u64 out, out, at;"
+    for place in range(PLACES):
+        offset = 8 * LANES * place
+        for bits in (8, 16, 32, 64):
+            text += f".reg .b{bits} r{bits}_{place}; ld.global.b{bits} r{bits}_{place}, [in+{offset}];"
+        for bits in (32, 64):
+            text += f".reg .f{bits} f{bits}_{place}; ld.global.f{bits} f{bits}_{place}, [in+{offset}];"
+        text += f"setp.lt.s32 p{place}, r32_{place}, 17;"
+    return text
+
+
+def instruction(form: Form, opcode: str, number: int) -> str | None:
+    """Return an instruction and what stores its result; None for a form with other operands than registers."""
+    patterns = [pattern for pattern in form.operands if not pattern.endswith("?")]
+    if not patterns or patterns[0][0] != "=" or form.row.ends or form.row.access or form.row.converges:
+        return None
+    operands = []
+    for place, pattern in enumerate(patterns[1:]):
+        if pattern[0] == "#":
+            operands.append("150")
+            continue
+        name = form.types[0] if pattern == "P" else "u64" if pattern == "A" else form.type_of(pattern)
+        if name == "b128" or pattern in ("V", "F", "M"):
+            return None
+        operands.append(register(name, place))
+    head = patterns[0]
+    name = form.types[0] if head == "=P" else form.type_of(head)
+    if name == "b128" or head in ("=V", "=F"):
+        return None
+    first = f"d{number}"
+    kind = "pred" if name == "pred" else f"{'f' if name in ('f32', 'f64') else 'b'}{8 * type_size(name)}"
+    text = f".reg .{kind} {first}; {opcode} {first}{'|q' if '&' in head else ''}, {', '.join(operands)};"
+    offset = 8 * LANES * number
+    if name == "pred":
+        return f"{text} selp.u32 lane, 1, 0, {first}; st.global.u32 [out+{offset}], lane;"
+    return f"{text} st.global.{kind} [out+{offset}], {first};"
+
+
+def spellings() -> dict[str, Form]:
+    found: dict[str, Form] = {}
+    for row in ROWS:
+        for pattern in row.patterns if row.name not in WITHOUT else ():
+            choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
+            total = int(np.prod([len(choice) for choice in choices]))
+            step = max(total // MOST, 1) | 1
+            for chosen in itertools.islice(itertools.product(*choices), 0, None, step):
+                opcode = ".".join([row.name, *filter(None, chosen)])
+                form = next((form for form in find_forms(opcode) if form.operands == pattern.operands), None)
+                if form is not None and instruction(form, opcode, 0) is not None:
+                    found[opcode] = form
+    return found
+
+
+def module(opcodes: list[str], forms: dict[str, Form]) -> Any:
+    body = "\n".join(str(instruction(forms[opcode], opcode, number)) for number, opcode in enumerate(opcodes))
+    return load_module(f"{HEAD}.visible .entry k(.param .align 8 .b8 params[16]) {{ {prologue()}\n{body}\n}}")
+
+
+def is_native(opcode: str, forms: dict[str, Form]) -> bool:
+    try:
+        build(program_of(module([opcode], forms).entries["k"]), 0)
+    except NotNative:
+        return False
+    return True
+
+
+FORMS = spellings()
+FAMILIES = sorted({opcode.partition(".")[0] for opcode in FORMS})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_results_agree(family: str) -> None:
+    opcodes = [opcode for opcode in FORMS if opcode.partition(".")[0] == family and is_native(opcode, FORMS)]
+    operands = words()
+    for start in range(0, len(opcodes), TOGETHER):
+        chosen = opcodes[start : start + TOGETHER]
+        kernels = Kernels(module(chosen, FORMS))
+        given = kernels.put(operands)
+        results = []
+        for engine in ("numpy", "native"):
+            kernels.engine = engine
+            out = kernels.zeros(len(chosen) * LANES, np.uint64)
+            kernels.launch("k", LANES // 256, 256, np.array([given, out], np.uint64))
+            results.append(kernels.get(out, len(chosen) * LANES, np.uint64).reshape(-1, LANES))
+        for opcode, expected, got in zip(chosen, *results, strict=True):
+            wrong = np.flatnonzero(expected != got)
+            allowed = LANES // 500 if family in APPROXIMATE else 0
+            assert len(wrong) <= allowed, (
+                f"{opcode}: {len(wrong)} lanes, of {[hex(word) for word in operands[:, wrong[0]]]}: "
+                f"{int(expected[wrong[0]]):#x}, got {int(got[wrong[0]]):#x}"
+            )
