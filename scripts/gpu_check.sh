@@ -2,6 +2,7 @@
 # Check the whole project on a machine with a GPU and leave what was seen in a folder.
 #
 #   scripts/gpu_check.sh OUT [STEP...]    steps: suite sanitizer sanitize-tour benchmarks tour bars host   (default: all)
+#                                         and when asked for: gate, baseline
 #
 # PYTHON names the interpreter, by default python3 of the environment that has the package's
 # dependencies. The sanitizing steps run NVIDIA's compute-sanitizer, and bars compiles with nvcc; both come with the
@@ -10,7 +11,7 @@
 set -uo pipefail
 
 if [ $# -lt 1 ]; then
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 mkdir -p "$1"
@@ -82,6 +83,16 @@ for step in $steps; do
         note copy-bars "$python" scripts/copy_bars.py --json "$out/copy_bars.json"
         note library-bars "$python" scripts/library_bars.py --json "$out/library_bars.json"
         note measure-check "$python" scripts/measure_check.py --json "$out/measure_check.json"
+        ;;
+    gate | baseline)
+        # Compiled once for all of the runs.
+        export CUDART_PY_CACHE=${CUDART_PY_CACHE:-$(mktemp -d)}
+        timed="tests/benchmarks -q -p no:cacheprovider --ignore=tests/benchmarks/bench_simulator.py --benchmark-max-time=0.2"
+        if [ "$step" = gate ]; then
+            note gate "$python" -m cudart_py gate tests/benchmarks/h200.json $timed
+        else
+            note baseline "$python" -m cudart_py gate --record "$out/h200.json" $timed
+        fi
         ;;
     host)
         note host-cost "$python" scripts/host_cost.py --json "$out/host_cost.json"

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,6 +25,7 @@ Take = Callable[..., Json | None]
 # What seems slower is measured again until so many of these runs agree.
 AGREE = 2
 SLOWER, REFUSED = 1, 2
+PLUGIN = "cudart_py.benchmark.pytest_plugin"
 
 
 def add_command(commands: Any) -> None:
@@ -58,7 +60,8 @@ def gate(options: argparse.Namespace) -> int:
     """Record or compare, print what was found, and return the exit status."""
     try:
         with tempfile.TemporaryDirectory() as folder:
-            take = _stored(options.stored) if options.stored else _measured(options.arguments, Path(folder))
+            shown = None if options.record else options.baseline
+            take = _stored(options.stored) if options.stored else _measured(options.arguments, Path(folder), shown)
             return _record(options, take) if options.record else _compare(options, take)
     except _GateError as error:
         _print(f"cudart-py gate: {error}")
@@ -97,18 +100,24 @@ def _stored(paths: Sequence[Path]) -> Take:
     return take
 
 
-def _measured(arguments: Sequence[str], folder: Path) -> Take:
-    """Take runs by pytest, each in a process of its own; a run of some benchmarks alone is silent unless it fails."""
+def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Take:
+    """Take runs by pytest, each in a process of its own; a run of some benchmarks alone is silent unless it fails.
+
+    `shown` is what pytest-benchmark's own table has beside the first run.
+    """
     numbers = itertools.count()
 
     def take(names: Sequence[str] = ()) -> Json | None:
         file = folder / f"{next(numbers)}.json"
-        command = [sys.executable, "-m", "pytest", *arguments]
+        command = [sys.executable, "-m", "pytest", *_plugin(), *arguments]
         command += ["--benchmark-enable", "--benchmark-only", f"--benchmark-json={file}"]
         if names:
             chosen = folder / "names.txt"
             chosen.write_text("\n".join(names), encoding="utf-8")
             command += [f"--benchmark-select={chosen}"]
+        elif shown is not None:
+            # A processor's clock alone makes it another machine to pytest-benchmark, which warns of that.
+            command += [f"--benchmark-compare={shown}", "-W", "ignore:Benchmark machine_info is different"]
         done = subprocess.run(command, capture_output=bool(names), text=True, check=False)
         if done.returncode:
             if names:
@@ -119,6 +128,12 @@ def _measured(arguments: Sequence[str], folder: Path) -> Take:
         return _read(file)
 
     return take
+
+
+def _plugin() -> list[str]:
+    """Return the option that loads the plugin, where no installed distribution does."""
+    loaded = {point.value for point in entry_points(group="pytest11")}
+    return [] if PLUGIN in loaded else ["-p", PLUGIN]
 
 
 def _record(options: argparse.Namespace, take: Take) -> int:

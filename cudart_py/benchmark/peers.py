@@ -49,6 +49,7 @@ def measure_beside(
         max_samples=math.ceil(options.max_samples / ROUNDS),
         min_seconds=options.min_seconds / ROUNDS,
         max_seconds=options.max_seconds / ROUNDS,
+        warm_up_seconds=options.warm_up_seconds / ROUNDS,
     )
     batches: dict[str, int] = {}
 

@@ -146,6 +146,18 @@ def test_a_run_is_compared_with_a_saved_one(run, pytester, measured):
     result.stdout.fnmatch_lines(["*test_work*(0001_first)*", "*test_work*(NOW)*"])
 
 
+def test_this_projects_own_runs_may_be_compared_with_those_of_another_machine(run, pytester, measured):
+    """Its configuration makes errors of warnings, but not of pytest-benchmark's about the machine."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    filters = [f"-W{one}" for one in project["tool"]["pytest"]["ini_options"]["filterwarnings"]]
+    run(TEST, "--benchmark-compare", "--benchmark-save=first", *filters).assert_outcomes(passed=1)
+    (stored,) = (pytester.path / ".benchmarks").rglob("0001_first.json")
+    stored.write_text(json.dumps(json.loads(stored.read_text()) | {"machine_info": {"node": "another"}}))
+    result = run(TEST, "--benchmark-compare", *filters)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*test_work*(0001_first)*", "*test_work*(NOW)*"])
+
+
 def test_the_options_of_pytest_benchmark_are_obeyed(run, measured):
     run(TEST, "--benchmark-max-time=0.5", "--benchmark-min-rounds=9")
     options = measured[0]["options"]

@@ -269,6 +269,7 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(project):
     rows = {line.split()[-1]: line.split()[-7:] for line in text.splitlines() if "test_speed.py::" in line}
     assert rows["SLOWER"] == ["2", "2.195", "+9.8", "%", "5.0", "%", "SLOWER"]
     assert rows["again"][-5:] == ["%", "5.0", "%", "not", "again"]
+    assert "test_speed[fill] (baseline)" in text, "pytest-benchmark's own table has both"
     assert "3 benchmarks compared with baseline.json: 1 slower, 0 faster; 0 are new, 0 did not run" in text
 
 
