@@ -222,6 +222,18 @@ CALLS: dict[str, Wrapper] = {
     "node's dependencies": Wrapper(
         bare("cuGraphNodeGetDependencies", lambda t: t.node.handle, 1), getter(of("node"), "dependencies")
     ),
+    "node's dependents": Wrapper(
+        bare("cuGraphNodeGetDependentNodes", lambda t: t.node.handle, 1), getter(of("node"), "dependents")
+    ),
+    "graph's edges": Wrapper(bare("cuGraphGetEdges", g, LAUNCHES), getter(of("graph"), "edges")),
+    "node enabled": Wrapper(
+        bare("cuGraphNodeSetEnabled", executable, lambda t: t.node.handle, 1),
+        lambda t: partial(t.executable.set_enabled, t.node, True),
+    ),
+    "node is enabled": Wrapper(
+        bare("cuGraphNodeGetEnabled", executable, lambda t: t.node.handle),
+        lambda t: partial(t.executable.is_enabled, t.node),
+    ),
     "node's launch changed": Wrapper(
         bare("cuGraphExecKernelNodeSetParams", executable, lambda t: t.node.handle, things.kernel_node),
         lambda t: partial(t.executable.set_node, t.node, t.kernel[GRID, BLOCK].bind(*t.arguments)),
