@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 import bars
 from bars import Verdict
 from c_loops import compile_c
-from host_calls import CALLS, launches, rivals
+from host_calls import CALLS, launches
+from host_rivals import rivals
 from host_things import BLOCK, GRID, MIB, SIZE, Call, Things
 
 import cudart_py as cuda

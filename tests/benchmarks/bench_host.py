@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import host_calls
+import host_rivals
 import pytest
 from host_things import Call, Things
 
@@ -31,7 +32,7 @@ def things() -> Iterator[Things]:
 
 @pytest.fixture(scope="module")
 def rivals(things: Things) -> Iterator[dict[tuple[str, str], Call]]:
-    yield host_calls.rivals(things)
+    yield host_rivals.rivals(things)
     if "cupy" in sys.modules:
         # Its current stream was that of the things, which ends with them.
         sys.modules["cupy"].cuda.Stream.null.use()
