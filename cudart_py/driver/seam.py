@@ -28,6 +28,7 @@ __all__ = [
     "api",
     "can_reset",
     "capabilities",
+    "device_ordinal",
     "forked",
     "image_kind",
     "library",
@@ -207,6 +208,16 @@ def image_kind() -> str:
     A GPU never gets PTX of ours, because a driver rejects the PTX of a newer NVRTC.
     """
     return "cubin" if _chosen_name() == "cuda" else "ptx"
+
+
+def device_ordinal(address: int) -> int:
+    """Return the ordinal of the device that the memory at an address is on (CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)."""
+    if _chosen_name() == "cuda":
+        from . import pointer_device  # it imports the bindings, which take longer than all of this package
+
+        return pointer_device.ordinal(address)
+    (ordinal,) = api.cuPointerGetAttributes(1, [enums.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL], address)
+    return int(ordinal)
 
 
 def take_report() -> str | None:

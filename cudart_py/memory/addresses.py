@@ -8,7 +8,7 @@ from typing import Literal
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.seam import api, device_ordinal
 
 __all__ = ["MemoryKind", "PointerAttributes", "attributes_of", "memory_kind"]
 
@@ -17,7 +17,6 @@ MemoryKind = Literal["device", "host", "managed", "pageable"]
 _NAMES = (
     "MEMORY_TYPE",
     "IS_MANAGED",
-    "DEVICE_ORDINAL",
     "DEVICE_POINTER",
     "HOST_POINTER",
     "RANGE_START_ADDR",
@@ -51,11 +50,13 @@ def attributes_of(address: int) -> PointerAttributes:
     kind, answers = _ask(address)
     if kind == "pageable":
         return PointerAttributes(address, kind, None, None, address, None, None, None)
-    ordinal, device_pointer, host_pointer, start, nbytes, pool = answers
+    device_pointer, host_pointer, start, nbytes, pool = answers
+    with activated(current_device()):
+        device = Device(device_ordinal(address))
     return PointerAttributes(
         address,
         kind,
-        Device(ordinal),
+        device,
         device_pointer or None,
         host_pointer or None,
         start,

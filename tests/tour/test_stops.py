@@ -71,7 +71,8 @@ def test_the_stop_passes_at_a_small_odd_size_and_its_docstring_shows_its_rows(na
     assert outcome.result.rows
     assert outcome.result.all_checks
     docstring, rows = stops.load(name).__doc__, outcome.result.all_rows
-    assert [row.name for row in rows if row.check and row.name not in docstring] == []
+    # A docstring shows the rows of one device.
+    assert [row.name for row in rows if row.check and row.name not in docstring and "two GPUs" not in row.name] == []
     if places(docstring):
         assert places(docstring) == places(" ".join(row.note for row in rows))
 
@@ -150,6 +151,7 @@ def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, monkeypatc
         assert plots.draw(name, outcome.title, result, tmp_path)
 
 
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
 def test_counters_tell_why_a_transpose_is_slow():
     rows = {row.name: row.values for row in run_stop("transpose", cuda.Device(0), 256).result.rows}
     assert rows["naive"]["sectors/store"] > 7 * rows["tile, padded by one"]["sectors/store"]

@@ -1,0 +1,55 @@
+"""The device of an address, where the bindings misread the driver's answer."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+import cudart_py as cuda
+from cudart_py.driver import pointer_device
+
+DEVICE_ORDINAL = 9
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """Let a function in place of the driver's answer; return what it is asked."""
+    asked = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)
+    def get_attribute(answer, attribute, address):
+        asked.append((attribute, address))
+        ctypes.cast(answer, ctypes.POINTER(ctypes.c_int))[0] = 5
+        return 0 if address else 1
+
+    address = ctypes.cast(get_attribute, ctypes.c_void_p).value
+    result = pointer_device.driver.CUresult.CUDA_SUCCESS, address, None
+    monkeypatch.setattr(pointer_device.driver, "cuGetProcAddress", lambda name, version, flags: result)
+    pointer_device._function.cache_clear()
+    yield asked
+    pointer_device._function.cache_clear()
+
+
+def test_the_drivers_own_answer_is_returned(answered):
+    assert pointer_device.ordinal(0x7F0000000000) == 5
+    assert answered == [(DEVICE_ORDINAL, 0x7F0000000000)]
+
+
+def test_an_unknown_address_is_an_error(answered):
+    with pytest.raises(cuda.InvalidValueError, match="cuPointerGetAttribute"):
+        pointer_device.ordinal(0)
+
+
+def test_memory_of_each_device_is_told_apart(python):
+    program = """
+import cudart_py as cuda
+for device in cuda.devices()[:2]:
+    with device:
+        array, rows, host = cuda.zeros(3), cuda.empty_pitched((3, 3)), cuda.pinned_empty(3)
+    for thing in (array, rows, host):
+        print(cuda.pointer_attributes(thing).device is device)
+"""
+    lines = python(program, CUDART_PY_SIMULATOR_DEVICES="2").stdout.split()
+    assert len(lines) >= 3
+    assert set(lines) == {"True"}
