@@ -29,15 +29,15 @@ On the software driver, which checks and does not time:
     ─────────────────────────────────────────
     without printf         18               0
     with printf            27              16
-    A thread's own lines come in order, those of different threads in any, as blocks
-    and warps run in any order. Print the thread's number with each value, and sort
-    the lines, or let one thread print.
-    A pair is a lane and the lane whose number __shfl_down_sync(mask, lane, 2,
-    width) gave it. Where that would be outside the group of `width` lanes, a lane
-    reads its own number.
-    Every thread pays registers and stack for a printf, also where only one calls
-    it. The buffer has 7,340,032 bytes here (device.limits.printf_fifo_size,
-    cudaLimitPrintfFifoSize).
+    The lines of one thread come in its order, and those of different threads in any
+    order, because blocks and warps run in any order. Print the thread's number with
+    each value and sort the lines, or let one thread print.
+    A pair is a lane and the number that it reads by __shfl_down_sync(mask, lane, 2,
+    width): that of the lane two places further on, or its own where that lane is
+    outside its group of `width` lanes. 10 of 32 pairs are shown.
+    A printf costs every thread of the kernel registers and stack, even where only
+    one thread calls it. The buffer for what is printed has 7,340,032 bytes here
+    (device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).
 """
 
 from __future__ import annotations
@@ -95,12 +95,15 @@ def run(device: cuda.Device, size: int) -> Result:
         for name, kernel in (("without printf", module["root<Quiet>"]), ("with printf", module["root<Prints>"]))
     ]
     notes = [
-        "A thread's own lines come in order, those of different threads in any, as blocks and warps run in any order. "
-        "Print the thread's number with each value, and sort the lines, or let one thread print.",
-        "A pair is a lane and the lane whose number __shfl_down_sync(mask, lane, 2, width) gave it. Where that would "
-        "be outside the group of `width` lanes, a lane reads its own number.",
-        "Every thread pays registers and stack for a printf, also where only one calls it. The buffer has "
-        f"{device.limits.printf_fifo_size:,} bytes here (device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).",
+        "The lines of one thread come in its order, and those of different threads in any order, because blocks and "
+        "warps run in any order. Print the thread's number with each value and sort the lines, or let one thread "
+        "print.",
+        "A pair is a lane and the number that it reads by __shfl_down_sync(mask, lane, 2, width): that of the lane two "
+        "places further on, or its own where that lane is outside its group of `width` lanes. 10 of 32 pairs are "
+        "shown.",
+        "A printf costs every thread of the kernel registers and stack, even where only one thread calls it. The "
+        f"buffer for what is printed has {device.limits.printf_fifo_size:,} bytes here "
+        "(device.limits.printf_fifo_size, cudaLimitPrintfFifoSize).",
     ]
     return Result(rows, notes=notes, tables={"What a printf costs each thread": costs})
 

@@ -30,10 +30,11 @@ On the software driver, which checks and does not time:
       fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
       store[grid (1, 1, 1), block (1, 1, 1)] on stream 0x1
       fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
-    The context is lost: every later call fails too; start a new process.
+    The context is lost: every later call fails too; start a new process, or call
+    cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:216
+    stream 0x1, launched at library_tour/course/errors.py:222
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -89,7 +90,7 @@ On the software driver, which checks and does not time:
     memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:269), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:275), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];
@@ -104,13 +105,15 @@ On the software driver, which checks and does not time:
     asks cudaGetLastError() after every launch. cuda.check raises the exception of a
     raw call's status.
     A launch returns before its kernel runs. A fault is raised by whichever call
-    waits, and the context is lost: only a new process recovers. The software driver
-    tells the kernel's line. A GPU tells no place: its first error lists the
-    launches since the last synchronisation, as the next call's does here, and
-    cuda.debug() or CUDART_PY_DEBUG=1, which waits after each launch, finds the one
-    and the line that launched it.
-    Where a GPU reads and writes the host's pageable memory, as in Grace Hopper, a
-    store to it is no mistake.
+    waits, and the context is lost: a GPU needs a new process then, and the software
+    driver a call of cuda.reset(). The software driver names the kernel and its
+    line. A GPU names neither: its first error lists the launches since the last
+    synchronisation, as the next call's error does here. cuda.debug() or
+    CUDART_PY_DEBUG=1 waits after each launch, and so finds the kernel and the line
+    of the host's program that launched it.
+    Mistakes that end a context, or that only the software driver notices, are made
+    in other processes, which run on that driver. A GPU that reads and writes the
+    host's pageable memory, as in Grace Hopper, accepts a pointer of the host.
 """
 
 from __future__ import annotations
@@ -152,10 +155,13 @@ def run(device: cuda.Device, size: int) -> Result:
         "C program compares the status of every call, and asks cudaGetLastError() after every launch. cuda.check "
         "raises the exception of a raw call's status.",
         "A launch returns before its kernel runs. A fault is raised by whichever call waits, and the context is lost: "
-        "only a new process recovers. The software driver tells the kernel's line. A GPU tells no place: its first "
-        "error lists the launches since the last synchronisation, as the next call's does here, and cuda.debug() or "
-        "CUDART_PY_DEBUG=1, which waits after each launch, finds the one and the line that launched it.",
-        "Where a GPU reads and writes the host's pageable memory, as in Grace Hopper, a store to it is no mistake.",
+        "a GPU needs a new process then, and the software driver a call of cuda.reset(). The software driver names the "
+        "kernel and its line. A GPU names neither: its first error lists the launches since the last "
+        "synchronisation, as the next call's error does here. cuda.debug() or CUDART_PY_DEBUG=1 waits after each "
+        "launch, and so finds the kernel and the line of the host's program that launched it.",
+        "Mistakes that end a context, or that only the software driver notices, are made in other processes, which run "
+        "on that driver. A GPU that reads and writes the host's pageable memory, as in Grace Hopper, accepts a pointer "
+        "of the host.",
     ]
     tables = {"Bytes of parameters": [parameters(nbytes) for nbytes in PARAMETERS]}
     return Result(rows, checks=[sound], notes=notes, tables=tables)

@@ -4,7 +4,7 @@ On the software driver, which checks, counts and does not time:
 
     $ library-tour run launch_shapes
     launch_shapes: Shapes of grids and blocks, and the threads that share work
-    size 4,099: cells, or elements of a matrix
+    size 4,099: cells to cool, or elements of each matrix
     limit: copy bandwidth
                      course GB/s  instructions  active lanes  sectors/load  check
     ─────────────────────────────────────────────────────────────────────────────
@@ -18,7 +18,7 @@ On the software driver, which checks, counts and does not time:
     matrix, 20 x 50                     10,510          29.6          5.23  right
     matrix, 3 x 3                       25,024          8.85          3.63  right
     matrix, 1 x 256                     18,786          29.8          22.3  right
-    Every thread is numbered: x is fastest in the grid, and in a block
+    Shapes <<<grid, block>>> that are allowed; each thread writes its own number
                                 threads  warps a block  threads a warp  check
     ─────────────────────────────────────────────────────────────────────────
     <<<10, 256>>>                 2,560              8            32.0  right
@@ -30,7 +30,7 @@ On the software driver, which checks, counts and does not time:
     <<<1, (4, 4, 64)>>>           1,024             32            32.0  right
     <<<(1, 65535), 1>>>          65,535              1            1.00  right
     <<<(1, 1, 65535), 1>>>       65,535              1            1.00  right
-    Shapes that are refused before anything runs
+    Shapes at the limits and beyond them
                               check
     ─────────────────────────────────
     <<<2147483647, 256>>>     allowed
@@ -57,13 +57,22 @@ On the software driver, which checks, counts and does not time:
     not the int 0
     A warp of 32 threads is the unit that executes instructions: a block of 1 thread
     costs as much as one of 32, one of 33 as much as one of 64. A block is best a
-    multiple of 32 threads, with x along neighbours in memory.
-    One block runs on one multiprocessor, and each of its threads waits for memory
-    in turn; only many blocks use the whole device. 'course GB/s': 10 steps over
-    5.12 million cells took 4.15, 2.06, 0.037 and 0.0003 s.
-    The driver itself answers each of the refused shapes with
-    CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime calls it
-    cudaErrorInvalidConfiguration.
+    multiple of 32 threads, with x along neighbours in memory. The rows 'matrix' add
+    two matrices by blocks of so many threads in x and y: a block of 3 x 3 leaves 23
+    lanes of its warp idle, and in a block of 1 x 256 each lane of a warp reads
+    another row.
+    One block runs on one multiprocessor, and few threads have few loads on their
+    way to memory; only many blocks use the whole device. Even with a thread for
+    each cell, one load of 4 bytes a thread does not reach the limit of a large GPU
+    (see the stop coalescing). Times are of 2^20 cells for 1 and 2 threads, of 2^23
+    for 32 and of 2^25 for 256. The course's times, of 10 steps over 5.12 million
+    cells, were 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s
+    with a thread for each cell.
+    Threads are numbered along x first, then along y, then along z, and so are
+    blocks.
+    A message begins with the kernel's name, here `nothing`. The driver itself
+    answers each of the refused shapes with CUDA_ERROR_INVALID_VALUE, which names no
+    axis; the runtime calls it cudaErrorInvalidConfiguration.
 """
 
 from __future__ import annotations
@@ -86,7 +95,7 @@ from ..stop import Check, Curve, Limit, Result, Row, Size
 from ..variants import Variant, measure
 
 TITLE = "Shapes of grids and blocks, and the threads that share work"
-SIZE = Size("cells, or elements of a matrix", full=2**26 + 3, small=2**12 + 3, least=4)
+SIZE = Size("cells to cool, or elements of each matrix", full=2**26 + 3, small=2**12 + 3, least=4)
 CHECKED = 2**12 + 5
 EXPLAINED_BY = ("instructions", "active lanes", "sectors/load")
 WARP = 32
@@ -178,18 +187,26 @@ def run(device: cuda.Device, size: int) -> Result:
     if timing.available() or counters.available():
         pictures = [lanes(cells, limit)]
     tables = {
-        "Every thread is numbered: x is fastest in the grid, and in a block": [numbered(module, one) for one in VALID],
-        "Shapes that are refused before anything runs": [
+        "Shapes <<<grid, block>>> that are allowed; each thread writes its own number": [
+            numbered(module, shape) for shape in VALID
+        ],
+        "Shapes at the limits and beyond them": [
             allowed(module["nothing"]), *(refused(module["nothing"], shape) for shape in REFUSED)
         ],
     }  # fmt: skip  # rows of a table
     notes = [
         "A warp of 32 threads is the unit that executes instructions: a block of 1 thread costs as much as one of 32, "
-        "one of 33 as much as one of 64. A block is best a multiple of 32 threads, with x along neighbours in memory.",
-        "One block runs on one multiprocessor, and each of its threads waits for memory in turn; only many blocks use "
-        "the whole device. 'course GB/s': 10 steps over 5.12 million cells took 4.15, 2.06, 0.037 and 0.0003 s.",
-        "The driver itself answers each of the refused shapes with CUDA_ERROR_INVALID_VALUE, which names no axis; the "
-        "runtime calls it cudaErrorInvalidConfiguration.",
+        "one of 33 as much as one of 64. A block is best a multiple of 32 threads, with x along neighbours in memory. "
+        "The rows 'matrix' add two matrices by blocks of so many threads in x and y: a block of 3 x 3 leaves 23 lanes "
+        "of its warp idle, and in a block of 1 x 256 each lane of a warp reads another row.",
+        "One block runs on one multiprocessor, and few threads have few loads on their way to memory; only many blocks "
+        "use the whole device. Even with a thread for each cell, one load of 4 bytes a thread does not reach the limit "
+        "of a large GPU (see the stop coalescing). Times are of 2^20 cells for 1 and 2 threads, of 2^23 for 32 and of "
+        "2^25 for 256. The course's times, of 10 steps over 5.12 million cells, were 4.15 s with 1 thread, 2.06 s with "
+        "2, 0.037 s with 256, and 0.0003 s with a thread for each cell.",
+        "Threads are numbered along x first, then along y, then along z, and so are blocks.",
+        "A message begins with the kernel's name, here `nothing`. The driver itself answers each of the refused shapes "
+        "with CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime calls it cudaErrorInvalidConfiguration.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 

@@ -17,18 +17,18 @@ On the software driver, which checks, counts and does not time:
     512 threads        4     64  warps            32.0    313  right
     768 threads        2     48  warps            32.0    313  right
     1024 threads       2     64  warps            32.0    313  right
-    Blocks that a multiprocessor holds, the course's and this device's:
-                        on   blocks  warps  limiter    blocks here  check
-    ─────────────────────────────────────────────────────────────────────
-    8 x 8 threads       1.3       8     16  blocks              32  right
-    16 x 16 threads     1.3       4     32  warps                8  right
-    32 x 32 threads     1.3       0      0  threads              2  right
-    256 threads         1.0       3     24  warps                8  right
-    100 x 48 registers  2.0       5     20  registers           10  right
-    hide 200 cycles                     13                          right
-    205 shapes                                                      right
-    205 shapes: the calculator's blocks equal the driver's own count.
-    Copying with so many threads in all; KiB in flight, with a load of 4 bytes each:
+    Exercises: blocks on a multiprocessor of each capability, and on one here:
+                        capability  blocks  warps  limiter    blocks here  check
+    ────────────────────────────────────────────────────────────────────────────
+    8 x 8 threads       1.3              8     16  blocks              32  right
+    16 x 16 threads     1.3              4     32  warps                8  right
+    32 x 32 threads     1.3              0      0  threads              2  right
+    256 threads         1.0              3     24  warps                8  right
+    100 x 48 registers  2.0              5     20  registers           10  right
+    to hide 200 cycles                         13                          right
+    205 shapes                                                             right
+    205 shapes: cuda.occupancy counts as many blocks as the driver does.
+    Copying with ever more threads; KiB in flight, where each has a load of 4 bytes:
                          KiB  check
     ───────────────────────────────
     256 threads         1.00  right
@@ -40,7 +40,7 @@ On the software driver, which checks, counts and does not time:
     135,168 threads      528  right
     270,336 threads    1,056  right
     1,081,344 threads  1,056  right
-    Latency, by a chain of loads that wait for one another:
+    Latency, by a chain of loads, each of which needs the one before:
                            loads  instructions  course cycles  check
     ────────────────────────────────────────────────────────────────
     registers                  0           164                 right
@@ -48,22 +48,29 @@ On the software driver, which checks, counts and does not time:
     L1 cache                  80           141                 right
     L2 cache                  80           141  about 100      right
     memory                    80           141  200 to 500     right
-    L2 cache, read by all                                      right
-    A multiprocessor holds blocks until threads, blocks, registers or shared memory
-    run out; its occupancy is the share of its warps that are there. Blocks of 8 x 8
-    leave half of it empty: 1024 / 64 would be 16 of them, and 8 is the most. 3
-    blocks of 256 threads are 24 warps.
-    The course counts 48 x 100 = 4,800 registers a block. The hardware gives
-    registers to whole warps, 4 x 1,536 a block, so that 5 blocks fit and not 6. 60
-    blocks on 16 multiprocessors are 12 x 4 + 4 x 3; 495 blocks on the 132 of this
-    device: 99 hold 4, 33 hold 3. The last warp of a block has 4 threads, so that
-    87.5 % of its lanes are idle.
-    A warp that waits 200 cycles after every 4 instructions of 4 cycles needs 200 /
-    16, so 13 warps, to hide it.
-    Few threads copy slowly because few loads are in flight: latency times bandwidth
-    is what has to be in flight (Little's law). The course's advice is 128 to 256
-    threads a block, some hundred blocks and 10,000 threads at least. Today's memory
-    asks for more: all threads that fit, or more bytes for each.
+    L2 cache, all threads                                      right
+    A multiprocessor takes blocks until its warps (or threads), blocks, registers or
+    shared memory run out, which the column 'limiter' names. Its occupancy is the
+    share of the warps it can hold that are there. Blocks of 32 threads fill half of
+    it, since the number of blocks is limited too, and blocks of 768 threads leave
+    no room for a third one. The last of the 4 warps of a block of 100 threads has 4
+    threads, so that 28 of its 32 lanes (87.5 %) are idle.
+    Exercises: multiprocessors of capability 1.3 hold 1,024 threads and 8 blocks,
+    and a block has at most 512 threads. 16 blocks of 8 x 8 would fill one, so 8
+    leave it half empty; a block of 32 x 32 is too large. Capability 1.0 holds 768
+    threads: 3 blocks of 256, or 24 warps.
+    '100 x 48 registers': the course counts 48 x 100 = 4,800 registers for a block
+    of 100 threads. The hardware gives registers to whole warps, 4 x 1,536 a block,
+    so that 5 blocks fit and not 6. 60 such blocks on 16 multiprocessors are 4 on
+    each of 12 and 3 on each of the others; 495 blocks on the 132 of this device: 99
+    hold 4, 33 hold 3.
+    If every warp waits 200 cycles after each 4 instructions of 4 cycles, 200 / 16
+    others, so 13, hide the wait.
+    Few threads copy slowly because few loads are in flight: to reach a bandwidth,
+    so many bytes have to be in flight as it moves during the latency (Little's
+    law). The course's advice is 128 to 256 threads a block, some hundred blocks and
+    10,000 threads at least. The memory of today's large GPUs asks for more: for all
+    threads that fit, and for more than 4 bytes from each.
 """
 
 from __future__ import annotations
@@ -135,9 +142,9 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = measure([copies.by_block(device, threads) for threads in BLOCKS], limit, EXPLAINED_BY)
     in_all, pictures = by_threads(device, copies, limit)
     tables = {
-        "Blocks that a multiprocessor holds, the course's and this device's:": exercises(device, module),
-        "Copying with so many threads in all; KiB in flight, with a load of 4 bytes each:": in_all,
-        "Latency, by a chain of loads that wait for one another:": latencies(device, module, 4 * size),
+        "Exercises: blocks on a multiprocessor of each capability, and on one here:": exercises(device, module),
+        "Copying with ever more threads; KiB in flight, where each has a load of 4 bytes:": in_all,
+        "Latency, by a chain of loads, each of which needs the one before:": latencies(device, module, 4 * size),
     }
     if timing.available():
         pictures.append(latency_curve(device, module, 4 * size))
@@ -155,7 +162,7 @@ def exercises(device: cuda.Device, module: cuda.Module) -> list[Row]:
         there = cuda.occupancy(exercise.capability, math.prod(exercise.block), exercise.registers)
         here, check = fits(device, module[f"meet<{exercise.live}>"], exercise.block)
         values: dict[str, Value] = {
-            "on": "{}.{}".format(*exercise.capability),
+            "capability": "{}.{}".format(*exercise.capability),
             "blocks": there.blocks,
             "warps": there.warps,
             "limiter": there.limiter,
@@ -165,7 +172,7 @@ def exercises(device: cuda.Device, module: cuda.Module) -> list[Row]:
             check = Check(f"{name}: {exercise.blocks} blocks fit", False, f"the calculator says {there.blocks}")
         rows.append(Row(name, values, check))
     warps = warps_to_hide(200, 4 * 4)
-    rows.append(Row("hide 200 cycles", {"warps": warps}, Check("13 warps hide 200 cycles", warps == 13, str(warps))))
+    rows.append(Row("to hide 200 cycles", {"warps": warps}, Check("13 warps hide 200 cycles", warps == 13, str(warps))))
     return [*rows, every_shape(device, module)]
 
 
@@ -203,7 +210,7 @@ def every_shape(device: cuda.Device, module: cuda.Module) -> Row:
                 if found != told:
                     differing.append(f"{kernel.name} with {threads} threads and {shared} bytes: {found}, not {told}")
     check = Check("the calculator equals the driver's count", not differing, "; ".join(differing))
-    return Row(f"{shapes} shapes", check=check, note="the calculator's blocks equal the driver's own count.")
+    return Row(f"{shapes} shapes", check=check, note="cuda.occupancy counts as many blocks as the driver does.")
 
 
 def warps_to_hide(latency: int, every: int) -> int:
@@ -367,7 +374,7 @@ def latencies(device: cuda.Device, module: cuda.Module, nbytes: int) -> list[Row
             values = {**asked(device, name, walk.cycles, rates), **values}
         rows.append(Row(name, values, check))
     rate = {"GB/s": cached_rate} if cached_rate else {}
-    return [*rows, Row("L2 cache, read by all", rate, cached.check), *host_latencies()]
+    return [*rows, Row("L2 cache, all threads", rate, cached.check), *host_latencies()]
 
 
 def read_again(device: cuda.Device, module: cuda.Module, nbytes: int) -> Variant:
@@ -379,7 +386,7 @@ def read_again(device: cuda.Device, module: cuda.Module, nbytes: int) -> Variant
     places = np.arange(threads)[:, None] + BLOCK * np.arange(FEW_PASSES)
     on_device = cuda.to_device(numbers)
     return Variant(
-        name="L2 cache, read by all",
+        name="L2 cache, all threads",
         launch=kernel.bind(on_device, fours.size, FEW_PASSES, sums),
         output=sums,
         expected=fours[places % fours.size].sum(axis=1, dtype=np.uint32),
@@ -416,21 +423,29 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
     held = Counter(meeting(module[f"meet<{LIVE_48}>"], share, (100, 1)))
     spread = ", ".join(f"{count} hold {blocks}" for blocks, count in sorted(held.items(), reverse=True))
     timed = (
-        "The warps beside a latency are those that a multiprocessor needs to hide it, where each has one load of 4 "
-        "bytes a lane on its way; where it does not hold so many, each needs more loads or longer ones. The host walks "
-        "in Python, and the time of a step within 16 KiB, which the first-level cache holds, is taken off."
+        "The warps beside a latency are those that a multiprocessor needs to hide it. In the row 'registers' four "
+        "schedulers issue an instruction each in every cycle; elsewhere each warp has one load of 4 bytes a lane on "
+        "its way, at the rate of the memory, which is that of 'L2 cache, all threads' for the L2 cache. Where a "
+        "multiprocessor does not hold so many warps, each needs more loads or longer ones. The host walks in Python: "
+        "the time of a step within 16 KiB, which the first-level cache holds, is taken off."
     )
     return [
-        "A multiprocessor holds blocks until threads, blocks, registers or shared memory run out; its occupancy is the "
-        "share of its warps that are there. Blocks of 8 x 8 leave half of it empty: 1024 / 64 would be 16 of them, and "
-        "8 is the most. 3 blocks of 256 threads are 24 warps.",
-        f"The course counts 48 x 100 = 4,800 registers a block. The hardware gives registers to whole warps, 4 x 1,536 "
-        f"a block, so that 5 blocks fit and not 6. {ALL_BLOCKS} blocks on {ALL_MULTIPROCESSORS} multiprocessors are "
-        f"12 x 4 + 4 x 3; {share} blocks on the {device.sm_count} of this device: {spread}. The last warp of a block "
-        "has 4 threads, so that 87.5 % of its lanes are idle.",
-        "A warp that waits 200 cycles after every 4 instructions of 4 cycles needs 200 / 16, so 13 warps, to hide it.",
-        "Few threads copy slowly because few loads are in flight: latency times bandwidth is what has to be in flight "
-        "(Little's law). The course's advice is 128 to 256 threads a block, some hundred blocks and 10,000 threads at "
-        "least. Today's memory asks for more: all threads that fit, or more bytes for each.",
+        "A multiprocessor takes blocks until its warps (or threads), blocks, registers or shared memory run out, which "
+        "the column 'limiter' names. Its occupancy is the share of the warps it can hold that are there. Blocks of 32 "
+        "threads fill half of it, since the number of blocks is limited too, and blocks of 768 threads leave no room "
+        "for a third one. The last of the 4 warps of a block of 100 threads has 4 threads, so that 28 of its 32 lanes "
+        "(87.5 %) are idle.",
+        "Exercises: multiprocessors of capability 1.3 hold 1,024 threads and 8 blocks, and a block has at most 512 "
+        "threads. 16 blocks of 8 x 8 would fill one, so 8 leave it half empty; a block of 32 x 32 is too large. "
+        "Capability 1.0 holds 768 threads: 3 blocks of 256, or 24 warps.",
+        "'100 x 48 registers': the course counts 48 x 100 = 4,800 registers for a block of 100 threads. The hardware "
+        f"gives registers to whole warps, 4 x 1,536 a block, so that 5 blocks fit and not 6. {ALL_BLOCKS} such blocks "
+        f"on {ALL_MULTIPROCESSORS} multiprocessors are 4 on each of 12 and 3 on each of the others; {share} blocks on "
+        f"the {device.sm_count} of this device: {spread}.",
+        "If every warp waits 200 cycles after each 4 instructions of 4 cycles, 200 / 16 others, so 13, hide the wait.",
+        "Few threads copy slowly because few loads are in flight: to reach a bandwidth, so many bytes have to be in "
+        "flight as it moves during the latency (Little's law). The course's advice is 128 to 256 threads a block, some "
+        "hundred blocks and 10,000 threads at least. The memory of today's large GPUs asks for more: for all threads "
+        "that fit, and for more than 4 bytes from each.",
         *([timed] if timing.available() else []),
     ]

@@ -6,29 +6,29 @@ On the software driver, which checks and does not time:
     stream_ordered: Allocating and freeing memory in the order of a stream
     size 262,147: numbers in a temporary array
     limit: copy bandwidth
-                          waits  check
-    ───────────────────────────────────
-    no pool                   8  right
-    pool returns              8  right
-    pool keeps                8  right
-    pool keeps, no waits      0  right
-    one array for all         0  right
-    two streams, waiting      0  right
-    used without a wait          caught
-    memory given away            caught
+                           waits  check
+    ────────────────────────────────────
+    calls of the host          8  right
+    pool, memory returned      8  right
+    pool, memory kept          8  right
+    pool, kept, no waits       0  right
+    one array for all          0  right
+    two streams, an event      0  right
+    used without a wait           caught
+    freed too early               caught
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:263), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:273), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
     kernels/stream_ordered.cu:14, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
     thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
         21 | total[i] += term[i];
-    memory given away: 4,095 of 4,095 numbers are wrong.
+    freed too early: 4,095 of 4,095 numbers are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:244), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:254), which a
     fill in another stream wrote, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
     thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'
@@ -44,18 +44,23 @@ On the software driver, which checks and does not time:
     more than max_size: cuMemAllocFromPoolAsync: 67,108,864 bytes of device memory
     were asked for and 17,109,613,056 of 17,179,869,184 are free; the pool holds
     67,108,864 at most (CUDA_ERROR_OUT_OF_MEMORY)
-    The first row's arrays are allocated and freed by calls of the host, as
-    cudaMalloc and cudaFree do it: the device must have finished before the memory
-    is free. A pool's arrays are allocated and freed as work of a stream. The host
-    need not wait, and the next array of the stream gets the same memory, because
-    all kernels that used it come before. 'waits' counts how often the host waits
-    for the device.
-    Another stream has no part in this order. It must wait for the first one before
-    it uses the array, and the array must be freed in the stream that uses it last.
-    Without the wait, the numbers can be right by chance.
-    'used' is what a pool's arrays occupy, and 'reserved' what it has taken from the
-    device. When the host waits, a pool gives back what is unused above its release
-    threshold. To take it again costs more than to keep it.
+    Each of 8 steps allocates an array, uses it in two kernels and frees it. The
+    first row does so by calls of the host, as cudaMalloc and cudaFree: the memory
+    is freed only when the device has finished. A pool's arrays are allocated and
+    freed as work of a stream. The host need not wait, and the next array of the
+    stream gets the same memory, because all kernels that used it come before.
+    'waits' counts how often the host waits for the device.
+    When the host waits, a pool returns to the device what is unused above its
+    release threshold, and the next step has to take and map memory again. With a
+    threshold of 0 bytes, every step pays for that, and on an H200 more than for the
+    calls of the host; a pool that keeps its memory takes it once. Below, 'used' is
+    what a pool's arrays occupy, and 'reserved' what the pool has taken from the
+    device.
+    The order holds in one stream. Another stream must wait for the first one, by an
+    event, before it uses the array, and the array must be freed in the stream that
+    uses it last. Where the first stream frees it before the second one has read it,
+    the next array gets its memory. Without a wait, the numbers can be right by
+    chance.
 """
 
 from __future__ import annotations
@@ -100,22 +105,27 @@ def run(device: cuda.Device, size: int) -> Result:
         rows = measure(list(make_variants(host, keeping, returning)), limit)
         pictures = [costs(keeping, returning)] if timing.available() else []
         if timing.available():
-            rows.append(Row("1 MiB, both calls", timing.rates(timing.call_ms(partial(in_pool, MIB, keeping)))))
+            rows.append(Row("allocate, free 1 MiB", timing.rates(timing.call_ms(partial(in_pool, MIB, keeping)))))
     rows += [
         two_streams(host),
         shown_wrong("used without a wait", used_without_wait),
-        shown_wrong("memory given away", given_away),
+        shown_wrong("freed too early", given_away),
     ]
     tables = {"What a pool holds": list(pool_rows(device))}
     notes = [
-        "The first row's arrays are allocated and freed by calls of the host, as cudaMalloc and cudaFree do it: the "
-        "device must have finished before the memory is free. A pool's arrays are allocated and freed as work of a "
-        "stream. The host need not wait, and the next array of the stream gets the same memory, because all kernels "
-        "that used it come before. 'waits' counts how often the host waits for the device.",
-        "Another stream has no part in this order. It must wait for the first one before it uses the array, and the "
-        "array must be freed in the stream that uses it last. Without the wait, the numbers can be right by chance.",
-        "'used' is what a pool's arrays occupy, and 'reserved' what it has taken from the device. When the host waits, "
-        "a pool gives back what is unused above its release threshold. To take it again costs more than to keep it.",
+        "Each of 8 steps allocates an array, uses it in two kernels and frees it. The first row does so by calls of "
+        "the host, as cudaMalloc and cudaFree: the memory is freed only when the device has finished. A pool's arrays "
+        "are allocated and freed as work of a stream. The host need not wait, and the next array of the stream gets "
+        "the same memory, because all kernels that used it come before. 'waits' counts how often the host waits for "
+        "the device.",
+        "When the host waits, a pool returns to the device what is unused above its release threshold, and the next "
+        "step has to take and map memory again. With a threshold of 0 bytes, every step pays for that, and on an H200 "
+        "more than for the calls of the host; a pool that keeps its memory takes it once. Below, 'used' is what a "
+        "pool's arrays occupy, and 'reserved' what the pool has taken from the device.",
+        "The order holds in one stream. Another stream must wait for the first one, by an event, before it uses the "
+        "array, and the array must be freed in the stream that uses it last. Where the first stream frees it before "
+        "the second one has read it, the next array gets its memory. Without a wait, the numbers can be right by "
+        "chance.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 
@@ -149,11 +159,11 @@ def make_variants(host: Words, keeping: cuda.MemoryPool, returning: cuda.MemoryP
         )
 
     # One padded row: its calls, cuMemAllocPitch and cuMemFree, are not work of a stream.
-    yield variant("no pool", partial(cuda.empty_pitched, (1, size), np.uint32), STEPS)
+    yield variant("calls of the host", partial(cuda.empty_pitched, (1, size), np.uint32), STEPS)
     from_pools = [partial(cuda.empty, size, np.uint32, pool=pool) for pool in (returning, keeping)]
-    yield variant("pool returns", from_pools[0], STEPS, wait=True)
-    yield variant("pool keeps", from_pools[1], STEPS, wait=True)
-    yield variant("pool keeps, no waits", from_pools[1])
+    yield variant("pool, memory returned", from_pools[0], STEPS, wait=True)
+    yield variant("pool, memory kept", from_pools[1], STEPS, wait=True)
+    yield variant("pool, kept, no waits", from_pools[1])
     yield variant("one array for all", lambda: whole)
 
 
@@ -170,7 +180,7 @@ def two_streams(host: Words) -> Row:
     module["add_to"][blocks_for(size, BLOCK), BLOCK, 0, second](total, term, size)
     term.close(stream=second)
     second.synchronize()
-    return Row("two streams, waiting", {"waits": 0}, compare("the second stream read the array", on_host(total), host))
+    return Row("two streams, an event", {"waits": 0}, compare("the second stream read the array", on_host(total), host))
 
 
 def pool_rows(device: cuda.Device) -> Iterator[Row]:
@@ -216,9 +226,9 @@ def costs(keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Curve:
         cuda.legacy_default.synchronize()
 
     ways: dict[str, Callable[[int], object]] = {
-        "no pool": lambda nbytes: cuda.empty_pitched((1, nbytes), np.uint8).close(),
-        "pool returns it at a wait": waited,
-        "pool keeps it": lambda nbytes: in_pool(nbytes, keeping),
+        "calls of the host": lambda nbytes: cuda.empty_pitched((1, nbytes), np.uint8).close(),
+        "pool, memory returned": waited,
+        "pool, memory kept": lambda nbytes: in_pool(nbytes, keeping),
     }
     lines = {
         name: [(nbytes, 1e3 * timing.call_ms(partial(way, nbytes))) for nbytes in CURVE] for name, way in ways.items()

@@ -20,43 +20,45 @@ On the software driver, which checks, counts and does not time:
     0), thread (0, 0, 0), instruction 'st.global.u32 [%rd4], %r7'
         85 | out[place()] = part[BLOCK - 1 - threadIdx.x];
     Who sees a variable, and how long it lasts
-                         seen by            as long as its  at most        check
+                          seen by            ends with its  largest size   check
     ────────────────────────────────────────────────────────────────────────────
-    local                its thread         thread          255 registers  right
-    __shared__           its block          block           48 KiB         right
-    extern __shared__    its block          block           227 KiB        right
-    __device__           all threads, host  module          device memory  right
-    written by the host                                                    right
-    module loaded again                                                    right
-    module closed                                                          right
-    __constant__         all threads, host  module          64 KiB         right
-    module closed: this DeviceArray is closed
-    Shared memory of a block
-                                 blocks an SM  check
-    ────────────────────────────────────────────────
-    dynamic, 1 KiB                          8  right
-    dynamic, 16 KiB                         8  right
-    dynamic, 48 KiB                         4  right
-    dynamic, 100 KiB                        2  right
-    dynamic, 227 KiB                        1  right
-    dynamic, 227 KiB and a word                right
-    static, 64 KiB                             right
-    dynamic, 227 KiB and a word: steps_dynamic: shared_bytes = 232452 bytes of
+    local                 its thread         thread         255 registers  right
+    __shared__            its block          block          48 KiB         right
+    extern __shared__     its block          block          227 KiB        right
+    __device__            all threads, host  module         device memory  right
+    __device__, written                                                    right
+    __device__, reloaded                                                   right
+    __device__, closed                                                     right
+    __constant__          all threads, host  module         64 KiB         right
+    __device__, closed: this DeviceArray is closed
+    Blocks of 256 threads on a multiprocessor, by the shared memory of each
+                                blocks  check
+    ─────────────────────────────────────────
+    dynamic, 1 KiB                   8  right
+    dynamic, 16 KiB                  8  right
+    dynamic, 48 KiB                  4  right
+    dynamic, 100 KiB                 2  right
+    dynamic, 227 KiB                 1  right
+    dynamic, 227 KiB + 4 bytes          right
+    static, 64 KiB                      right
+    dynamic, 227 KiB + 4 bytes: steps_dynamic: shared_bytes = 232452 bytes of
     dynamic shared memory are outside 0 to 232448 (232448 a block, less 0 static)
     static, 64 KiB: Entry function '_Z12steps_staticILi16384EEvPKjPji' uses too much
     shared data (0x10000 bytes, 0xc000 max)
-    An instruction takes its operands from registers. A variable in memory is loaded
-    into one first and stored again, in shared memory by the multiprocessor itself,
-    in global memory through the L2 cache that all share. A value that must outlast
-    a launch is loaded once, kept in a register, and stored once.
-    Local and shared variables begin undefined with each thread and each block, and
-    end with it. What lies there before the first write is what others have left. A
-    __device__ variable begins with the value of its declaration when its module is
-    loaded, and keeps what kernels and the host write. A __constant__ one can be
-    written by the host alone.
-    A multiprocessor divides its shared memory among its blocks, so that blocks
-    which take more of it leave room for fewer. The launch opts in to more than 48
-    KiB of dynamic shared memory for the caller.
+    An arithmetic instruction takes its operands from registers. A variable in
+    memory is loaded into a register first and stored afterwards, at each step.
+    Shared memory is a part of the multiprocessor; stores to global memory go to the
+    L2 cache, which all multiprocessors share, and so take longest. A value that
+    must outlast a launch is loaded once, kept in a register, and stored once.
+    A local variable begins and ends with its thread, and a shared one with its
+    block. Before the first write both are undefined: they hold what others have
+    left there. A __device__ variable has the value of its declaration when its
+    module is loaded, keeps what kernels and the host write, and ends when the
+    module is closed. A __constant__ variable can be written by the host alone.
+    A multiprocessor divides its shared memory among its blocks: the more a block
+    takes, the fewer fit. Where it takes little, the number of threads is the limit.
+    Dynamic shared memory beyond 48 KiB has to be opted in to, which a launch does
+    for the caller; static shared memory ends at 48 KiB.
 """
 
 from __future__ import annotations
@@ -109,18 +111,20 @@ def run(device: cuda.Device, size: int) -> Result:
     rows.append(shown_wrong("shared, never written", never_written))
     tables = {
         "Who sees a variable, and how long it lasts": list(lifetimes(device, module)),
-        "Shared memory of a block": list(shared_sizes(device, module)),
+        "Blocks of 256 threads on a multiprocessor, by the shared memory of each": list(shared_sizes(device, module)),
     }
     notes = [
-        "An instruction takes its operands from registers. A variable in memory is loaded into one first and stored "
-        "again, in shared memory by the multiprocessor itself, in global memory through the L2 cache that all share. "
-        "A value that must outlast a launch is loaded once, kept in a register, and stored once.",
-        "Local and shared variables begin undefined with each thread and each block, and end with it. What lies there "
-        "before the first write is what others have left. A __device__ variable begins with the value of its "
-        "declaration when its module is loaded, and keeps what kernels and the host write. A __constant__ one can be "
-        "written by the host alone.",
-        "A multiprocessor divides its shared memory among its blocks, so that blocks which take more of it leave room "
-        "for fewer. The launch opts in to more than 48 KiB of dynamic shared memory for the caller.",
+        "An arithmetic instruction takes its operands from registers. A variable in memory is loaded into a register "
+        "first and stored afterwards, at each step. Shared memory is a part of the multiprocessor; stores to global "
+        "memory go to the L2 cache, which all multiprocessors share, and so take longest. A value that must outlast a "
+        "launch is loaded once, kept in a register, and stored once.",
+        "A local variable begins and ends with its thread, and a shared one with its block. Before the first write "
+        "both are undefined: they hold what others have left there. A __device__ variable has the value of its "
+        "declaration when its module is loaded, keeps what kernels and the host write, and ends when the module is "
+        "closed. A __constant__ variable can be written by the host alone.",
+        "A multiprocessor divides its shared memory among its blocks: the more a block takes, the fewer fit. Where it "
+        "takes little, the number of threads is the limit. Dynamic shared memory beyond 48 KiB has to be opted in to, "
+        "which a launch does for the caller; static shared memory ends at 48 KiB.",
     ]
     return Result(rows, limit, notes=notes, tables=tables)
 
@@ -177,20 +181,20 @@ def lifetimes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
     counter.copy_from(np.uint64(7))
     module["count_threads"][1, BLOCK]()
     found = [int(counter.to_host())]
-    yield Row("written by the host", check=Check("a kernel goes on from the host's value", found == [7 + BLOCK]))
+    yield Row("__device__, written", check=Check("a kernel goes on from the host's value", found == [7 + BLOCK]))
     again = load("variables", names=[STATIC])
     symbol = again.symbol("threads_so_far")
     found = [int(symbol.to_host())]
-    yield Row("module loaded again", check=Check("it has variables of its own", found == [INITIAL]))
+    yield Row("__device__, reloaded", check=Check("it has variables of its own", found == [INITIAL]))
     again.close()
     closed = refusal("variables end with their module", ValueError, symbol.to_host)
-    yield Row("module closed", check=closed, note=closed.detail)
+    yield Row("__device__, closed", check=closed, note=closed.detail)
     yield lasting("__constant__", "all threads, host", "module", f"{has.constant_memory // KIB} KiB", constant(module))
 
 
 def lasting(name: str, scope: str, lifetime: str, most: str, check: Check) -> Row:
     """Return the row of a kind of variable."""
-    return Row(name, {"seen by": scope, "as long as its": lifetime, "at most": most}, check)
+    return Row(name, {"seen by": scope, "ends with its": lifetime, "largest size": most}, check)
 
 
 def constant(module: cuda.Module) -> Check:
@@ -218,9 +222,9 @@ def shared_sizes(device: cuda.Device, module: cuda.Module) -> Iterator[Row]:
         ends.copy_from(np.zeros_like(seeds))
         kernel[1, BLOCK, nbytes](on_device, ends, 3)
         right = compare(f"{nbytes} bytes of shared memory", on_host(ends), reference(seeds, 3))
-        yield Row(f"dynamic, {nbytes // KIB} KiB", {"blocks an SM": kernel.occupancy(BLOCK, nbytes).blocks}, right)
+        yield Row(f"dynamic, {nbytes // KIB} KiB", {"blocks": kernel.occupancy(BLOCK, nbytes).blocks}, right)
     too_many = refusal("no more than a block may have", ValueError, lambda: kernel[1, BLOCK, most + 4])
-    yield Row(f"dynamic, {most // KIB} KiB and a word", check=too_many, note=too_many.detail)
+    yield Row(f"dynamic, {most // KIB} KiB + 4 bytes", check=too_many, note=too_many.detail)
     compiled = refusal("no more static", cuda.CompileError, partial(load, "variables", names=[TOO_LARGE]))
     yield Row("static, 64 KiB", check=compiled, note=compiled.detail.rpartition(" : ")[2])
 

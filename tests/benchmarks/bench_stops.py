@@ -39,7 +39,7 @@ BEST = {
     "copies": Best("pinned to device", 2**26 + 5),
     "copies_2d": Best("host to device", 4096),
     "memset": Best("32 bits", 2**25 + 3),
-    "stream_ordered": Best("pool keeps, no waits", 2**24 + 3, ("one array for all",)),
+    "stream_ordered": Best("pool, kept, no waits", 2**24 + 3, ("one array for all",)),
     "variables": Best("register", 2**12),
     "pinned_and_mapped": Best("mapped, 16 bytes a load", 2**23 + 5, ("pinned, copy alone",)),
     "managed": Best("managed, stays on the host", 2**20 + 3),

@@ -43,8 +43,8 @@ def test_every_way_is_right(rows):
 
 
 def test_a_mask_of_twelve_digits_misses_the_usual_nan(rows):
-    assert rows["doubles: 12 digits f"].check.word == "caught"
-    assert "0x7ff8000000000000" in rows["doubles: 12 digits f"].note
+    assert rows["doubles: mask of 12 f"].check.word == "caught"
+    assert "0x7ff8000000000000" in rows["doubles: mask of 12 f"].note
 
 
 def test_a_mask_of_twelve_digits_finds_a_nan_with_low_bits(device):
@@ -66,9 +66,9 @@ def test_without_a_host_compiler_the_stop_says_what_it_needs(monkeypatch):
 
 
 def test_a_way_that_finds_no_nan_is_noticed(device, monkeypatch):
-    monkeypatch.setitem(WAYS, "doubles: 13 digits f", nan_check.Way(nan_check.TOO_SHORT, np.float64))
+    monkeypatch.setitem(WAYS, "doubles: mask of 13 f", nan_check.Way(nan_check.TOO_SHORT, np.float64))
     outcome = run_stop("nan_check", device, 1000)
-    assert [check.fact for check in outcome.failed_checks] == ["doubles: 13 digits f equals NumPy's result"]
+    assert [check.fact for check in outcome.failed_checks] == ["doubles: mask of 13 f equals NumPy's result"]
 
 
 @pytest.mark.skipif(not counters.available(), reason="this driver does not count")

@@ -21,7 +21,9 @@ def module():
 def test_the_exercises_have_the_courses_answers(device, module):
     rows = {row.name: row for row in stop.exercises(device, module)}
     assert all(row.check.holds for row in rows.values())
-    found = {name: (row.values["blocks"], row.values["limiter"]) for name, row in rows.items() if "on" in row.values}
+    found = {
+        name: (row.values["blocks"], row.values["limiter"]) for name, row in rows.items() if "capability" in row.values
+    }
     assert found == {
         "8 x 8 threads": (8, "blocks"),
         "16 x 16 threads": (4, "warps"),
