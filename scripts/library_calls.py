@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,10 @@ from library_tour.libraries.sparse import laplacian
 __all__ = ["CALLS", "UNTIMED", "Function", "Operands"]
 
 Call = Callable[[], object]
+
+
+# It takes seconds for a large grid.
+grid_of = cache(laplacian)
 
 
 class Operands:
@@ -33,11 +37,11 @@ class Operands:
 
     def normal(self, shape: Any) -> Any:
         """Return normal numbers."""
-        return self._random.standard_normal(shape).astype(self.dtype)
+        return self._random.standard_normal(shape, np.float32).astype(self.dtype)
 
     def positive(self) -> Any:
         """Return a symmetric and positive definite matrix."""
-        half = self._random.standard_normal((self.n, self.n))
+        half = self.normal((self.n, self.n))
         return (half + half.T) / 2 + 2 * self.n * np.eye(self.n)
 
     @cached_property
@@ -103,7 +107,7 @@ class Operands:
     @cached_property
     def grid(self) -> Any:
         """The Laplacian of a grid of n/2 x n/2 points, of SciPy."""
-        return laplacian(max(4, self.n // 2), self.dtype)
+        return grid_of(max(4, self.n // 2), self.dtype)
 
     @cached_property
     def sparse(self) -> lib.SparseMatrix:

@@ -53,7 +53,7 @@ def test_function(
 @pytest.mark.benchmark(group="libraries")
 def test_gemm(gpu_benchmark: Any, device: cuda.Device, size: Size, rivals: dict[str, Any], dtype: str) -> None:
     """The product of the table above, in other precisions."""
-    function, operands = library_calls.CALLS["gemm"], Operands(size(8192, 16), dtype)
+    function, operands = library_calls.CALLS["gemm"], Operands(size(4096, 16), dtype)
     peers = function.peers(operands, rivals)
     gpu_benchmark(function.ours(operands), beside=peers, flops=2 * operands.n**3)
     assert np.isfinite(operands.out[:1].to_host()).all()
