@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 import cudart_py as cuda
 from cudart_py.benchmark import device_ceilings, device_samples, measuring, peers
 from cudart_py.compilation import compiler
+from tests.browser import Browser
 
 settings.register_profile(
     "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -92,6 +93,12 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    """Return a browser without a window; a test that uses it is skipped where none is installed."""
+    return Browser(tmp_path_factory.mktemp("browser"))
 
 
 @pytest.fixture

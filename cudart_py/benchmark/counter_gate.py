@@ -13,7 +13,8 @@ A figure is a sum over all launches of a benchmark, or a ratio of two sums:
 | `lanes` | active threads of an instruction, of 32 | fewer |
 
 Every other metric of `cuda.profile()` is a figure by its full name: a sum, or for a ratio the highest of all launches,
-and more of it is worse.
+and more of it is worse. The exceptions are bytes used of each sector and active lanes, of which less is worse, and the
+lowest of all launches counts.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _SUMS = {
 }
 _LANES, _WARPS = "smsp__thread_inst_executed.sum", "smsp__inst_executed.sum"
 FIGURES = (*_SUMS, "lanes")
+_BETTER = r"lanes|smsp__sass_average_data_bytes_per_sector_.*|smsp__thread_inst_executed_per_inst_executed\.ratio"
 
 
 class Limit(NamedTuple):
@@ -49,7 +51,7 @@ class Limit(NamedTuple):
 
     def exceeded(self, before: float, now: float) -> bool:
         """Return whether a figure has become worse by more than the limit."""
-        worse = before - now if self.figure == "lanes" else now - before
+        worse = before - now if re.fullmatch(_BETTER, self.figure) else now - before
         return worse > (abs(before) * self.amount / 100 if self.relative else self.amount)
 
 
@@ -89,7 +91,8 @@ def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
     for metric in more:
         values = [launch[metric] for launch in launches if metric in launch]
         if values:
-            found[metric] = max(values) if metric.endswith(".ratio") else sum(values)
+            worst = min if re.fullmatch(_BETTER, metric) else max
+            found[metric] = worst(values) if metric.endswith(".ratio") else sum(values)
     return found
 
 

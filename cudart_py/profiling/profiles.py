@@ -5,7 +5,6 @@ The simulator counts while it runs kernels. A GPU's counters are Nsight Compute'
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -15,13 +14,9 @@ from .. import errors
 from ..compilation.demangling import declared_name, demangle
 from ..driver import seam
 from ..driver.seam import api
+from .report.launch_table import launch_table
 
 __all__ = ["LaunchProfile", "LineProfile", "Profile", "profile"]
-
-_WIDTH = 80
-_L1 = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{}.ratio"
-_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
-_LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class LaunchProfile:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return _table([self])
+        return launch_table([self])
 
 
 class Profile:
@@ -89,7 +84,7 @@ class Profile:
         self.launches = tuple(map(_launch, found))
 
     def __str__(self) -> str:
-        return _table(self.launches)
+        return launch_table(self.launches)
 
 
 def profile() -> Profile:
@@ -106,39 +101,3 @@ def _launch(counted: Any) -> LaunchProfile:
     name = counted.kernel if declaration is None else declared_name(declaration)
     lines = tuple(LineProfile(file, line, metrics) for (file, line), metrics in counted.lines.items())
     return LaunchProfile(name, counted.grid, counted.block_shape, counted.metrics, lines, counted.sources)
-
-
-def _table(launches: list[LaunchProfile] | tuple[LaunchProfile, ...]) -> str:
-    """Return the table in 80 columns: two lines for the head, and one for each launch or group of equal launches."""
-    if not launches:
-        return "no launches"
-    counted = Counter((x.kernel, _extents(x.grid), _extents(x.block), *_figures(x)) for x in launches)
-    rows = [[_times(row[0], times), *row[1:]] for row, times in counted.items()]
-    heads = [["", "", "", "sectors a", "sectors a", "bank", "active"]]
-    heads.append(["kernel", "grid", "block", "load", "store", "conflicts", "lanes"])
-    widths = [max(len(row[column]) for row in (*heads, *rows)) for column in range(7)]
-    # The name gives way, because all else is short.
-    widths[0] = max(8, min(widths[0], _WIDTH - sum(widths[1:]) - 2 * 6))
-    lines = []
-    for row in (*heads, *rows):
-        name = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 1] + "…"
-        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
-
-
-def _times(name: str, times: int) -> str:
-    return name if times == 1 else f"{times} x {name}"
-
-
-def _extents(extents: tuple[int, int, int]) -> str:
-    """Write a shape without the trailing ones."""
-    x, y, z = extents
-    return "x".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))
-
-
-def _figures(launch: LaunchProfile) -> list[str]:
-    metrics = launch.metrics
-    sectors = [metrics[_L1.format(kind)] for kind in ("ld", "st")]
-    conflicts = sum(metrics[_CONFLICTS.format(kind)] for kind in ("ld", "st"))
-    return [*(f"{value:.1f}" if value else "-" for value in sectors), f"{conflicts:,.0f}", f"{metrics[_LANES]:.1f}"]

@@ -35,6 +35,11 @@ def test_a_metric_by_its_full_name_is_a_sum_or_the_highest_ratio():
     assert "a__missing.sum" not in found
 
 
+def test_of_what_is_better_the_more_there_is_the_lowest_ratio_counts():
+    used = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
+    assert figures([launch() | {used: ratio} for ratio in (32, 4, 16)], [used])[used] == 4
+
+
 @pytest.mark.parametrize(
     ("text", "before", "now", "expected"),
     [
@@ -48,6 +53,9 @@ def test_a_metric_by_its_full_name_is_a_sum_or_the_highest_ratio():
         ("lanes:5%", 32, 16, True),
         ("lanes:5%", 16, 32, False),
         ("smsp__inst_executed.sum:1%", 100, 102, True),
+        ("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio:1%", 32, 16, True),
+        ("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio:1%", 16, 32, False),
+        ("smsp__thread_inst_executed_per_inst_executed.ratio:1%", 32, 16, True),
     ],
 )
 def test_a_limit_says_how_much_worse_a_figure_may_become(text, before, now, expected):

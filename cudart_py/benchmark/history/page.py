@@ -7,6 +7,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from ...pages.document import document
+from ...pages.tables import breakable
 from . import tables
 from .roofline import ceilings_of, kernels_of, operations, roofline
 from .runs import Run
@@ -15,7 +17,7 @@ from .trends import Setup, Trend, setups
 
 __all__ = ["page"]
 
-_SKELETON, _STYLE = (Path(__file__).parent / name for name in ("page.html", "page.css"))
+_BODY, _STYLE = (Path(__file__).parent / name for name in ("page.html", "page.css"))
 
 _ROOFLINE = """\
 The benchmarks whose bytes and operations are known. The sloping lines are what the memory allows at so many operations
@@ -37,9 +39,8 @@ def page(runs: Sequence[Run]) -> str:
     title = f"Benchmarks of {latest.project}" if latest.project else "Benchmarks"
     found = setups(runs)
     sections = "".join(_section(setup, f"setup-{number}") for number, setup in enumerate(found, 1))
-    return Template(_SKELETON.read_text(encoding="utf-8")).substitute(
+    body = Template(_BODY.read_text(encoding="utf-8")).substitute(
         title=escape(title),
-        style=_STYLE.read_text(encoding="utf-8"),
         runs=_counted(len(runs), "run"),
         first=f"{first.when:%Y-%m-%d}",
         last=f"{latest.when:%Y-%m-%d}",
@@ -48,6 +49,7 @@ def page(runs: Sequence[Run]) -> str:
         sections=sections,
         table=tables.runs_table(runs),
     )
+    return document(title, body, style=_STYLE.read_text(encoding="utf-8"))
 
 
 def _counted(count: int, noun: str) -> str:
@@ -146,7 +148,7 @@ def _trends(setup: Setup, links: dict[str, str]) -> str:
         drawn = [trend for trend in trends if len(trend.points) > 1 and (trend.steps or not trend.figure.exact)]
         same = ", ".join(f"{trend.figure.name} {_last(trend)}" for trend in trends if trend not in drawn)
         constant = f"<p>The same in every run: {escape(same)}.</p>" if same else ""
-        heading = f"<h4>{tables.breakable(benchmark)}</h4>"
+        heading = f"<h4>{breakable(benchmark)}</h4>"
         charts = "".join(map(_chart, drawn))
         articles.append(f'<article id="{links[benchmark]}">{heading}{charts}{constant}</article>')
     return f'<h3>Trends</h3><div class="trends">{"".join(articles)}</div>'

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from ...pages.svg import drawing, line, text
 from .runs import Entry
-from .svg import drawing, line, text
 
 __all__ = ["Kernel", "ceilings_of", "kernels_of", "operations", "roofline"]
 

@@ -3,53 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Sequence
-from html import escape
-from typing import NamedTuple
+from collections.abc import Sequence
 
+from ...pages.tables import Cell, table
 from ..record import format_seconds
 from .runs import Entry, Run
 from .steps import SHORTEST
 from .trend_chart import written
 from .trends import TIME, Setup, Trend
 
-__all__ = ["breakable", "changes", "counted_table", "percent", "runs_table", "steps_table", "timed_table"]
+__all__ = ["changes", "counted_table", "percent", "runs_table", "steps_table", "timed_table"]
 
 # A time is called slower or faster from this change on, where the quartiles of the two runs do not overlap.
 _SMALLEST = 0.01
 _MOST_STEPS = 100
-
-
-class _Cell(NamedTuple):
-    """A cell of a table: its text, its CSS classes, where a click leads to."""
-
-    text: str
-    kind: str = ""
-    link: str = ""
-
-    def html(self, tag: str = "td") -> str:
-        content = breakable(self.text) if self.kind == "name" else escape(self.text)
-        if self.link:
-            content = f'<a href="#{self.link}">{content}</a>'
-        return f'<{tag} class="{self.kind}">{content}</{tag}>' if self.kind else f"<{tag}>{content}</{tag}>"
-
-
-def breakable(name: str) -> str:
-    """Return the name of a benchmark as HTML that may be broken between its parts."""
-    return re.sub(r"(/|::|\[)", r"\1<wbr>", escape(name))
-
-
-def _table(kind: str, headings: Sequence[str], rows: Iterable[Sequence[_Cell]]) -> str:
-    """Write a table in a box that scrolls where it is too wide; columns with nothing below the heading are left out."""
-    columns = list(zip([_Cell(heading) for heading in headings], *rows, strict=True))
-    kept = [column for column in columns if any(cell.text for cell in column[1:])]
-    head, *body = zip(*kept, strict=True)
-    lines = "".join(f"<tr>{''.join(cell.html() for cell in row)}</tr>" for row in body)
-    first = "".join(cell.html("th") for cell in head)
-    return (
-        f'<div class="scroll"><table class="{kind}"><thead><tr>{first}</tr></thead><tbody>{lines}</tbody></table></div>'
-    )
 
 
 def percent(change: float) -> str:
@@ -89,19 +56,19 @@ def steps_table(setup: Setup, links: dict[str, str]) -> str:
         kind = "worse" if step.worse else "better"
         rows.append(
             (
-                _Cell(trend.benchmark, "name", links[trend.benchmark]),
-                _Cell(f"{percent(step.change)} {kind}", f"figure {kind}"),
-                _Cell(trend.figure.name),
-                _Cell(written(trend.figure, step.before), "figure"),
-                _Cell(written(trend.figure, step.after), "figure"),
-                _Cell(step.first.short_commit, "commit"),
-                _Cell(f"{step.first.when:%Y-%m-%d}"),
-                _Cell(step.first.name),
+                Cell(trend.benchmark, "name", links[trend.benchmark]),
+                Cell(f"{percent(step.change)} {kind}", f"figure {kind}"),
+                Cell(trend.figure.name),
+                Cell(written(trend.figure, step.before), "figure"),
+                Cell(written(trend.figure, step.after), "figure"),
+                Cell(step.first.short_commit, "commit"),
+                Cell(f"{step.first.when:%Y-%m-%d}"),
+                Cell(step.first.name),
             )
         )
-    table = _table("steps", ("benchmark", "change", "figure", "before", "after", "commit", "date", "run"), rows)
+    listed = table("steps", ("benchmark", "change", "figure", "before", "after", "commit", "date", "run"), rows)
     left_out = len(steps) - len(rows)
-    return table + (f"<p>{left_out} older steps are in the trends below.</p>" if left_out else "")
+    return listed + (f"<p>{left_out} older steps are in the trends below.</p>" if left_out else "")
 
 
 def timed_table(setup: Setup, links: dict[str, str]) -> str:
@@ -113,28 +80,28 @@ def timed_table(setup: Setup, links: dict[str, str]) -> str:
         before, change = _beside(setup, trend)
         rows.append(
             (
-                _Cell(name, "name", links.get(name, "")),
-                _Cell(format_seconds(trend.points[-1].value), "figure"),
+                Cell(name, "name", links.get(name, "")),
+                Cell(format_seconds(trend.points[-1].value), "figure"),
                 change,
-                _Cell(before, "figure"),
-                _Cell(_spread(entry), "figure"),
-                _Cell(_number(entry.info.get("GB/s")), "figure"),
-                _Cell(_number(entry.info.get("TFLOP/s")), "figure"),
-                _Cell(_ceiling(entry), "figure"),
-                _Cell(_peers(entry), "figure"),
+                Cell(before, "figure"),
+                Cell(_spread(entry), "figure"),
+                Cell(_number(entry.info.get("GB/s")), "figure"),
+                Cell(_number(entry.info.get("TFLOP/s")), "figure"),
+                Cell(_ceiling(entry), "figure"),
+                Cell(_peers(entry), "figure"),
             )
         )
     headings = ("benchmark", "now", "change", "before", "spread", "GB/s", "TFLOP/s", "of ceiling", "beside others")
-    return _table("latest", headings, rows)
+    return table("latest", headings, rows)
 
 
-def _beside(setup: Setup, trend: Trend) -> tuple[str, _Cell]:
+def _beside(setup: Setup, trend: Trend) -> tuple[str, Cell]:
     """Return the time in the run before the latest, if that has it, and the change since then."""
     if len(trend.points) < 2 or trend.points[-2].run is not setup.runs[-2]:
-        return "", _Cell("new" if len(setup.runs) > 1 else "", "figure")
+        return "", Cell("new" if len(setup.runs) > 1 else "", "figure")
     before, now = trend.points[-2:]
     if not before.value:
-        return format_seconds(before.value), _Cell("")
+        return format_seconds(before.value), Cell("")
     change = now.value / before.value - 1
     # One sample has no quartiles.
     known = before.low < before.high and now.low < now.high
@@ -143,7 +110,7 @@ def _beside(setup: Setup, trend: Trend) -> tuple[str, _Cell]:
     if apart and abs(change) >= _SMALLEST:
         kind = "slower" if change > 0 else "faster"
     marked = {"slower": "figure worse", "faster": "figure better"}.get(kind, "figure")
-    return format_seconds(before.value), _Cell(f"{percent(change)} {kind}".strip(), marked)
+    return format_seconds(before.value), Cell(f"{percent(change)} {kind}".strip(), marked)
 
 
 def _spread(entry: Entry) -> str:
@@ -177,37 +144,37 @@ def counted_table(setup: Setup, links: dict[str, str]) -> str:
         found = {trend.figure.name: trend for trend in setup.trends.get(name, ())}
         rows.append(
             (
-                _Cell(name, "name", links.get(name, "")),
-                *(_figure(setup, found[figure]) if figure in found else _Cell("") for figure in names),
+                Cell(name, "name", links.get(name, "")),
+                *(_figure(setup, found[figure]) if figure in found else Cell("") for figure in names),
             )
         )
-    return _table("latest", ("benchmark", *names), rows)
+    return table("latest", ("benchmark", *names), rows)
 
 
-def _figure(setup: Setup, trend: Trend) -> _Cell:
+def _figure(setup: Setup, trend: Trend) -> Cell:
     if trend.points[-1].run is not setup.runs[-1]:
-        return _Cell("")
+        return Cell("")
     now = written(trend.figure, trend.points[-1].value)
     if len(trend.points) < 2 or trend.points[-2].run is not setup.runs[-2] or not trend.steps:
-        return _Cell(now, "figure")
+        return Cell(now, "figure")
     step = trend.steps[-1]
     if step.first is not setup.runs[-1]:
-        return _Cell(now, "figure")
+        return Cell(now, "figure")
     kind = "worse" if step.worse else "better"
-    return _Cell(f"{now} ({percent(step.change)} {kind})", f"figure {kind}")
+    return Cell(f"{now} ({percent(step.change)} {kind})", f"figure {kind}")
 
 
 def runs_table(runs: Sequence[Run]) -> str:
     """Return the list of runs, the latest first."""
     rows = [
         (
-            _Cell(run.name, "name"),
-            _Cell(f"{run.when:%Y-%m-%d %H:%M} UTC"),
-            _Cell(run.short_commit, "commit"),
-            _Cell("uncommitted changes" if run.dirty else "", "dirty"),
-            _Cell(str(len(run.timed) or ""), "figure"),
-            _Cell(str(len(run.counted) or ""), "figure"),
+            Cell(run.name, "name"),
+            Cell(f"{run.when:%Y-%m-%d %H:%M} UTC"),
+            Cell(run.short_commit, "commit"),
+            Cell("uncommitted changes" if run.dirty else "", "dirty"),
+            Cell(str(len(run.timed) or ""), "figure"),
+            Cell(str(len(run.counted) or ""), "figure"),
         )
         for run in reversed(runs)
     ]
-    return _table("runs", ("run", "date", "commit", "work tree", "timed", "counted"), rows)
+    return table("runs", ("run", "date", "commit", "work tree", "timed", "counted"), rows)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from html import escape
 
+from ...pages.svg import drawing, text
 from ..record import format_seconds
-from .svg import drawing, text
 from .trends import TIME, Figure, Point, Trend
 
 __all__ = ["trend_chart", "written"]

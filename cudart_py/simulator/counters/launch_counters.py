@@ -135,7 +135,8 @@ class LaunchCounters(Observer):
         elif kind in ("atom", "red"):
             sectors = _atomic_sectors(group, address, offset, positions, warps)
         else:
-            sectors = _sectors(group, address, offset, size, positions, warps)
+            sectors, used = _sectors_and_bytes(group, address, offset, size, positions, warps)
+            _add(tally, ("bytes", space, kind), used)
         _add(tally, ("sectors", space, kind), sectors)
 
 
@@ -165,23 +166,27 @@ def _kind(code: Code, kind: str, site: Instruction) -> str:
     return "atom" if used else "red"
 
 
-def _sectors(group: Group, address: Address, offset: int, size: int, positions: Any, warps: int) -> int:
+def _sectors_and_bytes(
+    group: Group, address: Address, offset: int, size: int, positions: Any, warps: int
+) -> tuple[int, int]:
+    """Return the sectors of warps' accesses, and the bytes that their lanes use; what lanes share counts once."""
     places = address.places
     if places.__class__ is not ndarray:
-        return warps
+        return warps, warps * size
     key = "sectors", offset % 32, size
-    count: int | None = address.notes.get(key)
-    if count is None:
+    counts: tuple[int, int] | None = address.notes.get(key)
+    if counts is None:
         rows = rows_of(group) if positions is None else WarpRows(group, positions)
         start = address.run_start(size) if rows.present is None else -1
         # Places count from the region's start, which is a multiple of the sector.
-        count = (
-            run_sectors(start + offset, size, warps)
-            if start >= 0
-            else count_sectors(rows.arrange(places if not offset % 32 else places + offset))
-        )
-        address.notes[key] = count
-    return count
+        if start >= 0:
+            counts = run_sectors(start + offset, size, warps), 32 * size * warps
+        else:
+            arranged = rows.arrange(places if not offset % 32 else places + offset)
+            # Accesses are aligned, so that those at different places have no byte in common.
+            counts = count_sectors(arranged), size * count_different(arranged)
+        address.notes[key] = counts
+    return counts
 
 
 def _by_register(site: Instruction) -> bool:

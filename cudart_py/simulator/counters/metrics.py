@@ -28,6 +28,7 @@ COUNTED: dict[tuple[str, str, str], str] = {
         )
         for kind in kinds
     },
+    **{("bytes", "global", kind): f"smsp__sass_data_bytes_mem_global_op_{kind}.sum" for kind in ("ld", "st")},
     **{(what, "texture", "ld"): f"l1tex__t_{what}_pipe_tex_mem_texture.sum" for what in ("requests", "sectors")},
     ("requests", "const", "ld"): "idc__requests.sum",
     ("warps", "", ""): "smsp__inst_executed.sum",
@@ -43,6 +44,13 @@ RATIOS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
         )
         for kind in ("ld", "st", "red", "atom")
     },
+    **{
+        f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{kind}.ratio": (
+            ("bytes", "global", kind),
+            ("sectors", "global", kind),
+        )
+        for kind in ("ld", "st")
+    },
     "smsp__thread_inst_executed_per_inst_executed.ratio": (("lanes", "", ""), ("warps", "", "")),
 }
 
@@ -50,8 +58,9 @@ NAMES = (*COUNTED.values(), *RATIOS)
 
 # Metrics that follow the hardware's rules and not always its numbers. The hardware runs machine code instead of PTX,
 # and counts instructions for which all lanes of a warp are predicated off; it keeps most local variables in registers;
-# how it divides the texels of a warp's fetch, and which constants it takes without a load, is not documented; and its
-# sectors of atomics at random addresses are a few more than the turns of lanes explain (3,721 for 3,699).
+# how it divides the texels of a warp's fetch, which constants it takes without a load, and whether bytes that lanes
+# share count once, is not documented; and its sectors of atomics at random addresses are a few more than the turns of
+# lanes explain (3,721 for 3,699).
 MODELLED = frozenset(
     name
     for name in NAMES

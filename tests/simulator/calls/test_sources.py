@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.profiling.annotated_source import annotated_sources
+from cudart_py.profiling.report.annotated_source import annotated_sources
 
 pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
 

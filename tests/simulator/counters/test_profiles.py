@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from cudart_py.profiling.annotated_source import annotated_sources
+from cudart_py.profiling.report.annotated_source import annotated_sources
 
 pytestmark = pytest.mark.needs("profile")
 
@@ -46,6 +46,7 @@ extern "C" __global__ void generic(float* out, float* in, int n) {
 template <class T> __global__ void fill(T* out) { out[threadIdx.x] = 1; }
 """
 LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
+USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
 
@@ -101,6 +102,34 @@ def test_a_stride_spreads_a_load_over_sectors(device, module, stride, sectors):
     with cuda.profile() as p:
         module["strided"][1, 64](out, data, stride)
     assert p.launches[0].metrics[LD.format("sectors")] == 2 * sectors
+
+
+@pytest.mark.parametrize(("stride", "used"), [(0, 4), (1, 32), (2, 16), (4, 8), (8, 4), (33, 4)])
+def test_the_bytes_used_of_each_sector_are_those_that_lanes_have(device, module, stride, used):
+    data, out = cuda.zeros(64 * 33, np.float32), cuda.zeros(64, np.float32)
+    with cuda.profile() as p:
+        module["strided"][1, 64](out, data, stride)
+    metrics = p.launches[0].metrics
+    assert metrics[USED.format("ld")] == used
+    assert metrics[USED.format("st")] == 32
+    assert metrics["smsp__sass_data_bytes_mem_global_op_st.sum"] == 64 * 4
+
+
+def test_wide_loads_use_all_that_they_move(device):
+    source = 'extern "C" __global__ void copy(float4* out, const float4* in) { out[threadIdx.x] = in[threadIdx.x]; }'
+    data, out = cuda.zeros(256, np.float32), cuda.zeros(256, np.float32)
+    with cuda.profile() as p:
+        cuda.compile(source)["copy"][1, 64](out, data)
+    metrics = p.launches[0].metrics
+    assert metrics[LD.format("sectors")] == 2 * 16
+    assert metrics[USED.format("ld")] == metrics[USED.format("st")] == 32
+
+
+@pytest.mark.parametrize(("lanes", "used"), [(1, 4), (8, 32), (9, 18), (32, 32)])
+def test_lanes_that_take_no_part_use_nothing(device, module, lanes, used):
+    with cuda.profile() as p:
+        module["some"][1, 32](cuda.zeros(48, np.float32), lanes)
+    assert p.launches[0].metrics[USED.format("st")] == used
 
 
 def test_an_offset_costs_one_more_sector(device, module):
@@ -257,7 +286,7 @@ from pathlib import Path
 import numpy as np
 
 import cudart_py as cuda
-from cudart_py.profiling.annotated_source import annotated_sources
+from cudart_py.profiling.report.annotated_source import annotated_sources
 
 print("arguments", sys.argv[1:])
 kernel = cuda.compile(Path(__file__).with_name("scale.cu"))["scale"]
@@ -281,7 +310,7 @@ def test_the_command_shows_the_source_with_its_numbers(python, tmp_path: Path):
     lines = done.stdout.splitlines()
     assert lines[0] == "arguments ['--much', '7']"
     line = next(line for line in lines if "x[i] *= 2" in line)
-    assert line.split()[:3] == ["4.0", "32.0", "3"]
+    assert line.split()[:6] == ["4.0", "4.0", "100.0", "100.0", "32.0", "3"]
     assert str(tmp_path / "scale.cu") in lines
 
 

@@ -1,0 +1,18 @@
+"""A page of HTML with its style in it, so that it needs no other file and no network."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from string import Template
+
+__all__ = ["document"]
+
+_SKELETON, _STYLE = (Path(__file__).parent / name for name in ("page.html", "style.css"))
+
+
+def document(title: str, body: str, *, style: str = "") -> str:
+    """Return a whole page; `body` is HTML, and `style` is CSS for what only this page has."""
+    return Template(_SKELETON.read_text(encoding="utf-8")).substitute(
+        title=escape(title), style=_STYLE.read_text(encoding="utf-8") + style, body=body
+    )

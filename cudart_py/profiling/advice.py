@@ -1,0 +1,149 @@
+"""Advice: what a line's metrics say about it in a sentence, with the rule that found it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from .metric_names import (
+    BYTES,
+    CONFLICTS,
+    LANES,
+    LOCAL_REQUESTS,
+    REQUESTS,
+    SECTOR_BYTES,
+    SECTORS,
+    SHARED,
+    WARPS,
+    WAVEFRONTS,
+    names,
+    total,
+)
+from .source_lines import HotLine
+
+__all__ = ["Advice", "advise_on"]
+
+Metrics = Mapping[str, float]
+# Lines with a smaller share of the weight are not worth the work.
+_LEAST_SHARE = 0.01
+_HALF_USED, _NEARLY_ALL_USED = 0.5, 0.95
+_MOST_PASSES = 1.5
+_FEW_LANES, _MOST_LANES = 20, 31
+_MOST_ATOMIC_SECTORS = 8
+_VERBS = {"ld": "loads", "st": "stores"}
+
+
+class Advice(NamedTuple):
+    """What to change at a line: a sentence, and the rule whose condition the line's metrics meet."""
+
+    line: HotLine
+    sentence: str
+    rule: str
+
+
+def advise_on(lines: Iterable[HotLine]) -> list[Advice]:
+    """Return the advice on lines, in their order; lines with less than 1 percent of the weight get none."""
+    return [
+        Advice(line, sentence, rule)
+        for line in lines
+        if line.share >= _LEAST_SHARE
+        for find in _RULES
+        for sentence, rule in find(line.metrics)
+    ]
+
+
+def _scattered(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    for kind, verb in _VERBS.items():
+        used, each = _use(metrics, kind)
+        if used < _HALF_USED and each > 1:
+            yield (
+                f"The {verb} use {100 * used:.1f} % of the bytes that they move, {each:.1f} sectors each: let "
+                "neighbouring threads take neighbouring elements, or exchange the order in shared memory.",
+                f"{verb} of global memory that use less than {100 * _HALF_USED:.0f} % of the bytes moved",
+            )
+
+
+def _one_place(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    if not _all_lanes(metrics):
+        return
+    used, each = _use(metrics, "ld")
+    if used < _HALF_USED and each == 1:
+        yield (
+            "All lanes of a warp load from one sector, of which they use "
+            f"{100 * used:.1f} %: load once and keep the value, or put the table into __constant__ memory.",
+            f"loads of one sector by whole warps that use less than {100 * _HALF_USED:.0f} % of it",
+        )
+
+
+def _shifted(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    if not _all_lanes(metrics):
+        return
+    for kind, verb in _VERBS.items():
+        used, each = _use(metrics, kind)
+        if _HALF_USED <= used < _NEARLY_ALL_USED:
+            yield (
+                f"The {verb} use {100 * used:.1f} % of the bytes that they move, {each:.1f} sectors each, although "
+                "all lanes take part: begin rows at multiples of 32 bytes (cuda.empty_pitched), and leave no gaps "
+                "between elements.",
+                f"{verb} by whole warps that use {100 * _HALF_USED:.0f} to {100 * _NEARLY_ALL_USED:.0f} % of the bytes "
+                "moved",
+            )
+
+
+def _conflicting(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    wavefronts, conflicts = total(metrics, names(WAVEFRONTS, SHARED)), total(metrics, names(CONFLICTS, SHARED))
+    needed = wavefronts - conflicts
+    if needed > 0 and wavefronts >= _MOST_PASSES * needed:
+        yield (
+            f"Shared memory makes {wavefronts / needed:.1f} passes where one is enough: pad the rows by an element "
+            "(such as tile[32][33]), so that the lanes of a warp are in different banks.",
+            f"accesses of shared memory that take {_MOST_PASSES} times the passes without bank conflicts, or more",
+        )
+
+
+def _idle(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    warps, lanes = metrics.get(WARPS, 0), metrics.get(LANES, 0)
+    if warps and lanes < _FEW_LANES * warps:
+        yield (
+            f"{lanes / warps:.1f} of 32 lanes are active: let all threads of a warp take the same way, and let the "
+            "threads that stop early be those of whole warps.",
+            f"instructions with fewer than {_FEW_LANES} active lanes on average",
+        )
+
+
+def _contended(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    kinds = ("red", "atom")
+    requests, sectors = total(metrics, names(REQUESTS, kinds)), total(metrics, names(SECTORS, kinds))
+    if requests and sectors > _MOST_ATOMIC_SECTORS * requests:
+        yield (
+            f"An atomic takes {sectors / requests:.1f} sectors: combine values in the warp or in shared memory first, "
+            "so that fewer lanes meet at a word and fewer words are far apart.",
+            f"atomics of global memory that take more than {_MOST_ATOMIC_SECTORS} sectors on average",
+        )
+
+
+def _in_local_memory(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    requests = total(metrics, names(LOCAL_REQUESTS, ("ld", "st")))
+    if requests:
+        yield (
+            f"{requests:,.0f} requests go to local memory: index arrays by constants, with loops that are unrolled, so "
+            "that they stay in registers.",
+            "requests to local memory",
+        )
+
+
+def _all_lanes(metrics: Metrics) -> bool:
+    return metrics.get(LANES, 0) >= _MOST_LANES * metrics.get(WARPS, 0)
+
+
+def _use(metrics: Metrics, kind: str) -> tuple[float, float]:
+    """Return the part of the moved bytes that accesses use, and their sectors on average; 1 and 0 without any."""
+    requests, sectors = metrics.get(REQUESTS.format(kind), 0), metrics.get(SECTORS.format(kind), 0)
+    if not sectors or BYTES.format(kind) not in metrics:
+        return 1.0, 0.0
+    return metrics[BYTES.format(kind)] / (SECTOR_BYTES * sectors), sectors / requests
+
+
+_RULES: tuple[Callable[[Metrics], Iterator[tuple[str, str]]], ...] = (
+    _scattered, _one_place, _shifted, _conflicting, _idle, _contended, _in_local_memory,
+)  # fmt: skip  # rows of a table

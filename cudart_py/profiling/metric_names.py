@@ -1,0 +1,57 @@
+"""The metrics that tables and advice are made of, by Nsight Compute's names, and sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "BYTES",
+    "CONFLICTS",
+    "GLOBAL",
+    "LANES",
+    "LOCAL_REQUESTS",
+    "LOCAL_SECTORS",
+    "REQUESTS",
+    "SECTORS",
+    "SECTOR_BYTES",
+    "SHARED",
+    "SHARED_ACCESSES",
+    "WARPS",
+    "WAVEFRONTS",
+    "add",
+    "names",
+    "total",
+]
+
+REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+BYTES = "smsp__sass_data_bytes_mem_global_op_{}.sum"
+LOCAL_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_local_op_{}.sum"
+LOCAL_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_local_op_{}.sum"
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+SHARED_ACCESSES = "smsp__inst_executed_op_shared_{}.sum"
+WARPS = "smsp__inst_executed.sum"
+LANES = "smsp__thread_inst_executed.sum"
+
+# The kinds of accesses that the names have: a reduction is an atomic whose result nothing uses.
+GLOBAL = ("ld", "st", "red", "atom")
+SHARED = ("ld", "st", "atom")
+SECTOR_BYTES = 32
+
+
+def names(pattern: str, kinds: Iterable[str]) -> tuple[str, ...]:
+    """Return a metric's names for some kinds of accesses."""
+    return tuple(pattern.format(kind) for kind in kinds)
+
+
+def total(metrics: Mapping[str, float], wanted: Iterable[str]) -> float:
+    """Return the sum of some metrics; one that is not there counts as 0."""
+    return sum(metrics.get(name, 0) for name in wanted)
+
+
+def add(into: dict[str, float], metrics: Mapping[str, float]) -> None:
+    """Add metrics to the sums of others; ratios, which have no sums, are left out."""
+    for name, value in metrics.items():
+        if name.endswith(".sum"):
+            into[name] = into.get(name, 0) + value

@@ -1,0 +1,188 @@
+"""The command `cudart-py profile`: run a program, then say what its launches did."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import runpy
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..driver import seam
+from .advice import Advice, advise_on
+from .columns import DEFAULT, GROUPS, Column, choose, read_choice
+from .profiles import Profile, profile
+from .report.annotated_source import annotated_sources
+from .report.data import profile_data
+from .report.explanations import FIGURES, LIMITS
+from .report.launch_table import BRIEF, launch_table
+from .report.page import profile_page
+from .source_lines import hot_lines, sources_of
+
+__all__ = ["add_command"]
+
+REFUSED = 2
+_WIDTH = 80
+
+
+def add_command(commands: Any) -> None:
+    """Add `profile` to the subcommands of `cudart-py`."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "profile",
+        help="count what a program's launches do, launch by launch and line by line",
+        description="Run a Python program on the simulator, then print what its launches did: a table, each source "
+        "with figures beside its lines, and advice. No cache is modelled: what L1 would serve is counted as sectors "
+        "all the same. The exit status is the program's, or 2 where nothing can be profiled or written.",
+    )
+    parser.add_argument("-m", action="store_true", dest="as_module", help="the program is a module, as for python -m")
+    parser.add_argument("--json", metavar="FILE", help="write everything as JSON instead; - is standard output")
+    parser.add_argument("--html", metavar="FILE", help="write a page of HTML instead, which needs nothing else")
+    parser.add_argument(
+        "--metrics",
+        type=_choice,
+        metavar="NAMES",
+        help=f"what to show, divided by commas: {', '.join(GROUPS)}, or metrics by their full names, in which * stands "
+        f"for any characters (default: {','.join(DEFAULT)}; JSON has all)",
+    )
+    parser.add_argument("program", help="the Python program: a file, or with -m a module")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")
+    parser.set_defaults(run=_profile, parser=parser)
+
+
+def _choice(text: str) -> tuple[str, ...]:
+    try:
+        return read_choice(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _profile(options: argparse.Namespace) -> int:
+    """Profile a program on the driver that counts, whatever devices there are, unless another one is asked for."""
+    if not os.environ.get(seam.ENVIRONMENT_VARIABLE):
+        seam.select("simulator")
+    with _place_of(options):
+        if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
+            options.parser.error(f"there is no {'module' if options.as_module else 'file'} {options.program}")
+        counted, status = profile(), 0
+        # Standard output is the JSON's alone where that goes there.
+        aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
+        try:
+            with aside, counted:
+                try:
+                    _run(options)
+                except SystemExit as end:
+                    status = _status(end.code)
+        finally:
+            # After the program's own output, also when it failed.
+            refusal = _report(counted, options)
+    return status or refusal
+
+
+@contextlib.contextmanager
+def _place_of(options: argparse.Namespace) -> Iterator[None]:
+    """Set the arguments and the first folder of imports as Python does for a program, and restore them at the end."""
+    folder = os.getcwd() if options.as_module else str(Path(options.program).resolve().parent)
+    before = sys.argv, sys.path[0]
+    sys.argv, sys.path[0] = [options.program, *options.arguments], folder
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[0] = before
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.as_module:
+        runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(options.program, run_name="__main__")
+
+
+def _status(code: object) -> int:
+    """Return the exit status for what a program passes to sys.exit; print a value that is no number, as Python does."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    print(code, file=sys.stderr)  # noqa: T201  # because it is what Python prints
+    return 1
+
+
+def _report(counted: Profile, options: argparse.Namespace) -> int:
+    """Write what was asked for; return 0, or the status where it cannot be done."""
+    try:
+        columns = _columns(counted, options.metrics)
+        for path, text in _texts(counted, options, columns):
+            if path == "-":
+                _print(text, sys.stdout)
+            else:
+                Path(path).write_text(text, encoding="utf-8")
+                _print(f"written: {path}", sys.stderr if options.json == "-" else sys.stdout)
+    except ValueError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename} cannot be written: {error.strerror}")
+    return 0
+
+
+def _columns(counted: Profile, chosen: Sequence[str] | None) -> list[Column]:
+    known = dict.fromkeys(name for launch in counted.launches for name in launch.metrics)
+    # Without a launch there are no metrics, and nothing to choose from.
+    return choose(chosen or DEFAULT, known) if known else []
+
+
+def _texts(counted: Profile, options: argparse.Namespace, columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
+    """Yield each form that was asked for with its file; without any, the text for the terminal."""
+    if options.json:
+        wanted = {name for column in columns for name in column.metrics} if options.metrics else None
+        yield options.json, json.dumps(profile_data(counted.launches, wanted), indent=1)
+    if options.html:
+        yield options.html, profile_page(counted.launches, f"Profile of {Path(options.program).name}", columns)
+    if not options.json and not options.html:
+        brief = columns if options.metrics else BRIEF
+        yield "-", _fitted("\n" + "\n\n".join(_sections(counted, columns, brief)))
+
+
+def _sections(counted: Profile, columns: Sequence[Column], brief: Sequence[Column]) -> Iterator[str]:
+    yield launch_table(counted.launches, brief)
+    if not counted.launches:
+        return
+    described = [f"{name}: {text}" for name, text in FIGURES.items() if name != "share"]
+    yield "\n".join(textwrap.fill(line, _WIDTH, subsequent_indent="    ") for line in (*described, *LIMITS))
+    yield annotated_sources(counted.launches, columns)
+    advice = advise_on(hot_lines(sources_of(counted.launches)))
+    if advice:
+        yield "\n".join(("Advice, on the lines that keep a multiprocessor busiest first:", *map(_advised, advice)))
+
+
+def _advised(advice: Advice) -> str:
+    text = f"{advice.line.place}: {advice.sentence} (Rule: {advice.rule}.)"
+    return textwrap.fill(text, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False)
+
+
+def _fitted(text: str) -> str:
+    """Cut lines that are wider than the terminal."""
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines())
+
+
+def _print(text: str, file: TextIO) -> None:
+    print(text, file=file)  # because it is the command's result
+
+
+def _refuse(why: str) -> int:
+    _print(f"cudart-py profile: {why}", sys.stderr)
+    return REFUSED

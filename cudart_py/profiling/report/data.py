@@ -1,0 +1,59 @@
+"""A profile as data for JSON: the launches, the lines ranked, the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..advice import advise_on
+from ..source_lines import hot_lines, sources_of
+from .explanations import LIMITS
+
+if TYPE_CHECKING:
+    from ..profiles import LaunchProfile
+
+__all__ = ["profile_data"]
+
+
+def profile_data(launches: Sequence[LaunchProfile], metrics: Collection[str] | None = None) -> dict[str, Any]:
+    """Return a profile as dictionaries and lists; `metrics` names those that are wanted, all by default.
+
+    `launches` has each launch with its lines, `lines` the sums over all launches with the heaviest line first, `share`
+    from 0 to 1, and `advice` sentences with their rules. `format` changes when the meaning of a key does.
+    """
+    ranked = hot_lines(sources_of(launches))
+    return {
+        "format": 1,
+        "limits": list(LIMITS),
+        "launches": [
+            {
+                "kernel": launch.kernel,
+                "grid": list(launch.grid),
+                "block": list(launch.block),
+                "metrics": _chosen(launch.metrics, metrics),
+                "lines": [
+                    {"file": line.file, "line": line.line, "metrics": _chosen(line.metrics, metrics)}
+                    for line in launch.lines
+                ],
+            }
+            for launch in launches
+        ],
+        "lines": [
+            {
+                "file": line.source.name,
+                "line": line.number,
+                "text": line.source.text(line.number).strip(),
+                "share": line.share,
+                "metrics": _chosen(line.metrics, metrics),
+            }
+            for line in ranked
+        ],
+        "advice": [
+            {"file": found.line.source.name, "line": found.line.number, "sentence": found.sentence, "rule": found.rule}
+            for found in advise_on(ranked)
+        ],
+    }
+
+
+def _chosen(found: Mapping[str, float], wanted: Collection[str] | None) -> dict[str, float]:
+    return {name: value for name, value in found.items() if wanted is None or name in wanted}

@@ -1,0 +1,68 @@
+"""The table of launches, as text: two lines for the head, and one for each launch or group of equal launches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..columns import GROUPS, Column
+
+if TYPE_CHECKING:
+    from ..profiles import LaunchProfile
+
+__all__ = ["BRIEF", "Row", "launch_table", "rows_of"]
+
+_WIDTH = 80
+_NARROWEST = 8
+# What fits into 80 columns; a kernel that does not use shared memory has no conflicts.
+BRIEF = (*GROUPS["sectors"][:2], *(replace(column, shown=()) for column in GROUPS["conflicts"]), *GROUPS["lanes"])
+
+
+class Row(NamedTuple):
+    """Launches that are alike: how many, the kernel, its shape as text, and the cells."""
+
+    times: int
+    kernel: str
+    grid: str
+    block: str
+    cells: tuple[str, ...]
+
+
+def rows_of(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> list[Row]:
+    """Return the rows of the table; launches with the same kernel, shape and cells share one."""
+    counted = Counter(
+        (x.kernel, _extents(x.grid), _extents(x.block), tuple(column.text(x.metrics) or "-" for column in columns))
+        for x in launches
+    )
+    return [Row(times, *same) for same, times in counted.items()]
+
+
+def launch_table(launches: Sequence[LaunchProfile], columns: Sequence[Column] = BRIEF) -> str:
+    """Return the table, in 80 columns of text where the chosen columns leave so much room for the kernels' names."""
+    if not launches:
+        return "no launches"
+    heads = [["", "", "", *(column.heading[0] for column in columns)]]
+    heads.append(["kernel", "grid", "block", *(column.heading[1] for column in columns)])
+    found = rows_of(launches, columns)
+    rows = [[_times(row), row.grid, row.block, *row.cells] for row in found]
+    widths = [max(map(len, column)) for column in zip(*heads, *rows, strict=True)]
+    # The name gives way, because all else is short.
+    widths[0] = max(_NARROWEST, min(widths[0], _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
+    lines = []
+    for row in (*heads, *rows):
+        name = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 1] + "…"
+        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def _times(row: Row) -> str:
+    return row.kernel if row.times == 1 else f"{row.times} x {row.kernel}"
+
+
+def _extents(extents: tuple[int, int, int]) -> str:
+    """Write a shape without the trailing ones."""
+    x, y, z = extents
+    return "x".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))

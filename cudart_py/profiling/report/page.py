@@ -1,0 +1,167 @@
+"""A profile as one page of HTML: the launches, the hot lines ranked, advice, and the annotated source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...pages.document import document
+from ...pages.tables import Cell, table
+from ..advice import Advice, advise_on
+from ..columns import DEFAULT, Column, choose
+from ..source_lines import HotLine, Source, hot_lines, sources_of
+from .annotated_source import filled, shown_lines
+from .explanations import FIGURES, LIMITS
+from .launch_table import rows_of
+
+if TYPE_CHECKING:
+    from ..profiles import LaunchProfile
+
+__all__ = ["profile_page", "profile_summary"]
+
+_STYLE = Path(__file__).with_name("page.css")
+_MOST_LINES = 15
+# Lines with a smaller share are not among the hot ones, and a share below the second figure is not written.
+_HOT_SHARE, _LEAST_SHARE = 0.01, 0.001
+
+
+def profile_page(launches: Sequence[LaunchProfile], title: str, columns: Sequence[Column] | None = None) -> str:
+    """Return the whole page of a profile, which needs no network; `columns` are by default those of `DEFAULT`."""
+    wanted = choose(DEFAULT, ()) if columns is None else columns
+    sources = sources_of(launches)
+    ranked = hot_lines(sources)
+    advice = advise_on(ranked)
+    body = "".join(
+        (
+            f"<header><h1>{escape(title)}</h1><p>What the launches of a program did, as a simulated GPU counts it.</p>"
+            "</header>",
+            _explained(),
+            f"<main><section><h2>Launches</h2>{_launches(launches, wanted)}</section>",
+            f"<section><h2>Hot lines</h2>{_hot(ranked, wanted, _links(sources))}</section>",
+            f"<section><h2>Advice</h2>{_advice(advice, _links(sources))}</section>",
+            *(_annotated(source, f"source-{at}", ranked, advice, wanted) for at, source in enumerate(sources, 1)),
+            "</main>",
+        )
+    )
+    return document(title, body, style=_STYLE.read_text(encoding="utf-8"))
+
+
+def profile_summary(launches: Sequence[LaunchProfile]) -> str:
+    """Return a piece of HTML for notebooks: the launches, the hottest lines and the advice on them."""
+    if not launches:
+        return "<p>no launches</p>"
+    wanted = choose(DEFAULT, ())
+    ranked = hot_lines(sources_of(launches))
+    advice = _advice(advise_on(ranked), {}) if ranked else ""
+    return f"<div>{_launches(launches, wanted)}{_hot(ranked[:5], wanted, {}) if ranked else ''}{advice}</div>"
+
+
+def _explained() -> str:
+    figures = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in FIGURES.items())
+    limits = "".join(f"<li>{escape(limit)}</li>" for limit in LIMITS)
+    return f"<ul>{limits}</ul><details><summary>What the figures are</summary><dl>{figures}</dl></details>"
+
+
+def _heading(column: Column) -> str:
+    return " ".join(filter(None, column.heading))
+
+
+def _launches(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> str:
+    if not launches:
+        return "<p>The program launched no kernels.</p>"
+    rows = [
+        (
+            Cell(row.kernel, "name"),
+            Cell(f"{row.times:,}", "figure"),
+            Cell(row.grid, "figure"),
+            Cell(row.block, "figure"),
+            *(Cell("" if text == "-" else text, "figure") for text in row.cells),
+        )
+        for row in rows_of(launches, columns)
+    ]
+    return table("launches", ("kernel", "launches", "grid", "block", *map(_heading, columns)), rows)
+
+
+def _links(sources: Sequence[Source]) -> dict[int, str]:
+    """Return where each source is on the page, by its identity: several may have the same name."""
+    return {id(source): f"source-{at}" for at, source in enumerate(sources, 1)}
+
+
+def _link(line: HotLine, links: Mapping[int, str]) -> str:
+    return f"{links[id(line.source)]}-{line.number}" if links else ""
+
+
+def _place(line: HotLine) -> str:
+    return f"{Path(line.source.name).name}:{line.number}"
+
+
+def _hot(ranked: Sequence[HotLine], columns: Sequence[Column], links: Mapping[int, str]) -> str:
+    if not ranked:
+        return "<p>No line of a source is known.</p>"
+    rows = [
+        (
+            Cell(f"{100 * line.share:.1f} %", "figure"),
+            Cell(_place(line), "name", _link(line, links)),
+            Cell(line.source.text(line.number).strip(), "code"),
+            *(Cell(column.text(line.metrics), "figure") for column in columns),
+        )
+        for line in ranked[:_MOST_LINES]
+        if line.share >= _HOT_SHARE
+    ]
+    return table("hot", ("share", "line", "source", *map(_heading, columns)), rows)
+
+
+def _advice(found: Sequence[Advice], links: Mapping[int, str]) -> str:
+    if not found:
+        return "<p>No rule has anything to say.</p>"
+    return f'<ul class="advice">{"".join(_advised(advice, links) for advice in found)}</ul>'
+
+
+def _advised(advice: Advice, links: Mapping[int, str]) -> str:
+    place = escape(_place(advice.line))
+    if links:
+        place = f'<a href="#{_link(advice.line, links)}">{place}</a>'
+    code = escape(advice.line.source.text(advice.line.number).strip())
+    return (
+        f"<li>{place} <code>{code}</code><br>{escape(advice.sentence)}<br>"
+        f'<span class="rule">Rule: {escape(advice.rule)}.</span></li>'
+    )
+
+
+def _annotated(
+    source: Source, name: str, ranked: Sequence[HotLine], advice: Sequence[Advice], columns: Sequence[Column]
+) -> str:
+    kept = filled(source, columns)
+    shares = {line.number: line.share for line in ranked if line.source is source}
+    advised = {found.line.number for found in advice if found.line.source is source}
+    heads = "".join(f'<span class="head cell">{escape(_heading(column))}</span>' for column in kept)
+    rows = [
+        '<div class="row heads"><span class="head number">line</span><span class="head share">share</span>'
+        f'<span class="head code">source</span>{heads}</div>'
+    ]
+    last = 0
+    for number in shown_lines(source.lines, len(source.texts)):
+        if source.texts and number != last + 1:
+            rows.append('<div class="row gap"><span class="number">⋮</span></div>')
+        kind = "row advised" if number in advised else "row"
+        rows.append(_row(source, number, f'class="{kind}" id="{name}-{number}"', shares.get(number, 0.0), kept))
+        last = number
+    missing = "" if source.texts else "<p>The text of this source is not at hand.</p>"
+    heading = f"<h2>{escape(source.name)}</h2>"
+    return f'<section id="{name}">{heading}{missing}<div class="source">{"".join(rows)}</div></section>'
+
+
+def _row(source: Source, number: int, attributes: str, share: float, columns: Sequence[Column]) -> str:
+    metrics = source.lines.get(number, {})
+    cells = "".join(
+        f'<span class="cell" data-head="{escape(_heading(column))}">{escape(column.text(metrics))}</span>'
+        for column in columns
+    )
+    part = f"{100 * share:.1f} %" if share >= _LEAST_SHARE else ""
+    return (
+        f'<div {attributes}><span class="number">{number}</span>'
+        f'<span class="share" style="--part: {share:.3f}">{part}</span>'
+        f'<span class="code">{escape(source.text(number))}</span>{cells}</div>'
+    )

@@ -1,0 +1,96 @@
+"""The lines of the sources that launches ran: the sums of their metrics, and how busy each keeps a processor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from .metric_names import GLOBAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, WAVEFRONTS, add, names, total
+
+if TYPE_CHECKING:
+    from .profiles import LaunchProfile
+
+__all__ = ["HotLine", "Source", "hot_lines", "sources_of", "weight"]
+
+# What a multiprocessor of compute capability 9.0 does in a cycle: its four schedulers issue a warp's instruction each,
+# its shared memory makes one pass, and 64 bytes, which are two sectors, come from the second-level cache.
+_INSTRUCTIONS, _WAVEFRONTS, _SECTORS = 4, 1, 2
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source: its name, its lines of text (none where it is not at hand), and sums of metrics by line number."""
+
+    name: str
+    texts: tuple[str, ...]
+    lines: Mapping[int, Mapping[str, float]] = field(repr=False)
+
+    def text(self, number: int) -> str:
+        """Return the text of a line, tabulators expanded; empty where it is not known."""
+        return self.texts[number - 1].expandtabs(4) if 1 <= number <= len(self.texts) else ""
+
+
+class HotLine(NamedTuple):
+    """A line with its share of the weight of all lines, from 0 to 1."""
+
+    source: Source
+    number: int
+    share: float
+
+    @property
+    def place(self) -> str:
+        """The source's name and the line's number."""
+        return f"{self.source.name}:{self.number}"
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """The sums of the line's metrics."""
+        return self.source.lines[self.number]
+
+
+def sources_of(launches: Iterable[LaunchProfile]) -> list[Source]:
+    """Return every source that the launches' lines come from; those of the program come first."""
+    found: dict[tuple[str, str | None], dict[int, dict[str, float]]] = {}
+    for launch in launches:
+        for line in launch.lines:
+            if line.line:
+                # Sources that were given as strings may have the same name.
+                lines = found.setdefault((line.file, launch.sources.get(line.file)), {})
+                add(lines.setdefault(line.line, {}), line.metrics)
+    here = os.getcwd() + os.sep
+    ranked = sorted(found, key=lambda key: (key[1] is None and not key[0].startswith(here), key[0]))
+    return [_source(file.removeprefix(here), file, text, found[file, text]) for file, text in ranked]
+
+
+def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[str, float]]) -> Source:
+    try:
+        texts = (Path(file).read_text(encoding="utf-8") if text is None else text).splitlines()
+    except (OSError, UnicodeDecodeError):
+        texts = []
+    return Source(name or "unknown source", tuple(texts), lines)
+
+
+def weight(metrics: Mapping[str, float]) -> float:
+    """Return for how many cycles this keeps the units of a multiprocessor busy, one after the other.
+
+    It says where to look first and is no time: units work side by side, and no cache is modelled.
+    """
+    sectors = total(metrics, (*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, SHARED[:2])))
+    wavefronts = total(metrics, names(WAVEFRONTS, SHARED))
+    return metrics.get(WARPS, 0) / _INSTRUCTIONS + wavefronts / _WAVEFRONTS + sectors / _SECTORS
+
+
+def hot_lines(sources: Iterable[Source]) -> list[HotLine]:
+    """Return all lines that did something, the heaviest first."""
+    weights = [
+        (source, number, weight(metrics)) for source in sources for number, metrics in sorted(source.lines.items())
+    ]
+    whole = sum(heavy for _, _, heavy in weights) or 1.0
+    return sorted((HotLine(source, number, heavy / whole) for source, number, heavy in weights), key=_lightness)
+
+
+def _lightness(line: HotLine) -> float:
+    return -line.share

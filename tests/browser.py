@@ -1,0 +1,101 @@
+"""A browser without a window, which shows pages and answers questions about them."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chrome-headless-shell")
+# What is asked of the page, which stands in a frame of the window's width.
+QUESTIONS = """
+addEventListener("load", () => {
+    const frame = document.getElementById("frame"), page = frame.contentDocument, root = page.documentElement;
+    const boxes = [...page.querySelectorAll("svg text")].map(text => [text, text.getBoundingClientRect()]);
+    const outside = boxes.filter(([text, box]) => {
+        const around = text.closest("svg").getBoundingClientRect();
+        return box.left < around.left - 1 || box.right > around.right + 1
+            || box.top < around.top - 1 || box.bottom > around.bottom + 1;
+    });
+    const style = frame.contentWindow.getComputedStyle(page.body);
+    document.getElementById("found").textContent = JSON.stringify({
+        width: root.clientWidth,
+        scrolled: root.scrollWidth,
+        height: root.scrollHeight,
+        drawings: page.querySelectorAll("figure svg").length,
+        steps: [...page.querySelectorAll("path.step")].map(step => step.getBoundingClientRect().height),
+        labels: [...page.querySelectorAll("svg text.worse, svg text.better")].map(text => text.textContent),
+        smallest: Math.min(...boxes.map(([, box]) => box.height)),
+        outside: outside.map(([text]) => text.textContent),
+        fetched: frame.contentWindow.performance.getEntriesByType("resource").length,
+        ground: style.backgroundColor,
+        text: style.color,
+    });
+});
+"""
+
+
+class Browser:
+    """Chromium, which keeps its files in the folder `profile`; without it, a test that asks for it is skipped."""
+
+    def __init__(self, profile: Path) -> None:
+        found = next(filter(None, map(shutil.which, NAMES)), None)
+        if found is None:
+            pytest.skip("there is no Chromium to show the page (Debian's package: chromium)")
+        # Without its sandbox, which root has no right to.
+        usual = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
+        self._command = [found, *usual]
+        self._window = profile / "window.html"
+
+    def run(self, *arguments: str) -> str:
+        """Run the browser with more arguments; return what it printed."""
+        command = [*self._command, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+    def look(self, html: str, width: int, *, dark: bool = False) -> Any:
+        """Show a page in a frame of a width; return the answers to the questions."""
+        style = f"width: {width}px; height: 900px; border: 0"
+        frame = f'<iframe id="frame" style="{style}" srcdoc="{escape(html)}"></iframe>'
+        answers = f'<pre id="found"></pre><script>{QUESTIONS}</script>'
+        self._window.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frame}{answers}')
+        shown = self.run(scheme(dark), "--window-size=1600,1000", "--dump-dom", self._window.as_uri())
+        return json.loads(unescape(re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)[1]))
+
+    def ink(self, html: str, width: int, height: int, *, dark: bool) -> Any:
+        """Return where a picture of a page differs from its ground, as an array of rows."""
+        images = pytest.importorskip(
+            "PIL.Image", reason="Pillow, which reads the picture, is not installed (the extra plot)"
+        )
+        picture = self._window.with_suffix(".png")
+        self._window.write_text(html)
+        self.run(scheme(dark), f"--window-size={width},{height}", f"--screenshot={picture}", self._window.as_uri())
+        with images.open(picture) as image:
+            pixels = np.asarray(image.convert("L"))
+        assert pixels.shape == (height, width)
+        ground = np.bincount(pixels.ravel()).argmax()
+        return np.abs(pixels.astype(int) - int(ground)) > 60
+
+
+def scheme(dark: bool) -> str:
+    """Return the argument that chooses light or dark."""
+    return f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+
+
+def contrast(answers: Any) -> float:
+    """Return the contrast of a page's text to its ground, from 1 to 21 as WCAG defines it."""
+    low, high = sorted(map(luminance, (answers["ground"], answers["text"])))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(color: str) -> float:
+    """Return the relative luminance of `rgb(...)` as WCAG defines it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))

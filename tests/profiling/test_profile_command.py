@@ -1,0 +1,140 @@
+"""`cudart-py profile`: what it runs, what it writes and where, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.needs("profile")
+
+LANES = "smsp__thread_inst_executed.sum"
+
+
+def test_a_module_runs_as_python_runs_it(program):
+    (program.folder / "package").mkdir()
+    (program.folder / "package" / "__init__.py").touch()
+    (program.folder / "package" / "__main__.py").write_text("import runpy, slow\nprint('the package ran')\n")
+    done = program.profile("-m", "slow", "transpose")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("arguments ['transpose'] __main__\n")
+    assert "out[x * n + y] = in[y * n + x];" in done.stdout
+    assert "the package ran" in program.profile("-m", "package").stdout
+
+
+def test_loads_and_stores_stand_apart_on_one_line(program):
+    lines = program.profile("slow.py", "transpose").stdout.splitlines()
+    at = lines.index("slow.cu")
+    assert lines[at + 1 : at + 3] == ["sect. sect. used% used% active", " load store  load store  lanes  line"]
+    line = next(line for line in lines if "in[y * n + x]" in line)
+    assert line.split()[:6] == ["4.0", "32.0", "100.0", "12.5", "32.0", "4"]
+
+
+def test_the_text_says_that_no_cache_is_modelled(program):
+    text = " ".join(program.profile("slow.py", "transpose").stdout.split())
+    assert "No cache is modelled: sectors that the first-level cache (L1) would serve are counted all the same" in text
+    assert "what L1 would serve is counted as sectors all the same" in " ".join(
+        program.profile("--help").stdout.split()
+    )
+
+
+def test_the_text_ends_with_advice(program):
+    text = program.profile("slow.py", "transpose", "tiled").stdout
+    assert "- slow.cu:4: The stores use 12.5 % of the bytes that they move" in text
+    assert "- slow.cu:13: Shared memory makes 32.0 passes where one is enough" in text
+    assert max(map(len, text.split("Advice")[1].splitlines())) <= 80
+
+
+def test_standard_output_is_the_jsons_alone(program):
+    done = program.profile("--json", "-", "slow.py", "transpose")
+    found = json.loads(done.stdout)
+    assert "arguments ['transpose']" in done.stderr
+    assert found["format"] == 1
+    assert found["launches"][0]["kernel"] == "transpose"
+    assert found["launches"][0]["grid"] == [2, 2, 1]
+    assert found["launches"][0]["block"] == [32, 32, 1]
+    assert any("No cache is modelled" in limit for limit in found["limits"])
+
+
+def test_json_has_the_lines_ranked_and_the_advice(program):
+    found = program.data("slow.py", "transpose", "tiled")
+    assert [(line["file"], line["line"]) for line in found["lines"][:2]] == [("slow.cu", 13), ("slow.cu", 4)]
+    assert found["lines"][0]["text"] == "out[y * n + x] = tile[threadIdx.x][threadIdx.y];"
+    assert sum(line["share"] for line in found["lines"]) == pytest.approx(1)
+    assert [(advice["line"], advice["rule"]) for advice in found["advice"]] == [
+        (13, "accesses of shared memory that take 1.5 times the passes without bank conflicts, or more"),
+        (4, "stores of global memory that use less than 50 % of the bytes moved"),
+    ]
+
+
+def test_the_lines_of_a_launch_add_up_in_json(program):
+    launch = program.data("slow.py", "tiled")["launches"][0]
+    assert sum(line["metrics"][LANES] for line in launch["lines"]) == launch["metrics"][LANES]
+
+
+def test_files_are_written_and_named(program):
+    done = program.profile("--json", "found.json", "--html", "found.html", "slow.py", "transpose")
+    assert done.stdout.splitlines()[1:] == ["written: found.json", "written: found.html"]
+    assert json.loads((program.folder / "found.json").read_text())["launches"]
+    assert "<title>Profile of slow.py</title>" in (program.folder / "found.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "head"),
+    [
+        ("lanes", ["active lanes line"]),
+        ("conflicts,instructions", ["bank warp", "confl. instr. line"]),
+        ("smsp__inst_executed.sum", ["", "smsp__inst_executed.sum line"]),
+    ],
+)
+def test_metrics_are_chosen_by_short_names_and_by_full_ones(program, chosen, head):
+    lines = program.profile("--metrics", chosen, "slow.py", "tiled").stdout.splitlines()
+    at = lines.index("slow.cu")
+    assert " ".join(" ".join(lines[at + 1 : at + 3]).split()) == " ".join(" ".join(head).split())
+
+
+def test_a_choice_is_that_of_the_launches_and_of_json_too(program):
+    chosen = "smsp__inst_executed.sum,l1tex__t_sectors*"
+    found = program.data("--metrics", chosen, "slow.py", "transpose")
+    names = set(found["launches"][0]["metrics"])
+    assert "smsp__inst_executed.sum" in names
+    assert len(names) > 3
+    assert all(name.startswith(("smsp__inst_executed.sum", "l1tex__t_sectors")) for name in names)
+    assert set(found["lines"][0]["metrics"]) <= names
+    heads = program.profile("--metrics", "lanes", "slow.py", "transpose").stdout.splitlines()[2:4]
+    assert [head.split() for head in heads] == [["active"], ["kernel", "grid", "block", "lanes"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.py"], "there is no file nowhere.py"),
+        (["-m", "nowhere"], "there is no module nowhere"),
+        (["-m", "nowhere.at.all"], "there is no module nowhere.at.all"),
+        (["--metrics", "lane", "slow.py"], "'lane' is no metric: it is one of sectors, efficiency"),
+        (["--metrics", ",", "slow.py"], "no metric is named"),
+        (["--metrics", "no__metric", "slow.py", "transpose"], "no metric is named no__metric; there are: "),
+        (["--html", "no/folder.html", "slow.py", "transpose"], "no/folder.html cannot be written: No such file"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line_that_names_it(program, arguments, message):
+    done = program.profile(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_that_fails_is_profiled_as_far_as_it_came(program):
+    (program.folder / "failing.py").write_text("import sys\nsys.argv[1:] = ['transpose']\nimport slow\n1 / 0\n")
+    done = program.profile("--html", "found.html", "failing.py")
+    assert "ZeroDivisionError" in done.stderr
+    assert done.returncode == 1
+    assert "transpose" in (program.folder / "found.html").read_text()
+
+
+def test_a_program_without_launches_says_so(program):
+    done = program.profile("slow.py")
+    assert done.stdout.splitlines()[-1] == "no launches"
+    assert program.data("slow.py")["launches"] == []
+    assert program.profile("--html", "found.html", "slow.py").returncode == 0
+    assert "The program launched no kernels." in (program.folder / "found.html").read_text()
