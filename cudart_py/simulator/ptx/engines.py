@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .running import launch as numpy_engine
 
 if TYPE_CHECKING:
+    from .native.machine import CodeCache
     from .running.launch import LaunchState
 
 __all__ = ["run"]
 
 
-def run(*arguments: Any, engine: str = "numpy", **options: Any) -> None:
+def run(*arguments: Any, engine: str = "numpy", code_cache: CodeCache | None = None, **options: Any) -> None:
     """Execute a launch to its end, as `running.launch.run`; `engine` is ``numpy`` or ``native``.
 
-    The native engine leaves to NumPy's what it lacks.
+    The native engine leaves to NumPy's what it lacks. `code_cache` keeps its machine code between processes.
     """
     native: Callable[[LaunchState], bool] | None = None
     if engine == "native" and find_spec("llvmlite") is not None:
         from .native.engine import run_native  # because llvmlite is an extra
 
-        native = run_native
+        native = partial(run_native, store=code_cache)
     numpy_engine.run(*arguments, native=native, **options)

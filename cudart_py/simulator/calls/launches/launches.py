@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphNodeType, CUlaunchAttributeID, CUlimit, CUresult
 
+from ....compilation import cache
 from ... import ptx
 from ...state.attributes import attribute
 from ...state.environment import one_of, whole_number
@@ -100,6 +101,7 @@ class KernelLaunch(Operation):
                 observer=observers.observer(),
                 clock=context.clock,
                 engine=engine(),
+                code_cache=cache,
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None

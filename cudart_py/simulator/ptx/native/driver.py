@@ -22,9 +22,10 @@ _WARP_COST = 32
 class _Driver:
     """The function ``run(context)``: it returns a `Status`, and goes on where it returned when it is called again."""
 
-    def __init__(self, module: ir.Module, layout: Layout, alone: bool) -> None:
+    def __init__(self, module: ir.Module, layout: Layout, alone: bool, plain: bool) -> None:
         self._layout = layout
         self._alone = alone
+        self._plain = plain
         self._warp = module.globals["warp"]
         function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run")
         function.attributes.add("nounwind")
@@ -166,6 +167,9 @@ class _Driver:
         self._each_state(look)
         with when(b, b.icmp_unsigned("==", b.load(alive, typ=I32), I32(0))):
             self._next_block(block, blocks)
+        if not self._plain:
+            b.ret(I32(Status.STUCK))
+            return
         with when(b, b.icmp_unsigned("!=", b.load(elsewhere, typ=I32), I32(0)), likely=False):
             b.ret(I32(Status.STUCK))
         self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
@@ -182,6 +186,9 @@ def _named(b: Builder, name: str) -> int:
     return next(index for index, block in enumerate(b.function.blocks) if block.name == name)
 
 
-def write_driver(module: ir.Module, layout: Layout, alone: bool) -> None:
-    """Write the function ``run``; `alone` says that the warps don't look at each other."""
-    _Driver(module, layout, alone).write()
+def write_driver(module: ir.Module, layout: Layout, alone: bool, plain: bool) -> None:
+    """Write the function ``run``.
+
+    `alone` says that the warps don't look at each other, `plain` that all barriers are one that all threads reach.
+    """
+    _Driver(module, layout, alone, plain).write()

@@ -212,7 +212,6 @@ class Emitter:
 
     def call(self, name: str, result: ir.Type, *arguments: Value) -> Value:
         """Call a function of the library that stands beside the kernel's code."""
-        self.sites.used.add(name)
         function = self.b.declared(name, result, [argument.type for argument in arguments])
         return self.b.call(function, arguments)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .errors import NotNative
 from .launch import run_blocks
-from .machine import Kernel, compile_kernel
+from .machine import CodeCache, Kernel, compile_kernel
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 __all__ = ["run_native"]
 
 
-def run_native(state: LaunchState) -> bool:
-    """Run a launch, or return that the NumPy engine must."""
+def run_native(state: LaunchState, store: CodeCache | None) -> bool:
+    """Run a launch, or return that the NumPy engine must; `store` keeps machine code between processes."""
     launch = state.launch
     if state.observer is not None or math.prod(launch.cluster) > 1:
         return False
-    kernel = _kernel(state)
+    kernel = _kernel(state, store)
     if kernel is None:
         return False
     run_blocks(kernel, state)
     return True
 
 
-def _kernel(state: LaunchState) -> Kernel | None:
+def _kernel(state: LaunchState, store: CodeCache | None) -> Kernel | None:
     """Return the kernel in machine code, compiled at its first launch; None for one that isn't."""
     program = state.program
     known: dict[int, Kernel | None] = program.native
     if state.local_size not in known:
         try:
-            known[state.local_size] = compile_kernel(program, state.local_size)
+            known[state.local_size] = compile_kernel(program, state.local_size, store)
         except NotNative as lack:
             program.native_lack = str(lack)
             known[state.local_size] = None

@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..compiling.codegen import exit_slots
 from ..compiling.control_flow import Block, CallSite
 from ..compiling.opcodes import form_of
 from ..compiling.program import Program
@@ -45,12 +46,17 @@ class Flow:
         self._context, self._state = function.args
         self._b = b = Builder(function.append_basic_block("entry"))
         self._schedule = Scheduling(b, layout, self._context, self._state)
-        self._numbers: set[int] = set()
-        self.barriers = any(place.block.terminator.kind == "barrier" for place in layout.places)
+        self.barriers = bool(layout.barriers)
         self._turns = [_turns(place.block) for place in layout.places]
         self.spins = any(self._spins(number, target) for number, target in self._back_edges())
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
+
+    @property
+    def plain(self) -> bool:
+        """Return whether all barriers are one, which all threads of a block reach."""
+        barriers = self._layout.barriers
+        return all(barrier.plain for barrier in barriers) and len({barrier.number for barrier in barriers}) < 2
 
     @property
     def alone(self) -> bool:
@@ -85,6 +91,8 @@ class Flow:
             if place.block.terminator.kind == "barrier":
                 resume = place.instance.numbers[place.block.terminator.targets[0]]
                 self._always |= self._layout.places[resume].live
+                index = self._layout.instances.index(place.instance)
+                self._always |= {(index, slot) for slot in _slots(exit_slots(place.instance.code, place.block))}
 
     def write(self) -> None:
         """Write the function."""
@@ -169,8 +177,12 @@ class Flow:
         elif terminator.kind == "switch":
             condition = e.viewed(e.register(terminator.condition), I32)
         passed = self._passed(e, place)
+        kept = block.live_out
+        if terminator.kind == "barrier":
+            # Python reads the operand of a reduction.
+            kept |= exit_slots(instance.code, block)
         for slot in sorted(e.written):
-            if block.live_out >> slot & 1:
+            if kept >> slot & 1:
                 self._keep(number, e.mask, instance, slot, e.register(slot))
         for target, slot, value in passed:
             self._keep(number, e.mask, target, slot, value)
@@ -258,7 +270,6 @@ class Flow:
             b.store(b.and_(b.load(alive, typ=I32), b.not_(mask)), alive)
             b.branch(schedule.dispatch)
         elif kind == "barrier":
-            self._barrier(place)
             schedule.add_lanes(schedule.word(PARKED, instance.numbers[terminator.targets[0]]), mask)
             schedule.add_lanes(schedule.head(Head.PARKED), mask)
             b.branch(schedule.dispatch)
@@ -267,18 +278,6 @@ class Flow:
             site = I32(self._sites.add(terminator.instruction, instance))
             record_fault(b, self._context, Fault.TRAP, site, mask, None)
             b.ret(I32(Status.FAULT))
-
-    def _barrier(self, place: Place) -> None:
-        """Check that a barrier is one of those that machine code knows: one number, for all threads of the block."""
-        instruction = place.block.terminator.instruction
-        assert instruction is not None
-        words = form_of(instruction).words
-        number = instruction.operands[0] if len(instruction.operands) == 1 else None
-        if "sync" not in words or "cluster" in words or not isinstance(number, Immediate):
-            raise NotNative("a barrier of another kind")
-        self._numbers.add(number.value)
-        if len(self._numbers) > 1:
-            raise NotNative("barriers of several numbers")
 
     def _go(self, number: int, target: int, lanes: Value) -> None:
         b, schedule = self._b, self._schedule
@@ -339,6 +338,11 @@ class Flow:
             with when(b, b.icmp_signed("<", b.word(self._context, Context.BUDGET), I64(0)), likely=False):
                 schedule.leave(Status.PAUSED)
         b.branch(schedule.dispatch)
+
+
+def _slots(bits: int) -> list[int]:
+    """Return the members of a bit set."""
+    return [slot for slot in range(bits.bit_length()) if bits >> slot & 1]
 
 
 def _turns(block: Block) -> int:

@@ -6,7 +6,7 @@ of the paths of return addresses by which the NumPy engine's scheduler finds the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from llvmlite import ir
@@ -88,6 +88,7 @@ class Layout:
     instances: list[Instance]
     ready_at: int = 0
     registers_at: int = 0
+    barriers: list[Any] = field(default_factory=list)
     bytes: int = 0
 
     @property

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from ..running.scheduler import Chunk
 from ..windows import RESERVED_SHARED
-from .instances import WAITING, word_of
+from .barriers import let_go_on
+from .instances import WAITING, Instance, word_of
 from .layout import LANES, Context, Head, Status
 from .machine import Kernel
 from .reports import fault_of, timeout_of
-from .turns import let_go_on, run_in_turns
+from .system import SLOT, launches
+from .turns import run_in_turns
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -58,6 +60,11 @@ class NativeLaunch:
         self.context = aligned(8 * Context.WORDS).view(np.uint64)
         self.fault_addresses = aligned(8 * LANES).view(np.int64)
         self._kept: list[Any] = [self.fault_addresses]
+        # What printf and assert print, with the block and the bytes of the device's buffer.
+        self.printed: list[tuple[int, str, int]] = []
+        # The values that go to functions of Python's; the last one is the result.
+        self.exchange = aligned(8 * SLOT).reshape(8, SLOT)
+        self.raised: BaseException | None = None
         self._used = 0
         self._block = -1
         self._used_by_block = 0
@@ -74,10 +81,9 @@ class NativeLaunch:
         memory, launch, sites = state.memory, state.launch, self.kernel.sites
         delta = memory.bytes.ctypes.data - memory.base
         context[Context.DELTA] = delta & (1 << 64) - 1
+        self._sites = np.zeros(2 * max(len(sites.sites), 1), np.uint64)
+        self._point(Context.SITES, self._sites)
         self.place_extents()
-        self._point(Context.SITES, np.zeros(2 * max(len(sites.sites), 1), np.uint64))
-        # Empty bounds: the first access looks for its allocation.
-        self._kept[-1][0::2] = 1
         self._point(Context.PARAMETERS, state.parameter_bytes)
         context[Context.PARAMETER_SIZE] = state.parameter_size
         symbols = [state.symbol(name) for name in sites.symbols]
@@ -99,6 +105,7 @@ class NativeLaunch:
         context[Context.FRESH] = 1
         context[Context.GRID_X], context[Context.GRID_Y] = launch.grid[:2]
         context[Context.SMS] = state.properties.get("sm_count", 1)
+        context[Context.EXCHANGE] = self.exchange.ctypes.data
         context[Context.FAULT_ADDRESSES] = self.fault_addresses.ctypes.data
 
     def place_extents(self) -> None:
@@ -106,6 +113,8 @@ class NativeLaunch:
         starts, ends = self.state.memory.extents()
         self._extents = [np.concatenate([[0], array]).astype(np.uint64) for array in (starts, ends)]
         self.context[Context.EXTENTS] = len(starts)
+        # Empty bounds: the next access of each site looks for its allocation.
+        self._sites[0::2], self._sites[1::2] = 1, 0
         for word, array in zip((Context.STARTS, Context.ENDS), self._extents, strict=True):
             self.context[word] = array.ctypes.data + 8
 
@@ -156,7 +165,7 @@ class NativeLaunch:
             if status == Status.DONE:
                 return True
             if status == Status.FAULT:
-                raise fault_of(self)
+                raise self.raised or fault_of(self)
             self._check_limits()
             if status == Status.STUCK:
                 let_go_on(self)
@@ -198,22 +207,38 @@ class NativeLaunch:
         """Return a word of the heads of the warps' states."""
         return self.resident.states.view(np.uint32).reshape(-1, self.kernel.state_bytes // 4)[:, word]
 
+    def registers(self, instance: Instance, slot: int) -> Array:
+        """Return a register of 32 bits or a predicate of each warp: 32 words, or one with a bit for each lane."""
+        table = self.resident.states.view(np.uint32).reshape(-1, self.kernel.state_bytes // 4)
+        first = instance.registers[slot] // 4
+        return table[:, first : first + (1 if instance.code.types[slot] == "pred" else LANES)]
+
+    def ready_words(self) -> Array:
+        """Return the words that tell at which blocks lanes are ready: a row for each warp."""
+        ready = self.resident.states.view(np.uint64).reshape(-1, self.kernel.state_bytes // 8)
+        first = self.kernel.layout.ready_at // 8
+        return ready[:, first : first + self.kernel.layout.ready_words]
+
     def make_ready(self, warp: int, number: int, lanes: int) -> None:
         """Let lanes of a warp wait at a block, ready to run."""
         self.words(WAITING)[warp, number] |= np.uint32(lanes)
-        ready = self.resident.states.view(np.uint64).reshape(-1, self.kernel.state_bytes // 8)
-        ready[warp, self.kernel.layout.ready_at // 8 + number // 64] |= np.uint64(1 << number % 64)
+        self.ready_words()[warp, number // 64] |= np.uint64(1 << number % 64)
 
     def end(self) -> None:
         """Tell the launch how many instructions were executed, and how long lanes slept, for the clock."""
         self.state.clock.nap(int(self.context[Context.SLEPT]))
         self.state.steps_left -= self._used // max(1, self.warps)
+        for _, text, size in sorted(self.printed, key=lambda item: item[0]):
+            self.state.printed.add(text, size)
 
 
 def run_blocks(kernel: Kernel, state: LaunchState) -> None:
     """Run all blocks of a launch."""
     launch = NativeLaunch(kernel, state)
+    address = launch.context.ctypes.data
+    launches[address] = launch
     try:
         launch.run()
     finally:
+        del launches[address]
         launch.end()

@@ -68,6 +68,8 @@ class Context(IntEnum):
     FAULT_MASK = 42
     FAULT_ADDRESSES = 43
     WARP_AT_HAND = 44
+    # The memory through which values go to functions of Python's, and back.
+    EXCHANGE = 45
     WORDS = 64
 
 
@@ -106,3 +108,5 @@ class Fault(IntEnum):
     ACCESS = 1
     TRAP = 2
     BRANCH = 3
+    # Python raised an exception.
+    RAISED = 4

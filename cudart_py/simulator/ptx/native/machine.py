@@ -1,42 +1,65 @@
-"""Compile a kernel to machine code through LLVM, and call it."""
+"""Compile a kernel to machine code through LLVM, or find it in the cache, and make it callable."""
 
 from __future__ import annotations
 
 import ctypes
+import platform
 import threading
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
+import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ..compiling.program import Program
+from .barriers import barrier_of
 from .driver import write_driver
 from .flow import Flow
 from .instances import Layout, lay_out
-from .library.functions import add_library
+from .library.functions import NAMES, build_function
 from .sites import Sites
+from .system import install
 
-__all__ = ["Kernel", "compile_kernel"]
+__all__ = ["CodeCache", "Kernel", "build", "compile_kernel"]
 
-_lock = threading.Lock()
+# Raise it when the same kernel becomes other machine code, or is described in another way.
+_FORMAT = 1
+
+# Entering and asking LLVM is left to one thread at a time.
+_lock = threading.RLock()
+
+
+class CodeCache(Protocol):
+    """Keep machine code between processes: `load` gives what `restore` makes of an entry, or None."""
+
+    def make_key(self, parts: Iterable[str | bytes]) -> str:
+        """Return the name of an entry."""
+
+    def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
+        """Return an entry."""
+
+    def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
+        """Keep an entry."""
 
 
 class Kernel:
     """A kernel in machine code: `run` takes the address of a launch's context and returns a `Status`.
 
-    `alone` says that each warp runs to its end by itself, so that all use the state of one; `state_bytes` is its size.
+    `alone` says that each warp runs to its end by itself, so that all use the state of one. `spins` says that lanes may
+    wait for lanes of other blocks.
     """
 
-    def __init__(self, engine: Any, sites: Sites, layout: Layout, flow: Flow) -> None:
-        # The engine owns the code.
-        self._engine = engine
-        self.sites = sites
+    def __init__(self, code: bytes, layout: Layout, sites: Sites, alone: bool, spins: bool) -> None:
         self.layout = layout
+        self.sites = sites
         self.state_bytes = layout.bytes
-        self.alone = flow.alone
-        self.spins = flow.spins
-        self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.get_function_address("run"))
+        self.alone = alone
+        self.spins = spins
+        # The engine owns the code.
+        self._engine = _linked(code)
+        self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._engine.get_function_address("run"))
 
 
 @cache
@@ -44,49 +67,128 @@ def _processor() -> tuple[str, str]:
     """Return the name and the features of the processor that code is made for: this one."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    install()
     features = llvm.get_host_cpu_features().flatten()
     if "+avx512f" in features:
         features += ",-prefer-256-bit"
     return llvm.get_host_cpu_name(), features
 
 
-def _target() -> llvm.TargetMachine:
+def _target() -> Any:
     """Return a target machine; an engine owns the one that it is made with."""
     cpu, features = _processor()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=cpu, features=features, opt=2, codemodel="jitdefault", jit=True)
+    return target.create_target_machine(
+        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="jitdefault", jit=True
+    )
 
 
-def build(program: Program, local_size: int) -> tuple[ir.Module, Sites, Layout, Flow]:
-    """Return a kernel's module, before it is compiled."""
-    layout = lay_out(program, local_size)
-    module = ir.Module("kernel", context=ir.Context())
-    module.triple = llvm.get_process_triple()
+def build(program: Program, layout: Layout) -> tuple[ir.Module, Sites, Flow]:
+    """Return a kernel's module, before it is compiled; raise NotNative for one that only the NumPy engine runs."""
+    module = _new_module()
     sites = Sites()
     flow = Flow(module, program, layout, sites)
     flow.write()
-    write_driver(module, layout, flow.alone)
-    add_library(module)
-    return module, sites, layout, flow
+    write_driver(module, layout, flow.alone, flow.plain)
+    return module, sites, flow
 
 
-def compile_kernel(program: Program, local_size: int) -> Kernel:
-    """Compile a kernel; raise NotNative for one that only the NumPy engine runs."""
-    module, sites, layout, flow = build(program, local_size)
+def compile_kernel(program: Program, local_size: int, store: CodeCache | None) -> Kernel:
+    """Return a kernel in machine code; raise NotNative for one that only the NumPy engine runs."""
+    layout = lay_out(program, local_size)
+    layout.barriers = [barrier_of(place) for place in layout.places if place.block.terminator.kind == "barrier"]
+    entry = program.entry
     with _lock:
-        target = _target()
-        parsed = llvm.parse_assembly(str(module))
-        _optimise(parsed, target)
-        engine = llvm.create_mcjit_compiler(parsed, target)
-        engine.finalize_object()
-    return Kernel(engine, sites, layout, flow)
+
+        def restore(description: Any, images: list[bytes]) -> Kernel:
+            sites = Sites.restored(layout, description)
+            _need(description["functions"], store)
+            return Kernel(images[0], layout, sites, description["alone"], description["spins"])
+
+        key = _key(store, "kernel", entry.name, entry.module.text, str(local_size))
+        found = store.load(key, restore) if store is not None else None
+        if found is not None:
+            return found  # type: ignore[no-any-return]  # because the cache keeps anything
+        module, sites, flow = build(program, layout)
+        functions = _called(module)
+        _need(functions, store)
+        code = _compiled(module)
+        if store is not None:
+            description = {
+                "functions": functions,
+                "alone": flow.alone,
+                "spins": flow.spins,
+                **sites.description(layout),
+            }
+            store.store(key, description, [code])
+        return Kernel(code, layout, sites, flow.alone, flow.spins)
 
 
-def _optimise(module: llvm.ModuleRef, target: llvm.TargetMachine) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    builder = llvm.create_pass_builder(target, options)
+# --- the library's functions, each compiled once for all kernels
+
+_library: dict[str, Any] = {}
+
+
+def _need(names: Iterable[str], store: CodeCache | None) -> None:
+    """Make functions of the library known to the code that is linked from here on."""
+    for name in names:
+        if name in _library:
+            continue
+        key = _key(store, "function", name)
+        found = store.load(key, _function) if store is not None else None
+        if found is None:
+            module = _new_module()
+            build_function(module, name)
+            found = _called(module), _compiled(module)
+            if store is not None:
+                store.store(key, found[0], [found[1]])
+        _need(found[0], store)
+        _library[name] = engine = _linked(found[1])
+        llvm.add_symbol(name, engine.get_function_address(name))
+
+
+def _function(description: Any, images: list[bytes]) -> tuple[list[str], bytes]:
+    return description, images[0]
+
+
+def _called(module: ir.Module) -> list[str]:
+    """Return the names of the library's functions that a module calls and doesn't have."""
+    return [f.name for f in module.functions if not f.blocks and f.name.partition(".")[0] in NAMES]
+
+
+# --- LLVM
+
+
+def _key(store: CodeCache | None, *parts: str) -> str:
+    """Return the name of an entry of machine code for this processor and engine."""
+    if store is None:
+        return ""
+    version = f"{_FORMAT} {llvmlite.__version__} {llvm.llvm_version_info} {platform.machine()}"
+    return store.make_key(["native", version, *_processor(), *parts])
+
+
+def _new_module() -> ir.Module:
+    module = ir.Module("kernel", context=ir.Context())
+    module.triple = llvm.get_process_triple()
+    return module
+
+
+def _compiled(module: ir.Module) -> bytes:
+    """Return a module's machine code as an object file."""
+    target = _target()
+    parsed = llvm.parse_assembly(str(module))
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.run(module, builder)
+    passes.run(parsed, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1)))
+    code: bytes = target.emit_object(parsed)
+    return code
+
+
+def _linked(code: bytes) -> Any:
+    """Return an engine that owns executable code."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..syntax.instructions import Instruction
-from .instances import Instance
+from .instances import Instance, Layout
 
 __all__ = ["Site", "Sites"]
 
@@ -20,17 +21,38 @@ class Site:
 
 @dataclass
 class Sites:
-    """The numbers of sites, symbols and special registers, each counted from 0, and the library's functions in use."""
+    """The numbers of sites, symbols and special registers, each counted from 0."""
 
     sites: list[Site] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
     specials: list[str] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)
 
     def add(self, instruction: Instruction, instance: Instance) -> int:
         """Return the number of a new site."""
         self.sites.append(Site(instruction, instance))
         return len(self.sites) - 1
+
+    def description(self, layout: Layout) -> dict[str, Any]:
+        """Return what JSON can hold of the numbers; a site is a block's number and an instruction's place in it."""
+        places = {
+            (id(place.instance), id(instruction)): (number, index)
+            for number, place in enumerate(layout.places)
+            for index, instruction in enumerate([*place.block.instructions, place.block.terminator.instruction])
+        }
+        sites = [places[id(site.instance), id(site.instruction)] for site in self.sites]
+        return {"sites": sites, "symbols": self.symbols, "specials": self.specials}
+
+    @classmethod
+    def restored(cls, layout: Layout, description: dict[str, Any]) -> Sites:
+        """Return the numbers that a description tells."""
+        found = cls(symbols=description["symbols"], specials=description["specials"])
+        for number, index in description["sites"]:
+            place = layout.places[number]
+            instructions = [*place.block.instructions, place.block.terminator.instruction]
+            instruction = instructions[index]
+            assert instruction is not None
+            found.add(instruction, place.instance)
+        return found
 
     def symbol(self, name: str) -> int:
         """Return the number of a variable of the module."""

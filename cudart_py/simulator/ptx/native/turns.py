@@ -1,19 +1,16 @@
-"""Let blocks run in turns, and lanes go on that wait for others in vain."""
+"""Let blocks run in turns whose lanes wait for those of other blocks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .instances import HELD
-from .layout import Context, Head
+from .layout import Context
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch, Resident
 
-__all__ = ["let_go_on", "run_in_turns"]
+__all__ = ["run_in_turns"]
 
 # How many threads of blocks that wait for each other have begun, unless a cooperative launch needs all.
 _MOST_THREADS = 1 << 17
@@ -54,19 +51,3 @@ def _take(launch: NativeLaunch, turn: _Turn) -> bool:
     context[Context.WARP] = 0
     turn.fresh = False
     return launch.go_on()
-
-
-def let_go_on(launch: NativeLaunch) -> None:
-    """Let lanes go on without the members of their masks that never come.
-
-    The NumPy engine reports them, as a mistake, where its checks are on.
-    """
-    held = launch.words(HELD)
-    for warp in range(len(held)):
-        numbers = np.flatnonzero(held[warp])
-        if len(numbers):
-            number = int(numbers[0])
-            lanes = int(held[warp, number])
-            held[warp, number] = 0
-            launch.head(Head.FORCED)[warp] = number + 1
-            launch.make_ready(warp, number, lanes)

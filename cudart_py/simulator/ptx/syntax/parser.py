@@ -171,6 +171,11 @@ class Module:
         return self._functions.get(name)
 
     @property
+    def text(self) -> str:
+        """Return the module's text, with blanks in place of comments."""
+        return self._source.text
+
+    @property
     def bodies(self) -> list[Function]:
         """Return the bodies of all kernels and functions."""
         return [*(entry.body for entry in self.entries.values()), *self._functions.values()]

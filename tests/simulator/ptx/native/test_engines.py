@@ -87,7 +87,33 @@ extern "C" __global__ void counting(int* p, int n) {
     for (unsigned i = 0; i < 4000000000u; i++) s = s * n + i;
     *p = s;
 }
-extern "C" __global__ void prints(int n) { printf("%d\n", n); }
+extern "C" __global__ void prints(int n) { printf("%d %d %d\n", n, blockIdx.x, threadIdx.x); }
+extern "C" __global__ void looks_at_the_clock(long long* out) { out[threadIdx.x] = clock64(); }
+extern "C" __global__ void heap(int* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int* p = (int*)malloc(4 * (1 + threadIdx.x));
+    p[threadIdx.x] = 7 * i;
+    out[i] = p[threadIdx.x];
+    free(p);
+}
+extern "C" __global__ void asserts(int n) { assert(n != threadIdx.x); }
+extern "C" __global__ void barriers(int* out) {
+    __shared__ int tile[96];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    int a = __syncthreads_count(t % 3 == 1), b = __syncthreads_or(t == 5), c = __syncthreads_and(t < 90);
+    tile[t] = t * a;
+    if (t < 64) {
+        asm volatile("bar.sync 3, 64;" ::: "memory");
+        a += tile[63 - t];
+    }
+    __syncthreads();
+    out[i] = a + 1000 * b + 100000 * c + tile[95 - t];
+}
+extern "C" __global__ void forsaken(int* out) {
+    int v = threadIdx.x;
+    if (threadIdx.x % 2) v = __shfl_xor_sync(-1u, v, 2);
+    out[threadIdx.x] = v;
+}
 extern "C" __global__ void lock(int* mutex, int* count) {
     while (atomicCAS(mutex, 0, 1) != 0) {}
     *(volatile int*)count += 1;
@@ -229,6 +255,43 @@ def test_a_signal_breaks_a_kernel_off_soon(kernels: Kernels) -> None:
 
 def test_numpy_runs_what_the_native_engine_lacks(kernels: Kernels) -> None:
     kernels.engine = "native"
-    kernels.launch("prints", 1, 2, 5)
-    assert kernels.printed[-2:] == ["5\n", "5\n"]
-    assert not ran_natively(kernels, "prints")
+    out = kernels.zeros(2, np.int64)
+    kernels.launch("looks_at_the_clock", 1, 2, out)
+    assert kernels.get(out, 1, np.int64)[0] > 0
+    assert not ran_natively(kernels, "looks_at_the_clock")
+    assert "clock" in program_of(kernels.module.entries["looks_at_the_clock"]).native_lack
+
+
+def test_what_blocks_print_comes_in_their_order(kernels: Kernels) -> None:
+    kernels.engine = "native"
+    kernels.printed.clear()
+    kernels.launch("prints", 3, 33, 5)
+    assert kernels.printed == [f"5 {block} {thread}\n" for block in range(3) for thread in range(33)]
+    assert ran_natively(kernels, "prints")
+
+
+def test_the_heap_serves_kernels(kernels: Kernels) -> None:
+    expected, got = on_both(kernels, "heap", 2, 40, [np.zeros(80, np.int32)], None)
+    assert expected[0].tolist() == got[0].tolist() == [7 * i for i in range(80)]
+
+
+def test_an_assertion_that_fails_ends_the_launch(kernels: Kernels) -> None:
+    reports = []
+    for engine in ("numpy", "native"):
+        kernels.engine = engine
+        kernels.printed.clear()
+        with pytest.raises(Fault, match="assertion `n != threadIdx.x` failed") as caught:
+            kernels.launch("asserts", 2, 64, 40)
+        reports.append((caught.value.report, kernels.printed[0]))
+    assert reports[0] == reports[1]
+    assert ran_natively(kernels, "asserts")
+
+
+def test_reductions_and_named_barriers(kernels: Kernels) -> None:
+    expected, got = on_both(kernels, "barriers", 3, 96, [np.zeros(3 * 96, np.int32)], None)
+    np.testing.assert_array_equal(expected[0], got[0])
+
+
+def test_lanes_whose_partners_never_come_go_on(kernels: Kernels) -> None:
+    expected, got = on_both(kernels, "forsaken", 1, 64, [np.zeros(64, np.int32)], None)
+    np.testing.assert_array_equal(expected[0], got[0])

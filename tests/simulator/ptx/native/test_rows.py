@@ -18,6 +18,7 @@ from tests.simulator.ptx.machine import Kernels
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
 from cudart_py.simulator.ptx.native.errors import NotNative
+from cudart_py.simulator.ptx.native.instances import lay_out
 from cudart_py.simulator.ptx.native.machine import build
 
 LANES = 2048
@@ -119,7 +120,8 @@ def module(opcodes: list[str], forms: dict[str, Form]) -> Any:
 
 def is_native(opcode: str, forms: dict[str, Form]) -> bool:
     try:
-        build(program_of(module([opcode], forms).entries["k"]), 0)
+        program = program_of(module([opcode], forms).entries["k"])
+        build(program, lay_out(program, 0))
     except NotNative:
         return False
     return True

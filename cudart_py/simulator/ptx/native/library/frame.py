@@ -20,9 +20,7 @@ def begin(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.
     """Return the builder of a new function's first block, and its arguments."""
     known = module.globals.get(name)
     function = known or ir.Function(module, ir.FunctionType(result, arguments), name)
-    function.linkage = "internal"
     function.attributes.add("nounwind")
-    function.attributes.add("noinline")
     return Builder(function.append_basic_block("entry")), list(function.args)
 
 

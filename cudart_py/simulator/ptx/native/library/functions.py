@@ -1,4 +1,4 @@
-"""Build the functions of the library that a kernel uses, by their names."""
+"""Build the functions of the library by their names; the word before the first dot says which kind one is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .atomics import build_atomic
 from .hosts import HOSTS
 from .warps import build_match, build_math, build_permute, build_redux
 
-__all__ = ["add_library"]
+__all__ = ["NAMES", "build_function"]
 
 _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "load": build_access,
@@ -25,15 +25,9 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
 }
 
 
-def add_library(module: ir.Module) -> None:
-    """Build all functions of the library that a module calls and that call each other."""
-    done = False
-    while not done:
-        waiting = [
-            function.name
-            for function in module.functions
-            if not function.blocks and function.name.partition(".")[0] in _BUILDERS
-        ]
-        done = not waiting
-        for name in waiting:
-            _BUILDERS[name.partition(".")[0]](module, name)
+NAMES = frozenset(_BUILDERS)
+
+
+def build_function(module: ir.Module, name: str) -> None:
+    """Build one function of the library in a module; it may call others."""
+    _BUILDERS[name.partition(".")[0]](module, name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...compiling.forms import Form
 from ..errors import NotNative
-from . import arithmetic, bits, comparisons, conversions, halves, integers, memory, movement, warps
+from . import arithmetic, bits, comparisons, conversions, halves, integers, memory, movement, system, warps
 
 __all__ = ["lowering"]
 
@@ -18,7 +18,7 @@ _FLOATS = ("f32", "f64")
 _HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 _ANY: dict[str, Any] = {
     **bits.LOWERINGS, **comparisons.LOWERINGS, **conversions.LOWERINGS, **memory.LOWERINGS, **movement.LOWERINGS,
-    **warps.LOWERINGS,
+    **system.LOWERINGS, **warps.LOWERINGS,
 }  # fmt: skip  # one table after the other
 
 

@@ -1,0 +1,144 @@
+"""Let lanes go on that machine code leaves waiting: at barriers of other kinds, and for members that never come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compiling.opcodes import form_of
+from ..faults import Fault
+from ..syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from .errors import NotNative
+from .instances import HELD, PARKED, Instance, Place
+from .layout import LANES, Context, Head
+from .reports import group_of
+
+if TYPE_CHECKING:
+    from .launch import NativeLaunch
+
+__all__ = ["Barrier", "barrier_of", "let_go_on"]
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """A barrier in the code: its number, the threads that make it full, and the operands of a reduction.
+
+    `resume` is the block behind it. All threads of the block make it full where `expected` is None.
+    """
+
+    instruction: Instruction
+    instance: Instance
+    resume: int
+    number: int
+    expected: int | None
+    operation: str = ""
+    result: Operand | None = None
+    predicate: Operand | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Return whether machine code can release it."""
+        return self.expected is None and not self.operation
+
+
+def barrier_of(place: Place) -> Barrier:
+    """Return the barrier that ends a block; raise NotNative for one that only the NumPy engine has."""
+    instruction = place.block.terminator.instruction
+    assert instruction is not None
+    words = form_of(instruction).words
+    operands = list(instruction.operands)
+    operation = next((word for word in words if word in ("popc", "and", "or")), "")
+    result = operands.pop(0) if operation else None
+    predicate = operands.pop() if operation else None
+    if "arrive" in words or "cluster" in words or not all(isinstance(operand, Immediate) for operand in operands):
+        raise NotNative("a barrier of another kind")
+    numbers = [operand.value for operand in operands if isinstance(operand, Immediate)]
+    expected = numbers[1] if len(numbers) > 1 else None
+    resume = place.instance.numbers[place.block.terminator.targets[0]]
+    return Barrier(instruction, place.instance, resume, numbers[0], expected, operation, result, predicate)
+
+
+def let_go_on(launch: NativeLaunch) -> None:
+    """Let the lanes of full barriers go on, else those whose partners never come; raise Fault at a deadlock."""
+    barriers = launch.kernel.layout.barriers
+    released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
+    if any(released) or _force(launch) or (launch.ready_words() != 0).any():
+        return
+    parked = launch.words(PARKED)
+    lanes = int(np.bitwise_count(parked).sum())
+    waiting = [barrier for barrier in barriers if parked[:, barrier.resume].any()]
+    # The first thread that waits, at the first of the barriers that it could wait at.
+    warp, first = min((int(np.flatnonzero(parked[:, barrier.resume])[0]), barrier.resume) for barrier in waiting)
+    barrier = next(barrier for barrier in waiting if barrier.resume == first)
+    launch.context[Context.WARP_AT_HAND] = warp
+    group, _ = group_of(launch, barrier.instance, int(parked[warp, first]))
+    what = f"deadlock: {lanes} threads wait at barriers that the others of their blocks never reach"
+    raise Fault("CUDA_ERROR_LAUNCH_TIMEOUT", launch.state.located(what, barrier.instruction, group, 0))
+
+
+def _force(launch: NativeLaunch) -> bool:
+    """Let lanes go on without the members of their masks that never come; return whether there are any."""
+    held = launch.words(HELD)
+    for warp in range(len(held)):
+        numbers = np.flatnonzero(held[warp])
+        if len(numbers):
+            number = int(numbers[0])
+            lanes = int(held[warp, number])
+            held[warp, number] = 0
+            launch.head(Head.FORCED)[warp] = number + 1
+            launch.make_ready(warp, number, lanes)
+    return bool((launch.ready_words() != 0).any())
+
+
+def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool:
+    """Release a barrier if it is full; return whether it was."""
+    parked = launch.words(PARKED)
+    here = [barrier for barrier in barriers if barrier.number == number and parked[:, barrier.resume].any()]
+    waiting = sum(int(np.bitwise_count(parked[:, barrier.resume]).sum()) for barrier in here)
+    expected = int(np.bitwise_count(launch.head(Head.ALIVE)).sum())
+    for barrier in here:
+        expected = expected if barrier.expected is None else barrier.expected
+    if not waiting or waiting < expected:
+        return False
+    _reduce(launch, [barrier for barrier in here if barrier.operation])
+    for barrier in here:
+        for warp in np.flatnonzero(parked[:, barrier.resume]):
+            lanes = int(parked[warp, barrier.resume])
+            parked[warp, barrier.resume] = 0
+            launch.head(Head.PARKED)[warp] &= np.uint32(~lanes & 0xFFFFFFFF)
+            launch.make_ready(int(warp), barrier.resume, lanes)
+    return True
+
+
+def _reduce(launch: NativeLaunch, barriers: list[Barrier]) -> None:
+    """Combine the predicates of all lanes, and hand every lane the result."""
+    parked = launch.words(PARKED)
+    true = lanes = 0
+    for barrier in barriers:
+        waiting = parked[:, barrier.resume]
+        true += int(np.bitwise_count(_truths(launch, barrier) & waiting).sum())
+        lanes += int(np.bitwise_count(waiting).sum())
+    for barrier in barriers:
+        result = barrier.result.items[0] if isinstance(barrier.result, Vector) else barrier.result
+        if not isinstance(result, Register):
+            continue
+        rows = launch.registers(barrier.instance, barrier.instance.code.slot(result.name))
+        waiting = parked[:, barrier.resume]
+        if barrier.operation == "popc":
+            chosen = waiting[:, None] >> np.arange(LANES, dtype=np.uint32) & 1
+            rows[:] = np.where(chosen != 0, np.uint32(true), rows)
+        else:
+            holds = true == lanes if barrier.operation == "and" else true > 0
+            rows[:, 0] = rows[:, 0] | waiting if holds else rows[:, 0] & ~waiting
+
+
+def _truths(launch: NativeLaunch, barrier: Barrier) -> Any:
+    """Return the lanes of each warp whose predicate holds."""
+    operand = barrier.predicate
+    if isinstance(operand, Immediate):
+        return np.uint32(0xFFFFFFFF if operand.value else 0)
+    assert isinstance(operand, Register)
+    rows = launch.registers(barrier.instance, barrier.instance.code.slot(operand.name))[:, 0]
+    return ~rows if operand.negated else rows

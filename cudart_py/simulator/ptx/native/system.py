@@ -1,0 +1,77 @@
+"""Answer the calls that a kernel in machine code makes to the system, by the functions of the NumPy engine."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import llvmlite.binding as llvm
+
+from ..running.memory.spaces import Space
+from ..syntax.instructions import Call, Symbol
+from ..windows import RESERVED_SHARED
+from .layout import LANES, Context, Fault
+from .reports import group_of
+
+if TYPE_CHECKING:
+    from .launch import NativeLaunch
+
+__all__ = ["CALLBACK", "SLOT", "install", "launches"]
+
+# The name of the function that machine code calls, and the bytes of each value that goes through the exchange.
+CALLBACK = "python.system"
+SLOT = 8 * LANES
+
+# The launches that run, by the addresses of their contexts.
+launches: dict[int, NativeLaunch] = {}
+
+
+def _answer(context: int, site: int, mask: int) -> None:
+    """Answer a call of some lanes; what goes wrong ends the launch."""
+    launch = launches[context]
+    if launch.context[Context.FAULT]:
+        return
+    try:
+        _call(launch, site, mask & 0xFFFFFFFF)
+    except BaseException as error:  # machine code can't pass it on
+        launch.raised = error
+        launch.context[Context.FAULT] = Fault.RAISED
+
+
+def _call(launch: NativeLaunch, number: int, mask: int) -> None:
+    site = launch.kernel.sites.sites[number]
+    state, block = launch.state, int(launch.context[Context.BLOCK])
+    group, places = group_of(launch, site.instance, mask)
+    chunk = group.chunk
+    # The block's own memory instead of the chunk's.
+    chunk.shared = Space("shared", launch.resident.shared, RESERVED_SHARED + state.shared_size, RESERVED_SHARED)
+    chunk.local = Space("local", launch.resident.local, state.local_size)
+    call = site.instruction.operands[0]
+    assert isinstance(call, Call)
+    assert isinstance(call.target, Symbol)
+    passed = site.instance.code.call_sites[id(site.instruction)]
+    arguments: list[Any] = []
+    for pieces in passed.arguments:
+        (((_, size), _),) = pieces.items()
+        row = launch.exchange[len(arguments)].view(f"u{size}")
+        arguments.append(row[places].copy())
+    function = getattr(chunk.system, call.target.name.lstrip("_"))
+    try:
+        result = function(group, *arguments, site=site.instruction)
+    finally:
+        launch.printed += [(block, text, size) for _, text, size in chunk.printed]
+    if call.target.name in ("malloc", "free"):
+        launch.place_extents()
+    if result is not None and passed.results and passed.results[0]:
+        (((_, size), _),) = passed.results[0].items()
+        launch.exchange[-1].view(f"u{size}")[places] = result
+
+
+_function = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint32)(_answer)
+
+
+def install() -> None:
+    """Let machine code that is linked from here on find the function."""
+    address = ctypes.cast(_function, ctypes.c_void_p).value
+    assert address is not None
+    llvm.add_symbol(CALLBACK, address)
