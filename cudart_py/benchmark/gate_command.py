@@ -39,7 +39,7 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="with --record: how many runs (default: 3)")
+    parser.add_argument("--runs", type=_count, default=3, metavar="N", help="with --record: how many runs (default: 3)")
     parser.add_argument(
         "--limit", type=float, default=5, metavar="PERCENT", help="how much slower is too slow (default: 5)"
     )
@@ -54,6 +54,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument("baseline", type=Path, help="the file of the baseline")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what pytest is given: files, options")
     parser.set_defaults(run=gate)
+
+
+def _count(text: str) -> int:
+    """Read how many runs there are to be."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
+    return int(text)
 
 
 def gate(options: argparse.Namespace) -> int:
@@ -138,12 +145,15 @@ def _plugin() -> list[str]:
 
 def _record(options: argparse.Namespace, take: Take) -> int:
     path: Path = options.baseline
-    known = [_read(path)] if options.add else []
-    runs = []
+    if not path.absolute().parent.is_dir():
+        # Said before minutes are spent on what could not be written.
+        raise _GateError(f"there is no folder {path.parent}")
+    known: list[Json] = [_read(path)] if options.add else []
+    runs: list[Json] = []
     for _ in range(len(options.stored) or options.runs):
         run = take()
         if run is not None:
-            _refuse(known[0] if known else run, run)
+            _refuse([*known, *runs, run][0], run)
             runs.append(run)
     text = baseline_text(merge([*known, *runs]))
     path.write_text(text, encoding="utf-8")

@@ -83,7 +83,7 @@ def noise(benchmark: Json, figure: str, values: Sequence[float]) -> float:
 
 
 def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
-    """Compare what both have; `limit` is 0.05 for five percent."""
+    """Compare what both have; `limit` is 0.05 for five percent. What takes no time at all is left out."""
     before, found = benchmarks(baseline), []
     for name, now in benchmarks(run).items():
         if name not in before:
@@ -91,6 +91,8 @@ def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
         recorded, current = figures(before[name]), figures(now)
         figure = next(one for one in recorded if one in current)
         values = recorded[figure]
+        if min(values) <= 0:
+            continue
         allowed = max(limit, _NOISE_TIMES * noise(before[name], figure, values))
         found.append(Verdict(name, figure, statistics.median(values), statistics.median(current[figure]), allowed))
     return found

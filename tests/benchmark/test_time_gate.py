@@ -72,6 +72,12 @@ def test_unchanged_code_raises_nothing():
     assert not any(slow(BASELINE, stored(seed)) for seed in range(10, 110))
 
 
+def test_what_takes_no_time_is_not_compared():
+    run = stored(1)
+    run["benchmarks"][0]["stats"]["median"] = 0.0
+    assert [one.benchmark for one in time_gate.compare(run, run, 0.05)] == list(TRUE)[1:]
+
+
 def test_a_slower_host_does_not_change_the_ratio_to_a_peer():
     assert slow(BASELINE, stored(10, host=1.3)) == []
     assert slow(BASELINE, stored(10, host=0.8, slower=["b.py::launch"])) == ["b.py::launch"]
@@ -204,6 +210,22 @@ def test_a_file_that_is_no_run_is_refused(gate, tmp_path):
     status, text = gate(stored(1))
     assert status == 2
     assert "is no stored run" in text
+
+
+@pytest.mark.parametrize("options", [["--runs", "0"], ["--runs", "x"]])
+def test_no_runs_are_refused(gate, options):
+    with pytest.raises(SystemExit, match="2"):
+        gate(stored(1), options=["--record", *options])
+
+
+def test_runs_of_two_gpus_make_no_baseline(gate):
+    assert gate(stored(1), stored(2, gpu=GPU | {"driver": "590"}), options=["--record"])[0] == 2
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_run(monkeypatch, capsys):
+    monkeypatch.setattr(gate_command.subprocess, "run", None)
+    assert main(["gate", "--record", "nowhere/baseline.json"]) == 2
+    assert "there is no folder nowhere" in capsys.readouterr().out
 
 
 # The command, with pytest runs of invented times
