@@ -194,6 +194,9 @@ def _compare(options: argparse.Namespace, take: Take) -> int:
         f"{len(first)} benchmarks compared with {options.baseline}: {counts['SLOWER']} slower, {counts['faster']} "
         f"faster; {len(run['benchmarks']) - len(first)} are new, {len(baseline['benchmarks']) - len(first)} did not run"
     )
+    wide = [one.limit for one in first if one.limit > limit]
+    if wide:
+        _print(f"{len(wide)} of them differ so much from run to run that their limits are up to {max(wide):.0%}")
     return SLOWER if counts["SLOWER"] else 0
 
 

@@ -175,6 +175,13 @@ def test_two_further_runs_that_do_not_agree_ask_for_a_third(gate):
     assert gate(*runs[:3], stored(14))[0] == 0
 
 
+def test_the_command_says_how_wide_limits_are(gate):
+    run = stored(1)
+    run["benchmarks"][0]["stats"]["median"] *= 0.9
+    assert gate(stored(1), run, stored(1), options=["--record"])[0] == 0
+    assert "1 of them differ so much from run to run that their limits are up to 20%" in gate(stored(1))[1]
+
+
 def test_the_command_refuses_another_gpu(gate):
     status, text = gate(stored(1, gpu={"devices": ["NVIDIA H100"], "driver": "580.1"}))
     assert status == 2
