@@ -20,11 +20,7 @@
 #include <cstdio>
 #endif
 
-// Return the next value of a cell; `rate` is the diffusivity times the time step over the squared distance of cells.
-__device__ float heated(float cell, float left, float right, float above, float below, float rate)
-{
-    return cell + rate * ((left + right) + (above + below) - 4.0f * cell);
-}
+#include "heated.cuh"
 
 __device__ float heated_at(const float* in, int row, int column, int rows, int columns, float rate)
 {
@@ -85,8 +81,7 @@ extern "C" __global__ void heat_tiled(const float* in, float* out, int rows, int
     out[size_t(row) * columns + column] = cell;
 }
 
-// The number of columns is a multiple of four. With more rows a thread, fewer rows are read twice; with fewer, more
-// threads have loads in flight.
+// With more rows a thread, fewer rows are read twice; with fewer, more threads have loads in flight.
 template <int height>
 __global__ void heat_rows(const float* in, float* out, int rows, int columns, float rate)
 {
@@ -94,32 +89,7 @@ __global__ void heat_rows(const float* in, float* out, int rows, int columns, fl
     int top = height * (blockIdx.y * blockDim.y + threadIdx.y);
     if (column >= columns || top >= rows)
         return;
-    const float* place = in + column;  // the four cells of a row
-    auto load = [=](int row) { return *reinterpret_cast<const float4*>(place + size_t(row) * columns); };
-
-    float4 above = load(max(top - 1, 0));
-    float4 cells = load(top);
-#pragma unroll
-    for (int row = top; row < top + height; row++) {
-        if (row >= rows)
-            return;
-        float4 below = load(min(row + 1, rows - 1));
-        float4 next = cells;
-        if (row > 0 && row < rows - 1) {
-            const float* here = place + size_t(row) * columns;
-            // The outer neighbours belong to other threads, and are in the L1 cache.
-            if (column > 0)
-                next.x = heated(cells.x, here[-1], cells.y, above.x, below.x, rate);
-            next.y = heated(cells.y, cells.x, cells.z, above.y, below.y, rate);
-            next.z = heated(cells.z, cells.y, cells.w, above.z, below.z, rate);
-            if (column + 4 < columns)
-                next.w = heated(cells.w, cells.z, here[4], above.w, below.w, rate);
-        }
-        // A streaming store, since the cells are not read again in this step.
-        __stcs(reinterpret_cast<float4*>(out + size_t(row) * columns + column), next);
-        above = cells;
-        cells = below;
-    }
+    heat_down<height>(in, out, rows, columns, rate, column, top, rows);
 }
 
 __device__ void compare_ends(const float* plate, int rows, int columns, int column)

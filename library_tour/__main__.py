@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -15,12 +16,20 @@ from rich.text import Text
 
 import cudart_py as cuda
 
-from . import plots, record, report, stops, timing
+from . import plots, ranks, record, report, stops, timing
 from .runner import Outcome, run_stop
 
 __all__ = ["main"]
 
 GOOD, BAD, USAGE = 0, 1, 2
+USAGE_ERRORS = (
+    stops.UnknownStopError,
+    plots.MissingPlotExtraError,
+    ranks.MissingMpiError,
+    ValueError,
+    OSError,
+    cuda.NoDeviceError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,27 +40,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "list":
             list_stops(as_json=options.json)
             return GOOD
-        for name in options.stops:
-            stops.module_name(name)
+        names = names_to_run(options.stops)
         check_outputs(options.json, options.plot)
         if options.driver:
             # Read at the first CUDA call, and nothing has made one yet.
             os.environ["CUDART_PY_DRIVER"] = options.driver
         if options.untimed:
             timing.turn_off()
-        device = cuda.Device(options.device)
-    except (stops.UnknownStopError, plots.MissingPlotExtraError, ValueError, OSError, cuda.NoDeviceError) as error:
+        together = ranks.world()
+    except USAGE_ERRORS as error:
         parser.exit(USAGE, f"library-tour: {error}\n")
-    names = list(dict.fromkeys(options.stops)) or stops.names()
+    with together.ending_together() if together else nullcontext():
+        try:
+            number = options.device
+            device = together.own_device() if together and number is None else cuda.Device(number or 0)
+        except USAGE_ERRORS as error:
+            parser.exit(USAGE, f"library-tour: {error}\n")
+        return run_stops(device, names, options, together)
+
+
+def names_to_run(asked: Sequence[str]) -> Sequence[str]:
+    """Return the stops that are asked for, or all, or all that ranks can run together where mpiexec has started this.
+
+    Raises UnknownStopError for a name that no stop has, and ValueError for one that ranks cannot run.
+    """
+    for name in asked:
+        stops.module_name(name)
+    if not ranks.started_by_mpi():
+        return list(dict.fromkeys(asked)) or stops.names()
+    alone = [name for name in asked if name not in stops.SEVERAL_DEVICES]
+    if alone:
+        raise ValueError(
+            f"{alone[0]} runs in one process: start it without mpiexec, which is for {', '.join(stops.SEVERAL_DEVICES)}"
+        )
+    return list(dict.fromkeys(asked)) or stops.SEVERAL_DEVICES
+
+
+def run_stops(
+    device: cuda.Device, names: Sequence[str], options: argparse.Namespace, together: ranks.Ranks | None
+) -> int:
+    """Run stops on a device, and write what the options ask for; return the command's status."""
+    if together:
+        together.warn_of_same_devices(device)
     environment = record.environment(device) if options.json else {}
-    outcomes = tour(device, names, options.size)
+    outcomes = tour(device, names, options.size, together)
+    status = BAD if any(outcome.bad for outcome in outcomes) else GOOD
+    if together and together.rank:  # rank 0 writes
+        return status
     console = Console(highlight=False)
     if options.json:
         record.write(options.json, record.record(environment, outcomes))
         console.print(Text(f"written: {options.json}"), soft_wrap=True)
     if options.plot:
         draw(console, outcomes, options.plot)
-    return BAD if any(outcome.bad for outcome in outcomes) else GOOD
+    return status
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -60,7 +102,9 @@ def build_parser() -> argparse.ArgumentParser:
         prog="library-tour", description="Tour CUDA, one topic a stop. Without a command, run every stop."
     )
     parser.add_argument("--version", action="version", version=f"library-tour {cuda.__version__}")
-    parser.set_defaults(command="run", stops=[], size=None, json=None, plot=None, driver=None, device=0, untimed=False)
+    parser.set_defaults(
+        command="run", stops=[], size=None, json=None, plot=None, driver=None, device=None, untimed=False
+    )
     commands = parser.add_subparsers(title="commands")
     list_ = commands.add_parser("list", help="name the stops")
     list_.add_argument("--json", action="store_true", help="as JSON on standard output")
@@ -72,7 +116,9 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
     run.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the software driver")
     run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
-    run.add_argument("--device", type=int, default=0, metavar="N", help="the device's number, 0 at first")
+    run.add_argument(
+        "--device", type=int, metavar="N", help="the device's number, 0 at first; ranks take a host's devices in turn"
+    )
     return parser
 
 
@@ -106,9 +152,14 @@ def list_stops(*, as_json: bool) -> None:
     Console(highlight=False).print(report.listing({name: stops.load(name).TITLE for name in stops.names()}))
 
 
-def tour(device: cuda.Device, names: Sequence[str], size: int | None) -> list[Outcome]:
-    """Run stops one after the other; print each one's report as it ends, and a closing summary of several."""
-    console = Console(highlight=False)
+def tour(
+    device: cuda.Device, names: Sequence[str], size: int | None, together: ranks.Ranks | None = None
+) -> list[Outcome]:
+    """Run stops one after the other; print each one's report as it ends, and a closing summary of several.
+
+    Of ranks the first one prints, and the others only what is wrong. One that cannot run a stop ends all.
+    """
+    console = Console(highlight=False, quiet=bool(together and together.rank))
     console.print(Text(title(device) + "\n", "bold"))
     progress = Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -121,6 +172,9 @@ def tour(device: cuda.Device, names: Sequence[str], size: int | None) -> list[Ou
             progress.update(task, description=name)
             outcome = run_stop(name, device, size)
             outcomes.append(outcome)
+            if together and outcome.message:
+                together.end(f"{name}: {outcome.message}")
+            console.quiet = console.quiet and not outcome.bad
             console.print(report.outcome(outcome))
             progress.advance(task)
     if len(outcomes) > 1:

@@ -8,7 +8,10 @@ from typing import cast
 
 from .stop import Stop
 
-__all__ = ["COURSE", "LIBRARIES", "UnknownStopError", "load", "module_name", "names"]
+__all__ = ["COURSE", "LIBRARIES", "SEVERAL_DEVICES", "UnknownStopError", "load", "module_name", "names"]
+
+# The stops that also the ranks of an MPI program run, together.
+SEVERAL_DEVICES = ("halo",)
 
 # Each is a module of library_tour/course; its device code, where it has any, is kernels/<name>.cu.
 COURSE = (
@@ -60,6 +63,8 @@ COURSE = (
     "monte_carlo",
     "nested_monte_carlo",
     "crank_nicolson",
+    # Several devices
+    *SEVERAL_DEVICES,
 )
 
 # Each is a module of library_tour/libraries.

@@ -18,19 +18,19 @@ On the software driver, which checks, counts and does not time:
     no bounds test                                             caught
     check, no bounds test                                      caught
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
-    kernel heat_unbounded at kernels/heat.cu:32: a global read of 4 bytes at
+    kernel heat_unbounded at kernels/heat.cu:28: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
     allocation at 0x7f…, allocated at library_tour/course/heat.py:212;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
-        32 | if (row == 0 || row == rows - 1 || column == 0 || column == columns -
+        28 | if (row == 0 || row == rows - 1 || column == 0 || column == columns -
     1)
     check, no bounds test: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
-    kernel asymmetry_unbounded at kernels/heat.cu:127: a global read of 4 bytes at
+    kernel asymmetry_unbounded at kernels/heat.cu:97: a global read of 4 bytes at
     0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
     allocation at 0x7f…, allocated at library_tour/course/heat.py:199;
     block (0, 0, 0), thread (100, 0, 0), instruction 'ld.global.f32 %f2, [%rd7]'
-        127 | float difference = fabsf(plate[column] - plate[size_t(rows - 1) *
+        97 | float difference = fabsf(plate[column] - plate[size_t(rows - 1) *
     columns + column]);
     The asymmetry check prints the columns in which the first and the last row
     differ by more than 0.1. A plate that equals its mirror image has none. Without

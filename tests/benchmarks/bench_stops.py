@@ -85,6 +85,7 @@ UNTIMED = {
     "errors": "runs programs that fail",
     "debug_print": "prints",
     "precision": "compares errors",
+    **dict.fromkeys(stops.SEVERAL_DEVICES, "its times are the host's, of several devices"),
     **dict.fromkeys(stops.LIBRARIES, "its library's functions are timed in bench_libraries.py"),
 }
 

@@ -19,6 +19,7 @@ from library_tour.stop import Bars, Curve, Film, Row, Size, Timeline
 
 # Where a size counts rows and columns, or what each thread does.
 SMALL = {
+    "halo": 50,
     "transpose": 50,
     "copies_2d": 50,
     "heat": 50,
@@ -125,6 +126,7 @@ PICTURES = {
     "monte_carlo": {Curve: {"error"}},
     "matmul": {Curve: {"rates"}, Film: {"phases"}},
     "heat": {Film: {"frames"}, Timeline: {"overlap"}},
+    "halo": {Timeline: {"overlap"}},
 }
 
 

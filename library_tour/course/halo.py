@@ -1,0 +1,373 @@
+"""Cut the heat plate into strips, one a device, whose edges travel to the neighbours while the inside is computed.
+
+On the software driver with one device, which checks, counts and does not time:
+
+    $ library-tour run halo
+    halo: The heat plate on several devices: halos meanwhile
+    size 256: rows and columns of the plate
+    limit: copy bandwidth
+                         strips   loads  instructions  bytes sent  check
+    ─────────────────────────────────────────────────────────────────────
+    one strip                 1  11,144       212,632              right
+    in turn                   4  11,168       212,764      24,960  right
+    overlapped                4  11,264       233,528      24,960  right
+    halo not waited for                                            caught
+    halo not waited for: 448 of 10000 cells were computed from an old halo.
+    kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:18):
+    race: it reads 16 bytes of global memory at 0x7f… (0 bytes into the
+    20400-byte allocation at 0x7f… of device 1, allocated at
+    library_tour/course/halo.py:91), which a copy in another stream wrote, and
+    nothing puts one before the other: give both the same stream (stream=s), or let
+    one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
+    'ld.global.v4.f32 {%f44, %f45, %f46, %f47}, [%rd21]'
+        24 | heat_between(in, out, rows, columns, rate, 1, rows - 1);
+    Each strip keeps a copy of the neighbours' nearest rows, its halo. In turn, a
+    device computes its strip, sends its edges, and waits for the halo of the next
+    step. Overlapped, it computes the edges first. They are sent by another stream
+    while it computes the inside, which needs no halo. Events order the streams, and
+    the bits are those of one strip.
+    'hidden' is the part of the exchange's own time that a step does not take longer
+    for. 'efficiency' is the time of one strip over that of N devices and over N: 1
+    where N devices are N times as fast. The larger plate has as many rows in each
+    strip as the one strip has.
+    All 4 strips are on one device. This process has one device. Several need a
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
+    driver, or several processes: `mpiexec -n 4 library-tour run halo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import counters, ranks, timing
+from ..checks import compare
+from ..device_code import blocks_for, load
+from ..limits import copy_limit
+from ..ranks import Ranks
+from ..several import NEEDS, devices_from, mean_ms, peer_access, wait_for
+from ..stop import Limit, Picture, Result, Row, Size, Timeline, Value
+from ..wrong import all_shown_wrong
+from .heat import RATE, make_plate, reference
+
+TITLE = "The heat plate on several devices: halos meanwhile"
+SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
+CHECKED = 1000
+STEPS = 4  # of a check; even, so that the result is in the first copy
+DRAWN_STEPS = 6
+# Strips of a process that has one device only.
+STRIPS = 4
+BLOCK, HEIGHT = (64, 4), 2
+# The kernels of a step. What the neighbours wait for is written by the first.
+IN_TURN, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
+EXPLAINED_BY = ("loads", "instructions")
+NOTES = (
+    "Each strip keeps a copy of the neighbours' nearest rows, its halo. In turn, a device computes its strip, sends "
+    "its edges, and waits for the halo of the next step. Overlapped, it computes the edges first. They are sent by "
+    "another stream while it computes the inside, which needs no halo. Events order the streams, and the bits are "
+    "those of one strip.",
+    "'hidden' is the part of the exchange's own time that a step does not take longer for. 'efficiency' is the time of "
+    "one strip over that of N devices and over N: 1 where N devices are N times as fast. The larger plate has as many "
+    "rows in each strip as the one strip has.",
+)
+
+Floats = NDArray[np.float32]
+Dim = int | tuple[int, int]
+
+
+class Strip:
+    """Some rows of the plate on one device, with a halo of one row above and below, in two copies."""
+
+    def __init__(self, device: cuda.Device, rows: int, columns: int) -> None:
+        self.device, self.rows = device, rows
+        with device:
+            self.compute, self.copies = cuda.Stream(non_blocking=True), cuda.Stream(non_blocking=True)
+            self.plates = [cuda.zeros((rows + 2, columns), np.float32) for _ in range(2)]
+            self.written, self.sent = cuda.Event(), cuda.Event()
+            device.synchronize()
+            across, down = blocks_for(columns, 4 * BLOCK[0]), blocks_for(rows, HEIGHT * BLOCK[1])
+            edges = (blocks_for(columns, 4 * BLOCK[0] * BLOCK[1]), min(rows, 2)), BLOCK[0] * BLOCK[1]
+            shapes: dict[str, tuple[Dim, Dim]] = {
+                "heat_strip": ((across, down), BLOCK),
+                "heat_edges": edges,
+                "heat_inside": ((across, down), BLOCK),
+            }
+            self.launches = {
+                name: [self._bind(name, *shape, *plates) for plates in (self.plates, self.plates[::-1])]
+                for name, shape in shapes.items()
+            }
+        self.waits_for: list[cuda.Event] = []
+
+    def _bind(
+        self, name: str, grid: Dim, block: Dim, now: cuda.DeviceArray, then: cuda.DeviceArray
+    ) -> Callable[[], object]:
+        return load("halo")[name][grid, block, 0, self.compute].bind(now, then, *now.shape, RATE)
+
+    def fill(self, rows: Floats) -> None:
+        """Write the strip and its halo to both copies."""
+        with self.device:
+            for plate in self.plates:
+                plate.copy_from(rows)
+            self.device.synchronize()
+        self.waits_for = []
+
+    def step(self, copy: int, kernels: Sequence[str]) -> None:
+        """Queue a step from one copy to the other, when the halo is there; the first kernel writes the edges."""
+        with self.device:
+            for event in self.waits_for:
+                self.compute.wait(event)
+            self.launches[kernels[0]][copy]()
+            self.written.record(self.compute)
+            for name in kernels[1:]:
+                self.launches[name][copy]()
+
+    def edges(self, copy: int) -> dict[int, cuda.DeviceArray]:
+        """Return the rows that the neighbours above (-1) and below (1) need."""
+        return {-1: self.plates[copy][1], 1: self.plates[copy][self.rows]}
+
+    def halo(self, copy: int) -> dict[int, cuda.DeviceArray]:
+        """Return the rows that come from the neighbours above (-1) and below (1)."""
+        return {-1: self.plates[copy][0], 1: self.plates[copy][self.rows + 1]}
+
+    def inner(self) -> Floats:
+        """Return the strip without its halo, when all is done."""
+        with self.device:
+            self.device.synchronize()
+            return self.plates[0].to_host()[1:-1]
+
+
+class Strips:
+    """Strips of one process, whose edges are copied from device to device."""
+
+    ranks: Ranks | None = None
+
+    def __init__(self, devices: Sequence[cuda.Device], rows: int, columns: int) -> None:
+        self.devices, self.count, self.columns = list(dict.fromkeys(devices)), len(devices), columns
+        self.workers = len(self.devices)
+        self.ends = cuts(rows, self.count)
+        self.strips = [
+            Strip(device, end - begin, columns)
+            for device, begin, end in zip(devices, self.ends, self.ends[1:], strict=False)
+        ]
+
+    def fill(self, plate: Floats) -> None:
+        """Cut a plate into the strips."""
+        for strip, begin, end in zip(self.strips, self.ends, self.ends[1:], strict=False):
+            strip.fill(plate[begin - 1 : end + 1])
+
+    def exchange(self, copy: int) -> None:
+        """Queue the copies of all edges of one copy, each when it is written."""
+        for strip in self.strips:
+            strip.waits_for = []
+        for number, strip in enumerate(self.strips):
+            strip.copies.wait(strip.written)
+            near = {side: number + side for side in (-1, 1) if 0 <= number + side < self.count}
+            for side, other in near.items():
+                cuda.memcpy_peer(self.strips[other].halo(copy)[-side], strip.edges(copy)[side], stream=strip.copies)
+            strip.sent.record(strip.copies)
+            for other in near.values():
+                self.strips[other].waits_for.append(strip.sent)
+
+    def collect(self, plate: Floats) -> Floats:
+        """Return the plate after the steps, whose outermost rows and columns stay as they were."""
+        return np.concatenate([plate[:1], *(strip.inner() for strip in self.strips), plate[-1:]])
+
+
+class RankStrip:
+    """The strip of this rank, whose edges go to the neighbours' ranks by MPI."""
+
+    def __init__(self, ranks: Ranks, device: cuda.Device, rows: int, columns: int) -> None:
+        self.ranks, self.devices, self.count, self.columns = ranks, [device], ranks.count, columns
+        self.workers = ranks.count
+        self.begin, self.end = cuts(rows, ranks.count)[ranks.rank : ranks.rank + 2]
+        self.strips = [Strip(device, self.end - self.begin, columns)]
+        self.near = {side: ranks.rank + side for side in (-1, 1) if 0 <= ranks.rank + side < ranks.count}
+        self.outgoing, self.incoming = (
+            {side: cuda.pinned_empty(columns, np.float32) for side in (-1, 1)} for _ in "12"
+        )
+
+    def fill(self, plate: Floats) -> None:
+        """Take this rank's rows of a plate."""
+        self.strips[0].fill(plate[self.begin - 1 : self.end + 1])
+
+    def exchange(self, copy: int) -> None:
+        """Send the edges of one copy and receive the halo, while the host waits and the device computes the inside."""
+        [strip] = self.strips
+        strip.waits_for = [strip.sent]
+        strip.copies.wait(strip.written)
+        if self.ranks.takes_device_memory():
+            strip.written.synchronize()
+            self._send(strip.edges(copy), strip.halo(copy))
+        else:
+            for side in self.near:
+                cuda.memcpy(self.outgoing[side], strip.edges(copy)[side], stream=strip.copies)
+            # MPI reads host memory, so the copies must be done; those from the last step's are then, too.
+            strip.copies.synchronize()
+            self._send(self.outgoing, self.incoming)
+            for side in self.near:
+                cuda.memcpy(strip.halo(copy)[side], self.incoming[side], stream=strip.copies)
+        strip.sent.record(strip.copies)
+
+    def _send(self, outgoing: Mapping[int, object], incoming: Mapping[int, object]) -> None:
+        comm = self.ranks.comm
+        requests = [comm.Irecv(incoming[side], rank) for side, rank in self.near.items()]
+        requests += [comm.Isend(outgoing[side], rank) for side, rank in self.near.items()]
+        for request in requests:
+            request.Wait()
+
+    def collect(self, plate: Floats) -> Floats | None:
+        """Return the plate after the steps in rank 0, and None in the others."""
+        parts = self.ranks.comm.gather(self.strips[0].inner())
+        return np.concatenate([plate[:1], *parts, plate[-1:]]) if parts else None
+
+
+Cut = Strips | RankStrip
+Maker = Callable[[int, int], Cut]
+
+
+def cuts(rows: int, count: int) -> list[int]:
+    """Return where strips begin and end that divide the rows of a plate but the first and the last."""
+    return [1 + (rows - 2) * number // count for number in range(count + 1)]
+
+
+def take_steps(cut: Cut, steps: int, kernels: Sequence[str], *, exchange: bool = True, waits: bool = True) -> None:
+    """Queue steps from the first copy to the second one and back."""
+    for number in range(steps):
+        for strip in cut.strips:
+            strip.waits_for = strip.waits_for if waits else []
+            strip.step(number % 2, kernels)
+        if exchange:
+            cut.exchange(1 - number % 2)
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check the strips against one, bit for bit; then time one strip, strips in turn, and overlapped ones."""
+    together = ranks.world()
+    devices = devices_from(device)
+    places = devices if len(devices) > 1 else devices * STRIPS
+    limit = copy_limit(device)
+    make: Maker
+    if together:
+        make = partial(RankStrip, together, device)
+        count = together.count
+    else:
+        make = partial(Strips, places)
+        count = len(places)
+    few = max(min(size, CHECKED), count + 3)
+    plate = make_plate(few - 1, few // 4 * 4 + 4)
+    with peer_access(devices if not together else [device]):
+        first, one = one_strip(device, plate)
+        rows = [first]
+        for name, kernels in (("in turn", IN_TURN), ("overlapped", OVERLAPPED)):
+            rows.append(checked(name, make(*plate.shape), kernels, plate, one))
+        pictures: list[Picture] = []
+        if timing.available():
+            rows, picture = timed(rows, device, make, size, limit)
+            pictures.append(picture)
+    notes = list(NOTES)
+    if together:
+        notes.append("The counters are those of rank 0.")
+    else:
+        rows += all_shown_wrong({"halo not waited for": without_waits}, devices=2)
+    if not together and len(devices) == 1:
+        notes.append(f"All {STRIPS} strips are on one device. {NEEDS.format('halo')}")
+    return Result(rows, limit, pictures=pictures, notes=notes)
+
+
+def one_strip(device: cuda.Device, plate: Floats) -> tuple[Row, Floats]:
+    """Return the row of a plate that is one strip, and the plate after the steps."""
+    cut = Strips([device], *plate.shape)
+    counted = stepped(cut, IN_TURN, plate)
+    after = cut.collect(plate)
+    check = compare("one strip is NumPy's plate", after, reference(plate, STEPS), 1e-6)
+    return Row("one strip", {"strips": 1, **counted} if not timing.available() else {}, check), after
+
+
+def checked(name: str, cut: Cut, kernels: Sequence[str], plate: Floats, one: Floats) -> Row:
+    """Return the row of several strips, with a check where this process has the whole plate."""
+    counted = stepped(cut, kernels, plate)
+    after = cut.collect(plate)
+    sent = 2 * (cut.count - 1) * 4 * cut.columns
+    values: dict[str, Value] = {}
+    if not timing.available():
+        values = {"strips": cut.count, **counted, "bytes sent": sent * STEPS}
+    return Row(name, values, None if after is None else compare(f"{name}: the bits of one strip", after, one))
+
+
+def stepped(cut: Cut, kernels: Sequence[str], plate: Floats) -> dict[str, Value]:
+    """Take the steps, and return what the kernels of this process counted."""
+    cut.fill(plate)
+
+    def work() -> None:
+        take_steps(cut, STEPS, kernels)
+        wait_for(cut.devices)
+
+    return counters.count(work, EXPLAINED_BY)
+
+
+def timed(rows: Sequence[Row], device: cuda.Device, make: Maker, size: int, limit: Limit) -> tuple[list[Row], Timeline]:
+    """Add the times of large plates, and a row of a plate with more rows for more strips; draw a few steps."""
+    columns = size // 4 * 4
+    nbytes = 2 * 4 * size * columns
+
+    def per_step(cut: Cut, kernels: Sequence[str], *, exchange: bool = True) -> float:
+        work = partial(take_steps, cut, 2, kernels, exchange=exchange)
+        return mean_ms(work, cut.devices, cut.ranks) / 2
+
+    def values(ms: float, workers: int, share: int = 1) -> dict[str, Value]:
+        found = timing.rates(ms, share * nbytes, replace(limit, rate=limit.rate and workers * limit.rate))
+        return {**found, "efficiency": share * alone / workers / ms}
+
+    alone = per_step(Strips([device], size, columns), IN_TURN)
+    cut = make(size, columns)
+    in_turn, overlapped = per_step(cut, IN_TURN), per_step(cut, OVERLAPPED)
+    without = per_step(cut, OVERLAPPED, exchange=False)
+    exchange = mean_ms(partial(cut.exchange, 0), cut.devices, cut.ranks)
+    picture = drawn(cut)
+    count, workers = cut.count, cut.workers
+    ms = {"one strip": (alone, 1), "in turn": (in_turn, workers), "overlapped": (overlapped, workers)}
+    found = [replace(row, values={**values(*ms[row.name]), **row.values}) for row in rows]
+    hidden = {"hidden": min(1.0, 1 - (overlapped - without) / exchange)}
+    found[-1] = replace(found[-1], values={**found[-1].values, **hidden})
+    found.append(Row("exchange alone", {"ms": exchange}))
+    del cut  # the memory is needed
+    longer = make((size - 2) * count + 2, columns)
+    found.append(Row("larger plate", values(per_step(longer, OVERLAPPED), workers, count)))
+    return found, picture
+
+
+def without_waits() -> str:
+    """Let the strips of two devices not wait for their halos."""
+    plate = make_plate(100, 100)
+    cut = Strips(cuda.devices(), *plate.shape)
+    cut.fill(plate)
+    take_steps(cut, STEPS, IN_TURN, waits=False)
+    wait_for(cut.devices)
+    wrong = int(np.count_nonzero(np.abs(cut.collect(plate) - reference(plate, STEPS)) > 1e-6))
+    return f"{wrong} of {plate.size} cells were computed from an old halo." if wrong else ""
+
+
+def drawn(cut: Cut) -> Timeline:
+    """Return when the first strip computed and sent in a few overlapped steps."""
+    strip = cut.strips[0]
+    spans: dict[str, list[tuple[cuda.Event, cuda.Event]]] = {"compute": [], "copies": []}
+    wait_for(cut.devices)
+    with strip.device:
+        begin = strip.compute.record()
+        for number in range(DRAWN_STEPS):
+            strip.written, strip.sent = cuda.Event(), cuda.Event()
+            start = strip.compute.record()
+            for each in cut.strips:
+                each.step(number % 2, OVERLAPPED)
+            spans["compute"].append((start, strip.compute.record()))
+            cut.exchange(1 - number % 2)
+            spans["copies"].append((strip.written, strip.sent))
+        wait_for(cut.devices)
+        lanes = {lane: [(start - begin, end - begin) for start, end in pairs] for lane, pairs in spans.items()}
+    return Timeline("overlap", lanes)

@@ -1,0 +1,145 @@
+"""The ranks of an MPI program, which `mpiexec -n 4 library-tour run halo` starts: processes that end together."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+__all__ = ["MissingMpiError", "Place", "Ranks", "same_devices", "started_by_mpi", "world"]
+
+# What MPICH's mpiexec, Open MPI's and PMIx, as of Slurm, tell a process that they start.
+STARTED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+
+
+class MissingMpiError(ImportError):
+    """The process is one of several ranks and cannot reach the others; the message says what to install."""
+
+
+class Place(NamedTuple):
+    """Where a rank works. `device` is the same for two ranks that share a device, and for no others."""
+
+    rank: int
+    host: str
+    device: str
+    name: str
+
+
+def started_by_mpi() -> bool:
+    """Tell whether mpiexec, or what does its work, has started this process."""
+    return any(name in os.environ for name in STARTED)
+
+
+@functools.cache
+def world() -> Ranks | None:
+    """Return the ranks that were started together, or None in a process that was started alone.
+
+    Raises MissingMpiError where several were started, and mpi4py or its MPI library is missing.
+    """
+    if not started_by_mpi():
+        return None
+    try:
+        from mpi4py import MPI  # it begins to communicate when it is imported
+    except (ImportError, RuntimeError) as error:  # mpi4py raises the latter for want of an MPI library
+        raise MissingMpiError(
+            "mpiexec has started this process, which needs mpi4py and an MPI library to reach the others: install the "
+            f"extra 'mpi' (pip install 'cudart-py[mpi]'), or mpi4py beside the machine's own MPI ({error})"
+        ) from error
+    ranks = Ranks(MPI.COMM_WORLD)
+    return ranks if ranks.count > 1 else None
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """All ranks of an MPI communicator of mpi4py, seen from one of them."""
+
+    comm: Any
+
+    @property
+    def rank(self) -> int:
+        """The number of this process, 0 at first."""
+        return int(self.comm.rank)
+
+    @property
+    def count(self) -> int:
+        """How many ranks there are."""
+        return int(self.comm.size)
+
+    def own_device(self) -> cuda.Device:
+        """Return the device of this rank: the ranks of a host take its devices in turn."""
+        from mpi4py import MPI  # installed, since there are ranks
+
+        host = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        number = int(host.rank)
+        host.Free()
+        every = cuda.devices()
+        return every[number % len(every)]
+
+    def takes_device_memory(self) -> bool:
+        """Tell whether MPI says that it takes addresses of device memory (its memory kinds, since MPI 4.1)."""
+        kinds: str = self.comm.Get_info().get("mpi_memory_alloc_kinds") or ""
+        return "cuda" in kinds and "interop" in cuda.capabilities()
+
+    def all_sums(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of all ranks' arrays, element by element, in host memory."""
+        from mpi4py import MPI  # as above
+
+        sums = numbers.copy()
+        self.comm.Allreduce(MPI.IN_PLACE, sums)
+        return sums
+
+    def most(self, number: float) -> float:
+        """Return the largest of all ranks' numbers, in all of them."""
+        return float(max(self.comm.allgather(float(number))))
+
+    def warn_of_same_devices(self, device: cuda.Device) -> None:
+        """Warn in rank 0 where several ranks work on one device; all ranks call it."""
+        places = self.comm.gather(place(self.rank, device))
+        for line in same_devices(places or []):
+            warnings.warn(line, stacklevel=2)
+
+    @contextmanager
+    def ending_together(self) -> Iterator[None]:
+        """End all ranks if one ends the block with an exception, since the others would wait for it forever."""
+        try:
+            yield
+        except BaseException as error:
+            self.end(f"{type(error).__name__}: {error}")
+            raise
+
+    def end(self, reason: str) -> None:
+        """End all ranks at once (MPI_Abort), and say why on standard error."""
+        sys.stdout.flush()
+        sys.stderr.write(f"rank {self.rank} of {self.count} on {socket.gethostname()} ends all ranks: {reason}\n")
+        sys.stderr.flush()
+        self.comm.Abort(1)
+
+
+def place(rank: int, device: cuda.Device) -> Place:
+    """Return where a rank works."""
+    # A driver that runs kernels in the process has devices of its own in each.
+    process = f" of process {os.getpid()}" if "in_process" in cuda.capabilities() else ""
+    return Place(rank, socket.gethostname(), f"{device.properties.uuid}{process}", f"device {device.ordinal}")
+
+
+def same_devices(places: Sequence[Place]) -> list[str]:
+    """Return a sentence for each device that several ranks work on, which names them and the device."""
+    found: dict[tuple[str, str], list[Place]] = {}
+    for each in places:
+        found.setdefault((each.host, each.device), []).append(each)
+    return [
+        f"ranks {', '.join(str(each.rank) for each in group)} share {group[0].name} ({device}) of {host} and slow each "
+        "other down: start as many ranks on a host as it has GPUs, or let CUDA_VISIBLE_DEVICES give each its own"
+        for (host, device), group in found.items()
+        if len(group) > 1
+    ]

@@ -1,0 +1,64 @@
+"""What the stops for several devices share: which devices there are, their access to each other, and times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+import cudart_py as cuda
+
+from .ranks import Ranks
+
+__all__ = ["NEEDS", "devices_from", "mean_ms", "peer_access", "wait_for"]
+
+NEEDS = (
+    "This process has one device. Several need a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the "
+    "software driver, or several processes: `mpiexec -n 4 library-tour run {}`."
+)
+# What a time of several devices is the mean of: runs that together take so long, but no more than so many.
+SECONDS, MOST_RUNS = 0.2, 1000
+
+
+def devices_from(device: cuda.Device) -> list[cuda.Device]:
+    """Return all devices, beginning with one of them."""
+    return [device, *(other for other in cuda.devices() if other is not device)]
+
+
+@contextmanager
+def peer_access(devices: Sequence[cuda.Device]) -> Iterator[bool]:
+    """Let the devices access each other's memory in the block, where they can; tell whether all do."""
+    pairs = [(one, other) for one in devices for other in devices if one is not other]
+    possible = [(one, other) for one, other in pairs if one.can_access_peer(other)]
+    with ExitStack() as stack:
+        for one, other in possible:
+            if not one.peer_enabled(other):
+                one.enable_peer(other)
+                stack.callback(one.disable_peer, other)
+        stack.callback(wait_for, devices)  # the first to be called
+        yield len(possible) == len(pairs)
+
+
+def wait_for(devices: Sequence[cuda.Device]) -> None:
+    """Wait for all work of the devices."""
+    for device in devices:
+        device.synchronize()
+
+
+def mean_ms(work: Callable[[], object], devices: Sequence[cuda.Device], ranks: Ranks | None = None) -> float:
+    """Return the host's time of `work` on several devices, when it is queued again and again: the slowest rank's."""
+
+    def seconds(runs: int) -> float:
+        wait_for(devices)
+        if ranks:
+            ranks.comm.Barrier()
+        start = time.perf_counter()
+        for _ in range(runs):
+            work()
+        wait_for(devices)
+        taken = time.perf_counter() - start
+        return ranks.most(taken) if ranks else taken
+
+    seconds(1)  # what only the first run takes
+    runs = min(MOST_RUNS, max(1, int(SECONDS / seconds(1))))
+    return 1e3 * seconds(runs) / runs

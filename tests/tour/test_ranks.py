@@ -1,0 +1,135 @@
+"""Stops run by the ranks of an MPI program, and how it ends when one of them fails."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from library_tour import ranks
+from library_tour.__main__ import main
+from library_tour.ranks import Place
+
+FAIL = """
+import os, signal, sys, time
+from library_tour import ranks
+from library_tour.__main__ import main
+from library_tour.course import halo
+
+def fail(self, copy):
+    print("failed at", time.time(), flush=True)
+    {}
+
+if ranks.world().rank == 1:
+    halo.RankStrip.exchange = fail
+sys.exit(main(["run", "halo", "--size", "32"]))
+"""
+SAME_DEVICE = """
+import sys
+from library_tour import ranks
+from library_tour.__main__ import main
+ranks.place = lambda rank, device: ranks.Place(rank, "a host", "GPU-1", "device 0")
+sys.exit(main(["run", "halo", "--size", "32"]))
+"""
+A_CLOCK = """
+import sys
+from library_tour import counters, limits, several, timing
+from library_tour.__main__ import main
+several.SECONDS = 0
+timing.available = lambda: True
+counters.available = lambda: False
+limits.measured_ceiling = lambda device, kind: 4e12
+sys.exit(main(["run", "halo", "--size", "32"]))
+"""
+
+
+@pytest.fixture(scope="module")
+def mpiexec():
+    """Run a Python program, or its arguments, in some ranks; within a minute."""
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed (the extra mpi)")
+    program = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    if program is None:
+        pytest.skip("no mpiexec is installed (the extra mpi)")
+
+    def run(*arguments: str, count: int = 4) -> subprocess.CompletedProcess[str]:
+        command = [program, "-n", str(count), sys.executable, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_four_ranks_have_the_bits_of_one_strip(mpiexec):
+    done = mpiexec("-m", "library_tour", "run", "halo", "--size", "61")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("halo: The heat plate") == 1
+    for name in ("in turn", "overlapped"):
+        assert re.search(rf"{name} +4 .*right", done.stdout), done.stdout
+
+
+def test_ranks_take_times_together(mpiexec):
+    done = mpiexec("-c", A_CLOCK, count=3)
+    assert done.returncode == 0, done.stderr
+    assert "efficiency" in done.stdout
+    assert "larger plate" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        ("raise RuntimeError('the wheels came off')", "rank 1 of 4 on "),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "Killed|signal 9"),
+    ],
+)
+def test_all_ranks_end_with_the_one_that_dies(mpiexec, failure, said):
+    done = mpiexec("-c", FAIL.format(failure))
+    assert time.time() - float(re.search(r"failed at (\S+)", done.stdout)[1]) < 10
+    assert done.returncode
+    assert re.search(said, done.stdout + done.stderr)
+    if "raise" in failure:
+        assert "ends all ranks: halo: RuntimeError: the wheels came off" in words(done.stderr)
+
+
+def test_ranks_on_one_device_are_named_once(mpiexec):
+    done = mpiexec("-c", SAME_DEVICE, count=2)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("ranks 0, 1 share device 0 (GPU-1) of a host") == 1
+
+
+def test_devices_are_the_same_only_on_one_host():
+    places = [Place(0, "a", "x", "device 0"), Place(1, "b", "x", "device 0"), Place(2, "a", "y", "device 1")]
+    assert ranks.same_devices(places) == []
+    [line] = ranks.same_devices([*places, Place(7, "b", "x", "device 0")])
+    assert line.startswith("ranks 1, 7 share device 0 (x) of b and")
+
+
+@pytest.fixture
+def as_a_rank(monkeypatch):
+    """Let this process look as if mpiexec had started it."""
+    monkeypatch.setenv("PMI_RANK", "0")
+    ranks.world.cache_clear()
+    yield
+    ranks.world.cache_clear()
+
+
+def test_a_missing_mpi4py_is_named(as_a_rank, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(SystemExit) as exit:
+        main(["run", "halo"])
+    assert exit.value.code == 2
+    assert "pip install 'cudart-py[mpi]'" in capsys.readouterr().err
+
+
+def test_a_stop_of_one_process_is_refused_in_ranks(as_a_rank, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["run", "halo", "daxpy"])
+    assert exit.value.code == 2
+    assert "daxpy runs in one process: start it without mpiexec" in words(capsys.readouterr().err)
