@@ -18,7 +18,7 @@ from ..state.devices import Device, find_device, require_initialised, state
 from ..state.environment import whole_number
 from ..state.errors import StatusError
 from .entry import entry
-from .launches.launches import engine, launch_limits
+from .launches.launches import engine, launch_limits, threads
 
 __all__ = [
     "cuDeviceCanAccessPeer",
@@ -61,6 +61,7 @@ def cuInit(Flags: Any) -> None:
     # What launches ask of the environment is checked before anything is begun.
     launch_limits()
     engine()
+    threads()
     mode()
     count = whole_number(DEVICES_VARIABLE, 1, 0, _MOST_DEVICES)
     total = whole_number(MEMORY_VARIABLE, 16 << 30, 1 << 20, 1 << 40)

@@ -10,7 +10,7 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from cudart_py.simulator.calls.launches.launches import engine
+from cudart_py.simulator.calls.launches.launches import engine, threads
 from tests.simulator.kernels import (
     INVALID,
     Attribute,
@@ -180,8 +180,15 @@ def choose_engine(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
 @pytest.mark.parametrize("text", ["cuda", "NumPy", "0"])
 def test_an_engine_that_there_is_not_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", text)
-    with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_ENGINE='{text}' is none of numpy, native"):
+    with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_ENGINE='{text}' is none of numpy, native, auto"):
         engine()
+
+
+@pytest.mark.parametrize("text", ["0", "two", "1025"])
+def test_a_wrong_number_of_threads_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_THREADS", text)
+    with pytest.raises(ValueError, match="CUDART_PY_SIMULATOR_THREADS=.* is not a whole number from 1 to 1024"):
+        threads()
 
 
 @both_engines

@@ -114,6 +114,7 @@ class Kernels:
     """
 
     def __init__(self, source: str | Module, *options: str) -> None:
+        self.threads = 1
         self.engine = os.environ.get("CUDART_PY_SIMULATOR_ENGINE", "numpy")
         self.memory = Memory()
         self.module = source if isinstance(source, Module) else load_module(ptx_of(source, options))
@@ -151,6 +152,7 @@ class Kernels:
         run(
             self.module, launch, self.memory, symbols=self.symbols, print_=self.printed.append, steps=steps,
             properties=PROPERTIES, observer=observer, clock=clock, engine=self.engine,
+            threads=self.threads,
         )  # fmt: skip  # grouped by meaning
 
     def put(self, array: NDArray[Any]) -> int:

@@ -25,7 +25,15 @@ from .shapes import Extents, checked_launch
 if TYPE_CHECKING:
     from ...state.contexts import Context
 
-__all__ = ["KernelLaunch", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchKernelEx", "engine", "launch_limits"]
+__all__ = [
+    "KernelLaunch",
+    "cuLaunchCooperativeKernel",
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    "engine",
+    "launch_limits",
+    "threads",
+]
 
 STEPS_VARIABLE = "CUDART_PY_SIMULATOR_STEPS"
 # A kernel that waits for the host spins for ever. This many steps, each of up to some thousand lanes, take minutes.
@@ -34,7 +42,9 @@ SECONDS_VARIABLE = "CUDART_PY_SIMULATOR_SECONDS"
 # A wide kernel reaches no limit of steps in that time.
 _USUAL_SECONDS = 120
 ENGINE_VARIABLE = "CUDART_PY_SIMULATOR_ENGINE"
-_ENGINES = ("numpy", "native")
+THREADS_VARIABLE = "CUDART_PY_SIMULATOR_THREADS"
+_MOST_THREADS = 1024
+_ENGINES = ("numpy", "native", "auto")
 _WARP = 32
 _ID = CUlaunchAttributeID
 # Attributes that change nothing in a simulation.
@@ -102,6 +112,7 @@ class KernelLaunch(Operation):
                 clock=context.clock,
                 engine=engine(),
                 code_cache=cache,
+                threads=threads(),
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None
@@ -133,11 +144,16 @@ def launch_limits() -> tuple[int | None, int | None]:
 
 
 def engine() -> str:
-    """Return the engine that runs kernels, from the environment: ``numpy``, or ``native`` where it can."""
+    """Return the engine that runs kernels, from the environment: ``numpy``, ``native`` where it can, or ``auto``."""
     chosen = one_of(ENGINE_VARIABLE, _ENGINES)
     if chosen == "native" and find_spec("llvmlite") is None:
         raise ValueError(f"{ENGINE_VARIABLE}={chosen!r} needs llvmlite: pip install 'cudart-py[native]'")
     return chosen
+
+
+def threads() -> int:
+    """Return how many threads may run the blocks of a launch in machine code, from the environment."""
+    return whole_number(THREADS_VARIABLE, 1, 1, _MOST_THREADS)
 
 
 def _properties(context: Context) -> dict[str, int]:

@@ -26,6 +26,8 @@ class Program:
         # The kernel in machine code, for each size of local memory, None where it can't be, and why.
         self.native: dict[int, Any] = {}
         self.native_lack = ""
+        # How long its launches have taken with NumPy.
+        self.seconds = 0.0
         self._codes: dict[str, Code] = {}
         self._bases = 0
         self._environments: dict[tuple[frozenset[str], bool], Environment] = {}

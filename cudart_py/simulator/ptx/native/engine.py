@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import NotNative
 from .launch import run_blocks
 from .machine import CodeCache, Kernel, compile_kernel
+from .threads import run_in_threads
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -15,15 +16,31 @@ if TYPE_CHECKING:
 __all__ = ["run_native"]
 
 
-def run_native(state: LaunchState, store: CodeCache | None) -> bool:
-    """Run a launch, or return that the NumPy engine must; `store` keeps machine code between processes."""
+# Compiling a kernel takes about as long: one that has cost as much with NumPy is worth it.
+_WORTH_SECONDS = 0.1
+
+
+def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False, threads: int = 1) -> bool:
+    """Run a launch, or return that the NumPy engine must; `store` keeps machine code between processes.
+
+    Up to so many `threads` run a kernel without atomics and calls of Python's. With `choose`, only kernels run that are
+    worth compiling, and whose atomics give the NumPy engine's results.
+    """
+    if choose and state.program.seconds < _WORTH_SECONDS:
+        return False
     launch = state.launch
     if state.observer is not None or math.prod(launch.cluster) > 1:
         return False
     kernel = _kernel(state, store)
-    if kernel is None:
+    if kernel is None or (choose and (kernel.sites.ordered or kernel.spins)):
         return False
-    run_blocks(kernel, state)
+    if kernel.sites.atomics or kernel.sites.calls or kernel.spins:
+        threads = 1
+    threads = min(threads, state.blocks)
+    if threads > 1:
+        run_in_threads(kernel, state, threads)
+    else:
+        run_blocks(kernel, state)
     return True
 
 

@@ -65,6 +65,8 @@ class NativeLaunch:
         # The values that go to functions of Python's; the last one is the result.
         self.exchange = aligned(8 * SLOT).reshape(8, SLOT)
         self.raised: BaseException | None = None
+        # Set by another thread whose failure ends the launch.
+        self.stops = False
         self._used = 0
         self._block = -1
         self._used_by_block = 0
@@ -191,6 +193,8 @@ class NativeLaunch:
 
     def _check_limits(self) -> None:
         state = self.state
+        if self.stops:
+            raise InterruptedError("another thread has broken the launch off")
         if self._used_by_block // self.warps > state.steps_at_start * _WARPS_OF_STEP:
             raise timeout_of(self, "the limit of executed instructions is reached")
         if time.monotonic() > state.deadline:

@@ -19,13 +19,23 @@ class Site:
     instance: Instance
 
 
+# The fields that JSON can hold as they are.
+_KEPT = ("symbols", "specials", "atomics", "ordered", "calls")
+
+
 @dataclass
 class Sites:
-    """The numbers of sites, symbols and special registers, each counted from 0."""
+    """The numbers of sites, symbols and special registers, each counted from 0, and what the code does.
+
+    `atomics` says that it has atomics, `ordered` that their order shows in results, and `calls` that it calls Python.
+    """
 
     sites: list[Site] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
     specials: list[str] = field(default_factory=list)
+    atomics: bool = False
+    ordered: bool = False
+    calls: bool = False
 
     def add(self, instruction: Instruction, instance: Instance) -> int:
         """Return the number of a new site."""
@@ -40,12 +50,13 @@ class Sites:
             for index, instruction in enumerate([*place.block.instructions, place.block.terminator.instruction])
         }
         sites = [places[id(site.instance), id(site.instruction)] for site in self.sites]
-        return {"sites": sites, "symbols": self.symbols, "specials": self.specials}
+        kept = {name: getattr(self, name) for name in _KEPT}
+        return {"sites": sites, **kept}
 
     @classmethod
     def restored(cls, layout: Layout, description: dict[str, Any]) -> Sites:
         """Return the numbers that a description tells."""
-        found = cls(symbols=description["symbols"], specials=description["specials"])
+        found = cls(**{name: description[name] for name in _KEPT})
         for number, index in description["sites"]:
             place = layout.places[number]
             instructions = [*place.block.instructions, place.block.terminator.instruction]

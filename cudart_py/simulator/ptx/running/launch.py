@@ -259,7 +259,9 @@ def run(
             observer.start(state)
         try:
             if native is None or not native(state):
+                started = time.monotonic()
                 _run_chunks(state)
+                state.program.seconds += time.monotonic() - started
         finally:
             state.clock.end(state.steps_done)
             state.printed.empty(print_)

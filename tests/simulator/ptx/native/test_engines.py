@@ -295,3 +295,38 @@ def test_reductions_and_named_barriers(kernels: Kernels) -> None:
 def test_lanes_whose_partners_never_come_go_on(kernels: Kernels) -> None:
     expected, got = on_both(kernels, "forsaken", 1, 64, [np.zeros(64, np.int32)], None)
     np.testing.assert_array_equal(expected[0], got[0])
+
+
+def test_what_costs_time_again_is_compiled_unless_the_order_of_atomics_shows() -> None:
+    kernels = Kernels(SOURCE)
+    kernels.engine = "auto"
+    data, out = kernels.put(INTEGERS), kernels.zeros(4096)
+    program = program_of(kernels.module.entries["paths"])
+    kernels.launch("paths", 16, 250, 4000, data, out)
+    assert not program.native
+    expected = kernels.get(out, 4096)
+    program.seconds = 1.0
+    kernels.launch("paths", 16, 250, 4000, data, out)
+    assert ran_natively(kernels, "paths")
+    assert program.seconds == 1.0
+    np.testing.assert_array_equal(kernels.get(out, 4096), expected)
+    summing = program_of(kernels.module.entries["histogram"])
+    summing.seconds = 1.0
+    kernels.launch("histogram", 16, 256, data, kernels.zeros(36), kernels.zeros(3))
+    assert summing.seconds > 1.0
+
+
+def test_threads_give_the_same_bits_and_the_first_fault(kernels: Kernels) -> None:
+    kernels.engine, kernels.threads = "native", 3
+    try:
+        data, out = kernels.put(INTEGERS), kernels.zeros(4096)
+        kernels.launch("paths", 16, 250, 4000, data, out)
+        got = kernels.get(out, 4096)
+        kernels.engine = "numpy"
+        kernels.launch("paths", 16, 250, 4000, data, out)
+        np.testing.assert_array_equal(kernels.get(out, 4096), got)
+        kernels.engine = "native"
+        with pytest.raises(Fault, match=r"block \(0, 0, 0\), thread \(37, 0, 0\)"):
+            kernels.launch("traps", 200, 64, 37)
+    finally:
+        kernels.threads = 1

@@ -109,6 +109,9 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     space, address = located(e, access, form.space)
     operands = sources[:2] if form.operation == "cas" else sources[:1]
     values = [b.as_integer(e.value(operand, kind)) for operand in operands]
+    e.sites.atomics = True
+    # Sums of integers and extremes come out the same in any order, if nobody asks for what was there before.
+    e.sites.ordered |= returns or kind in ("f32", "f64") or form.operation in ("inc", "dec", "exch", "cas")
     site = I32(e.sites.add(i, e.instance))
     e.accessed = True
     element = ir.IntType(8 * type_size(kind))

@@ -35,7 +35,7 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
         ((_, slot),) = pieces.items()
         b.store(b.as_integer(e.register(slot)), b.at(exchange, index * SLOT), align=64)
     site = I32(e.sites.add(i, e.instance))
-    e.accessed = True
+    e.accessed = e.sites.calls = True
     function = b.declared(CALLBACK, ir.VoidType(), [I64, I32, I32])
     b.call(function, [b.ptrtoint(e.context, I64), site, e.mask])
     if passed.results and passed.results[0]:

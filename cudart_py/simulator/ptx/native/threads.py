@@ -1,0 +1,84 @@
+"""Run the blocks of a launch in several threads, each of which takes the next few blocks that nobody has taken."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from .launch import NativeLaunch
+from .layout import Context
+
+if TYPE_CHECKING:
+    from ..running.launch import LaunchState
+    from .machine import Kernel
+
+__all__ = ["run_in_threads"]
+
+# Into how many pieces the blocks are cut for each thread, so that one with long blocks doesn't leave the others idle.
+_PIECES = 16
+
+
+class _Crew:
+    """The threads of one launch, and what they share: the blocks that are left, and what went wrong."""
+
+    def __init__(self, kernel: Kernel, state: LaunchState, count: int) -> None:
+        self._launches = [NativeLaunch(kernel, state) for _ in range(count)]
+        self._blocks = state.blocks
+        self._piece = max(1, state.blocks // (count * _PIECES))
+        self._following = 0
+        self._lock = threading.Lock()
+        # What ended a thread, by the block that its piece began with.
+        self._failures: dict[int, BaseException] = {}
+
+    def run(self) -> None:
+        """Run all blocks; the first block's fault is raised where several have one."""
+        others = [threading.Thread(target=self._work, args=(launch,)) for launch in self._launches[1:]]
+        for thread in others:
+            thread.start()
+        try:
+            self._work(self._launches[0])
+            for thread in others:
+                thread.join()
+        finally:
+            # A signal may have broken the wait off.
+            self._stop()
+            for thread in others:
+                thread.join()
+            for launch in self._launches:
+                launch.end()
+        if self._failures:
+            raise self._failures[min(self._failures)]
+
+    def _work(self, launch: NativeLaunch) -> None:
+        context = launch.context
+        while (first := self._take()) is not None:
+            context[Context.BLOCK], context[Context.FRESH] = first, 1
+            context[Context.LAST_BLOCK] = min(first + self._piece, self._blocks)
+            try:
+                launch.go_on()
+            except BaseException as error:
+                with self._lock:
+                    self._failures[first if isinstance(error, Exception) else -1] = error
+                    self._following = self._blocks
+                if not isinstance(error, Exception):
+                    self._stop()
+                return
+
+    def _stop(self) -> None:
+        """Let all threads end at their next return from machine code."""
+        for launch in self._launches:
+            launch.stops = True
+
+    def _take(self) -> int | None:
+        """Return the first of the next blocks that nobody has taken, None if all are."""
+        with self._lock:
+            first = self._following
+            if first >= self._blocks:
+                return None
+            self._following += self._piece
+            return first
+
+
+def run_in_threads(kernel: Kernel, state: LaunchState, count: int) -> None:
+    """Run all blocks of a launch in so many threads."""
+    _Crew(kernel, state, count).run()
