@@ -55,7 +55,7 @@ import cudart_py as cuda
 
 from .. import timing
 from ..checks import compare
-from ..device_code import blocks_for, load
+from ..device_code import WAVES, blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import copy_limit, read_limit
 from ..stop import Check, Result, Row, Size
@@ -123,8 +123,9 @@ class Ways:
         self.a, self.b = a, b
         self.total = cuda.zeros(1, np.float32)
         bits = self.total.view(np.uint32)
-        # As many blocks as the device holds at once, but no more than have something to do.
-        fixed = min(device.sm_count * device.properties.max_threads_per_sm // BLOCK, blocks_for(a.size, 4 * BLOCK))
+        # Some times as many blocks as the device holds at once, but no more than have something to do.
+        most = WAVES * device.sm_count * device.properties.max_threads_per_sm // BLOCK
+        fixed = min(most, blocks_for(a.size, 4 * BLOCK))
         differences = cuda.empty_like(a)
 
         def one_pass(kernel: str) -> Work:

@@ -53,7 +53,7 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from ..checks import on_host
-from ..device_code import blocks_for, load
+from ..device_code import WAVES, blocks_for, load
 from ..inputs import INPUT_BLOCK, over_all, repeated
 from ..limits import read_limit
 from ..stop import Result, Size
@@ -63,7 +63,6 @@ from ..wrong import all_shown_wrong
 TITLE = "Dot product: shared memory, shuffles, and misplaced barriers"
 SIZE = Size("numbers in each array", full=2**30 + 3, small=2**16 + 3)
 BLOCK, LOADS = 256, 4
-WAVES = 16  # of blocks in a fixed grid: with one, multiprocessors wait at the end for the slowest of them
 EVERY = "an atomic a thread"
 ATOMICS = 2**24  # numbers of the way above at most, of which each takes a nanosecond or more
 # Each kernel, and the numbers of an array that a thread of a fixed grid loads at once: none where a thread has one.

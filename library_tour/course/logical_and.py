@@ -58,7 +58,7 @@ import cudart_py as cuda
 
 from .. import counters, timing
 from ..checks import on_host
-from ..device_code import blocks_for, load
+from ..device_code import WAVES, blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import read_limit
 from ..stop import Check, Curve, Result, Row, Size
@@ -69,7 +69,6 @@ TITLE = "Logical and of an array: shuffles, votes and early exit"
 SIZE = Size("numbers to join", full=2**30 + 3, small=2**18 + 3)
 CHECKED = 2**14 + 5  # numbers of the arrays that have zeros
 BLOCK, LOADS, WARP = 256, 4, 32
-WAVES = 16  # of blocks in a fixed grid: with one, multiprocessors wait at the end for the slowest of them
 # Of a fixed grid, so that an early exit leaves something out also where the array is small.
 ROUNDS = 8
 EARLY = "early exit"
