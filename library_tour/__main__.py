@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -83,17 +83,21 @@ def run_stops(
     if together:
         together.warn_of_same_devices(device)
     environment = record.environment(device) if options.json else {}
-    outcomes = tour(device, names, options.size, together)
-    status = BAD if any(outcome.bad for outcome in outcomes) else GOOD
-    if together and together.rank:  # rank 0 writes
-        return status
-    console = Console(highlight=False)
-    if options.json:
-        record.write(options.json, record.record(environment, outcomes))
-        console.print(Text(f"written: {options.json}"), soft_wrap=True)
-    if options.plot:
-        draw(console, outcomes, options.plot)
-    return status
+    writes = not (together and together.rank)  # of ranks the first one
+    drawn: list[Path] = []
+
+    def keep(outcomes: Sequence[Outcome]) -> None:
+        """Write what is known after each stop, so that a tour that is broken off leaves it."""
+        if writes and options.json:
+            record.write(options.json, record.record(environment, outcomes))
+        if writes and options.plot:
+            done = outcomes[-1]
+            drawn.extend(plots.draw(done.name, done.title, done.result, options.plot))
+
+    outcomes = tour(device, names, options.size, together, keep)
+    if writes:
+        tell_files(options.json, options.plot, drawn)
+    return BAD if any(outcome.bad for outcome in outcomes) else GOOD
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -153,10 +157,15 @@ def list_stops(*, as_json: bool) -> None:
 
 
 def tour(
-    device: cuda.Device, names: Sequence[str], size: int | None, together: ranks.Ranks | None = None
+    device: cuda.Device,
+    names: Sequence[str],
+    size: int | None,
+    together: ranks.Ranks | None,
+    keep: Callable[[Sequence[Outcome]], None],
 ) -> list[Outcome]:
     """Run stops one after the other; print each one's report as it ends, and a closing summary of several.
 
+    `keep` is called with the outcomes so far after each stop.
     Of ranks the first one prints, and the others only what is wrong. One that cannot run a stop ends all.
     """
     console = Console(highlight=False, quiet=bool(together and together.rank))
@@ -176,6 +185,7 @@ def tour(
                 together.end(f"{name}: {outcome.message}")
             console.quiet = console.quiet and not outcome.bad
             console.print(report.outcome(outcome))
+            keep(outcomes)
             progress.advance(task)
     if len(outcomes) > 1:
         console.print(report.summary(outcomes))
@@ -193,12 +203,14 @@ def title(device: cuda.Device) -> str:
     return f"{text}\n{reason}Results are checked, not timed."
 
 
-def draw(console: Console, outcomes: Sequence[Outcome], folder: Path) -> None:
-    """Draw every stop's pictures and name the files."""
-    files = [file for done in outcomes for file in plots.draw(done.name, done.title, done.result, folder)]
-    for file in files:
+def tell_files(json_file: Path | None, plot_folder: Path | None, drawn: Sequence[Path]) -> None:
+    """Print the names of the files that were written and drawn."""
+    console = Console(highlight=False)
+    if json_file:
+        console.print(Text(f"written: {json_file}"), soft_wrap=True)
+    for file in drawn:
         console.print(Text(f"drawn: {file}"), soft_wrap=True)
-    if not files:
+    if plot_folder and not drawn:
         console.print(Text("drawn: nothing, for these stops' pictures are of a GPU's rates"))
 
 

@@ -151,6 +151,17 @@ def test_json_is_written(only_stops, tmp_path):
     assert run["stops"][0]["rows"] == [{"name": "only", "values": {"size": 5}, "holds": True, "note": ""}]
 
 
+def test_a_tour_that_is_broken_off_leaves_the_stops_that_have_run(only_stops, tmp_path):
+    def interrupt(device, size):
+        raise KeyboardInterrupt
+
+    only_stops(first=good, second=interrupt)
+    path = tmp_path / "run.json"
+    with pytest.raises(KeyboardInterrupt):
+        main(["run", "--json", str(path), "--size", "5"])
+    assert [stop["name"] for stop in json.loads(path.read_text())["stops"]] == ["first"]
+
+
 def test_json_into_no_folder_is_refused_before_anything_runs(only_stops, tmp_path, capsys):
     only_stops(first=broken)
     with pytest.raises(SystemExit) as exit_:
