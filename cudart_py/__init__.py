@@ -68,6 +68,7 @@ from .memory.managed import ManagedAttributes, advise, managed_attributes, manag
 from .memory.node_work import NodeCopy, NodeFill
 from .memory.pointers import pointer_attributes
 from .memory.pools import MemoryPool
+from .memory.preview import ArrayPreview
 from .memory.staging import release_staging
 from .memory.textures.cuda_array import CudaArray
 from .memory.textures.surface import Surface
@@ -85,6 +86,7 @@ from .version import __version__
 
 __all__ = [
     "MULTIPROCESSORS",
+    "ArrayPreview",
     "BoundLaunch",
     "CacheInfo",
     "CacheWarning",

@@ -34,6 +34,11 @@ class nvtx_range(ContextDecorator):  # noqa: N801  # used as a context manager, 
         self._color = None if color is None else _checked_color(color)
         self._domain = None if domain is None else arguments.text("nvtx_range", "domain", domain)
 
+    def __repr__(self) -> str:
+        options = {"color": self._color, "domain": self._domain}
+        given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
+        return f"nvtx_range({self._name!r}{given})"
+
     def __enter__(self) -> None:
         library = _library()
         if library is not None:

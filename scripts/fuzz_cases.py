@@ -47,6 +47,7 @@ __all__ = [
 MODULES: tuple[ModuleType, ...] = (cuda, cudart_py.benchmark, libraries)
 # Records that calls return, and objects that other objects make: nobody calls these classes.
 RETURNED = {
+    "ArrayPreview",
     "CacheInfo",
     "Ceilings",
     "CompiledImage",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from ..pages.tables import facts
 
 __all__ = ["Counters", "Measurement", "Peer", "interquartile_range", "relative_error"]
 
@@ -54,7 +57,7 @@ def relative_error(samples: Sequence[float]) -> float:
     return _MEDIAN_PER_MEAN * deviation / math.sqrt(len(samples)) / middle
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Measurement:
     """What `measure` or `measure_host` returns. Times are seconds of one call.
 
@@ -155,6 +158,38 @@ class Measurement:
             "beside": {name: peer._asdict() for name, peer in self.peers.items()} or None,
         }
         return {name: value for name, value in known.items() if value is not None}
+
+    def __repr__(self) -> str:
+        return f"<Measurement {self}>"
+
+    def _repr_html_(self) -> str:
+        middle, fraction = self.median, self.fraction
+        rates = ((self.gigabytes_per_second, "GB/s"), (self.teraflops_per_second, "TFLOP/s"))
+        known = {
+            "median": "not timed" if middle is None else format_seconds(middle),
+            "spread": "" if self.spread is None else f"{100 * self.spread:.1f} %",
+            "rate": ", ".join(f"{value:,.4g} {unit}" for value, unit in rates if value is not None),
+            "of ceiling": "" if fraction is None else f"{100 * fraction:.1f} % of {self.ceiling_name or 'its own'}",
+            "samples": f"{len(self.samples):,}" if self.samples else "",
+            "calls a sample": f"{self.batch:,}" if self.samples and self.batch > 1 else "",
+            "L2": self.cache if self.samples else "",
+            "clock": "" if self.clock_mhz is None else f"{self.clock_mhz:,.0f} MHz",
+            "device": self.device,
+            "counted": self._launches(),
+        }
+        beside = {
+            f"beside {name}": f"{peer.ratio:.3g} × its time of {format_seconds(peer.median)}"
+            for name, peer in self.peers.items()
+        }
+        return facts(known | beside)
+
+    def _launches(self) -> str:
+        """Name the launches that were counted."""
+        if not self.counters:
+            return ""
+        kernels = Counter(str(launch.get("kernel", "")) for launch in self.counters)
+        named = ", ".join(f"{times} x {name}" if times > 1 else name for name, times in kernels.items())
+        return f"{len(self.counters):,} launches: {named}"
 
     def __str__(self) -> str:
         middle = self.median

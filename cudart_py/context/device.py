@@ -12,6 +12,7 @@ from .. import arguments, errors
 from ..compilation.programs import use_architecture
 from ..driver import enums
 from ..driver.seam import api
+from ..pages.tables import facts
 from . import debugging
 from .current import activated, this_thread
 from .limits import Limits
@@ -60,6 +61,17 @@ class Device:
 
     def __repr__(self) -> str:
         return f"<Device {self.ordinal}: {self.name}>"
+
+    def _repr_html_(self) -> str:
+        known = self.properties
+        return facts(
+            {
+                f"device {self.ordinal}": known.name,
+                "compute capability": ".".join(map(str, known.compute_capability)),
+                "multiprocessors": str(known.sm_count),
+                "memory": f"{known.total_memory / 2**30:.1f} GiB",
+            }
+        )
 
     def __reduce__(self) -> tuple[type[Device], tuple[int]]:
         return Device, (self.ordinal,)

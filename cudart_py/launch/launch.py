@@ -226,6 +226,9 @@ class BoundLaunch(NodeWork):
         if status or self._mark is None or _log[-1] is not self._record:
             self._prepared.finish(status, self._arguments)
 
+    def __repr__(self) -> str:
+        return f"<BoundLaunch {self._record}>"
+
     def _check_node(self, call: str, device: Device) -> None:
         """Raise ValueError where the launch cannot take a kernel's place in a graph of a device."""
         name = self._prepared.kernel.name

@@ -15,10 +15,12 @@ from ..context.device import Device, current_device
 from ..context.lifetimes import Handle, refuse_copy
 from ..driver.seam import raw
 from ..driver.unwrap import failure
+from ..pages.tables import facts
 from ..streams.stream import Stream, legacy_default, per_thread_default, stream_of
 from .allocation import MOST_BYTES, Allocation, BorrowedAllocation, Origin, allocate, free
 from .fills import as_element, fill, fills_at_once
 from .host_memory import is_pinned
+from .preview import ArrayPreview
 from .protocols import ArrayProtocols
 from .transfers import Side, host_side, raw_bytes, transfer
 
@@ -154,6 +156,17 @@ class DeviceArray(ArrayProtocols):
         state = "closed" if self.closed else f"{self._address:#x} on device {self.device.ordinal}"
         return f"<DeviceArray {self.shape} {self.dtype} at {state}>"
 
+    def _repr_html_(self) -> str:
+        return facts(
+            {
+                "shape": f"{self.shape}{', closed' if self.closed else ''}",
+                "dtype": str(self.dtype),
+                "bytes": f"{self.nbytes:,}",
+                "strides": "" if self.is_contiguous else str(self.strides),
+                "device": f"{self.device.ordinal}: {self.device.name}",
+            }
+        )
+
     # -- views ---------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> DeviceArray:
@@ -228,6 +241,17 @@ class DeviceArray(ArrayProtocols):
             if stream is None or not is_pinned(out):
                 queue.synchronize()
         return out
+
+    def preview(self, count: int = 6) -> ArrayPreview:
+        """Return the first values to look at: `count` along the last two axes, and the first of all other axes.
+
+        Copies these values alone, as `to_host()` does; the result has a repr, a table for notebooks, and `values`.
+        """
+        count = arguments.integer("DeviceArray.preview", "count", count, 1)
+        arguments.opened("DeviceArray.preview", "self", self, DeviceArray)
+        first = (0,) * (len(self.shape) - 2) + (slice(count),) * min(2, len(self.shape))
+        values = self[first].to_host() if self.nbytes else np.empty(self.shape, self.dtype)
+        return ArrayPreview(self.shape, values)
 
     def copy_from(self, source: Any, *, stream: Stream | None = None) -> Self:
         """Copy into this array, and return it.

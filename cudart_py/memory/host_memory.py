@@ -129,6 +129,10 @@ class RegisteredMemory(HostMemory):
         self._value = array.ctypes.data
         _registered.add(self)
 
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"of {self.array.shape} {self.array.dtype}"
+        return f"<RegisteredMemory {state}>"
+
     def _lose(self) -> None:
         _registered.remove(self._value)
         super()._lose()

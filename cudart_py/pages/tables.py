@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-__all__ = ["Cell", "breakable", "table"]
+__all__ = ["Cell", "breakable", "facts", "table"]
 
 
 class Cell(NamedTuple):
@@ -40,3 +40,9 @@ def table(kind: str, headings: Sequence[str], rows: Iterable[Sequence[Cell]]) ->
     return (
         f'<div class="scroll"><table class="{kind}"><thead><tr>{first}</tr></thead><tbody>{lines}</tbody></table></div>'
     )
+
+
+def facts(known: Mapping[str, str]) -> str:
+    """Return a table of two columns, of what is known under which name; a fact without a text is left out."""
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in known.items() if text)
+    return f"<table><tbody>{rows}</tbody></table>"

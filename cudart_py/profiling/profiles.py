@@ -5,6 +5,7 @@ The simulator counts while it runs kernels. A GPU's counters are Nsight Compute'
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -14,12 +15,17 @@ from .. import errors
 from ..compilation.demangling import declared_name, demangle
 from ..driver import seam
 from ..driver.seam import api
-from .report.launch_table import launch_table
+from .report.launch_table import extents, launch_table
+from .report.page import profile_summary
 
 __all__ = ["LaunchProfile", "LineProfile", "Profile", "profile"]
 
 
-@dataclass(frozen=True)
+# So many kernels are named in a line.
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, repr=False)
 class LineProfile:
     """The metrics of one source line's instructions; `file` is the path that the compiler was given."""
 
@@ -27,8 +33,11 @@ class LineProfile:
     line: int
     metrics: Mapping[str, float]
 
+    def __repr__(self) -> str:
+        return f"<LineProfile {self.file}:{self.line}, {len(self.metrics)} metrics>"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class LaunchProfile:
     """One launch: the kernel's C++ name, its shape in blocks and threads, and the metrics by name.
 
@@ -44,6 +53,13 @@ class LaunchProfile:
 
     def __str__(self) -> str:
         return launch_table([self])
+
+    def __repr__(self) -> str:
+        shape = f"{extents(self.grid)}, {extents(self.block)}"
+        return f"<LaunchProfile {self.kernel}[{shape}], {len(self.lines)} lines>"
+
+    def _repr_html_(self) -> str:
+        return profile_summary([self])
 
 
 class Profile:
@@ -85,6 +101,16 @@ class Profile:
 
     def __str__(self) -> str:
         return launch_table(self.launches)
+
+    def __repr__(self) -> str:
+        kernels = Counter(launch.kernel for launch in self.launches)
+        named = [name if times == 1 else f"{times} x {name}" for name, times in kernels.items()]
+        more = ["..."] if len(named) > _MOST_NAMED else []
+        listed = ", ".join(named[:_MOST_NAMED] + more)
+        return f"<Profile of {len(self.launches)} launches: {listed}>" if listed else "<Profile of no launches>"
+
+    def _repr_html_(self) -> str:
+        return profile_summary(self.launches)
 
 
 def profile() -> Profile:

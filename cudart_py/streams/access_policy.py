@@ -87,6 +87,9 @@ class AccessPolicy:
         """Return the same policy for another stream."""
         return AccessPolicy(stream, self._array, self._ratio, self._hit, self._miss)
 
+    def __repr__(self) -> str:
+        return f"<AccessPolicy of {self._stream!r}>"
+
     def __enter__(self) -> Self:
         kinds = enums.CUaccessProperty
         value = enums.CUstreamAttrValue()

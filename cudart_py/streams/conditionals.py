@@ -120,6 +120,9 @@ class Bodies(Generic[_Streams]):
         self._shape = shape
         self._checked()
 
+    def __repr__(self) -> str:
+        return f"<Bodies of {self._call} in {self._stream!r}>"
+
     def _checked(self) -> Capture:
         """Return the capture that gets the node, after checking that the condition is for one there."""
         call, condition, capture = self._call, self._condition, _recorded(self._call, self._stream)

@@ -169,6 +169,9 @@ class Timer:
     def __init__(self) -> None:
         self._milliseconds: float | None = None
 
+    def __repr__(self) -> str:
+        return "<Timer, running>" if self._milliseconds is None else f"<Timer {self._milliseconds:.4g} ms>"
+
     @property
     def milliseconds(self) -> float:
         """The time in milliseconds, known once the block has ended."""

@@ -166,6 +166,9 @@ class Capturing:
         arguments.choice("Stream.capture", "mode", mode, _MODES)
         self._mode = mode
 
+    def __repr__(self) -> str:
+        return f"<Capturing of {self._stream!r}>"
+
     def __enter__(self) -> Graph:
         stream = self._stream
         if stream.handle == LEGACY:

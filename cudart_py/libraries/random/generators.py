@@ -116,6 +116,10 @@ class Generator(Handle):
         if offset:
             self.skip_to(offset)
 
+    def __repr__(self) -> str:
+        place = "the host" if self.device is None else f"device {self.device.ordinal}"
+        return f"<Generator {'closed' if self.closed else f'{self._name} on {place}'}>"
+
     def skip_to(self, offset: int) -> None:
         """Continue after the first `offset` numbers of the sequence, or points (curandSetGeneratorOffset)."""
         offset = arguments.integer("Generator.skip_to", "offset", offset, 0, 2**64 - 1)

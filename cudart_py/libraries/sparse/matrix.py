@@ -89,6 +89,9 @@ class SparseVector:
             int(enums.IndexType.INDEX_32I), int(enums.IndexBase.ZERO), self.kind.code,
         )  # fmt: skip  # grouped by meaning
 
+    def __repr__(self) -> str:
+        return f"<SparseVector of {self.size} {self.values.dtype}, {self.values.shape[0]} stored>"
+
 
 class SparseMatrix:
     """A matrix that stores its nonzero elements, in one of three formats; all indices are int32.
@@ -137,6 +140,9 @@ class SparseMatrix:
         views.require_contiguous("values", values)
         # What other calls prepared for this matrix: buffers of products, by operation.
         self.prepared: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<SparseMatrix {self.format} {self.shape} {self.values.dtype}, {self.count} stored>"
 
     @classmethod
     def from_host(cls, matrix: Any, format: str = "csr", *, slice_size: int = 32, stream: Stream | None = None) -> Self:

@@ -12,7 +12,7 @@ from ..columns import GROUPS, Column
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-__all__ = ["BRIEF", "Row", "launch_table", "rows_of"]
+__all__ = ["BRIEF", "Row", "extents", "launch_table", "rows_of"]
 
 _WIDTH = 80
 _NARROWEST = 8
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 def rows_of(launches: Sequence[LaunchProfile], columns: Sequence[Column]) -> list[Row]:
     """Return the rows of the table; launches with the same kernel, shape and cells share one."""
     counted = Counter(
-        (x.kernel, _extents(x.grid), _extents(x.block), tuple(column.text(x.metrics) or "-" for column in columns))
+        (x.kernel, extents(x.grid), extents(x.block), tuple(column.text(x.metrics) or "-" for column in columns))
         for x in launches
     )
     return [Row(times, *same) for same, times in counted.items()]
@@ -62,7 +62,7 @@ def _times(row: Row) -> str:
     return row.kernel if row.times == 1 else f"{row.times} x {row.kernel}"
 
 
-def _extents(extents: tuple[int, int, int]) -> str:
+def extents(shape: tuple[int, int, int]) -> str:
     """Write a shape without the trailing ones."""
-    x, y, z = extents
+    x, y, z = shape
     return "x".join(map(str, (x, y, z) if z > 1 else (x, y) if y > 1 else (x,)))

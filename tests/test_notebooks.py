@@ -1,0 +1,47 @@
+"""The notebooks of docs/notebooks run from top to bottom, and are kept without what they print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+
+
+def name_of(path):
+    return path.name
+
+
+def test_there_is_a_notebook():
+    assert [path.name for path in NOTEBOOKS] == ["profile_race_fix.ipynb"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
+def test_a_notebook_is_kept_without_outputs(path):
+    cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
+def test_the_lines_of_a_notebook_fit(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    assert max(len(line.rstrip("\n")) for cell in cells for line in cell["source"]) <= 120
+
+
+@pytest.mark.unsanitized("a notebook's kernel is a process of its own, with the simulator")
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
+def test_a_notebook_runs_and_shows_tables(path):
+    why = "what executes notebooks is not installed (the dependency group notebook)"
+    client, nbformat = pytest.importorskip("nbclient", reason=why), pytest.importorskip("nbformat", reason=why)
+    pytest.importorskip("ipykernel", reason=why)
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}}).execute()
+    shown = {cell["id"]: cell["outputs"] for cell in notebook.cells if cell["cell_type"] == "code"}
+    for name in ("setup", "data", "preview", "wasteful", "fixed"):
+        assert "<table" in shown[name][-1]["data"]["text/html"], name
+    assert "The loads use 12.5 % of the bytes that they move" in shown["wasteful"][-1]["data"]["text/html"]
+    assert "race" in shown["racing"][-1]["text"]

@@ -1,0 +1,240 @@
+"""What objects show: a readable repr for all of them, and HTML for those that notebooks show as tables."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+import cudart_py.benchmark
+import cudart_py.libraries
+from cudart_py.benchmark import Measurement
+from cudart_py.benchmark.record import Peer
+from cudart_py.streams.access_policy import AccessPolicy
+from cudart_py.streams.conditionals import Bodies
+from cudart_py.streams.graph import Capturing
+
+PUBLIC = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in (cuda, cudart_py.benchmark, cudart_py.libraries)
+    for name in module.__all__
+    if inspect.isclass(getattr(module, name))
+}
+# What public calls return without a public name of its own.
+RETURNED = {kind.__name__: kind for kind in (AccessPolicy, Bodies, Capturing)}
+VOID = {"br", "wbr"}
+EVIL = '<script>alert("&")</script>'
+
+
+class Cells(HTMLParser):
+    """The texts of the cells of a piece of HTML, in which every element is closed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.texts, self.around = [], []
+        self.feed(html)
+        self.close()
+        assert not self.around
+        assert "<script" not in html
+
+    def handle_starttag(self, tag, attributes):
+        if tag in ("td", "th"):
+            self.texts.append("")
+        if tag not in VOID:
+            self.around.append(tag)
+
+    def handle_endtag(self, tag):
+        assert tag in VOID or self.around.pop() == tag
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.around):
+            self.texts[-1] += data
+
+
+def facts(thing):
+    """Return the rows of a table of two columns."""
+    texts = Cells(thing._repr_html_()).texts
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("kind", [*PUBLIC.values(), *RETURNED.values()], ids=[*PUBLIC, *RETURNED])
+def test_a_public_class_has_a_repr_of_its_own(kind):
+    assert kind.__repr__ is not object.__repr__
+
+
+KERNEL = 'extern "C" __global__ void scale(float* x, float by) { x[threadIdx.x] *= by; }'
+
+
+@pytest.fixture
+def scale(device):
+    return cuda.compile(KERNEL)["scale"]
+
+
+def test_a_bound_launch_names_its_kernel_and_shape(device, scale):
+    bound = scale[2, 32].bind(cuda.zeros(32, np.float32), 2.0)
+    assert repr(bound) == repr(scale[2, 32]).replace("<Launch", "<BoundLaunch")
+
+
+def test_a_timer_has_its_time_or_none_yet(device):
+    with cuda.timed() as timer:
+        assert repr(timer) == "<Timer, running>"
+    assert repr(timer) == f"<Timer {timer.milliseconds:.4g} ms>"
+
+
+def test_a_range_names_itself():
+    assert repr(cuda.nvtx_range("solve")) == "nvtx_range('solve')"
+    assert repr(cuda.nvtx_range("solve", color="red", domain="d")) == "nvtx_range('solve', color='red', domain='d')"
+
+
+def test_registered_memory_says_of_which_array_it_is(device):
+    memory = cuda.register_host(np.zeros((3, 4), np.float32))
+    assert repr(memory) == "<RegisteredMemory of (3, 4) float32>"
+    memory.close()
+    assert repr(memory) == "<RegisteredMemory closed>"
+
+
+def test_what_streams_return_names_its_stream(device):
+    stream, x = cuda.Stream(), cuda.zeros(1000, np.float32)
+    assert repr(stream.capture()) == f"<Capturing of {stream!r}>"
+    assert repr(stream.access_policy(x)) == f"<AccessPolicy of {stream!r}>"
+
+
+@pytest.mark.needs("libraries")
+def test_sparse_operands_and_generators_say_what_they_are(device):
+    values, indices = cuda.to_device(np.ones(2, np.float32)), cuda.to_device(np.array([0, 3], np.int32))
+    vector = cuda.libraries.SparseVector(5, indices, values)
+    assert repr(vector) == "<SparseVector of 5 float32, 2 stored>"
+    offsets = cuda.to_device(np.array([0, 1, 2], np.int32))
+    matrix = cuda.libraries.SparseMatrix("csr", (2, 4), values, indices, offsets)
+    assert repr(matrix) == "<SparseMatrix csr (2, 4) float32, 2 stored>"
+    with cuda.libraries.Generator("philox", 1) as generator:
+        assert repr(generator) == f"<Generator philox on device {device.ordinal}>"
+    assert repr(generator) == "<Generator closed>"
+
+
+def launch(kernel="scale", lines=()):
+    metrics = {"smsp__inst_executed.sum": 8.0, "smsp__thread_inst_executed.sum": 256.0}
+    return cuda.LaunchProfile(kernel, (2, 1, 1), (32, 1, 1), metrics, tuple(lines))
+
+
+def profile_of(*launches):
+    profile = cuda.profile()
+    profile.launches = launches
+    return profile
+
+
+def test_profiles_are_short(device):
+    line = cuda.LineProfile("scale.cu", 3, {"smsp__inst_executed.sum": 8.0, "smsp__thread_inst_executed.sum": 256.0})
+    assert repr(line) == "<LineProfile scale.cu:3, 2 metrics>"
+    assert repr(launch(lines=[line])) == "<LaunchProfile scale[2, 32], 1 lines>"
+    assert repr(profile_of(launch(), launch(), launch("add"))) == "<Profile of 3 launches: 2 x scale, add>"
+    assert repr(cuda.profile()) == "<Profile of no launches>"
+    many = profile_of(*(launch(f"kernel{number}") for number in range(30)))
+    assert repr(many) == "<Profile of 30 launches: kernel0, kernel1, kernel2, kernel3, kernel4, ...>"
+
+
+def test_a_measurement_is_a_line_however_many_samples_it_has():
+    measurement = Measurement((1e-3,) * 500, bytes=4e9, device="NVIDIA H200")
+    assert repr(measurement) == f"<Measurement {measurement}>"
+
+
+# -- HTML ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_device_shows_what_it_is(device):
+    found = facts(device)
+    assert found["device 0"] == device.name
+    assert found["compute capability"] == ".".join(map(str, device.compute_capability))
+    assert found["multiprocessors"] == str(device.sm_count)
+    assert found["memory"].endswith(" GiB")
+
+
+def test_an_array_shows_its_shape_dtype_and_device_and_copies_nothing(device, monkeypatch):
+    x = cuda.to_device(np.arange(12, dtype=np.float32).reshape(3, 4))
+    monkeypatch.setattr(cuda.DeviceArray, "to_host", None)
+    found = facts(x)
+    assert found["shape"] == "(3, 4)"
+    assert found["dtype"] == "float32"
+    assert found["bytes"] == "48"
+    assert found["device"] == f"0: {device.name}"
+    assert "strides" not in found
+    assert facts(x[:, 1])["strides"] == "(16,)"
+    x.close()
+    assert facts(x)["shape"] == "(3, 4), closed"
+
+
+def test_a_preview_has_the_first_values(device):
+    x = cuda.to_device(np.arange(12, dtype=np.float32).reshape(3, 4))
+    preview = x.preview(2)
+    np.testing.assert_array_equal(preview.values, [[0, 1], [4, 5]])
+    assert repr(preview) == "<first values of (3, 4) float32>\n[[0. 1.]\n [4. 5.]]"
+    assert Cells(preview._repr_html_()).texts == ["0.0", "1.0", "…", "4.0", "5.0", "…", "…", "…", "…"]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 4), (2, 3, 4), (2, 2, 9, 9), (0,), (0, 3), (3, 0, 2)])
+def test_a_preview_takes_any_shape(device, shape):
+    host = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    preview = cuda.to_device(host).preview(3)
+    corner = host[(0,) * (host.ndim - 2) + (slice(3),) * min(2, host.ndim)] if host.size else host
+    np.testing.assert_array_equal(preview.values, corner)
+    Cells(preview._repr_html_())
+    assert repr(preview).startswith(f"<first values of {shape} int32>")
+
+
+def test_a_preview_of_a_view_and_of_a_pitched_array_has_their_values(device):
+    host = np.arange(20, dtype=np.int16).reshape(4, 5)
+    np.testing.assert_array_equal(cuda.to_device(host)[1:, ::2].preview().values, host[1:, ::2])
+    pitched = cuda.empty_pitched((4, 5), np.int16).copy_from(host)
+    np.testing.assert_array_equal(pitched.preview(2).values, host[:2, :2])
+
+
+def test_a_preview_of_bad_counts_and_closed_arrays_is_refused(device):
+    x = cuda.zeros(4, np.float32)
+    for count in (0, -1, 2.5, True, "3"):
+        with pytest.raises((TypeError, ValueError), match=r"DeviceArray\.preview: argument 'count'"):
+            x.preview(count)
+    x.close()
+    with pytest.raises(ValueError, match="closed"):
+        x.preview()
+
+
+def test_a_measurement_shows_what_it_knows():
+    peers = {EVIL: Peer(2e-3, 0.5, 0.01)}
+    measurement = Measurement((1e-3, 1.1e-3, 0.9e-3), bytes=4e9, ceiling=4.3e12, ceiling_name="copy", peers=peers)
+    found = facts(measurement)
+    assert found["median"] == "1 ms"
+    assert found["rate"] == "4,000 GB/s"
+    assert found["of ceiling"] == "93.0 % of copy"
+    assert found["samples"] == "3"
+    assert found[f"beside {EVIL}"] == "0.5 × its time of 2 ms"
+
+
+def test_a_measurement_that_was_counted_shows_its_launches():
+    counted = {"kernel": EVIL, "grid": (1, 1, 1), "block": (32, 1, 1)}
+    found = facts(Measurement((), counters=(counted, counted), device="a simulator"))
+    assert found["median"] == "not timed"
+    assert found["counted"] == f"2 launches: 2 x {EVIL}"
+
+
+def test_a_profile_shows_launches_lines_and_advice():
+    metrics = {
+        "smsp__inst_executed.sum": 8.0,
+        "smsp__thread_inst_executed.sum": 256.0,
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 8.0,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": 256.0,
+        "smsp__sass_data_bytes_mem_global_op_st.sum": 1024.0,
+    }
+    line = cuda.LineProfile("scale.cu", 1, metrics)
+    found = cuda.LaunchProfile(EVIL, (2, 1, 1), (32, 1, 1), metrics, (line,), {"scale.cu": f"// {EVIL}"})
+    for thing in (profile_of(found), found):
+        html = thing._repr_html_()
+        texts = Cells(html).texts
+        assert EVIL in texts
+        assert f"// {EVIL}" in texts
+        assert "12.5 %" in texts
+        assert "The stores use 12.5 % of the bytes that they move" in re.sub("<.*?>", "", html)
+    assert cuda.profile()._repr_html_() == "<p>no launches</p>"
