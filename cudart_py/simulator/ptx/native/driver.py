@@ -15,6 +15,8 @@ __all__ = ["write_driver"]
 
 Value = Any
 
+# The bits of the control word that flush results, and take operands for zeros.
+_FLUSH = 0x8040
 # What a warp costs beside its loops, in instructions.
 _WARP_COST = 32
 
@@ -22,12 +24,13 @@ _WARP_COST = 32
 class _Driver:
     """The function ``run(context)``: it returns a `Status`, and goes on where it returned when it is called again."""
 
-    def __init__(self, module: ir.Module, layout: Layout, alone: bool, plain: bool) -> None:
+    def __init__(self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool) -> None:
         self._layout = layout
         self._alone = alone
         self._plain = plain
+        self._flushes = flushes
         self._warp = module.globals["warp"]
-        function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run")
+        function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flushes else "run")
         function.attributes.add("nounwind")
         (self._context,) = function.args
         self._b = Builder(function.append_basic_block("entry"))
@@ -186,9 +189,26 @@ def _named(b: Builder, name: str) -> int:
     return next(index for index, block in enumerate(b.function.blocks) if block.name == name)
 
 
-def write_driver(module: ir.Module, layout: Layout, alone: bool, plain: bool) -> None:
+def write_driver(module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool) -> None:
     """Write the function ``run``.
 
-    `alone` says that the warps don't look at each other, `plain` that all barriers are one that all threads reach.
+    `alone` says that the warps don't look at each other, `plain` that all barriers are one that all threads reach, and
+    `flushes` that the processor takes subnormal numbers for zeros meanwhile.
     """
-    _Driver(module, layout, alone, plain).write()
+    _Driver(module, layout, alone, plain, flushes).write()
+    if flushes:
+        _write_flushing(module)
+
+
+def _write_flushing(module: ir.Module) -> None:
+    """Write ``run`` as a call of ``run_blocks`` with the processor's control word changed."""
+    function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run")
+    b = Builder(function.append_basic_block("entry"))
+    kept, changed = b.alloca(I32), b.alloca(I32)
+    b.call(b.declared("llvm.x86.sse.stmxcsr", ir.VoidType(), [PTR]), [kept])
+    b.store(b.or_(b.load(kept, typ=I32), I32(_FLUSH)), changed)
+    load = b.declared("llvm.x86.sse.ldmxcsr", ir.VoidType(), [PTR])
+    b.call(load, [changed])
+    status = b.call(module.globals["run_blocks"], [function.args[0]])
+    b.call(load, [kept])
+    b.ret(status)

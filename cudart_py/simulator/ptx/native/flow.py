@@ -13,6 +13,7 @@ from ..compiling.program import Program
 from ..syntax.instructions import Immediate, Register
 from .emitter import Emitter
 from .errors import NotNative
+from .flushing import processor_flushes
 from .instances import ASIDE, HELD, PARKED, Instance, Layout, Place
 from .layout import Context, Fault, Head, Status
 from .library.frame import record_fault, when
@@ -45,6 +46,7 @@ class Flow:
         function.attributes.add("nounwind")
         self._context, self._state = function.args
         self._b = b = Builder(function.append_basic_block("entry"))
+        self.flushes = b.flushes = processor_flushes(layout)
         self._schedule = Scheduling(b, layout, self._context, self._state)
         self.barriers = bool(layout.barriers)
         self._turns = [_turns(place.block) for place in layout.places]

@@ -25,7 +25,7 @@ from .system import install
 __all__ = ["CodeCache", "Kernel", "build", "compile_kernel"]
 
 # Raise it when the same kernel becomes other machine code, or is described in another way.
-_FORMAT = 1
+_FORMAT = 2
 
 # Entering and asking LLVM is left to one thread at a time.
 _lock = threading.RLock()
@@ -89,7 +89,7 @@ def build(program: Program, layout: Layout) -> tuple[ir.Module, Sites, Flow]:
     sites = Sites()
     flow = Flow(module, program, layout, sites)
     flow.write()
-    write_driver(module, layout, flow.alone, flow.plain)
+    write_driver(module, layout, flow.alone, flow.plain, flow.flushes)
     return module, sites, flow
 
 

@@ -57,8 +57,11 @@ class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
 class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no types
     """LLVM's builder with the operations that instructions of PTX are made of.
 
-    Where a method takes a number instead of a value, the number is the same for all lanes.
+    Where a method takes a number instead of a value, the number is the same for all lanes. `flushes` says that the
+    processor takes subnormal operands and results of single precision for zeros.
     """
+
+    flushes = False
 
     # --- constants
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import platform
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.simulator.ptx.machine import Kernels
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
 from cudart_py.simulator.ptx.native.errors import NotNative
+from cudart_py.simulator.ptx.native.flushing import processor_flushes
 from cudart_py.simulator.ptx.native.instances import lay_out
 from cudart_py.simulator.ptx.native.machine import build
 
@@ -136,19 +138,44 @@ def test_results_agree(family: str) -> None:
     opcodes = [opcode for opcode in FORMS if opcode.partition(".")[0] == family and is_native(opcode, FORMS)]
     operands = words()
     for start in range(0, len(opcodes), TOGETHER):
-        chosen = opcodes[start : start + TOGETHER]
-        kernels = Kernels(module(chosen, FORMS))
-        given = kernels.put(operands)
-        results = []
-        for engine in ("numpy", "native"):
-            kernels.engine = engine
-            out = kernels.zeros(len(chosen) * LANES, np.uint64)
-            kernels.launch("k", LANES // 256, 256, np.array([given, out], np.uint64))
-            results.append(kernels.get(out, len(chosen) * LANES, np.uint64).reshape(-1, LANES))
-        for opcode, expected, got in zip(chosen, *results, strict=True):
-            wrong = np.flatnonzero(expected != got)
-            allowed = LANES // 500 if family in APPROXIMATE else 0
-            assert len(wrong) <= allowed, (
-                f"{opcode}: {len(wrong)} lanes, of {[hex(word) for word in operands[:, wrong[0]]]}: "
-                f"{int(expected[wrong[0]]):#x}, got {int(got[wrong[0]]):#x}"
-            )
+        compare(opcodes[start : start + TOGETHER], operands, LANES // 500 if family in APPROXIMATE else 0)
+
+
+def compare(opcodes: list[str], operands: np.ndarray[Any, Any], allowed: int = 0) -> None:
+    """Run instructions on both engines; as many lanes as are allowed may differ."""
+    kernels = Kernels(module(opcodes, FORMS))
+    given = kernels.put(operands)
+    results = []
+    for engine in ("numpy", "native"):
+        kernels.engine = engine
+        out = kernels.zeros(len(opcodes) * LANES, np.uint64)
+        kernels.launch("k", LANES // 256, 256, np.array([given, out], np.uint64))
+        results.append(kernels.get(out, len(opcodes) * LANES, np.uint64).reshape(-1, LANES))
+    for opcode, expected, got in zip(opcodes, *results, strict=True):
+        wrong = np.flatnonzero(expected != got)
+        assert len(wrong) <= allowed, (
+            f"{opcode}: {len(wrong)} lanes, of {[hex(word) for word in operands[:, wrong[0]]]}: "
+            f"{int(expected[wrong[0]]):#x}, got {int(got[wrong[0]]):#x}"
+        )
+
+
+@pytest.mark.parametrize("near", [False, True], ids=["words", "near the least normal number"])
+def test_the_processor_flushes_as_a_gpu_does(near: bool) -> None:
+    families = {"add", "sub", "mul", "fma", "div", "rcp", "sqrt", "min", "max", "abs", "neg", "setp", "set"}
+    opcodes = []
+    for opcode, form in FORMS.items():
+        exact = not {"approx", "full", "rz", "rm", "rp", "f64"} & set(form.words)
+        if form.row.name in families and {"ftz", "f32"} <= set(form.words) and exact and is_native(opcode, FORMS):
+            opcodes.append(opcode)
+    program = program_of(module(opcodes, FORMS).entries["k"])
+    assert processor_flushes(lay_out(program, 0)) == (platform.machine() == "x86_64")
+    operands = words()
+    if near:
+        # Products, quotients and sums lie around 2**-126.
+        generator = np.random.default_rng(1)
+        significands = generator.choice(np.array([0, 1, 2, 0x7FFFFF, 0x7FFFFE, 0x400000, 0x3FFFFF]), (PLACES, LANES))
+        lowest = np.array([63, 64, 0, 1])[:, None]
+        exponents = lowest + generator.integers(0, 2, (PLACES, LANES))
+        signs = generator.integers(0, 2, (PLACES, LANES)) << 31
+        operands = (signs | exponents << 23 | significands).astype(np.uint64)
+    compare(opcodes, operands)

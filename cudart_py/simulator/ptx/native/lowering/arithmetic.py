@@ -51,7 +51,7 @@ def divide(e: Emitter, i: Instruction, form: Form) -> None:
         _finish(e, i, form, floats.divide(b, x, y, rounding_of(form), ftz))
         return
     if ftz:
-        x, y = floats.flush(b, x), floats.flush(b, y)
+        x, y = floats.flush_result(b, x), floats.flush_result(b, y)
     result = b.fdiv(x, y)
     if "approx" in form.words:
         # By way of the reciprocal, which is lost for divisors above 2**126.
@@ -60,7 +60,7 @@ def divide(e: Emitter, i: Instruction, form: Form) -> None:
         infinite = b.floats("oeq", floats.magnitude(b, x), b.const(F32, 0x7F800000))
         zero = b.select(infinite, b.const(F32, floats.NAN32), floats.signed_zero(b, result))
         result = b.select(lost, zero, result)
-    _finish(e, i, form, floats.flush(b, result) if ftz else result)
+    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
 
 
 def root(e: Emitter, i: Instruction, form: Form) -> None:
@@ -82,8 +82,8 @@ def reciprocal(e: Emitter, i: Instruction, form: Form) -> None:
     if "approx" not in form.words:
         _finish(e, i, form, floats.divide(b, one, x, rounding_of(form), ftz))
         return
-    result = b.fdiv(one, floats.flush(b, x) if ftz else x)
-    _finish(e, i, form, floats.flush(b, result) if ftz else result)
+    result = b.fdiv(one, floats.flush_result(b, x) if ftz else x)
+    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
 
 
 def reciprocal_root(e: Emitter, i: Instruction, form: Form) -> None:
@@ -98,9 +98,9 @@ def reciprocal_root(e: Emitter, i: Instruction, form: Form) -> None:
             result = b.fdiv(one, b.intrinsic("sqrt", x))
             e.write(i.operands[0], floats.canonical64(b, result, x), "f64")
         return
-    wide = floats.wide(b, floats.flush(b, x) if ftz else x)
+    wide = floats.wide(b, floats.flush_result(b, x) if ftz else x)
     result = b.fptrunc(b.fdiv(one, b.intrinsic("sqrt", wide)), vector(F32))
-    _finish(e, i, form, floats.flush(b, result) if ftz else result)
+    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
 
 
 def _high_word(b: Builder, x: Value) -> Value:
@@ -128,10 +128,10 @@ def approximate(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``sin``, ``cos``, ``ex2``, ``lg2`` and ``tanh`` by the C library's functions of double precision."""
     b, ftz = e.b, "ftz" in form.words
     (x,) = _sources(e, i, form)
-    wide = floats.wide(b, floats.flush(b, x) if ftz else x)
+    wide = floats.wide(b, floats.flush_result(b, x) if ftz else x)
     name = {"ex2": "exp2", "lg2": "log2"}.get(form.row.name, form.row.name)
     result = b.fptrunc(e.call(f"math.{name}", vector(F64), wide), vector(F32))
-    _finish(e, i, form, floats.flush(b, result) if ftz else result)
+    _finish(e, i, form, floats.flush_result(b, result) if ftz else result)
 
 
 def sign(e: Emitter, i: Instruction, form: Form) -> None:

@@ -8,7 +8,7 @@ from ...compiling.forms import Form
 from ...syntax.instructions import Instruction, Vector
 from ..errors import NotNative
 from ..vectors import F32, I16, I32, Builder, vector
-from .floats import flush
+from .floats import flush_result
 from .halves import halves_of, widen
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _relation(e: Emitter, i: Instruction, form: Form) -> list[Value]:
         if ftz and kind == "f64":
             raise NotNative("a comparison of f64 with ftz")
         if ftz:
-            x, y = flush(b, x), flush(b, y)
+            x, y = flush_result(b, x), flush_result(b, y)
         return [b.floats(_FLOATS[relation], x, y)]
     signed = kind[0] == "s" and relation not in ("lo", "ls", "hi", "hs")
     return [b.compare(_SIGNS[relation], x, y, signed)]

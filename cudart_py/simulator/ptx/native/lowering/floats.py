@@ -11,8 +11,8 @@ from ..errors import NotNative
 from ..vectors import F32, F64, I32, I64, Builder, integer_like, vector
 
 __all__ = [
-    "add", "canonical32", "canonical64", "divide", "extreme", "flush", "fma", "multiply", "narrow", "root",
-    "rounded", "saturate", "subtract", "wide",
+    "add", "canonical32", "canonical64", "divide", "extreme", "flush", "flush_result", "fma", "multiply", "narrow",
+    "root", "rounded", "saturate", "subtract", "wide",
 ]  # fmt: skip  # grouped by meaning
 
 Value = Any
@@ -144,8 +144,14 @@ def rounded(b: Builder, high: Value, low: Value | None, rounding: str, ftz: bool
     return b.select(b.and_(tiny, small), signed_zero(b, result), result)
 
 
+def flush_result(b: Builder, x: Value) -> Value:
+    """Return what arithmetic gave, flushed if the processor hasn't done it."""
+    return x if b.flushes else flush(b, x)
+
+
 def _flushed(b: Builder, ftz: bool, *operands: Value) -> tuple[Value, ...]:
-    return tuple(flush(b, x) for x in operands) if ftz else operands
+    """Return operands of arithmetic, flushed if the processor doesn't do it."""
+    return tuple(flush(b, x) for x in operands) if ftz and not b.flushes else operands
 
 
 def _zero_of_sum(b: Builder, result: Value, total: Value, signs: Value, rounding: str) -> Value:
@@ -173,7 +179,7 @@ def add(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False)
         high, low = two_sum(b, wide(b, x), wide(b, y))
         signs = b.or_(_negative(b, x), _negative(b, y))
         result = _zero_of_sum(b, narrow(b, high, low, rounding), high, signs, rounding)
-    return flush(b, result) if ftz else result
+    return flush_result(b, result) if ftz else result
 
 
 def subtract(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False) -> Value:
@@ -182,7 +188,7 @@ def subtract(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = F
         if rounding != "rn":
             raise NotNative("sub.f64 with a directed rounding")
         return canonical64(b, b.fsub(x, y), x, y)
-    return b.fsub(x, y) if rounding == "rn" and not ftz else add(b, x, b.fneg(y), rounding, ftz)
+    return b.fsub(x, y) if rounding == "rn" and (b.flushes or not ftz) else add(b, x, b.fneg(y), rounding, ftz)
 
 
 def multiply(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = False) -> Value:
@@ -195,7 +201,7 @@ def multiply(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = F
     if rounding != "rn":
         return rounded(b, b.fmul(wide(b, x), wide(b, y)), None, rounding, ftz)
     result = b.fmul(x, y)
-    if not ftz:
+    if b.flushes or not ftz:
         return result
     # Whether the result is subnormal before its exponent has a least value: a factor times 2**64 tells.
     scaled = b.fmul(b.fmul(x, b.const(F32, _UP32)), y)
@@ -216,7 +222,7 @@ def fma(b: Builder, x: Value, y: Value, z: Value, rounding: str = "rn", ftz: boo
     x, y, z = _flushed(b, ftz, x, y, z)
     if rounding == "rn":
         result = b.intrinsic("fma", x, y, z)
-        if not ftz:
+        if b.flushes or not ftz:
             return result
         up = b.const(F32, _UP32)
         return _unless_tiny(b, b.intrinsic("fma", b.fmul(x, up), y, b.fmul(z, up)), result)
@@ -233,7 +239,7 @@ def divide(b: Builder, x: Value, y: Value, rounding: str = "rn", ftz: bool = Fal
             raise NotNative("a division of f64 with a directed rounding")
         return canonical64(b, b.fdiv(x, y), x, y)
     x, y = _flushed(b, ftz, x, y)
-    if rounding == "rn" and not ftz:
+    if rounding == "rn" and (b.flushes or not ftz):
         return b.fdiv(x, y)
     return rounded(b, b.fdiv(wide(b, x), wide(b, y)), None, rounding, ftz)
 
@@ -258,7 +264,8 @@ def extreme(
 ) -> Value:
     """Return the smaller or larger operands: -0 is below +0, and a NaN loses unless `nan` asks that it win."""
     element = x.type.element
-    x, y = _flushed(b, ftz, x, y)
+    if ftz:
+        x, y = flush(b, x), flush(b, y)
     signs = b.xor(b.as_integer(x), b.as_integer(y))
     if xorsign:
         x, y = magnitude(b, x), magnitude(b, y)
