@@ -10,12 +10,12 @@ On the software driver, which checks, counts and does not time:
     ───────────────────────────────────────────────────────────────
     neighbours                           4.00           4.00  right
     neighbours in any order              4.00           4.00  right
-    two lanes at a number                2.00           4.00  right
-    all lanes at a number                1.00           4.00  right
+    2 lanes read a number                2.00           4.00  right
+    32 lanes read a number               1.00           4.00  right
     8 a thread, contiguous               31.9           31.9  right
     8 a thread, block-strided            4.00           4.00  right
     8 a thread, 16 bytes a load          15.9           15.9  right
-    Sums of the columns or rows of a matrix stored by rows, of the read bandwidth
+    Sums of the columns or rows of a matrix stored by rows (limit: read bandwidth)
                               sectors/load  sectors/store  check
     ────────────────────────────────────────────────────────────
     a thread for each column          4.00           4.00  right
@@ -25,11 +25,14 @@ On the software driver, which checks, counts and does not time:
     neighbours, in whichever order the lanes take them. Lanes that read the same
     number share its sector. Lanes that are 8 numbers or more apart touch 32
     sectors, and use 4 bytes of each.
-    So the lanes of a warp take neighbouring numbers, and one lane does not. A
-    thread that reads its own numbers one after the other finds the rest of each
-    sector in the cache, if it is still there; every load of the warp takes 32
-    sectors all the same. A load of 16 bytes touches 16 sectors and uses all of
-    each.
+    So neighbouring numbers should belong to neighbouring lanes of a warp, and not
+    to one thread. A thread that reads neighbouring numbers one after the other
+    finds the rest of each sector in the cache, if it is still there; every load of
+    its warp touches 32 sectors all the same. A load of 16 bytes touches 16 sectors
+    and uses all of each.
+    GB/s count each number that is read, once, and each that is written. With one
+    number a thread, one load of 4 bytes a thread is in flight, too few to reach the
+    limit of a large GPU. With 8 a thread, 8 loads are in flight.
     A thread for each row of a matrix stored by rows makes the lanes a row apart. A
     warp for each row makes them neighbours.
 """
@@ -61,15 +64,17 @@ CURVE = (1, 2, 4, 8, 16, 32)
 KINDS = {"contiguous": "copy_contiguous<{}>", "block-strided": "copy_block_strided<{}>"}
 GROUPS = f"copy_groups<{EACH}>"
 LENGTH = 1021  # of a column or a row that a thread sums, at most
-WALKS = "Sums of the columns or rows of a matrix stored by rows, of the read bandwidth"
+WALKS = "Sums of the columns or rows of a matrix stored by rows (limit: read bandwidth)"
 EXPLAINED_BY = ("sectors/load", "sectors/store")
 NOTES = (
     "A warp's 32 numbers of 4 bytes lie in 4 sectors of 32 bytes when they are neighbours, in whichever order the "
     "lanes take them. Lanes that read the same number share its sector. Lanes that are 8 numbers or more apart touch "
     "32 sectors, and use 4 bytes of each.",
-    "So the lanes of a warp take neighbouring numbers, and one lane does not. A thread that reads its own numbers one "
-    "after the other finds the rest of each sector in the cache, if it is still there; every load of the warp takes 32 "
-    "sectors all the same. A load of 16 bytes touches 16 sectors and uses all of each.",
+    "So neighbouring numbers should belong to neighbouring lanes of a warp, and not to one thread. A thread that reads "
+    "neighbouring numbers one after the other finds the rest of each sector in the cache, if it is still there; every "
+    "load of its warp touches 32 sectors all the same. A load of 16 bytes touches 16 sectors and uses all of each.",
+    "GB/s count each number that is read, once, and each that is written. With one number a thread, one load of 4 "
+    "bytes a thread is in flight, too few to reach the limit of a large GPU. With 8 a thread, 8 loads are in flight.",
     "A thread for each row of a matrix stored by rows makes the lanes a row apart. A warp for each row makes them "
     "neighbours.",
 )
@@ -136,8 +141,8 @@ def run(device: cuda.Device, size: int) -> Result:
         [
             copying("neighbours", "copy_neighbours"),
             copying("neighbours in any order", "copy_any_order"),
-            copying("two lanes at a number", "copy_pairs", readers=2),
-            copying("all lanes at a number", "copy_broadcast", readers=WARP),
+            copying("2 lanes read a number", "copy_pairs", readers=2),
+            copying("32 lanes read a number", "copy_broadcast", readers=WARP),
             *(copying(f"{EACH} a thread, {kind}", kernel.format(EACH), EACH) for kind, kernel in KINDS.items()),
             copying(f"{EACH} a thread, 16 bytes a load", GROUPS, EACH),
         ],

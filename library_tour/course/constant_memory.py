@@ -19,16 +19,21 @@ On the software driver, which checks, counts and does not time:
     constant table, 32 words        0     30,720           0         5,736  right
     shared table, 32 words         24          0         984         3,432  right
     global table, 32 words        960          0           0         5,760  right
-    An arithmetic instruction takes a word of constant memory as an operand, or
-    finds it in a register that the whole warp shares. From global or shared memory
-    each coefficient is loaded into a register of each lane first. Arguments of a
-    kernel lie in constant memory too, so that a few coefficients need no variable.
+    Rates count the coefficients, or the words of a table, that threads read. A
+    polynomial has 256 terms: each takes one multiply-add and one coefficient, which
+    is the same for all threads. A multiply-add takes a word of constant memory as
+    an operand, or finds it in a register that the whole warp shares. From global or
+    shared memory each coefficient is loaded into a register of each lane first.
+    Arguments of a kernel lie in constant memory too, so that a few coefficients
+    need no variable.
     A thread that computes 8 numbers loads each coefficient once for all of them, so
-    that the loads hardly matter. Nor do they in a polynomial of 4 terms, whose
-    limit is the memory of the numbers.
-    The cache of constant memory serves the different words that a warp reads one
-    after the other. A table of which each lane reads another word belongs into
-    shared memory, or stays in global memory and its L1 cache.
+    that the loads hardly matter. Nor do they matter in a polynomial of 4 terms,
+    whose limit is to read and write the numbers themselves.
+    Where the lanes of a warp read different words of constant memory, its cache
+    serves these one after another: 32 words take 32 times as long as one. Even one
+    word takes a load there, since its place in the table is known only at run time.
+    A table of which each lane reads another word belongs in shared memory, or in
+    global memory, where the L1 cache holds it.
 """
 
 from __future__ import annotations
@@ -95,13 +100,18 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     rows = measure(variants, limit, EXPLAINED_BY)
     notes = [
-        "An arithmetic instruction takes a word of constant memory as an operand, or finds it in a register that the "
-        "whole warp shares. From global or shared memory each coefficient is loaded into a register of each lane "
-        "first. Arguments of a kernel lie in constant memory too, so that a few coefficients need no variable.",
+        f"Rates count the coefficients, or the words of a table, that threads read. A polynomial has {TERMS} terms: "
+        "each takes one multiply-add and one coefficient, which is the same for all threads. A multiply-add takes a "
+        "word of constant memory as an operand, or finds it in a register that the whole warp shares. From global or "
+        "shared memory each coefficient is loaded into a register of each lane first. Arguments of a kernel lie in "
+        "constant memory too, so that a few coefficients need no variable.",
         f"A thread that computes {PER_THREAD} numbers loads each coefficient once for all of them, so that the loads "
-        f"hardly matter. Nor do they in a polynomial of {FEW_TERMS} terms, whose limit is the memory of the numbers.",
-        "The cache of constant memory serves the different words that a warp reads one after the other. A table of "
-        "which each lane reads another word belongs into shared memory, or stays in global memory and its L1 cache.",
+        f"hardly matter. Nor do they matter in a polynomial of {FEW_TERMS} terms, whose limit is to read and write "
+        "the numbers themselves.",
+        "Where the lanes of a warp read different words of constant memory, its cache serves these one after another: "
+        "32 words take 32 times as long as one. Even one word takes a load there, since its place in the table is "
+        "known only at run time. A table of which each lane reads another word belongs in shared memory, or in global "
+        "memory, where the L1 cache holds it.",
     ]
     pictures = [tables.curve(limit)] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=notes)

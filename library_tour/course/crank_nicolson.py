@@ -16,19 +16,19 @@ On the software driver, which checks, counts and does not time:
     a warp, eliminating         6,675         900        405  right
     a warp, factored            5,015         620        375  right
     A step is a chain of operations that wait for one another, so latency is the
-    limit. One thread has the longest chain. The levels of a block are short, but
-    each ends with barriers. A warp needs none: a lane eliminates seven of its eight
-    unknowns in registers, and five levels of shuffles solve for the others. Where
-    the matrix stays the same, the multiples of rows are kept, and a step only
-    applies them to the right side.
+    limit. One thread has the longest chain. A block reduces its system level by
+    level; a level is short, but ends with barriers. A warp needs none: a lane
+    eliminates seven of its eight unknowns in registers, and five levels of shuffles
+    solve for the others. Where the matrix stays the same, the multiples of rows are
+    kept, and a step only applies them to the right side.
     Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which conflict in
-    shared memory; moving rows to their halves conflicts too. The course gives no
-    times.
-    With exact boundary values, volatility 0.5 and 256 cells, the largest error is
-    1.3e-04 in fp64 and 3.7e-03 in fp32, where the rounding of each step adds up.
-    The course's boundary values leave an error of 1.43 to 2.38 on any grid: where
-    the share costs half the strike, u is about K - S e^(r (T - t)), and not the
-    payoff K - S.
+    shared memory. The permuted form moves the rows of even and of odd numbers to
+    two halves, which conflicts too. The course gives no times.
+    With exact boundary values, volatility 0.5 and 256 cells, the largest error of a
+    price is 1.3e-04 in fp64 and 3.7e-03 in fp32, where the rounding of each step
+    adds up. The course's boundary values leave an error of 1.43 to 2.38 on any grid
+    (the strike K is 50): where the share costs half the strike, u is about K - S
+    e^(r (T - t)), and not the payoff K - S.
 """
 
 from __future__ import annotations
@@ -99,11 +99,12 @@ WAYS = {
 LIBRARY, BEHIND = "cuSPARSE, batched", 4  # rows
 WHY = [
     "A step is a chain of operations that wait for one another, so latency is the limit. One thread has the longest "
-    "chain. The levels of a block are short, but each ends with barriers. A warp needs none: a lane eliminates seven "
-    "of its eight unknowns in registers, and five levels of shuffles solve for the others. Where the matrix stays the "
-    "same, the multiples of rows are kept, and a step only applies them to the right side.",
-    "Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which conflict in shared memory; moving rows to "
-    "their halves conflicts too. The course gives no times.",
+    "chain. A block reduces its system level by level; a level is short, but ends with barriers. A warp needs none: a "
+    "lane eliminates seven of its eight unknowns in registers, and five levels of shuffles solve for the others. Where "
+    "the matrix stays the same, the multiples of rows are kept, and a step only applies them to the right side.",
+    "Cyclic reduction leaves rows at strides of 2, 4, 8 and so on, which conflict in shared memory. The "
+    "permuted form moves the rows of even and of odd numbers to two halves, which conflicts too. The course gives no "
+    "times.",
 ]
 
 
@@ -339,9 +340,9 @@ def look_at_errors(module: cuda.Module, steps: int) -> tuple[list[Curve], list[C
         Check("the course's boundary values leave an error of 1.4 to 2.4", 1.4 < low < high < 2.4, f"{low}, {high}"),
     ]
     notes = [
-        f"With exact boundary values, volatility {SHOWN[-1]:g} and {most} cells, the largest error is "
+        f"With exact boundary values, volatility {SHOWN[-1]:g} and {most} cells, the largest error of a price is "
         f"{double[most]:.1e} in fp64 and {single[most]:.1e} in fp32, where the rounding of each step adds up. The "
-        f"course's boundary values leave an error of {low:.2f} to {high:.2f} on any grid: where the share costs half "
-        "the strike, u is about K - S e^(r (T - t)), and not the payoff K - S.",
+        f"course's boundary values leave an error of {low:.2f} to {high:.2f} on any grid (the strike K is {STRIKE:g}): "
+        "where the share costs half the strike, u is about K - S e^(r (T - t)), and not the payoff K - S.",
     ]
     return curves, checks, notes

@@ -6,12 +6,12 @@ On the software driver, which checks, counts and does not time:
     divergence: Divergence: warps whose threads take different branches
     size 8,197: threads, with a number each
     limit: fp32 multiply-adds
-                  course ms  instructions  active lanes  check
-    ──────────────────────────────────────────────────────────
-    one function      4,610       152,242          31.9  right
-    8, by warp                    154,842          31.9  right
-    8, by lane        8,610     1,179,559          4.18  right
-    Two sides, by the condition
+                          course ms  instructions  active lanes  check
+    ──────────────────────────────────────────────────────────────────
+    one function              4,610       152,242          31.9  right
+    8 functions, by warp                  154,842          31.9  right
+    8 functions, by lane      8,610     1,179,559          4.18  right
+    Two sides of an if, by its condition on threadIdx
                     instructions  active lanes  check
     ─────────────────────────────────────────────────
     all then             152,242          31.9  right
@@ -24,7 +24,7 @@ On the software driver, which checks, counts and does not time:
     16 x 16: y % 2       299,704          16.4  right
     16 x 16: y < 8       152,885          31.9  right
     32 x 8: y % 2        153,912          31.9  right
-    Two sides of one multiply-add each, of the copy bandwidth
+    Two sides of one multiply-add each (limit: copy bandwidth)
                            instructions  active lanes  check
     ────────────────────────────────────────────────────────
     x % 2, each in a loop        14,233          24.4  right
@@ -36,8 +36,8 @@ On the software driver, which checks, counts and does not time:
     So a condition should be the same for whole warps: threadIdx.x / 32, or
     threadIdx.x < s with s a multiple of 32. With another s one warp of the block
     diverges. Threads of a block of two dimensions are numbered along x first: a
-    warp is one row of 32 threads, or two rows of 16, and then a condition on
-    threadIdx.y makes it diverge too.
+    warp is one row of 32 threads, or two rows of 16; in the latter y % 2 differs,
+    and y < 8 does not.
     Eight functions cost 8 times as much only where nothing but the functions takes
     time. Where they are short, reading and writing memory, which all threads do
     together, takes most of the time. The course's 256 launches took 8.61 s with 8
@@ -72,9 +72,12 @@ BLOCK, FUNCTIONS, PASSES = 256, 8, 512
 CURVE = (1, 4, 32, 128, PASSES)  # passes; the unrolled loop does 32 at a time
 # Of numbers up to 400, after 512 rounded steps; another function, or a pass more or less, changes them by more.
 TOLERANCE = 0.02
-COURSE_MS = {"one function": 4610.0, "8, by lane": 8610.0}
+COURSE_MS = {"one function": 4610.0, "8 functions, by lane": 8610.0}
 EXPLAINED_BY = ("instructions", "active lanes")
-SIDES, ONE_EACH = "Two sides, by the condition", "Two sides of one multiply-add each, of the copy bandwidth"
+SIDES, ONE_EACH = (
+    "Two sides of an if, by its condition on threadIdx",
+    "Two sides of one multiply-add each (limit: copy bandwidth)",
+)
 IN_LOOPS, SELECTED = "x % 2, each in a loop", "x % 2, selected"
 NOTES = (
     "A warp executes one instruction at a time. Where a condition differs between its threads it executes both sides, "
@@ -82,7 +85,7 @@ NOTES = (
     "it executes one side. Different warps do not wait for each other's sides.",
     "So a condition should be the same for whole warps: threadIdx.x / 32, or threadIdx.x < s with s a multiple of 32. "
     "With another s one warp of the block diverges. Threads of a block of two dimensions are numbered along x first: "
-    "a warp is one row of 32 threads, or two rows of 16, and then a condition on threadIdx.y makes it diverge too.",
+    "a warp is one row of 32 threads, or two rows of 16; in the latter y % 2 differs, and y < 8 does not.",
     "Eight functions cost 8 times as much only where nothing but the functions takes time. Where they are short, "
     "reading and writing memory, which all threads do together, takes most of the time. The course's 256 launches "
     "took 8.61 s with 8 functions of threadIdx.x % 8 and 4.61 s with one, 1.87 times as long, on a T1000.",
@@ -106,8 +109,8 @@ LINE = np.arange(BLOCK)
 ROW, COLUMN = np.divmod(LINE, 16)  # of a block of 16 x 16
 CHOICES = {
     "one function": Way("choose<One>", 0 * LINE),
-    "8, by warp": Way("choose<ByWarp>", LINE // 32 % FUNCTIONS),
-    "8, by lane": Way("choose<ByLane>", LINE % FUNCTIONS),
+    "8 functions, by warp": Way("choose<ByWarp>", LINE // 32 % FUNCTIONS),
+    "8 functions, by lane": Way("choose<ByLane>", LINE % FUNCTIONS),
 }
 CONDITIONS = {
     "all then": Way("sides<Then>", 0 * LINE),

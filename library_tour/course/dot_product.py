@@ -33,14 +33,15 @@ On the software driver, which checks, counts and does not time:
     as many threads add in each step. Shuffles pass numbers from register to
     register within a warp, which needs no barrier; one barrier remains, for the
     sums of the warps.
-    Additions to one total follow one another: an atomic a block is 1 for 256
-    products. An array that is read once by loads of 16 bytes, several in flight a
-    thread, is read as fast as memory allows.
-    All threads of a block must come to the same __syncthreads(), and as often; only
-    threads that have ended need not. A barrier may stand in a branch or a loop if
-    all threads of the block take that branch, or go round that often. What happens
-    otherwise is undefined: the block waits forever, or goes on with sums that are
-    not ready. Threads without a number take a zero and come along.
+    Atomic additions to one total follow one another: one for each block is one for
+    256 products. An array that is read once by loads of 16 bytes, several in flight
+    a thread, is read as fast as memory allows.
+    All threads of a block must come to the same __syncthreads(), and equally often;
+    only threads that have ended need not. A barrier may stand in a branch or a loop
+    if all threads of the block take that branch, or go round that often. What
+    happens otherwise is undefined: the block waits forever, or goes on with sums
+    that are not ready. A thread without a number therefore takes a zero and comes
+    to the barrier too.
 """
 
 from __future__ import annotations
@@ -81,12 +82,12 @@ NOTES = (
     "A tree of 256 numbers in shared memory has 8 steps with a barrier each, and half as many threads add in each "
     "step. Shuffles pass numbers from register to register within a warp, which needs no barrier; one barrier "
     "remains, for the sums of the warps.",
-    "Additions to one total follow one another: an atomic a block is 1 for 256 products. An array that is read once "
-    "by loads of 16 bytes, several in flight a thread, is read as fast as memory allows.",
-    "All threads of a block must come to the same __syncthreads(), and as often; only threads that have ended need "
-    "not. A barrier may stand in a branch or a loop if all threads of the block take that branch, or go round that "
-    "often. What happens otherwise is undefined: the block waits forever, or goes on with sums that are not ready. "
-    "Threads without a number take a zero and come along.",
+    "Atomic additions to one total follow one another: one for each block is one for 256 products. An array that is "
+    "read once by loads of 16 bytes, several in flight a thread, is read as fast as memory allows.",
+    "All threads of a block must come to the same __syncthreads(), and equally often; only threads that have ended "
+    "need not. A barrier may stand in a branch or a loop if all threads of the block take that branch, or go round "
+    "that often. What happens otherwise is undefined: the block waits forever, or goes on with sums that are not "
+    "ready. A thread without a number therefore takes a zero and comes to the barrier too.",
 )
 
 Floats = NDArray[np.float32]
@@ -111,7 +112,7 @@ def run(device: cuda.Device, size: int) -> Result:
     wrong = all_shown_wrong(
         {"barrier in a branch": in_branch, "barrier in the tree's if": in_tree, "barrier in a loop": in_loop}
     )
-    part = [f"The row '{EVERY}' is of {ATOMICS:,} numbers."] if size > ATOMICS else []
+    part = [f"The row '{EVERY}' is timed with {ATOMICS:,} numbers."] if size > ATOMICS else []
     return Result([*rows, *wrong], limit, notes=[*NOTES, *part])
 
 

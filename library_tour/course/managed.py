@@ -19,8 +19,8 @@ On the software driver, which checks, counts and does not time:
     advice, asked back                                          right
     host reads too early                                        caught
     host writes too early                                       caught
-    two devices, one array: it needs a second device. Each advances its half of one
-    array, and nothing is copied for the other.
+    two devices, one array: it needs a second device. Each device then advances one
+    half of an array, and the program copies nothing.
     advice, asked back: preferred location: host; accessed by: device 0.
     host reads too early: 1,000 of 1,000 numbers are still those from before the
     launch, which is only queued.
@@ -37,16 +37,20 @@ On the software driver, which checks, counts and does not time:
     a page on the host is a page fault: the warp waits until the driver has moved
     the page. A prefetch moves many pages at a time, without faults, and beside
     other work.
+    'steps' are what the kernel computes for each number. The long kernel's 1,024
+    steps take about as long as the link takes to bring the array: prefetched in
+    pieces beside the kernel, the array is done sooner than prefetched before it.
     Pages whose preferred location is the host stay there, and each load crosses the
     link: good for data that is read once. Pages that are mostly read are copied
     instead of moved, so that host and device each read a copy of their own; a write
-    discards the other copies.
+    discards the other copies. One thread of the host reads the array, which limits
+    its rate.
     The host sees a kernel's results only after it has waited for the kernel. It
     must not change what a queued kernel will read, because no copy has been made of
     it.
-    A managed array takes 0.3 of the device's 16,384 MiB here. It may be larger than
-    that memory: the driver then moves pages back to the host to make room, and
-    every pass over the array brings each page across the link again.
+    The managed array takes 0.3 MiB of the device's 16,384 MiB. One may be larger
+    than the device's memory: the driver then moves pages back to the host to make
+    room, and every pass over the array brings each page across the link again.
 """
 
 from __future__ import annotations
@@ -80,9 +84,12 @@ NOTES = (
     "Managed memory consists of pages that the driver moves between the host and the devices. The kernel executes the "
     "same loads wherever the pages are. A load from a page on the host is a page fault: the warp waits until the "
     "driver has moved the page. A prefetch moves many pages at a time, without faults, and beside other work.",
+    "'steps' are what the kernel computes for each number. The long kernel's 1,024 steps take about as long as the "
+    "link takes to bring the array: prefetched in pieces beside the kernel, the array is done sooner than prefetched "
+    "before it.",
     "Pages whose preferred location is the host stay there, and each load crosses the link: good for data that is read "
     "once. Pages that are mostly read are copied instead of moved, so that host and device each read a copy of their "
-    "own; a write discards the other copies.",
+    "own; a write discards the other copies. One thread of the host reads the array, which limits its rate.",
     "The host sees a kernel's results only after it has waited for the kernel. It must not change what a queued kernel "
     "will read, because no copy has been made of it.",
 )
@@ -171,9 +178,10 @@ def run(device: cuda.Device, size: int) -> Result:
     tables = {"The host reads an array whose pages are on the device": measure(read_by_host(x, host), None)}
     rows += [*on_two_devices(device, x, expected[SHORT]), advice(far, device), *wrong]
     larger = (
-        f"A managed array takes {host.nbytes / 2**20:,.1f} of the device's {device.memory_info.total / 2**20:,.0f} MiB "
-        "here. It may be larger than that memory: the driver then moves pages back to the host to make room, and every "
-        "pass over the array brings each page across the link again."
+        f"The managed array takes {host.nbytes / 2**20:,.1f} MiB of the device's "
+        f"{device.memory_info.total / 2**20:,.0f} MiB. One may be larger than the device's memory: the driver then "
+        "moves pages back to the host to make room, and every pass over the array brings each page across the link "
+        "again."
     )
     pictures = [pieces.timeline(to_host)] if timing.available() else []
     return Result(rows, limit, pictures=pictures, notes=[*NOTES, larger], tables=tables)
@@ -242,7 +250,9 @@ def on_two_devices(device: cuda.Device, x: Numbers, expected: Numbers) -> list[R
     name = "two devices, one array"
     others = [other for other in cuda.devices() if other is not device and other.properties.concurrent_managed_access]
     if not others:
-        needs = "it needs a second device. Each advances its half of one array, and nothing is copied for the other."
+        needs = (
+            "it needs a second device. Each device then advances one half of an array, and the program copies nothing."
+        )
         return [Row(name, note=needs)]
     y: Numbers = cuda.managed_empty(x.shape, x.dtype)
     halves = []

@@ -12,14 +12,15 @@ On the software driver, which checks, counts and does not time:
     a thread each          5.00   20.0  right
     a warp each            28.0   7.83  right
     blocks each            28.2   11.0  right
-    The active lanes, of 32, are those of 5 start values with 140 paths each; in the
-    last column, of 40 with 7 each.
-    The threads of a launch are shared out between the two stages. With one thread
-    or warp for each start value, most of the device has nothing to do where there
-    are few of them; with a block, lanes have nothing to do where there are fewer
-    paths than lanes. A launch for each start value has only its paths to fill the
-    device with. All ways simulate the same paths, since random numbers follow from
-    a path's index.
+    The active lanes, of 32, are those of 5 start values with 140 paths from each;
+    the column 'at' has those of 40 start values with 7 paths from each.
+    The outer stage takes the start values, and the inner stage simulates paths from
+    each. A start value has a launch, a thread, a warp or blocks of its own. With a
+    thread or a warp, most of the device has nothing to do where there are few start
+    values; with blocks, lanes have nothing to do where there are fewer paths than
+    lanes. A launch for each start value has only its paths to fill the device with.
+    All ways simulate the same paths, since random numbers follow from a path's
+    index.
     With 1,024 paths each, 30 of 30 intervals cover the exact price.
 """
 
@@ -107,10 +108,11 @@ STRIKES, PRICED = (30.0, 50.0, 70.0), 32  # of the prices that are drawn; start 
 ERRORS_OUTER, SEEDS = (16, 64), 4  # start values and seeds of the errors that are drawn
 FANS, FAN_PATHS = 4, 5  # start values whose paths are drawn, and how many
 WHY = (
-    "The threads of a launch are shared out between the two stages. With one thread or warp for each start value, most "
-    "of the device has nothing to do where there are few of them; with a block, lanes have nothing to do where there "
-    "are fewer paths than lanes. A launch for each start value has only its paths to fill the device with. All ways "
-    "simulate the same paths, since random numbers follow from a path's index."
+    "The outer stage takes the start values, and the inner stage simulates paths from each. A start value has a "
+    "launch, a thread, a warp or blocks of its own. With a thread or a warp, most of the device has nothing to do "
+    "where there are few start values; with blocks, lanes have nothing to do where there are fewer paths than lanes. A "
+    "launch for each start value has only its paths to fill the device with. All ways simulate the same paths, since "
+    "random numbers follow from a path's index."
 )
 
 
@@ -208,14 +210,14 @@ def run(device: cuda.Device, size: int) -> Result:
             {f"at {shape.outer:,}": rows_of(MANY, shape, in_one_launch) for shape in shapes[1:]},
         )
         note = (
-            f"There are {OUTER} start values, and in the last columns more, with fewer paths from each: these are "
-            f"{limit.unit}."
+            f"There are {OUTER} start values. The columns 'at' are {limit.unit} at so many start values, with fewer "
+            "paths from each, so that there are as many paths in all."
         )
     else:
         column, others = LANES, {f"at {MANY.outer}": rows_of(MANY, shapes[0], in_one_launch)}
         note = (
-            f"The active lanes, of 32, are those of {FEW.outer} start values with {FEW.inner} paths each; in the last "
-            f"column, of {MANY.outer} with {MANY.inner} each."
+            f"The active lanes, of 32, are those of {FEW.outer} start values with {FEW.inner} paths from each; the "
+            f"column 'at' has those of {MANY.outer} start values with {MANY.inner} paths from each."
         )
     for case, found in others.items():
         values = {row.name: {case: row.values[column]} for row in found if column in row.values}

@@ -11,7 +11,7 @@ On the software driver, which checks, counts and does not time, with two devices
     ─────────────────────────────────────────────────────────
     copy, no peer access                               right
     copy, peer access                                  right
-    copy, after both's work                            right
+    copy, without a stream                             right
     copy, devices not named                            right
     kernel reads                  4,097          4.00  right
     kernel reads 16 bytes         1,025          16.0  right
@@ -23,22 +23,24 @@ On the software driver, which checks, counts and does not time, with two devices
     wait for the peer's event                          right
     copy within one device                             right
     event not waited for                               caught
-    other device waited for                            caught
+    wrong device waited for                            caught
     permission has one direction: argument 0 of copy_words (unsigned int const*):
     the array is on device 0, and device 1 has no access; call
     Device(1).enable_peer(Device(0)), or copy the array
     event not waited for: 100,000 of 100,000 numbers were copied before the kernel
     wrote them.
-    other device waited for: 100,000 of 100,000 numbers have not come from device 1
+    wrong device waited for: 100,000 of 100,000 numbers have not come from device 1
     yet.
     A copy between two devices needs no peer access: without it the driver takes the
     data through the host's memory, with it they cross the link between the devices.
     Between H200s that is NVLink: 18 links of 25 GB/s each, 450 GB/s in each
     direction, a part of which is spent on the packets' headers. Permission has one
-    direction: a device that may access another one's memory has not opened its own.
+    direction: a device that may access another one's memory does not open its own
+    to that one.
     Addresses are unified: the driver knows the device of each address, and kernels
     execute the same loads and stores for another device's memory. The latency is
-    longer there, so that more bytes must be on their way at a time.
+    longer there, so that more bytes have to be on their way at a time, as by four
+    loads of 16 bytes.
     The streams of two devices run side by side, and a copy in a stream waits for
     that stream only. An event makes a stream wait for another device's, as a copy
     without a stream does for the default streams of both. Device.synchronize()
@@ -78,9 +80,10 @@ NOTES = (
     "A copy between two devices needs no peer access: without it the driver takes the data through the host's memory, "
     "with it they cross the link between the devices. Between H200s that is NVLink: 18 links of 25 GB/s each, 450 GB/s "
     "in each direction, a part of which is spent on the packets' headers. Permission has one direction: a device that "
-    "may access another one's memory has not opened its own.",
+    "may access another one's memory does not open its own to that one.",
     "Addresses are unified: the driver knows the device of each address, and kernels execute the same loads and stores "
-    "for another device's memory. The latency is longer there, so that more bytes must be on their way at a time.",
+    "for another device's memory. The latency is longer there, so that more bytes have to be on their way at a time, "
+    "as by four loads of 16 bytes.",
     "The streams of two devices run side by side, and a copy in a stream waits for that stream only. An event makes a "
     "stream wait for another device's, as a copy without a stream does for the default streams of both. "
     "Device.synchronize() waits for one device.",
@@ -145,7 +148,7 @@ def run(device: cuda.Device, size: int) -> Result:
         name="copy within one device", launch=by_copy(target[: few.size], source[: few.size]),
         output=target[: few.size], expected=few, amount=2 * source.nbytes, timed=by_copy(target, source),
     )  # fmt: skip  # grouped by meaning
-    wrong = all_shown_wrong({"event not waited for": no_wait, "other device waited for": wrong_device}, devices=2)
+    wrong = all_shown_wrong({"event not waited for": no_wait, "wrong device waited for": wrong_device}, devices=2)
     peer = next((other for other in cuda.devices() if other is not device and device.can_access_peer(other)), None)
     if peer is None:
         limit = copy_limit(device)
@@ -167,7 +170,7 @@ def between(pair: Pair) -> Result:
     with access(pair):
         ways = [
             pair.variant("copy, peer access", by_copy),
-            pair.variant("copy, after both's work", by_copy_in_order),
+            pair.variant("copy, without a stream", by_copy_in_order),
             pair.variant("copy, devices not named", by_address),
             pair.variant("kernel reads", by_kernel("copy_words")),
             pair.variant("kernel reads 16 bytes", by_kernel("copy_vectors")),

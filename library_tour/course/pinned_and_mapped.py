@@ -36,17 +36,20 @@ On the software driver, which checks, counts and does not time:
     Pageable memory may move, so a copy of it goes through pinned memory first.
     Pinned memory stays in place, and the device copies it by itself. Mapped memory
     needs no copy: every load and store of a kernel crosses the link. That suits
-    numbers that are read once. Numbers that are read often belong into the device's
+    numbers that are read once. Numbers that are read often belong in the device's
     memory. A kernel's loads cross the link in requests of 128 bytes at most, and so
-    reach a little less than a copy does.
-    'link MB' is what crosses the link, and GB/s count what the kernels read and
-    write. The copies in and out follow one another, while loads and stores of
-    mapped memory use both directions of the link at the same time.
+    reach a little less than a copy does; loads of 16 bytes a thread change nothing,
+    since the link is the limit.
+    'link MB' is what crosses the link. GB/s count what the kernels read and write,
+    which is more than the link carries where a copy is read 8 times. The copies in
+    and out follow one another, while loads and stores of mapped memory use both
+    directions of the link at the same time.
     Registering locks and maps the pages of an array that exists. Such an array need
     not begin at a multiple of 128 bytes; if it does not, each load of a warp
     touches a fifth sector, and takes two requests over the link. Write-combined
-    memory bypasses the host's caches, which the link's reads need not ask then. The
-    host writes it from end to end, and should not read it.
+    memory bypasses the host's caches, so that the device's reads need not ask them;
+    on an H200 they are as fast as those of other mapped memory. The host should
+    write such memory from end to end, and never read it.
 """
 
 from __future__ import annotations
@@ -129,14 +132,17 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "Pageable memory may move, so a copy of it goes through pinned memory first. Pinned memory stays in place, and "
         "the device copies it by itself. Mapped memory needs no copy: every load and store of a kernel crosses the "
-        "link. That suits numbers that are read once. Numbers that are read often belong into the device's memory. A "
-        "kernel's loads cross the link in requests of 128 bytes at most, and so reach a little less than a copy does.",
-        "'link MB' is what crosses the link, and GB/s count what the kernels read and write. The copies in and out "
-        "follow one another, while loads and stores of mapped memory use both directions of the link at the same time.",
+        "link. That suits numbers that are read once. Numbers that are read often belong in the device's memory. A "
+        "kernel's loads cross the link in requests of 128 bytes at most, and so reach a little less than a copy does; "
+        "loads of 16 bytes a thread change nothing, since the link is the limit.",
+        "'link MB' is what crosses the link. GB/s count what the kernels read and write, which is more than the link "
+        "carries where a copy is read 8 times. The copies in and out follow one another, while loads and stores of "
+        "mapped memory use both directions of the link at the same time.",
         "Registering locks and maps the pages of an array that exists. Such an array need not begin at a multiple of "
         "128 bytes; if it does not, each load of a warp touches a fifth sector, and takes two requests over the link. "
-        "Write-combined memory bypasses the host's caches, which the link's reads need not ask then. The host writes "
-        "it from end to end, and should not read it.",
+        "Write-combined memory bypasses the host's caches, so that the device's reads need not ask them; on an H200 "
+        "they are as fast as those of other mapped memory. The host should write such memory from end to end, and "
+        "never read it.",
     ]
     return Result(rows, limit, pictures=pictures, notes=notes, tables=tables)
 

@@ -21,7 +21,7 @@ On the software driver, which checks and does not time:
     2 streams, breadth-first        16         13
     4 streams, depth-first          24         10
     4 streams, breadth-first        16         10
-    A second stream that reads what the first one writes:
+    The order of two kernels in two streams; the second reads what the first writes:
                                      check
     ───────────────────────────────────────
     stream, then legacy default      right
@@ -34,20 +34,22 @@ On the software driver, which checks and does not time:
     first one.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:279), which kernel spin in another
+    allocated at library_tour/course/streams.py:282), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd14], %r49'
+        29 | out[i] = generated(in[i], a, c, steps);
     stream, then per-thread default: the second kernel read what was there before
     the first one.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:279), which kernel spin in another
+    allocated at library_tour/course/streams.py:282), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd14], %r49'
+        29 | out[i] = generated(in[i], a, c, steps);
     Kernels of 4 blocks, which leave room for one another:
                           kernels  check
     ────────────────────────────────────
@@ -63,15 +65,16 @@ On the software driver, which checks and does not time:
     queues a piece's copy out before the next piece's copy in, which then waits for
     the kernel; breadth-first does not. With two engines, as GPUs for computing
     have, both orders take the same time. Three stages need three streams at least:
-    with two, each stage is idle for a third of the time. In the model's picture a
-    unit is 1 ms.
-    A stream and the legacy default stream wait for each other, in the order of
-    their work, and so do the per-thread default stream and the legacy one. Streams
-    made as non-blocking wait for none, and the per-thread default stream waits for
-    the legacy one alone. nvcc --default-stream=per-thread gives a launch without a
-    stream to the per-thread one.
-    A higher priority lets the blocks of a kernel go first as soon as blocks of
-    others end; none is interrupted.
+    with two, each stage is idle for more than a third of the model's time. In the
+    model's picture a unit is 1 ms.
+    Work in a stream and work in the legacy default stream waits for what was queued
+    before it in the other, and so does work in the per-thread default stream and in
+    the legacy one. Work in a non-blocking stream waits for no other stream, and the
+    per-thread default stream for the legacy one alone. nvcc
+    --default-stream=per-thread gives a launch without a stream to the per-thread
+    one.
+    The blocks of a kernel of higher priority go first as soon as blocks of others
+    end; no block is interrupted.
     Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems
     shows them above the copies and kernels: nsys profile -t cuda,nvtx -o streams
     library-tour run streams, then nsys-ui streams.nsys-rep. Nsight Compute profiles
@@ -196,7 +199,7 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = measure(overlapping(few, many, host), limit)
     tables = {
         f"A model of {MODEL_PIECES} pieces, where each copy and each kernel takes one unit:": model_rows(),
-        "A second stream that reads what the first one writes:": ordered_rows(),
+        "The order of two kernels in two streams; the second reads what the first writes:": ordered_rows(),
         f"Kernels of {BLOCKS} blocks, which leave room for one another:": measure(side_by_side(device, host), None),
         "A short kernel, queued behind one that fills the device:": priority_rows(few, many, host),
     }
@@ -402,12 +405,12 @@ def notes() -> list[str]:
         "which it was queued. With one engine, depth-first queues a piece's copy out before the next piece's copy "
         "in, which then waits for the kernel; breadth-first does not. With two engines, as GPUs for computing have, "
         "both orders take the same time. Three stages need three streams at least: with two, each stage is idle for "
-        "a third of the time. In the model's picture a unit is 1 ms.",
-        "A stream and the legacy default stream wait for each other, in the order of their work, and so do the "
-        "per-thread default stream and the legacy one. Streams made as non-blocking wait for none, and the "
-        "per-thread default stream waits for the legacy one alone. nvcc --default-stream=per-thread gives a launch "
-        "without a stream to the per-thread one.",
-        "A higher priority lets the blocks of a kernel go first as soon as blocks of others end; none is interrupted.",
+        "more than a third of the model's time. In the model's picture a unit is 1 ms.",
+        "Work in a stream and work in the legacy default stream waits for what was queued before it in the other, and "
+        "so does work in the per-thread default stream and in the legacy one. Work in a non-blocking stream waits for "
+        "no other stream, and the per-thread default stream for the legacy one alone. nvcc --default-stream=per-thread "
+        "gives a launch without a stream to the per-thread one.",
+        "The blocks of a kernel of higher priority go first as soon as blocks of others end; no block is interrupted.",
         "Each order and stage is an NVTX range (with the extra nvtx). Nsight Systems shows them above the copies and "
         "kernels: nsys profile -t cuda,nvtx -o streams library-tour run streams, then nsys-ui streams.nsys-rep. Nsight "
         'Compute profiles the kernels of one range: ncu --nvtx --nvtx-include "kernel/" library-tour run streams.',

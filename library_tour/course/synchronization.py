@@ -23,23 +23,28 @@ On the software driver, which checks, counts and does not time:
     reverse_hasty::numbers), which block (0, 0, 0), thread (255, 0, 0) wrote at
     kernels/synchronization.cu:42, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.shared.u32 %r13, [%r12]'
+        43 | out[first + threadIdx.x] = numbers[BLOCK - 1 - threadIdx.x];
     no __syncwarp(): kernel reverse_warp_hasty at kernels/synchronization.cu:74:
     race: it reads 4 bytes of shared memory at 0x47c (124 bytes into
     reverse_warp_hasty::numbers), which block (0, 0, 0), thread (31, 0, 0) wrote at
     kernels/synchronization.cu:73, and nothing puts one before the other; block (0,
     0, 0), thread (0, 0, 0), instruction 'ld.shared.u32 %r11, [%r10]'
+        74 | out[i] = numbers[threadIdx.x ^ 31];
     block's barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:110: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:308), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:318), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:110, and nothing puts one
     before the other; block (0, 0, 0), thread (255, 0, 0), instruction
     'ld.global.f32 %f1, [%rd10]'
+        110 | out[i] = 0.5f * (in[i == 0 ? n - 1 : i - 1] + in[i == n - 1 ? 0 : i +
+    1]);
     grid.sync(), plain launch: cuMemcpyDtoHAsync: launch failed
     (CUDA_ERROR_LAUNCH_FAILED)
     kernel smooth_steps<Grid> at kernels/synchronization.cu:132 (inlined from
-    …/cooperative_groups.h:180): trap executed; block (0, 0, 0), thread (0, 0, 0),
-    instruction 'trap'
+    .venv/lib/python3.11/site-packages/nvidia/cu13/include/cooperative_groups.h:180)
+    : trap executed; block (0, 0, 0), thread (0, 0, 0), instruction 'trap'
+        132 | Scope::sync();
     Within a warp and within a block
                                  loads  stores  instructions  check
     ───────────────────────────────────────────────────────────────
@@ -50,8 +55,9 @@ On the software driver, which checks, counts and does not time:
     ballot, all, any                72     216         2,304  right
     __syncthreads() waits for all threads of the block and makes what they have
     written visible to it. It may stand in a branch that all threads of the block
-    take. Its forms with _count, _and and _or tell every thread as well for how
-    many, for all, or for any of them a condition holds.
+    take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() also
+    tell every thread for how many threads, whether for all, and whether for any a
+    condition holds.
     __syncwarp() does the same for the lanes of a warp, which need not go together
     otherwise. The votes __all_sync(), __any_sync() and __ballot_sync() bring the
     lanes together to ask them, but are no memory barriers: what a lane has stored,
@@ -61,9 +67,11 @@ On the software driver, which checks, counts and does not time:
     launches, and each begins when the one before has ended. A cooperative launch
     has only as many blocks as the device holds at once, and so its kernel can wait
     for the grid.
-    A wait for the grid costs about as little as a launch, which shows where a step
-    has little to do; the kernel also keeps what it has in registers and shared
-    memory.
+    On an H200 a wait for a warp takes a cycle or two, for a block of 1,024 threads
+    78 cycles, and for the grid some 1,900 cycles, or a microsecond. That is less
+    than the host takes for a launch, which shows where a step has little to do; the
+    kernel also keeps what it has in registers and shared memory. The kernels within
+    a warp and a block have so little to do that each takes as long as a launch.
 """
 
 from __future__ import annotations
@@ -101,16 +109,18 @@ LOCAL_TABLE = "Within a warp and within a block"
 CYCLES_TABLE = "Cycles of a wait, by the threads of a block"
 NOTES = (
     "__syncthreads() waits for all threads of the block and makes what they have written visible to it. It may stand "
-    "in a branch that all threads of the block take. Its forms with _count, _and and _or tell every thread as well "
-    "for how many, for all, or for any of them a condition holds.",
+    "in a branch that all threads of the block take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() "
+    "also tell every thread for how many threads, whether for all, and whether for any a condition holds.",
     "__syncwarp() does the same for the lanes of a warp, which need not go together otherwise. The votes "
     "__all_sync(), __any_sync() and __ballot_sync() bring the lanes together to ask them, but are no memory barriers: "
     "what a lane has stored, the others may read only after __syncwarp().",
     "The blocks of an ordinary launch may run one after another, so none may wait for another one. Work that needs "
     "all results of the step before is split into launches, and each begins when the one before has ended. A "
     "cooperative launch has only as many blocks as the device holds at once, and so its kernel can wait for the grid.",
-    "A wait for the grid costs about as little as a launch, which shows where a step has little to do; the kernel "
-    "also keeps what it has in registers and shared memory.",
+    "On an H200 a wait for a warp takes a cycle or two, for a block of 1,024 threads 78 cycles, and for the grid some "
+    "1,900 cycles, or a microsecond. That is less than the host takes for a launch, which shows where a step has "
+    "little to do; the kernel also keeps what it has in registers and shared memory. The kernels within a warp and a "
+    "block have so little to do that each takes as long as a launch.",
 )
 
 Integers = NDArray[np.int32]

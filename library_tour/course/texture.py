@@ -20,15 +20,18 @@ On the software driver, which checks, counts and does not time:
     touch at each angle, and the instructions at 30°.
     A warp whose pixels lie in a row reads a slanted line of the source, at 90° from
     32 different rows. A warp of 8 x 4 pixels reads a patch, which lies in few
-    sectors at any angle. So the order of the pixels brings 2-D locality, for plain
-    loads as for textures: both touch the same sectors and go through the same L1
-    cache. __ldg is a plain load too, with the promise that nobody writes the data
-    meanwhile.
+    sectors at any angle. So it is the order of the pixels that brings 2-D locality,
+    for plain loads as for textures: both touch the same sectors and go through the
+    same L1 cache. __ldg is a plain load too, with the promise that nobody writes
+    the data meanwhile. On an H200 a texture is faster than plain loads only for
+    rows of pixels at 90°; with patches, plain loads are faster at every angle.
     A block that copies its part of the source to shared memory reads pieces of rows
-    at any angle, but more texels than it has pixels.
+    at any angle, but more texels than it has pixels, and executes three times as
+    many instructions: on an H200 it is the slowest way.
     What a texture object has besides is a unit that computes: the test for what
-    lies outside, and a mean of four texels in one fetch. Its weights have 8 bits,
-    so that the mean of numbers up to 1 is right to 1/256.
+    lies outside, and a mean of four texels in one fetch, in which it is faster than
+    four plain loads and the arithmetic. Its weights have 8 bits, so that the mean
+    of numbers up to 1 is right to 1/256.
     These textures lie over ordinary rows of memory. A CUDA array would keep its
     texels in an order of its own, in which neighbours of several rows lie together.
 """
@@ -202,7 +205,7 @@ def shown(cases: dict[int, list[Row]], limit: Limit) -> Result:
         bars = {row.name: {angle: float(rate) for angle, rate in row.values.items()} for row in rows}
         pictures = [Bars("angles", limit.unit, bars, limit)]
         rows = [of_slowest(row, limit) for row in rows]
-        columns = f"The columns are {limit.unit} at each angle."
+        columns = f"The columns are {limit.unit} at each angle, and 'of limit' is that of the slowest."
     else:
         rows = side_by_side({f"sectors {angle}°": rows for angle, rows in cases.items()}, "sectors read")
         rows = [
@@ -216,13 +219,16 @@ def shown(cases: dict[int, list[Row]], limit: Limit) -> Result:
     notes = [
         columns,
         "A warp whose pixels lie in a row reads a slanted line of the source, at 90° from 32 different rows. A warp of "
-        "8 x 4 pixels reads a patch, which lies in few sectors at any angle. So the order of the pixels brings "
-        "2-D locality, for plain loads as for textures: both touch the same sectors and go through the same L1 cache. "
-        "__ldg is a plain load too, with the promise that nobody writes the data meanwhile.",
+        "8 x 4 pixels reads a patch, which lies in few sectors at any angle. So it is the order of the pixels that "
+        "brings 2-D locality, for plain loads as for textures: both touch the same sectors and go through the same L1 "
+        "cache. __ldg is a plain load too, with the promise that nobody writes the data meanwhile. On an H200 a "
+        "texture is faster than plain loads only for rows of pixels at 90°; with patches, plain loads are faster at "
+        "every angle.",
         "A block that copies its part of the source to shared memory reads pieces of rows at any angle, but more "
-        "texels than it has pixels.",
+        "texels than it has pixels, and executes three times as many instructions: on an H200 it is the slowest way.",
         "What a texture object has besides is a unit that computes: the test for what lies outside, and a mean of four "
-        "texels in one fetch. Its weights have 8 bits, so that the mean of numbers up to 1 is right to 1/256.",
+        "texels in one fetch, in which it is faster than four plain loads and the arithmetic. Its weights have 8 bits, "
+        "so that the mean of numbers up to 1 is right to 1/256.",
         "These textures lie over ordinary rows of memory. A CUDA array would keep its texels in an order of its own, "
         "in which neighbours of several rows lie together.",
     ]

@@ -56,7 +56,7 @@ BEST = {
     "aliasing": Best("__restrict__", 2**20 + 5),
     "transpose": Best("down the columns", 8192),
     "bank_conflicts": Best("stride 1", 2**13),
-    "divergence": Best("8, by warp", 2**22 + 5),
+    "divergence": Best("8 functions, by warp", 2**22 + 5),
     "synchronization": Best("cooperative launch", 2**24 + 5),
     "reduction": Best("two passes at once", 2**26 + 3),
     "logical_and": Best("four loads in flight", 2**26 + 3),

@@ -42,7 +42,7 @@ def test_warps_execute_as_many(rows):
 
 
 def test_expressions_hold_as_written_where_nothing_is_promised(rows):
-    assert rows["results over a"].check.holds
+    assert rows["results put over a"].check.holds
 
 
 def test_a_broken_promise_changes_all_results_but_the_first(rows):

@@ -27,8 +27,8 @@ def loads(result):
     [
         ("neighbours", 4),
         ("neighbours in any order", 4),
-        ("two lanes at a number", 2),
-        ("all lanes at a number", 1),
+        ("2 lanes read a number", 2),
+        ("32 lanes read a number", 1),
         ("8 a thread, contiguous", 32),
         ("8 a thread, block-strided", 4),
         ("8 a thread, 16 bytes a load", 16),

@@ -28,8 +28,8 @@ def lanes(result):
 @counted
 def test_eight_functions_by_lane_cost_almost_eight_times_as_much_and_by_warp_no_more(instructions):
     one = instructions["one function"]
-    assert 7.5 < instructions["8, by lane"] / one < 8
-    assert instructions["8, by warp"] / one < 1.05
+    assert 7.5 < instructions["8 functions, by lane"] / one < 8
+    assert instructions["8 functions, by warp"] / one < 1.05
 
 
 @counted
@@ -64,7 +64,7 @@ def test_selected_factors_leave_all_lanes_active(lanes):
 @counted
 def test_the_longer_the_functions_the_more_of_the_instructions_are_theirs(result):
     [picture] = result.pictures
-    one, by_lane = ([count for _, count in picture.lines[name]] for name in ("one function", "8, by lane"))
+    one, by_lane = ([count for _, count in picture.lines[name]] for name in ("one function", "8 functions, by lane"))
     assert by_lane[0] / one[0] < 5
     assert by_lane[-1] / one[-1] > 7.5
 
@@ -79,4 +79,4 @@ def test_another_function_or_another_pass_changes_numbers_by_more_than_the_toler
 def test_a_warp_that_applies_another_function_is_noticed(changed_kernels, device):
     changed_kernels("divergence", {"return threadIdx.x / 32 % 8;": "return threadIdx.x / 64 % 8;"})
     outcome = run_stop("divergence", device, 500)
-    assert {check.fact for check in outcome.failed_checks} == {"8, by warp equals NumPy's result"}
+    assert {check.fact for check in outcome.failed_checks} == {"8 functions, by warp equals NumPy's result"}

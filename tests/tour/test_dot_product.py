@@ -52,7 +52,7 @@ def test_few_of_many_numbers_are_added_by_an_atomic_each(monkeypatch, device):
     monkeypatch.setattr(dot_product, "ATOMICS", 100)
     result = run_stop("dot_product", device, 1000).result
     assert result.rows[0].check.holds
-    assert result.notes[-1] == "The row 'an atomic a thread' is of 100 numbers."
+    assert result.notes[-1] == "The row 'an atomic a thread' is timed with 100 numbers."
 
 
 def test_partial_sums_fit_a_float(rng):
