@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from .arguments import describe
 
-__all__ = ["contiguous_strides", "index", "is_contiguous", "span", "without_unknown"]
+__all__ = ["Shape", "contiguous_strides", "index", "is_contiguous", "span", "without_unknown"]
+
+# What calls take for a shape: a size, or sizes in a tuple or list, of Python's integers or NumPy's.
+Shape = SupportsIndex | tuple[SupportsIndex, ...] | list[int]
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

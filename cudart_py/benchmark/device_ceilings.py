@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -28,9 +29,10 @@ from .clocks import ClockGuard
 from .device_samples import Plan, has_capability, take
 from .sampling import MeasureOptions
 
-__all__ = ["KINDS", "Ceilings", "ceilings", "measured_ceiling"]
+__all__ = ["KINDS", "Ceilings", "Kind", "ceilings", "measured_ceiling"]
 
-KINDS = ("copy", "read", "write", "fp32", "fp64")
+Kind = Literal["copy", "read", "write", "fp32", "fp64"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 SOURCE = Path(__file__).parent / "device_code" / "ceilings.cu"
 
 _WORD = 16
@@ -79,7 +81,7 @@ def ceilings(device: Device | None = None) -> Ceilings:
 
 
 @functools.cache
-def measured_ceiling(device: Device, kind: str) -> float:
+def measured_ceiling(device: Device, kind: Kind) -> float:
     """Return one peak of a device in bytes or operations a second, measured at its first use."""
     arguments.choice("measure", "ceiling", kind, KINDS)
     if not has_capability("gpu_timing"):

@@ -6,14 +6,14 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypedDict
 
 from .. import arguments
 from ..context.current import activated
 from ..profiling.profiles import profile
 from ..streams.stream import Stream, stream_of
 from .clocks import ClockGuard
-from .device_ceilings import KINDS, measured_ceiling
+from .device_ceilings import KINDS, Kind, measured_ceiling
 from .device_samples import Plan, StreamWork, has_capability, take, take_in_each
 from .device_timing import QUEUED_LAUNCHES, Work
 from .fast_streams import MOST
@@ -24,18 +24,39 @@ from .sampling import MeasureOptions, collect
 __all__ = ["measure", "measure_host", "run_once"]
 
 _DEFAULTS = MeasureOptions()
+# What is measured: a function, one that takes the stream that its work goes to, or several that take turns.
+Works = Work | StreamWork | Sequence[Work]
 # A batch of calls whose host time is measured: long beside the clock's resolution.
 _HOST_BATCH_SECONDS = 200e-6
 
 
+class HostArguments(TypedDict, total=False):
+    """The keyword arguments of `measure_host`."""
+
+    stream: Stream | None
+    batch: int | None
+    options: MeasureOptions
+
+
+class DeviceArguments(HostArguments, total=False):
+    """The keyword arguments of `measure`."""
+
+    streams: int | None
+    bytes: float
+    flops: float
+    ceiling: Kind | float | None
+    flush_l2: bool
+    graph: bool
+
+
 def measure(
-    fn: Work | StreamWork | Sequence[Work],
+    fn: Works,
     *,
     stream: Stream | None = None,
     streams: int | None = None,
     bytes: float = 0,
     flops: float = 0,
-    ceiling: str | float | None = None,
+    ceiling: Kind | float | None = None,
     flush_l2: bool = True,
     batch: int | None = None,
     graph: bool = False,
@@ -145,9 +166,7 @@ def measure_host(
     return Measurement(found.seconds, batch=batch, cache="", device=where.device.name)
 
 
-def run_once(
-    fn: Work | StreamWork | Sequence[Work], stream: Stream | None = None, streams: int | None = None
-) -> Measurement:
+def run_once(fn: Works, stream: Stream | None = None, streams: int | None = None) -> Measurement:
     """Run `fn()` once, as a test of it: the record has no times, and counters where the driver has any."""
     works = _as_works("measure", fn)
     _check_streams("measure", streams, stream, works)

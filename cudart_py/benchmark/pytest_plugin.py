@@ -26,7 +26,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import pytest
 
@@ -34,8 +34,9 @@ from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.seam import capabilities
 from ..errors import CudaError
 from . import counter_gate
+from .device_timing import Work
 from .machine import gpu_info
-from .measuring import measure, measure_host, run_once
+from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
 from .record import Measurement
 from .sampling import MeasureOptions
@@ -266,25 +267,29 @@ class _Benchmark:
 class GpuBenchmark(_Benchmark):
     """The fixture `gpu_benchmark`; calling it measures on the device."""
 
-    def __call__(self, fn: Any, *, beside: Mapping[str, Any] | None = None, **options: Any) -> Measurement:
+    def __call__(
+        self, fn: Works, *, beside: Mapping[str, Works | None] | None = None, **options: Unpack[DeviceArguments]
+    ) -> Measurement:
         """Measure as `cudart_py.benchmark.measure` does, with its keyword arguments, and return its record.
 
         `beside`: functions that do the same work, by name, which are measured in turns with it; one that is None is
         left out, such as a library's that is not installed.
         """
-        return self._measure(measure, fn, beside, options)
+        return self._measure(measure, fn, beside, dict(options))
 
 
 class HostBenchmark(_Benchmark):
     """The fixture `host_benchmark`; calling it measures the host's cost."""
 
-    def __call__(self, fn: Any, *, beside: Mapping[str, Any] | None = None, **options: Any) -> Measurement:
+    def __call__(
+        self, fn: Work, *, beside: Mapping[str, Work | None] | None = None, **options: Unpack[HostArguments]
+    ) -> Measurement:
         """Measure as `cudart_py.benchmark.measure_host` does, with its keyword arguments, and return its record.
 
         `beside`: functions that do the same work, by name, which are measured in turns with it; one that is None is
         left out, such as a library's that is not installed.
         """
-        return self._measure(measure_host, fn, beside, options)
+        return self._measure(measure_host, fn, beside, dict(options))
 
 
 def _nothing() -> None:

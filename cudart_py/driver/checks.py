@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from .. import arguments
 from . import seam
@@ -12,7 +13,7 @@ __all__ = ["checks"]
 
 
 @contextmanager
-def checks(mode: str) -> Iterator[None]:
+def checks(mode: Literal["off", "warn", "error"]) -> Iterator[None]:
     """Choose what becomes of the mistakes that the simulator finds in launches inside `with cuda.checks("error"):`.
 
     "warn" makes each a SimulatorWarning, which is the default, "error" raises it from the call that ran the kernel,

@@ -22,6 +22,7 @@ from ..driver import seam
 from ..driver.seam import api
 from ..driver.unwrap import failure
 from ..memory.array import DeviceArray
+from ..shapes import Shape
 from .kernel import Kernel
 
 __all__ = ["Module"]
@@ -159,7 +160,7 @@ class Module(Handle):
         listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
         return f"no kernel is named {name!r}{hint} Kernels of this module: {listing}"
 
-    def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Any = None) -> DeviceArray:
+    def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None) -> DeviceArray:
         """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).
 
         `dtype` and `shape` default to those of the declaration, and to bytes where those are unknown.

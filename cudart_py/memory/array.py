@@ -81,7 +81,7 @@ class DeviceArray(ArrayProtocols):
     def borrow(
         cls,
         pointer: int,
-        shape: Any,
+        shape: shapes.Shape,
         dtype: DTypeLike,
         *,
         strides: tuple[int, ...] | None = None,
@@ -173,7 +173,7 @@ class DeviceArray(ArrayProtocols):
         offset, shape, strides = shapes.index(self.shape, self.strides, key)
         return self._view(shape, self.dtype, strides, offset)
 
-    def reshape(self, *shape: Any) -> DeviceArray:
+    def reshape(self, *shape: shapes.Shape) -> DeviceArray:
         """Return a view of another shape and the same size; the array must be contiguous.
 
         One of the sizes may be -1, which stands for what the others leave.

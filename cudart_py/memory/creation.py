@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import arguments
+from ..shapes import Shape
 from ..streams.stream import Stream, legacy_default, stream_of
 from .allocation import PitchedAllocation
 from .array import DeviceArray, allocate_array
@@ -19,7 +20,7 @@ __all__ = ["empty", "empty_like", "empty_pitched", "full", "to_device", "zeros",
 
 
 def empty(
-    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+    shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
 ) -> DeviceArray:
     """Allocate an array of the current device without initialising it (cuMemAllocAsync).
 
@@ -31,7 +32,7 @@ def empty(
 
 
 def zeros(
-    shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
+    shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream | None = None, pool: MemoryPool | None = None
 ) -> DeviceArray:
     """Allocate an array, as `empty`, and set all its bytes to zero (cuMemsetD8Async)."""
     array = _allocate("zeros", shape, dtype, stream, pool)
@@ -40,7 +41,7 @@ def zeros(
 
 
 def full(
-    shape: Any,
+    shape: Shape,
     value: Any,
     dtype: DTypeLike | None = None,
     *,
@@ -102,7 +103,7 @@ def _converted(source: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         raise TypeError(f"to_device: argument 'host' has {source.dtype}, which NumPy cannot make {dtype}") from error
 
 
-def empty_pitched(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
+def empty_pitched(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
     """Allocate a 2-D array (rows, columns) whose rows start at the pitch the device prefers (cuMemAllocPitch).
 
     The pitch in bytes is `array.pitch`. Raises ValueError unless the shape has two dimensions.
@@ -118,7 +119,9 @@ def empty_pitched(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
     return DeviceArray(allocation.handle, sizes, kind, nbytes, allocation.device, legacy_default, strides, allocation)
 
 
-def _allocate(call: str, shape: Any, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None) -> DeviceArray:
+def _allocate(
+    call: str, shape: Shape, dtype: Any, stream: Stream | None, pool: MemoryPool | None = None
+) -> DeviceArray:
     """Allocate a contiguous array after checking the arguments in the name of a call."""
     sizes, kind = arguments.shape(call, "shape", shape), arguments.dtype(call, "dtype", dtype)
     queue = stream_of(call, stream)

@@ -12,6 +12,7 @@ from .. import arguments, errors
 from ..context.capture import Capture, find
 from ..context.current import activated
 from ..driver.seam import api, raw
+from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import Allocation, allocation_error
 from .array import DeviceArray, allocate_array
@@ -54,7 +55,7 @@ class GraphAllocation(Allocation):
             api.cuMemFreeAsync(value, self._stream.handle if known else capture.handle)
 
 
-def graph_empty(shape: Any, dtype: DTypeLike = np.float64, *, stream: Stream) -> DeviceArray:
+def graph_empty(shape: Shape, dtype: DTypeLike = np.float64, *, stream: Stream) -> DeviceArray:
     """Allocate an array that lives only inside the launches of the graph that the stream records (cuMemAllocAsync).
 
         with stream.capture() as graph:

@@ -19,6 +19,7 @@ from ..context.lifetimes import Handle, finalize
 from ..driver import enums, seam
 from ..driver.seam import api
 from ..pointer import Pointer
+from ..shapes import Shape
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 
 __all__ = [
@@ -191,7 +192,7 @@ def register_host(array: NDArray[Any]) -> RegisteredMemory:
 
 
 def pinned_empty(
-    shape: Any, dtype: DTypeLike = np.float64, *, mapped: bool = False, write_combined: bool = False
+    shape: Shape, dtype: DTypeLike = np.float64, *, mapped: bool = False, write_combined: bool = False
 ) -> NDArray[Any]:
     """Allocate page-locked host memory as a NumPy array, uninitialised (cuMemHostAlloc).
 

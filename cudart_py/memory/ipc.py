@@ -23,6 +23,7 @@ from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.sharing import require_ipc
 from ..driver.unwrap import failure
+from ..shapes import Shape
 from ..streams.event import Event
 from ..streams.stream import legacy_default
 from .allocation import MOST_BYTES, Allocation, allocation_error, too_many_bytes
@@ -142,7 +143,7 @@ class IpcEventHandle:
         return Event._adopt(native, device)
 
 
-def ipc_empty(shape: Any, dtype: DTypeLike = np.float64) -> DeviceArray:
+def ipc_empty(shape: Shape, dtype: DTypeLike = np.float64) -> DeviceArray:
     """Allocate an array of the current device that other processes can open, uninitialised (cuMemAlloc).
 
         x = cuda.ipc_empty(n, np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,6 +14,7 @@ from ..context.current import activated
 from ..context.device import Device, current_device
 from ..driver import enums, seam
 from ..driver.seam import api
+from ..shapes import Shape
 from ..streams.stream import Stream, stream_of
 from .allocation import MOST_BYTES, allocation_error, too_many_bytes
 from .host_memory import HostMemory, array_over, pinned_owner
@@ -22,14 +23,14 @@ __all__ = ["ManagedAttributes", "ManagedMemory", "advise", "managed_attributes",
 
 Location = Device | Literal["host"]
 
-_ADVICE = (
+Advice = Literal[
     "set_read_mostly",
     "unset_read_mostly",
     "set_preferred_location",
     "unset_preferred_location",
     "set_accessed_by",
     "unset_accessed_by",
-)
+]
 
 
 # What the driver answers for a location: a device's ordinal, or one of these.
@@ -79,7 +80,7 @@ class ManagedMemory(HostMemory):
             api.cuMemFree(value)
 
 
-def managed_empty(shape: Any, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+def managed_empty(shape: Shape, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """Allocate managed memory as a NumPy array, uninitialised (cuMemAllocManaged).
 
     The host uses it as any array and kernels take it as an argument; synchronise before the host touches what a
@@ -91,14 +92,14 @@ def managed_empty(shape: Any, dtype: DTypeLike = np.float64) -> NDArray[Any]:
     return array_over(ManagedMemory(math.prod(sizes) * kind.itemsize), sizes, kind)
 
 
-def advise(array: NDArray[Any], advice: str, location: Location | None = None) -> None:
+def advise(array: NDArray[Any], advice: Advice, location: Location | None = None) -> None:
     """Tell the driver how a managed array will be used (cuMemAdvise).
 
     `advice` is "set_read_mostly", "set_preferred_location", "set_accessed_by", or one of these with "unset_" in
     front. The last two take a `location`: a Device, by default the current one, or "host". The driver works in whole
     pages. Raises ValueError for an array that is not managed and for other advice.
     """
-    arguments.choice("advise", "advice", advice, _ADVICE)
+    arguments.choice("advise", "advice", advice, get_args(Advice))
     kind = getattr(enums.CUmem_advise, f"CU_MEM_ADVISE_{advice.upper()}")
     address, nbytes = _managed_range("advise", array)
     where = _location("advise", location)

@@ -263,8 +263,8 @@ class Stream(StreamBase):
         array: Window,
         *,
         hit_ratio: float = 1.0,
-        hit: str = "persisting",
-        miss: str = "streaming",
+        hit: Literal["normal", "streaming", "persisting"] = "persisting",
+        miss: Literal["normal", "streaming"] = "streaming",
     ) -> AccessPolicy:
         """Set an access policy in the L2 cache for an array, for the work that the block queues (cuStreamSetAttribute).
 

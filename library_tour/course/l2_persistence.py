@@ -49,7 +49,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +100,7 @@ class Way(NamedTuple):
     """How the weights are read: their size as a part of the set-aside, and the policy of the stream, if any."""
 
     size: float
-    hit: str = ""
+    hit: Literal["", "normal", "streaming", "persisting"] = ""
     ratio: float = 1.0
     evict_first: bool = False  # the values, by the kernel's own hint
 
@@ -204,11 +204,12 @@ class Weighing:
         kernel = self._module[f"weigh<{str(way.evict_first).lower()}>"]
         sums = self._sums[: blocks * BLOCK]
         bound = kernel[blocks, BLOCK, 0, self._stream].bind(values, weights, sums, values.size // 4, weights.size // 4)
-        if not way.hit:
+        hit = way.hit
+        if not hit:
             return bound
 
         def with_policy() -> None:
-            with self._stream.access_policy(weights, hit_ratio=way.ratio, hit=way.hit):
+            with self._stream.access_policy(weights, hit_ratio=way.ratio, hit=hit):
                 bound()
 
         return with_policy

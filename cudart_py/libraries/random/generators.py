@@ -15,6 +15,7 @@ from ...context.lifetimes import Handle
 from ...driver.seam import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
+from ...shapes import Shape
 from ...streams.stream import Stream, legacy_default
 from .. import views
 from ..failures import failure
@@ -246,7 +247,7 @@ def _default() -> Generator:
     return found
 
 
-def _out(shape: Any, dtype: DTypeLike, out: DeviceArray | None, stream: Stream | None) -> DeviceArray:
+def _out(shape: Shape | None, dtype: DTypeLike, out: DeviceArray | None, stream: Stream | None) -> DeviceArray:
     if out is None:
         if shape is None:
             raise TypeError("neither shape nor out is given: pass the shape of a new array, or an array to fill")
@@ -257,7 +258,7 @@ def _out(shape: Any, dtype: DTypeLike, out: DeviceArray | None, stream: Stream |
 
 
 def uniform(
-    shape: Any = None,
+    shape: Shape | None = None,
     dtype: DTypeLike = np.float32,
     *,
     out: DeviceArray | None = None,
@@ -270,7 +271,7 @@ def uniform(
 
 
 def normal(
-    shape: Any = None,
+    shape: Shape | None = None,
     dtype: DTypeLike = np.float32,
     *,
     mean: float = 0.0,
@@ -285,7 +286,7 @@ def normal(
 
 
 def log_normal(
-    shape: Any = None,
+    shape: Shape | None = None,
     dtype: DTypeLike = np.float32,
     *,
     mean: float = 0.0,
@@ -300,7 +301,7 @@ def log_normal(
 
 
 def poisson(
-    shape: Any = None, *, rate: float, out: DeviceArray | None = None, stream: Stream | None = None
+    shape: Shape | None = None, *, rate: float, out: DeviceArray | None = None, stream: Stream | None = None
 ) -> DeviceArray:
     """Return an array of uint32, counts of events that come at a rate of at most 400,000."""
     array = _out(shape, np.uint32, out, stream)

@@ -13,6 +13,7 @@ from ...context.current import activated
 from ...context.device import Device, current_device
 from ...driver import enums
 from ...driver.seam import api
+from ...shapes import Shape
 from ...streams.stream import Stream, stream_of
 from ..array import DeviceArray, side_of
 from ..host_memory import is_pinned
@@ -43,7 +44,7 @@ class CudaArray(WaitingHandle):
     __slots__ = ("_channels", "_device", "_dtype", "_layered", "_shape", "_surface")
 
     def __init__(
-        self, shape: Any, dtype: DTypeLike, *, channels: int = 1, layered: bool = False, surface: bool = False
+        self, shape: Shape, dtype: DTypeLike, *, channels: int = 1, layered: bool = False, surface: bool = False
     ) -> None:
         self._value = None
         self._owned = True

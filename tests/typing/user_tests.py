@@ -1,0 +1,67 @@
+"""A user's tests and programs beside the tour, which type checkers read and nothing runs, as with `user_script.py`."""
+
+# pyright: strict, reportUnnecessaryTypeIgnoreComment=true
+
+from __future__ import annotations
+
+import numpy as np
+
+import cudart_py as cuda
+from cudart_py.benchmark import Measurement, measure
+from cudart_py.benchmark.pytest_plugin import GpuBenchmark, HostBenchmark
+from library_tour.checks import compare
+
+
+def nothing() -> None:
+    """Queue no work."""
+
+
+def test_fixtures(gpu_benchmark: GpuBenchmark, host_benchmark: HostBenchmark) -> tuple[Measurement, Measurement]:
+    """Use the fixtures with all kinds of arguments."""
+    gpu_benchmark([nothing, nothing], bytes=12, flops=3.5, flush_l2=False, graph=False)
+    gpu_benchmark(lambda stream: stream.synchronize(), streams=48)
+    return gpu_benchmark(nothing, ceiling="copy", beside={"CuPy": nothing, "not installed": None}), host_benchmark(
+        nothing, batch=3, stream=cuda.Stream()
+    )
+
+
+def shapes() -> cuda.DeviceArray:
+    """Give shapes as ints, tuples and lists, of Python's and NumPy's integers."""
+    cuda.zeros(3, np.float32)
+    cuda.empty((3, np.int64(4)), np.float32)
+    cuda.full([3, 4], 0, np.float32)
+    cuda.pinned_empty(np.int32(3))
+    cuda.managed_empty(())
+    return cuda.empty_pitched((3, 4), np.float32).reshape(2, -1).reshape((4, 3))
+
+
+def choices() -> None:
+    """Name what is chosen by a word."""
+    with cuda.checks("error"), cuda.Stream().access_policy(cuda.zeros(3), hit="normal", miss="streaming"):
+        measure(nothing, ceiling="fp32")
+        measure(nothing, ceiling=4.3e12)
+    cuda.advise(cuda.managed_empty(3), "set_read_mostly")
+
+
+def tour() -> bool:
+    """Use what the tour has, whose types are known too."""
+    check = compare("the same", np.ones(3), np.ones(3))
+    return check.holds
+
+
+def wrong(gpu_benchmark: GpuBenchmark, host_benchmark: HostBenchmark) -> None:
+    """Misuse what has an exact type, which a type checker has to notice."""
+    cuda.zeros(2.5)  # type: ignore[arg-type]  # a size that is no integer
+    cuda.zeros((3, 2.5))  # type: ignore[arg-type]  # the same in a tuple
+    cuda.empty("34")  # type: ignore[arg-type]  # a shape in a string
+    cuda.zeros(3).reshape("3")  # type: ignore[arg-type]  # the same
+    cuda.checks("loud")  # type: ignore[arg-type]  # a mode that is none
+    cuda.Stream().capture("local")  # type: ignore[arg-type]  # the same
+    cuda.Stream().access_policy(cuda.zeros(3), hit="always")  # type: ignore[arg-type]  # the same
+    cuda.advise(cuda.managed_empty(3), "set_read")  # type: ignore[arg-type]  # an advice that is none
+    measure(nothing, ceiling="memory")  # type: ignore[arg-type]  # a ceiling that is none
+    gpu_benchmark(nothing, byte=12)  # type: ignore[call-arg]  # a misspelled argument
+    gpu_benchmark(3)  # type: ignore[arg-type]  # no function
+    host_benchmark(nothing, ceiling="copy")  # type: ignore[call-arg]  # what only the other fixture takes
+    test_fixtures(host_benchmark, host_benchmark)  # type: ignore[arg-type]  # the wrong fixture
+    compare(1, np.ones(3), np.ones(3))  # type: ignore[arg-type]  # a name that is no text
