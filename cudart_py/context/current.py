@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .device import Device
 
-__all__ = ["activated", "is_current", "this_thread"]
+__all__ = ["activated", "this_thread"]
 
 
 class _Thread(threading.local):
@@ -24,12 +24,6 @@ class _Thread(threading.local):
 
 
 this_thread = _Thread()
-
-
-def is_current(device: Device | None) -> bool:
-    """Return whether a device (None: any) is the calling thread's current one, without making it so."""
-    here = this_thread.device
-    return here is not None and (device is None or here is device)
 
 
 _nothing = contextlib.nullcontext()

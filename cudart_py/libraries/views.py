@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..context.device import Device
+from ..context.device import Device, current_device
 from ..memory.array import DeviceArray
 from ..streams.stream import Stream, legacy_default
 from .dtypes import Kind, kind_of, name_of
@@ -57,8 +57,8 @@ class Vector(NamedTuple):
 def device_of(stream: Stream | None) -> tuple[Stream, Device]:
     """Return the stream to use, the legacy default one for None, and the device that it runs on."""
     if stream is None:
-        stream = legacy_default
-    elif not isinstance(stream, Stream):
+        return legacy_default, current_device()
+    if not isinstance(stream, Stream):
         raise TypeError(f"stream is a cudart_py Stream or None, not {type(stream).__name__}")
     stream.handle  # noqa: B018  # raises when closed
     return stream, stream.device

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from ... import arguments
 from ...context.capture import captures
-from ...context.current import activated, is_current
+from ...context.current import activated
 from ...context.device import Device
 from ...memory.array import DeviceArray
 from ...memory.copies import memcpy
@@ -72,9 +71,9 @@ class _TransformPlan(Plan[DeviceArray]):
 
 def _checked(
     name: str, device: Device, x: DeviceArray, out: DeviceArray, axes: Axes, plans: dict[Any, Any]
-) -> CufftPlan:
-    """Return the plan of cuFFT for operands, which are looked at closely when they come for the first time."""
-    views.check_place(device, x=x, out=out)
+) -> tuple[CufftPlan, int, int]:
+    """Return cuFFT's plan for operands and their addresses; they are looked at closely when they come first."""
+    source, target = views.check_place(device, x=x, out=out)
     key = (name, device.ordinal, axes, x.shape, x.strides, x.dtype, out.shape, out.strides, out.dtype)
     plan: CufftPlan | None = plans.get(key)
     if plan is None:
@@ -82,11 +81,10 @@ def _checked(
         if len(plans) >= MOST_PLANS:
             del plans[next(iter(plans))]
         plans[key] = plan
-    source, target = x.pointer, out.pointer
     span, span_out = plan.spans
     if source < target + span_out and target < source + span and not (source == target and plan.in_place):
         raise ValueError("out overlaps x in a way that is not in place: same address, and rows of the same length")
-    return plan
+    return plan, source, target
 
 
 def _overwrites(name: str, plan: CufftPlan, x: DeviceArray, out: DeviceArray) -> bool:
@@ -123,14 +121,14 @@ def _transform(
     overwrite: bool = True,
 ) -> DeviceArray:
     where, device, axes, out = _operands(name, x, out, axes, stream, length)
-    plan = _checked(name, device, x, out, axes, thread_cache("cufft"))
-    with nullcontext() if is_current(device) else activated(device):
+    plan, source, target = _checked(name, device, x, out, axes, thread_cache("cufft"))
+    with activated(device):
         if not overwrite and _overwrites(name, plan, x, out):
             copy = empty_like(_require_gapless(x), stream=where)
             memcpy(copy, x, stream=where)
-            x = copy
+            x, source = copy, copy.pointer
         try:
-            plan.queue(where, x.pointer, out.pointer, _direction(name), _scratch(plan, where))
+            plan.queue(where, source, target, _direction(name), _scratch(plan, where))
         except Exception as error:
             raise failure(f"cufftExec for {name}", error) from error
     if captures:
@@ -153,7 +151,9 @@ def _planned(
     overwrite: bool = True,
 ) -> Plan[DeviceArray]:
     where, device, axes, out = _operands(name, x, out, axes, stream, length)
-    plan = _checked(name, device, x, out, axes, {})  # not among those of direct calls, which turn to other streams
+    plan, _, _ = _checked(
+        name, device, x, out, axes, {}
+    )  # not among those of direct calls, which turn to other streams
     return _TransformPlan(
         name, plan, where, device, (x, out), overwrites=overwrite or not _overwrites(name, plan, x, out)
     )
