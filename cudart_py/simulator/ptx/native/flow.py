@@ -63,7 +63,16 @@ class Flow:
     @property
     def alone(self) -> bool:
         """Return whether a warp runs to its end without looking at others, so that all can use one state."""
-        return not (self.barriers or self.spins or self.converges)
+        return not (self.barriers or self.spins or self.converges or self._watches())
+
+    def _watches(self) -> bool:
+        """Return whether a loop loads what other lanes may store, even if it doesn't say that it waits for it."""
+        return any(
+            form.row.access in ("ld", "tex") and form.space not in ("param", "const")
+            for number, target in self._back_edges()
+            for place in self._layout.places[target : number + 1]
+            for form in map(form_of, place.block.instructions)
+        )
 
     def _back_edges(self) -> list[tuple[int, int]]:
         found = []

@@ -16,7 +16,7 @@ from .layout import LANES, Context, Head, Status
 from .machine import Kernel
 from .reports import fault_of, timeout_of
 from .system import SLOT, launches
-from .turns import run_in_turns
+from .turns import Turn, run_in_turns
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -30,6 +30,8 @@ _BUDGET = 1 << 21
 # One step of the NumPy engine executes an instruction for up to this many warps.
 _WARPS_OF_STEP = 64
 _PATIENCE = 8
+# After so many returns from one warp, others get their turn: it may wait for them in a loop.
+_MOST_RETURNS = 32
 _ALIGNMENT = 128
 _PAGE = 4096
 
@@ -69,6 +71,10 @@ class NativeLaunch:
         self.stops = False
         self._used = 0
         self._block = -1
+        # The block and warp at the last return from machine code, and how often it was them.
+        self._here = (-1, -1)
+        self._returns = 0
+        self._most_returns = _MOST_RETURNS
         self._used_by_block = 0
         self._prepare()
         self.install(self.new_resident())
@@ -157,15 +163,23 @@ class NativeLaunch:
         """Run all blocks: one after the other, or in turns where lanes may wait for other blocks."""
         if self.kernel.spins:
             run_in_turns(self)
-        else:
-            self.go_on()
+        elif not self.go_on():
+            block, warp = int(self.context[Context.BLOCK]), int(self.context[Context.WARP])
+            run_in_turns(self, Turn(block, self.resident, warp, False))
 
     def go_on(self) -> bool:
         """Run the blocks at hand; return whether they have ended, else lanes wait for others."""
+        turns = 0
         while True:
             status = self._call()
             if status == Status.DONE:
                 return True
+            if status == Status.PAUSED and self._takes_long() and not self.kernel.alone:
+                # Perhaps the warp waits in a plain loop: another warp gets its turn, and at last another block.
+                self.context[Context.WARP] += np.uint64(1)
+                turns += 1
+                if turns > self.warps:
+                    return False
             if status == Status.FAULT:
                 raise self.raised or fault_of(self)
             self._check_limits()
@@ -186,6 +200,17 @@ class NativeLaunch:
         self._used_by_block = used + (self._used_by_block if block == self._block or self.kernel.spins else 0)
         self._block = block
         return status
+
+    def _takes_long(self) -> bool:
+        """Return whether the warp at hand has been at hand for many returns."""
+        here = int(self.context[Context.BLOCK]), int(self.context[Context.WARP])
+        self._returns = self._returns + 1 if here == self._here else 0
+        self._here = here
+        if self._returns < self._most_returns:
+            return False
+        # Where one warp waits, others do.
+        self._returns, self._most_returns = 0, 2
+        return True
 
     def made_progress(self) -> None:
         """Note that a block has ended, so that the limit of instructions counts anew."""

@@ -120,6 +120,12 @@ extern "C" __global__ void lock(int* mutex, int* count) {
     __threadfence();
     atomicExch(mutex, 0);
 }
+extern "C" __global__ void wait_plainly(int* flag, int* out) {
+    int seen = 0, late = blockIdx.x == gridDim.x - 1 && threadIdx.x >= 32;
+    if (late) *flag = 7;
+    while (!seen) asm volatile("ld.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+    if (threadIdx.x == 0) out[blockIdx.x] = seen;
+}
 extern "C" __global__ void wait_for_last(volatile int* flag, int* out) {
     if (blockIdx.x == gridDim.x - 1) *flag = 7;
     while (!*flag) {}
@@ -225,6 +231,14 @@ def test_locks_and_blocks_that_wait_for_later_ones_get_on(kernels: Kernels) -> N
     flag, out = kernels.zeros(1), kernels.zeros(5)
     kernels.launch("wait_for_last", 5, 40, flag, out)
     assert kernels.get(out, 5).tolist() == [7] * 5
+
+
+def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(kernels: Kernels) -> None:
+    kernels.engine = "native"
+    flag, out = kernels.zeros(1), kernels.zeros(3)
+    kernels.launch("wait_plainly", 3, 64, flag, out, steps=None)
+    assert kernels.get(out, 3).tolist() == [7] * 3
+    assert ran_natively(kernels, "wait_plainly")
 
 
 @pytest.mark.parametrize("name", ["endless", "counting"])
