@@ -117,10 +117,15 @@ class Pricer:
         grid = min(most or self.most, blocks_for(paths, BLOCK))
         return self.kernel[grid, BLOCK].bind(self.option, paths, seed, self.sums)
 
+    def total(self, paths: int) -> Array:
+        """Return the sum of the payoffs and that of their squares, after a launch for so many paths."""
+        sums: Array = self.sums[: min(self.most, blocks_for(paths, BLOCK))].to_host().sum(axis=0)
+        return sums
+
     def price(self, paths: int, seed: int) -> Price:
         """Estimate the price."""
         self.launch(paths, seed)()
-        total, squares = self.sums[: min(self.most, blocks_for(paths, BLOCK))].to_host().sum(axis=0)
+        total, squares = self.total(paths)
         mean = total / paths
         variance = (squares / paths - mean**2) * paths / max(paths - 1, 1)
         discount = math.exp(-RATE * YEARS)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -47,3 +48,18 @@ def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable
         monkeypatch.setattr(device_code, "find", lambda name: {stem: changed}[name])
 
     return change
+
+
+@pytest.fixture(scope="session")
+def mpiexec() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a Python program, or its arguments, in some ranks; within a minute."""
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed (the extra mpi)")
+    program = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    if program is None:
+        pytest.skip("no mpiexec is installed (the extra mpi)")
+
+    def run(*arguments: str, count: int = 4) -> subprocess.CompletedProcess[str]:
+        command = [program, "-n", str(count), sys.executable, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    return run

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -46,21 +43,6 @@ counters.available = lambda: False
 limits.measured_ceiling = lambda device, kind: 4e12
 sys.exit(main(["run", "halo", "--size", "32"]))
 """
-
-
-@pytest.fixture(scope="module")
-def mpiexec():
-    """Run a Python program, or its arguments, in some ranks; within a minute."""
-    pytest.importorskip("mpi4py", reason="mpi4py is not installed (the extra mpi)")
-    program = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
-    if program is None:
-        pytest.skip("no mpiexec is installed (the extra mpi)")
-
-    def run(*arguments: str, count: int = 4) -> subprocess.CompletedProcess[str]:
-        command = [program, "-n", str(count), sys.executable, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-    return run
 
 
 def words(text: str) -> str:

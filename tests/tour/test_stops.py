@@ -20,6 +20,8 @@ from library_tour.stop import Bars, Curve, Film, Row, Size, Timeline
 # Where a size counts rows and columns, or what each thread does.
 SMALL = {
     "halo": 50,
+    "all_reduce": 500,
+    "monte_carlo_devices": 500,
     "transpose": 50,
     "copies_2d": 50,
     "heat": 50,

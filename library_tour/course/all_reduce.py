@@ -1,0 +1,334 @@
+"""Add arrays of several devices so that each has the sums: through one device, round a ring, by kernels, by MPI, NCCL.
+
+On the software driver with one device, which checks, counts and does not time:
+
+    $ library-tour run all_reduce
+    all_reduce: Sums over devices: copies, kernels, MPI, NCCL
+    size 16,384: numbers of each device
+                      workers  arrays sent  check
+    ─────────────────────────────────────────────
+    through one             4            3  right
+    round a ring            4         1.50  right
+    kernels on peers        4         1.50  right
+    NCCL
+    NCCL: not run here: NCCL needs a GPU for each worker, and nccl4py (pip install
+    'nccl4py[cu13]')
+    Through one, a device adds what all others send and sends the sums back: its
+    links carry N - 1 arrays each way. In a ring each sends a part to the next,
+    which adds its own and passes it on; after N - 1 steps each has the sums of one
+    part, and these go round again. No device sends more than 2 (N - 1) / N arrays,
+    which is the least. Kernels on peers move as much, in one launch a device, and
+    all add in the same order.
+    GB/s is what NCCL's tests call the bus bandwidth: that least number of bytes
+    over the time, whatever the way.
+    All 4 workers are on one device. This process has one device. Several need a
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
+    driver, or several processes: `mpiexec -n 4 library-tour run all_reduce`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import ranks, timing
+from ..checks import compare
+from ..device_code import blocks_for, load
+from ..ranks import Ranks
+from ..several import NEEDS, devices_from, mean_ms, peer_access, wait_for
+from ..stop import Curve, Limit, Result, Row, Size, Value
+
+TITLE = "Sums over devices: copies, kernels, MPI, NCCL"
+SIZE = Size("numbers of each device", full=2**28, small=2**14, least=1)
+CHECKED = 2**14
+# Workers of a process that has one device only.
+WORKERS = 4
+BLOCK, MOST_BLOCKS = 256, 1024
+GROUP = 4  # numbers that a thread adds at once
+INSTALL_NCCL = "not run here: NCCL needs a GPU for each worker, and nccl4py (pip install 'nccl4py[cu13]')"
+NOTES = (
+    "Through one, a device adds what all others send and sends the sums back: its links carry N - 1 arrays each way. "
+    "In a ring each sends a part to the next, which adds its own and passes it on; after N - 1 steps each has the sums "
+    "of one part, and these go round again. No device sends more than 2 (N - 1) / N arrays, which is the least. "
+    "Kernels on peers move as much, in one launch a device, and all add in the same order.",
+    "GB/s is what NCCL's tests call the bus bandwidth: that least number of bytes over the time, whatever the way.",
+)
+
+Floats = NDArray[np.float32]
+Work = Callable[[], object]
+Way = Callable[["Team"], Work]
+
+# How many arrays the busiest device sends in the ways of one process, with N workers.
+ARRAYS_SENT: dict[str, Callable[[int], float]] = {
+    "through one": lambda count: count - 1,
+    "round a ring": lambda count: 2 * (count - 1) / count,
+    "kernels on peers": lambda count: 2 * (count - 1) / count,
+}
+
+
+class Team:
+    """The workers of this process, each with an array, room for another one, and a stream."""
+
+    def __init__(self, places: Sequence[cuda.Device], together: Ranks | None, size: int) -> None:
+        self.places, self.ranks, self.size = places, together, size
+        self.devices = list(dict.fromkeys(places))
+        self.count = together.count if together else len(places)
+        self.first = together.rank if together else 0
+        # Parts are whole groups of numbers, and as many as there are workers.
+        self.groups = blocks_for(size, GROUP)
+        self.ends = [self.groups * number // self.count for number in range(self.count + 1)]
+        self.arrays, self.room, self.streams, self.modules = [], [], [], []
+        for place in places:
+            with place:
+                self.arrays.append(cuda.zeros(GROUP * self.groups, np.float32))
+                self.room.append(cuda.zeros(GROUP * self.groups, np.float32))
+                self.streams.append(cuda.Stream(non_blocking=True))
+                self.modules.append(load("all_reduce"))
+        wait_for(self.devices)
+
+    def fill(self, numbers: Floats) -> None:
+        """Give each worker its row of the numbers."""
+        for place, array, row in zip(self.places, self.arrays, numbers[self.first :], strict=False):
+            with place:
+                array[: self.size].copy_from(row)
+        wait_for(self.devices)
+
+    def part(self, array: cuda.DeviceArray, number: int) -> cuda.DeviceArray:
+        """Return one of as many parts of an array as there are workers."""
+        begin, end = self.ends[number % self.count : number % self.count + 2]
+        return array[GROUP * begin : GROUP * end]
+
+    def add(self, worker: int, source: cuda.DeviceArray, target: cuda.DeviceArray) -> None:
+        """Queue the addition of a worker's numbers to others of it."""
+        groups = target.size // GROUP
+        if groups:
+            with self.places[worker]:
+                grid = min(MOST_BLOCKS, blocks_for(groups, BLOCK))
+                self.modules[worker]["add_into"][grid, BLOCK, 0, self.streams[worker]](source, target, groups)
+
+    def meet(self) -> None:
+        """Let each worker's stream wait for what all others have queued so far."""
+        events = [stream.record() for stream in self.streams]
+        for stream in self.streams:
+            for event in events:
+                stream.wait(event)
+
+
+def through_one(team: Team) -> None:
+    """Queue the copies of all arrays to the first worker, its additions, and the copies of the sums."""
+    team.meet()
+    first, stream = team.arrays[0], team.streams[0]
+    for array in team.arrays[1:]:
+        cuda.memcpy_peer(team.room[0], array, stream=stream)
+        team.add(0, team.room[0], first)
+    for array in team.arrays[1:]:
+        cuda.memcpy_peer(array, first, stream=stream)
+    team.meet()
+
+
+def ring(team: Team) -> None:
+    """Queue the steps of two rounds: in the first each worker adds what comes, in the second it keeps what comes."""
+    count = team.count
+    for step in range(count - 1):
+        team.meet()
+        for worker in range(count):
+            target, source = team.room[(worker + 1) % count], team.arrays[worker]
+            part = worker - step
+            cuda.memcpy_peer(team.part(target, part), team.part(source, part), stream=team.streams[worker])
+        team.meet()
+        for worker in range(count):
+            part = worker - 1 - step
+            team.add(worker, team.part(team.room[worker], part), team.part(team.arrays[worker], part))
+    for step in range(count - 1):
+        team.meet()
+        for worker in range(count):
+            target, source = team.arrays[(worker + 1) % count], team.arrays[worker]
+            part = worker + 1 - step
+            cuda.memcpy_peer(team.part(target, part), team.part(source, part), stream=team.streams[worker])
+    team.meet()
+
+
+def on_peers(team: Team) -> Work:
+    """Return what queues a kernel on each device, which adds its part of all arrays and writes it to all."""
+    launches = []
+    for worker, (place, stream) in enumerate(zip(team.places, team.streams, strict=True)):
+        begin, end = team.ends[worker : worker + 2]
+        if end > begin:
+            with place:
+                addresses = cuda.to_device(np.array([int(array.pointer) for array in team.arrays], np.uint64))
+                place.synchronize()
+                grid = min(MOST_BLOCKS, blocks_for(end - begin, BLOCK))
+                kernel = team.modules[worker]["reduce_peers"][grid, BLOCK, 0, stream]
+                launches.append((place, kernel.bind(addresses, team.count, begin, end - begin)))
+
+    def work() -> None:
+        team.meet()
+        for place, launch in launches:
+            with place:
+                launch()
+        team.meet()
+
+    return work
+
+
+def by_mpi(together: Ranks, team: Team) -> Work:
+    """Return what copies the array to the host, lets MPI add, and copies the sums back."""
+    from mpi4py import MPI  # installed, since there are ranks
+
+    [array], [stream] = team.arrays, team.streams
+    staged = cuda.pinned_empty(array.shape, array.dtype)
+
+    def work() -> None:
+        cuda.memcpy(staged, array, stream=stream)
+        stream.synchronize()
+        together.comm.Allreduce(MPI.IN_PLACE, staged)
+        cuda.memcpy(array, staged, stream=stream)
+        stream.synchronize()
+
+    return work
+
+
+def by_mpi_on_device(together: Ranks, team: Team) -> Work:
+    """Return what lets MPI add the arrays in device memory."""
+    from mpi4py import MPI  # as above
+
+    def work() -> None:
+        team.streams[0].synchronize()
+        together.comm.Allreduce(MPI.IN_PLACE, team.arrays[0])
+
+    return work
+
+
+def join_nccl(team: Team, nccl: ModuleType) -> list[Any]:
+    """Return NCCL's communicators of the workers of this process."""
+    if not team.ranks:
+        members: list[Any] = nccl.Communicator.init_all([place.ordinal for place in team.places])
+        return members
+    identifier = bytes(nccl.get_unique_id()) if team.ranks.rank == 0 else None
+    identifier = team.ranks.comm.bcast(identifier)
+    with team.places[0]:
+        of_all = nccl.UniqueId.from_bytes(identifier)
+        return [nccl.Communicator.init(team.count, team.ranks.rank, of_all)]
+
+
+def by_nccl(nccl: ModuleType, members: Sequence[Any], team: Team) -> Work:
+    """Return what lets NCCL add the arrays, in the workers' streams."""
+
+    def work() -> None:
+        with nccl.group():
+            for member, array, stream in zip(members, team.arrays, team.streams, strict=True):
+                member.allreduce(array, array, nccl.SUM, stream=stream)
+
+    return work
+
+
+def find_nccl() -> ModuleType | None:
+    """Return nccl4py where it is installed and this driver's addresses are a GPU's."""
+    if "interop" not in cuda.capabilities():
+        return None
+    try:
+        return importlib.import_module("nccl.core")
+    except ImportError:
+        return None
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check the sums of every way on every worker; then time large arrays, and draw the bandwidth against bytes."""
+    together = ranks.world()
+    every = [device] if together else devices_from(device)
+    places = every if together or len(every) > 1 else every * WORKERS
+    limit, pictures = None, []
+    with peer_access(every) as reachable:
+        few = Team(places, together, min(size, CHECKED))
+        random = np.random.default_rng(1)
+        numbers = random.integers(-1000, 1000, (few.count, few.size)).astype(np.float32)
+        makers = ways(few, reachable=reachable)
+        rows = [checked(name, few, make(few), numbers) for name, make in makers.items()]
+        if timing.available():
+            limit = link_limit(every, size)
+            team = partial(Team, places, together)
+            rows = [timed(row, team(size), makers[row.name], limit) for row in rows]
+            pictures = [bandwidths(team, size, makers, limit)]
+    if not any(row.name == "NCCL" for row in rows):
+        rows.append(Row("NCCL", note=INSTALL_NCCL))
+    notes = list(NOTES)
+    if not together and len(every) == 1:
+        notes.append(f"All {WORKERS} workers are on one device. {NEEDS.format('all_reduce')}")
+    return Result(rows, limit, pictures=pictures, notes=notes)
+
+
+def ways(team: Team, *, reachable: bool) -> dict[str, Way]:
+    """Return the ways that this process or its ranks can take, by their names."""
+    found: dict[str, Way]
+    if team.ranks:
+        found = {"MPI, through the host": partial(by_mpi, team.ranks)}
+        if team.ranks.takes_device_memory():
+            found["MPI, device memory"] = partial(by_mpi_on_device, team.ranks)
+    else:
+        found = {
+            "through one": lambda team: partial(through_one, team),
+            "round a ring": lambda team: partial(ring, team),
+        }
+        if reachable:
+            found["kernels on peers"] = on_peers
+    nccl = find_nccl()
+    # NCCL refuses two workers on one device.
+    if nccl and (team.ranks or len(team.devices) == team.count):
+        found["NCCL"] = partial(by_nccl, nccl, join_nccl(team, nccl))
+    return found
+
+
+def checked(name: str, team: Team, work: Work, numbers: Floats) -> Row:
+    """Return a row that holds if every worker of this process has the sums of all."""
+    team.fill(numbers)
+    work()
+    wait_for(team.devices)
+    expected = np.tile(numbers.sum(axis=0), (len(team.arrays), 1))
+    got = []
+    for place, array in zip(team.places, team.arrays, strict=True):
+        with place:
+            got.append(array[: team.size].to_host())
+    values: dict[str, Value] = {"workers": team.count}
+    if name in ARRAYS_SENT:
+        values["arrays sent"] = ARRAYS_SENT[name](team.count)
+    return Row(name, values, compare(f"{name}: every worker has the sums", np.array(got), expected))
+
+
+def least_bytes(team: Team) -> float:
+    """Return how many bytes each worker has to send at least."""
+    return 2 * (team.count - 1) / team.count * 4 * team.size
+
+
+def timed(row: Row, team: Team, way: Way, limit: Limit | None) -> Row:
+    """Add the time of large arrays."""
+    ms = mean_ms(way(team), team.devices, team.ranks)
+    return replace(row, values={**timing.rates(ms, least_bytes(team), limit), **row.values})
+
+
+def link_limit(devices: Sequence[cuda.Device], size: int) -> Limit | None:
+    """Return the bandwidth of a copy between the first two devices, one way, or None where there is one."""
+    if len(devices) < 2:
+        return None
+    pair = Team(devices[:2], None, size)
+    copy = partial(cuda.memcpy_peer, pair.arrays[1], pair.arrays[0], stream=pair.streams[0])
+    return Limit("the link between two devices, one way", rate=1e-6 * 4 * size / mean_ms(copy, pair.devices))
+
+
+def bandwidths(team: Callable[[int], Team], size: int, makers: Mapping[str, Way], limit: Limit | None) -> Curve:
+    """Measure every way against the bytes of a worker's array."""
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in makers}
+    for some in [*(4**power for power in range(4, 14) if 4**power < size), size]:
+        workers = team(some)
+        for name, make in makers.items():
+            ms = mean_ms(make(workers), workers.devices, workers.ranks)
+            lines[name].append((4 * some, 1e-6 * least_bytes(workers) / ms))
+    return Curve("bandwidth", "bytes", "GB/s", lines, logarithmic="x", line=limit)

@@ -1,0 +1,153 @@
+"""Price an option by paths on several devices: how much faster the same paths are, and more paths in the same time.
+
+On the software driver with one device, which checks, counts and does not time:
+
+    $ library-tour run monte_carlo_devices
+    monte_carlo_devices: Monte Carlo on several devices: weak and strong
+    size 4,096: paths of one device
+    limit: instructions, about 19 each
+                    devices  paths each  instructions  efficiency  check
+    ────────────────────────────────────────────────────────────────────
+    one device            1       4,096       551,224              right
+    strong scaling        2       2,048       275,612        1.00  right
+    weak scaling          2       4,096       551,224        1.00  right
+    strong scaling        4       1,024       137,806        1.00  right
+    weak scaling          4       4,096       551,224        1.00  right
+    Each device has a seed of its own, so that its random numbers are independent of
+    the others', and sends two numbers at the end: its sum of payoffs and that of
+    their squares. Strong scaling divides the same paths among the devices, and weak
+    scaling gives each as many paths as one had. 'efficiency' is 1 where N devices
+    do N times as much in a second. Here instructions stand for the time.
+    All 4 workers are on one device. This process has one device. Several need a
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
+    driver, or several processes: `mpiexec -n 4 library-tour run
+    monte_carlo_devices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+from .. import counters, ranks, timing
+from ..checks import compare
+from ..device_code import load
+from ..limits import issue_limit
+from ..ranks import Ranks
+from ..several import NEEDS, devices_from, mean_ms
+from ..stop import Curve, Limit, Result, Row, Size, Value
+from .monte_carlo import INSTRUCTIONS, SCHEMES, START, STEPS, Pricer, reference
+
+TITLE = "Monte Carlo on several devices: weak and strong"
+SIZE = Size("paths of one device", full=2**26, small=2**12)
+SCHEME = SCHEMES["Euler, fast math"]
+# Workers of a process that has one device only.
+WORKERS = 4
+CHECKED = 2**12
+STRONG, WEAK = "strong scaling", "weak scaling"
+NOTE = (
+    "Each device has a seed of its own, so that its random numbers are independent of the others', and sends two "
+    "numbers at the end: its sum of payoffs and that of their squares. Strong scaling divides the same paths among the "
+    "devices, and weak scaling gives each as many paths as one had. 'efficiency' is 1 where N devices do N times as "
+    "much in a second.{}"
+)
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Team:
+    """Workers with seeds of their own: one for each place in this process, or the one of this rank."""
+
+    pricers: Sequence[Pricer]
+    devices: Sequence[cuda.Device]
+    ranks: Ranks | None
+    seed: int
+
+    @classmethod
+    def on(cls, device: cuda.Device, together: Ranks | None) -> Team:
+        """Return the workers of this process, as many as there are devices, or some on the only one."""
+        every = [device] if together else devices_from(device)
+        places = every if together or len(every) > 1 else every * WORKERS
+        pricers = []
+        for place in places:
+            with place:
+                module = load("monte_carlo", names=[SCHEME.kernel], fast_math=SCHEME.fast_math)
+                pricers.append(Pricer(place, SCHEME, {SCHEME.fast_math: module}))
+        seed = int(np.random.default_rng().integers(2**62))
+        return cls(pricers, places, together, int(together.comm.bcast(seed)) if together else seed)
+
+    @property
+    def count(self) -> int:
+        """How many workers there are."""
+        return self.ranks.count if self.ranks else len(self.pricers)
+
+    @property
+    def first(self) -> int:
+        """The number of the first worker of this process."""
+        return self.ranks.rank if self.ranks else 0
+
+    def total(self, workers: int, paths: int) -> Array:
+        """Return the sum of the payoffs of the first workers, with so many paths each, and that of their squares."""
+        taking_part = list(zip(self.pricers, self.devices, strict=True))[: max(0, workers - self.first)]
+        for number, (pricer, device) in enumerate(taking_part, self.first):
+            with device:
+                pricer.launch(paths, self.seed + number)()
+        total = np.zeros(2)
+        for pricer, device in taking_part:
+            with device:
+                total += pricer.total(paths)
+        return self.ranks.all_sums(total) if self.ranks else total
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check the sums of few paths; then time, or count, ever more devices with the same paths and with more."""
+    together = ranks.world()
+    team = Team.on(device, together)
+    limit = issue_limit(device, INSTRUCTIONS, "Gsteps/s")
+    numbers = sorted({*(2**power for power in range(team.count.bit_length())), team.count})
+    alone, cost = measured("one device", team, 1, size, limit)
+    rows, lines = [alone], {STRONG: [(1.0, 1.0)], WEAK: [(1.0, 1.0)]}
+    for number in numbers[1:]:
+        for name, paths in ((STRONG, -(-size // number)), (WEAK, size)):
+            row, other = measured(name, team, number, paths, limit)
+            if cost and other:
+                efficiency = paths / size * cost / other
+                row = replace(row, values={**row.values, "efficiency": efficiency})
+                lines[name].append((number, efficiency))
+            rows.append(row)
+    notes = [NOTE.format("" if timing.available() else " Here instructions stand for the time.")]
+    if not together and len(set(team.devices)) == 1:
+        notes.append(f"All {team.count} workers are on one device. {NEEDS.format('monte_carlo_devices')}")
+    pictures = [Curve("efficiency", "devices", "efficiency", lines, logarithmic="x")] if cost else []
+    return Result(rows, limit, pictures=pictures, notes=notes)
+
+
+def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> tuple[Row, float]:
+    """Return the row of some workers with so many paths each, and what they cost: milliseconds, or instructions."""
+    few = min(paths, CHECKED)
+    expected = sum(reference(SCHEME, few, team.seed + number).sum(axis=0) for number in range(workers))
+    # A payoff is the difference of two prices, so that its rounding error is relative to them, not to itself.
+    tolerance = 1e-4 * max(START, float(np.max(expected)))
+    check = compare(
+        f"{name}, {workers}: the sums are NumPy's", team.total(workers, few), np.asarray(expected), tolerance
+    )
+    values: dict[str, Value] = {"devices": workers}
+    if timing.available():
+        devices = list(dict.fromkeys(team.devices))
+        ms = mean_ms(partial(team.total, workers, paths), devices, team.ranks)
+        # Several workers on one device take turns.
+        together = workers if team.ranks else min(workers, len(devices))
+        all_limits = replace(limit, rate=limit.rate and together * limit.rate)
+        return Row(name, {**timing.rates(ms, workers * paths * STEPS, all_limits), **values}, check), ms
+    counted = counters.count(partial(team.total, workers, paths), ["instructions"])
+    # Each process counts what its own workers do, which do the same.
+    counted = {column: int(value) // (1 if team.ranks else workers) for column, value in counted.items()}
+    return Row(name, {**values, "paths each": paths, **counted}, check), float(counted.get("instructions", 0))
