@@ -14,7 +14,7 @@
 //   sides<FirstRow<s>>  threadIdx.y < s
 //
 //   select<Even>        the two sides are one multiply-add each: the compiler lets every thread select its factors, or
-//                       predicates the instructions, and nobody branches
+//                       predicates the instructions, and no thread branches
 //
 // A function is a multiply-add, x = x * factor + 1, `passes` times, with a factor of its own. The loops keep the compiler
 // from selecting the factor, as in `select`.

@@ -10,7 +10,7 @@
 //   dot_grid<1>         a fixed grid strides over the arrays, four numbers of each at a time
 //   dot_grid<loads>     the same with several loads of a thread from each array in flight before the first is used
 //
-// WRONG: each has its barrier where not all threads of a block come as often.
+// WRONG: each has a barrier to which not all threads of a block come equally often.
 //
 //   dot_in_branch       if (i < n) { ...; __syncthreads(); }     the threads beyond the end never come
 //   dot_in_tree         if (tid < half) { ...; __syncthreads(); }     inside the tree's own branch

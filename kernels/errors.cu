@@ -3,7 +3,7 @@
 //
 //   nothing            for a launch that is refused
 //   fill               right: writes a value to n numbers
-//   store              writes one number to any address: null, one that nobody has set, one of the host's memory
+//   store              writes one number to any address: null, one that was never set, one of the host's memory
 //   require_positive   asserts that every number is positive; NDEBUG switches assert() off, as in C
 //   copy               right, if what it reads was ever written: memory comes with whatever it held before
 //   sum_bytes<bytes>   takes a structure of so many bytes by value: parameters have 4096 bytes at most before compute

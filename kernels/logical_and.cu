@@ -1,18 +1,18 @@
 // Are all numbers of an array true, that is, not zero? *all begins at 1, and whoever finds a zero sets it to 0. An array
 // without zeros is read once and hardly anything is written, so that reading is the limit.
 //
-//   and_atomic          every thread joins its truth to the result by an atomic
+//   and_atomic          every thread joins its truth value to the result by an atomic
 //   and_tree            the tree of a sum with & in place of +: shuffles in a warp, shared memory for the warps' results,
 //                       an atomic a block
-//   and_vote            __syncthreads_and() joins a block's truths at a barrier; only a block with a zero writes
+//   and_vote            __syncthreads_and() joins a block's truth values at a barrier; only a block with a zero writes
 //   and_grid<1>         a fixed grid strides over the array, and a thread takes four numbers at a time
 //   and_grid<loads>     the same with several loads of a thread in flight before the first value is used
 //   and_early<loads>    a thread that finds a zero says so at once; each round of loads also reads the result so far, and
 //                       the thread ends where that is false
 //   and_skips_shuffle   WRONG: val = val && __shfl_down_sync(...) leaves the shuffle out where val is false already
 //
-// Truths are joined, not numbers: 1 & 2 is 0, and both are true. Blocks are whole warps. The grids cover numbers, or
-// groups of four; the array begins at a multiple of 16 bytes.
+// Truth values are joined, not numbers: 1 & 2 is 0, though both are true. Blocks are whole warps. The grids cover
+// numbers, or groups of four; the array begins at a multiple of 16 bytes.
 
 // Whether all threads of a warp have a true value, in its lane 0.
 __device__ int warp_and(int value)

@@ -1,6 +1,6 @@
 // Find the first NaN of a large array. A NaN is a number whose exponent bits are all set and whose mantissa is not zero;
-// without its sign, its bits are an integer above those of infinity. Whoever finds a NaN lowers *first, which begins at
-// n, to its place. An array without NaNs is read once and nothing is written, so that reading is the limit.
+// without its sign, its bits are an integer above those of infinity. A thread that finds a NaN lowers *first to its
+// place; *first begins at n. An array without NaNs is read once and nothing is written, so that reading is the limit.
 //
 //   first_nan<Isnan<Number>>         a thread a number, by CUDA's isnan(), with and without --use_fast_math
 //   first_nan<Above<Number>>         the same by the integer comparison, which no floating-point option touches

@@ -42,17 +42,17 @@ On the software driver, which checks, counts and does not time:
     grid.sync(), plain launch: cuMemcpyDtoHAsync: launch failed
     (CUDA_ERROR_LAUNCH_FAILED)
     kernel smooth_steps<Grid> at kernels/synchronization.cu:132 (inlined from
-    .venv/lib/python3.11/site-packages/nvidia/cu13/include/cooperative_groups.h:180)
-    : trap executed; block (0, 0, 0), thread (0, 0, 0), instruction 'trap'
+    …/cooperative_groups.h:180): trap executed; block (0, 0, 0), thread (0, 0, 0),
+    instruction 'trap'
         132 | Scope::sync();
     Within a warp and within a block
-                                 loads  stores  instructions  check
-    ───────────────────────────────────────────────────────────────
-    __syncthreads()                 72      72         1,728  right
-    the same in a branch of all     72      72         1,912  right
-    _count, _and, _or               72      27         1,809  right
-    __syncwarp()                    72      72         1,584  right
-    ballot, all, any                72     216         2,304  right
+                                  loads  stores  instructions  check
+    ────────────────────────────────────────────────────────────────
+    __syncthreads()                  72      72         1,728  right
+    __syncthreads(), in a branch     72      72         1,912  right
+    _count(), _and(), _or()          72      27         1,809  right
+    __syncwarp()                     72      72         1,584  right
+    ballot, all, any                 72     216         2,304  right
     __syncthreads() waits for all threads of the block and makes what they have
     written visible to it. It may stand in a branch that all threads of the block
     take. __syncthreads_count(), __syncthreads_and() and __syncthreads_or() also
@@ -243,8 +243,8 @@ def local_variants(module: cuda.Module, random: np.random.Generator) -> list[Var
     x = cuda.to_device(host)
     cases = {
         "__syncthreads()": ("reverse_block", reversed_in(host, BLOCK)),
-        "the same in a branch of all": ("reverse_in_branch", every_second_reversed(host)),
-        "_count, _and, _or": ("block_votes", votes_of_blocks(host)),
+        "__syncthreads(), in a branch": ("reverse_in_branch", every_second_reversed(host)),
+        "_count(), _and(), _or()": ("block_votes", votes_of_blocks(host)),
         "__syncwarp()": ("reverse_warp", reversed_in(host, WARP)),
         "ballot, all, any": ("warp_votes", votes_of_warps(host)),
     }
