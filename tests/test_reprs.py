@@ -147,7 +147,7 @@ def test_a_measurement_is_a_line_however_many_samples_it_has():
 
 def test_a_device_shows_what_it_is(device):
     found = facts(device)
-    assert found["device 0"] == device.name
+    assert found[f"device {device.ordinal}"] == device.name
     assert found["compute capability"] == ".".join(map(str, device.compute_capability))
     assert found["multiprocessors"] == str(device.sm_count)
     assert found["memory"].endswith(" GiB")
@@ -160,7 +160,7 @@ def test_an_array_shows_its_shape_dtype_and_device_and_copies_nothing(device, mo
     assert found["shape"] == "(3, 4)"
     assert found["dtype"] == "float32"
     assert found["bytes"] == "48"
-    assert found["device"] == f"0: {device.name}"
+    assert found["device"] == f"{device.ordinal}: {device.name}"
     assert "strides" not in found
     assert facts(x[:, 1])["strides"] == "(16,)"
     x.close()

@@ -67,6 +67,8 @@ def _profile(options: argparse.Namespace) -> int:
     """Profile a program on the driver that counts, whatever devices there are, unless another one is asked for."""
     if not os.environ.get(seam.ENVIRONMENT_VARIABLE):
         seam.select("simulator")
+    if "profile" not in seam.capabilities():
+        return _refuse(f"the driver that {seam.ENVIRONMENT_VARIABLE} names counts nothing; on a GPU, use ncu")
     with _place_of(options):
         if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
             options.parser.error(f"there is no {'module' if options.as_module else 'file'} {options.program}")

@@ -67,7 +67,7 @@ class Profile:
 
     `launches` has them in the order they ran, complete when the `with` has ended. `print(profile)` shows a table:
     32-byte sectors that a warp's load and store of global memory touches, bank conflicts of shared memory, and active
-    lanes an instruction.
+    lanes an instruction. No cache is modelled: what L1 would serve is counted as sectors all the same.
     """
 
     def __init__(self) -> None:

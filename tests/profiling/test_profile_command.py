@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from cudart_py.__main__ import main
+from cudart_py.driver import seam
+
 pytestmark = pytest.mark.needs("profile")
 
 LANES = "smsp__thread_inst_executed.sum"
@@ -130,6 +133,13 @@ def test_a_program_that_fails_is_profiled_as_far_as_it_came(program):
     assert "ZeroDivisionError" in done.stderr
     assert done.returncode == 1
     assert "transpose" in (program.folder / "found.html").read_text()
+
+
+def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program, monkeypatch, capsys):
+    monkeypatch.setattr(seam, "capabilities", frozenset)
+    monkeypatch.setenv("CUDART_PY_DRIVER", "cuda")
+    assert main(["profile", str(program.folder / "slow.py")]) == 2
+    assert "counts nothing; on a GPU, use ncu" in capsys.readouterr().err
 
 
 def test_a_program_without_launches_says_so(program):

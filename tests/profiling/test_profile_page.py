@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.profiling.columns import choose
 from cudart_py.profiling.report.page import profile_page
 from tests.browser import contrast, luminance
 from tests.profiling.conftest import KERNELS
@@ -17,8 +18,8 @@ pytestmark = pytest.mark.needs("profile")
 
 
 @pytest.fixture(scope="module")
-def html(tmp_path_factory):
-    """The page of two kernels with a mistake each, in a file with a long name, markup and a long line."""
+def launches(tmp_path_factory):
+    """Two kernels with a mistake each, in a file with a long name, markup and a long line."""
     folder = tmp_path_factory.mktemp("a-folder-with-a-name-that-is-as-long-as-names-of-folders-are")
     path = folder / "slow.cu"
     path.write_text(KERNELS + "// " + "x" * 300 + "\n")
@@ -27,7 +28,12 @@ def html(tmp_path_factory):
     with cuda.profile() as p:
         for name in ("transpose", "tiled"):
             module[name][(2, 2), (32, 32)](out, data, 64)
-    return profile_page(p.launches, "Profile of <slow>")
+    return p.launches
+
+
+@pytest.fixture(scope="module")
+def html(launches):
+    return profile_page(launches, "Profile of <slow>")
 
 
 def texts(html, tag, kind):
@@ -85,6 +91,13 @@ def test_the_page_does_not_scroll_sideways(html, chromium, width):
     found = chromium.look(html, width)
     assert found["width"] == width
     assert found["scrolled"] <= width
+
+
+@pytest.mark.parametrize("width", [320, 1000, 1400])
+def test_nor_does_a_page_with_all_metrics_by_their_long_names(launches, chromium, width):
+    columns = choose(["*__*"], launches[0].metrics)
+    assert len(columns) > 40
+    assert chromium.look(profile_page(launches, "all", columns), width)["scrolled"] <= width
 
 
 def test_the_page_fetches_nothing(html, chromium):

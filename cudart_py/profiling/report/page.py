@@ -150,7 +150,8 @@ def _annotated(
         last = number
     missing = "" if source.texts else "<p>The text of this source is not at hand.</p>"
     heading = f"<h2>{escape(source.name)}</h2>"
-    return f'<section id="{name}">{heading}{missing}<div class="source">{"".join(rows)}</div></section>'
+    listed = f'<div class="scroll"><div class="source">{"".join(rows)}</div></div>'
+    return f'<section id="{name}">{heading}{missing}{listed}</section>'
 
 
 def _row(source: Source, number: int, attributes: str, share: float, columns: Sequence[Column]) -> str:
