@@ -47,7 +47,7 @@ def test_every_device_has_the_sums_without_a_race(on_devices, count):
 
 @pytest.mark.needs("profile")
 def test_devices_share_paths_out(on_devices):
-    rows = on_devices("monte_carlo_devices", 3)
+    rows = on_devices("monte_carlo_ranks", 3)
     assert [(row[0], row[1]["devices"]) for row in rows] == [
         ("one device", 1),
         *((name, count) for count in (2, 3) for name in ("strong scaling", "weak scaling")),
@@ -59,7 +59,7 @@ def test_devices_share_paths_out(on_devices):
 def test_a_quarter_of_the_paths_is_a_quarter_of_the_instructions():
     if len(cuda.devices()) > 1:
         pytest.skip("this machine has several devices")
-    rows = run_stop("monte_carlo_devices", cuda.Device(0), 4096).result.rows
+    rows = run_stop("monte_carlo_ranks", cuda.Device(0), 4096).result.rows
     assert [row.values["efficiency"] for row in rows[1:]] == pytest.approx([1, 1, 1, 1], rel=0.01)
 
 

@@ -21,7 +21,7 @@ from library_tour.stop import Bars, Curve, Film, Row, Size, Timeline
 SMALL = {
     "halo": 50,
     "all_reduce": 500,
-    "monte_carlo_devices": 500,
+    "monte_carlo_ranks": 500,
     "transpose": 50,
     "copies_2d": 50,
     "heat": 50,

@@ -2,8 +2,8 @@
 
 On the software driver with one device, which checks, counts and does not time:
 
-    $ library-tour run monte_carlo_devices
-    monte_carlo_devices: Monte Carlo on several devices: weak and strong
+    $ library-tour run monte_carlo_ranks
+    monte_carlo_ranks: Monte Carlo on several devices: weak and strong
     size 4,096: paths of one device
     limit: instructions, about 19 each
                     devices  paths each  instructions  efficiency  check
@@ -20,8 +20,7 @@ On the software driver with one device, which checks, counts and does not time:
     do N times as much in a second. Here instructions stand for the time.
     All 4 workers are on one device. This process has one device. Several need a
     machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
-    driver, or several processes: `mpiexec -n 4 library-tour run
-    monte_carlo_devices`.
+    driver, or several processes: `mpiexec -n 4 library-tour run monte_carlo_ranks`.
 """
 
 from __future__ import annotations
@@ -125,7 +124,7 @@ def run(device: cuda.Device, size: int) -> Result:
             rows.append(row)
     notes = [NOTE.format("" if timing.available() else " Here instructions stand for the time.")]
     if not together and len(set(team.devices)) == 1:
-        notes.append(f"All {team.count} workers are on one device. {NEEDS.format('monte_carlo_devices')}")
+        notes.append(f"All {team.count} workers are on one device. {NEEDS.format('monte_carlo_ranks')}")
     pictures = [Curve("efficiency", "devices", "efficiency", lines, logarithmic="x")] if cost else []
     return Result(rows, limit, pictures=pictures, notes=notes)
 
