@@ -44,6 +44,8 @@ METRICS: tuple[str, ...] = (
         for kind in ("ld", "st", "atom")
     ),
     *(f"smsp__inst_executed_op_{space}_{kind}.sum" for space in ("global", "shared") for kind in ("ld", "st", "atom")),
+    *(f"smsp__sass_data_bytes_mem_global_op_{kind}.sum" for kind in ("ld", "st")),
+    *(f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{kind}.ratio" for kind in ("ld", "st")),
     "smsp__inst_executed_op_global_red.sum",
     "smsp__inst_executed.sum",
     "smsp__thread_inst_executed.sum",
