@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -80,6 +81,42 @@ def test_parts_may_be_few_or_empty(device, name, workers, size):
     device.synchronize()
     for array in team.arrays:
         np.testing.assert_array_equal(array[:size].to_host(), numbers.sum(axis=0))
+
+
+class FakeNccl:
+    """What all_reduce uses of nccl4py, for workers of one device: the sums come when the group ends."""
+
+    SUM = "sum"
+
+    def __init__(self) -> None:
+        self.Communicator = self
+        self.asked: list[tuple] = []
+
+    def init_all(self, ordinals):
+        return [self for _ in ordinals]
+
+    def allreduce(self, source, target, operation, *, stream):
+        assert operation == self.SUM
+        self.asked.append((source, target, stream))
+
+    @contextmanager
+    def group(self):
+        yield
+        cuda.current_device().synchronize()
+        total = np.sum([source.to_host() for source, _, _ in self.asked], axis=0)
+        for _, target, _ in self.asked:
+            target.copy_from(total)
+
+
+def test_nccl_gets_the_arrays_in_place_and_the_workers_streams(device):
+    team = all_reduce.Team([device] * 3, None, 10)
+    numbers = np.arange(30, dtype=np.float32).reshape(3, 10)
+    nccl = FakeNccl()
+    work = all_reduce.by_nccl(nccl, all_reduce.join_nccl(team, nccl), team)
+    assert all_reduce.checked("NCCL", team, work, numbers).check.holds
+    assert [(source is target, stream) for source, target, stream in nccl.asked] == [
+        (True, stream) for stream in team.streams
+    ]
 
 
 def test_peer_access_ends_with_the_block():
