@@ -26,6 +26,8 @@ Take = Callable[..., Json | None]
 AGREE = 2
 SLOWER, REFUSED = 1, 2
 PLUGIN = "cudart_py.benchmark.pytest_plugin"
+COUNTS = "counts of the simulator are compared by pytest, with --benchmark-compare and --counters-compare-fail"
+NOTHING_TIMED = f"nothing was timed: a GPU is needed, and no pytest-xdist; {COUNTS}"
 
 
 def add_command(commands: Any) -> None:
@@ -88,6 +90,8 @@ def _print(text: str) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise _GateError(f"there is no file {path}; cudart-py gate --record FILE records a baseline")
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
         run["benchmarks"], run["machine_info"]
@@ -102,7 +106,12 @@ def _stored(paths: Sequence[Path]) -> Take:
 
     def take(names: Sequence[str] = ()) -> Json | None:
         path = next(left, None)
-        return None if path is None else _read(path)
+        if path is None:
+            return None
+        run = _read(path)
+        if not run["benchmarks"]:
+            raise _GateError(f"{path} has no times; {COUNTS}")
+        return run
 
     return take
 
@@ -131,7 +140,7 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
                 _print(done.stdout + done.stderr)
             raise _GateError("the benchmarks did not pass", SLOWER if done.returncode == SLOWER else REFUSED)
         if not file.exists():
-            raise _GateError("nothing was timed: a GPU is needed, and no pytest-xdist")
+            raise _GateError(NOTHING_TIMED)
         return _read(file)
 
     return take
@@ -165,7 +174,7 @@ def _refuse(baseline: Json, run: Json) -> None:
     """Raise the reason why a run cannot be compared with the baseline."""
     problem = refusal(baseline, run)
     if problem is None and not run["benchmarks"]:
-        problem = "nothing was timed: a GPU is needed, and no pytest-xdist"
+        problem = NOTHING_TIMED
     if problem is not None:
         raise _GateError(problem)
 

@@ -340,16 +340,25 @@ def _compare(config: pytest.Config, benchmarks: Any) -> bool:
         every = list(benchmarks.storage.load(*(() if benchmarks.compare is True else (benchmarks.compare,))))
         stored = every[-1:] if benchmarks.compare is True else every
     comparisons = config.stash[_comparisons]
+    both = False
     for path, run in stored:
         before = _launches(run.get("counted", ()))
         if before and counted:
+            both = both or not before.keys().isdisjoint(counted)
             comparisons.append(_Comparison(str(path), counter_gate.changes(before, counted, limits)))
-    if limits and not comparisons:
-        why = (
-            "needs --benchmark-compare with a run that is stored"
-            if not stored
-            else "found no counters: this driver times and does not count, or the stored run has none"
-        )
+    if limits and not both:
+        if not stored:
+            why = "needs --benchmark-compare with a run that is stored"
+            if benchmarks.compare:
+                # Each minor version of Python has a folder of its own there.
+                why += (
+                    f", and there is none for this Python ({benchmarks.machine_id}): store one, or name the file of "
+                    "another by --benchmark-compare=FILE"
+                )
+        elif comparisons:
+            why = "compared nothing: the stored run has no benchmark of this run; store a run again"
+        else:
+            why = "found no counters: this driver times and does not count, or the stored run has none"
         raise pytest.UsageError(f"--counters-compare-fail {why}")
     return any(change.failed for comparison in comparisons for change in comparison.changes)
 
@@ -402,7 +411,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("GPU benchmarks", sep="-")
         for line in lines(shown):
             terminalreporter.write_line(line)
+    worse = 0
     for path, found in config.stash.get(_comparisons, []):
         terminalreporter.section(f"Counters beside {path}", sep="-")
         for line in counter_gate.table(found) if found else ["nothing has changed"]:
             terminalreporter.write_line(line)
+        worse += sum(change.failed for change in found)
+    if worse:
+        # The last line of pytest says that all tests passed.
+        line = f"the run fails: {worse} of the figures became worse by more than the limits"
+        terminalreporter.write_line(line, red=True)

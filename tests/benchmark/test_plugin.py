@@ -339,6 +339,7 @@ def test_a_worse_counter_fails_the_run_with_a_table(run, stored, monkeypatch):
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["benchmark*figure*before*now*change", "*::test_work*sectors*100*130*+30.0 %*WORSE"])
+    result.stdout.fnmatch_lines(["the run fails: 1 of the figures became worse by more than the limits"])
 
 
 def test_a_change_within_the_limit_is_shown_and_passes(run, stored, monkeypatch):
@@ -353,6 +354,21 @@ def test_a_limit_with_nothing_to_compare_is_an_error_and_no_success(run, stored,
     result = run(TEST, "--counters-compare-fail=sectors:5%", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--counters-compare-fail needs --benchmark-compare*"])
+
+
+def test_a_limit_names_the_remedy_where_another_python_has_stored_the_run(run, stored, pytester):
+    (folder,) = pytester.path.glob(".benchmarks/*")
+    (path,) = folder.rename(folder.with_name("Linux-CPython-3.9-64bit")).iterdir()
+    result = run(TEST, "--counters-compare-fail=sectors:0", "--benchmark-compare", "-W", "ignore")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*none for this Python ({folder.name}): *--benchmark-compare=FILE"])
+    assert run(TEST, "--counters-compare-fail=sectors:0", f"--benchmark-compare={path}").ret == 0
+
+
+def test_a_limit_fails_where_the_stored_run_has_none_of_the_benchmarks(run, stored):
+    result = run(TEST.replace("test_work", "test_other"), "--benchmark-compare", "--counters-compare-fail=sectors:0")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*compared nothing: the stored run has no benchmark of this run; store a run again"])
 
 
 def test_a_limit_on_a_driver_that_counts_nothing_is_an_error(run, stored, measured):

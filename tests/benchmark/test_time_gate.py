@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import statistics
 import textwrap
 
@@ -217,6 +218,18 @@ def test_a_file_that_is_no_run_is_refused(gate, tmp_path):
     status, text = gate(stored(1))
     assert status == 2
     assert "is no stored run" in text
+
+
+def test_a_file_that_does_not_exist_is_named_with_the_remedy(tmp_path, capsys):
+    assert main(["gate", str(tmp_path / "none.json")]) == 2
+    text = capsys.readouterr().out
+    assert f"there is no file {tmp_path / 'none.json'}; cudart-py gate --record FILE" in text
+
+
+def test_a_stored_run_of_counts_is_refused_by_its_name(gate):
+    status, text = gate({**stored(1), "benchmarks": []})
+    assert status == 2
+    assert re.search(r"\.json has no times; counts of the simulator are compared by pytest, with --benchmark-", text)
 
 
 @pytest.mark.parametrize("options", [["--runs", "0"], ["--runs", "x"]])

@@ -212,7 +212,7 @@ def test_arguments_that_are_no_open_surfaces_are_refused(device, kernels):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: cuda.CudaArray((5, 7), np.float32), ValueError, "'array' must be a CudaArray made with surface=True"),
+        (lambda: cuda.CudaArray((5, 7), np.float32), ValueError, "surface=True; this one was made without it"),
         (lambda: cuda.empty_pitched((5, 7), np.float32), TypeError, "'array' must be a CudaArray"),
     ],
 )

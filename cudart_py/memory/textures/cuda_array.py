@@ -28,6 +28,12 @@ __all__ = ["CudaArray", "end_of"]
 class CudaArray(WaitingHandle):
     """An array of the current device in the layout that suits textures, uninitialised (cuArray3DCreate).
 
+        volume = cuda.CudaArray(host.shape, np.float32).copy_from(host)
+        result = cuda.CudaArray(host.shape, np.float32, surface=True)
+        with cuda.Texture(volume) as texture, cuda.Surface(result) as surface:
+            smooth[grid, block](texture, surface)  # by tex3D<float> and surf3Dwrite
+        out = result.to_host()
+
     `shape` counts elements: (width,), (height, width) or (depth, height, width); with `layered`, (layers, width) or
     (layers, height, width), of which every layer is a texture of its own. An element has 1, 2 or 4 `channels` of
     `dtype`: integers of 8, 16 or 32 bits, float16 or float32. A host or device array that is copied here has the same

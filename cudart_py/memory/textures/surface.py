@@ -36,7 +36,9 @@ class Surface(WaitingHandle):
         self._owned = True
         self._array = arguments.opened("Surface", "array", array, CudaArray)
         if not array.surface:
-            raise arguments.wrong_value("Surface", "array", "a CudaArray made with surface=True", array)
+            raise ValueError(
+                "Surface: argument 'array' must be a CudaArray made with surface=True; this one was made without it"
+            )
         with activated(array.device):
             self._value = int(api.cuSurfObjectCreate(array.resource))
 
