@@ -55,7 +55,10 @@ cat "$out/environment.txt"
 for step in $steps; do
     case $step in
     suite)
-        note suite "$python" -m pytest -q -p no:cacheprovider tests
+        # Tests of the toolkit ask how much memory is free, so that they run one after the other.
+        others="tests/simulator tests/conformance tests/libraries tests/tour"
+        note suite "$python" -m pytest -q -p no:cacheprovider tests $(printf -- '--ignore=%s ' $others)
+        note suite-rest "$python" -m pytest -q -p no:cacheprovider -n 8 $others
         ;;
     sanitizer)
         # Each test marked unsanitized says why.
