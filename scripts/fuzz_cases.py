@@ -412,6 +412,22 @@ def _targets_here() -> list[Target]:
     return [target for target in find_targets().values() if target.slots and target.name not in missing]
 
 
+def call_all() -> None:
+    """Call everything public that this driver can do with good values; what fails raises."""
+    world = World()
+    lacking = {name for name, capability in NEEDS.items() if capability not in cuda.capabilities()}
+    for name, target in find_targets().items():
+        if name in ENDING | PREMATURE | SLOW | lacking:
+            continue
+        try:
+            arguments = good_arguments(target, world)
+            invoke(target, good_object(target, world), arguments)
+        except MISSING:
+            continue
+        finally:
+            world.device.memory_pool = None
+
+
 def fuzz(seed: int | None, begin: int, end: int, note: Callable[[str], object] = lambda _: None) -> Iterator[Finding]:
     """Make the calls of a seed, or of `every_call`, from one number to another, and yield what is wrong with them."""
     world = World()

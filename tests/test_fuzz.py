@@ -39,19 +39,11 @@ def _is_error(thing):
     return isinstance(thing, type) and issubclass(thing, BaseException)
 
 
-def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succeeds(cases, device):
-    world = cases.World()
-    lacking = {name for name, capability in cases.NEEDS.items() if capability not in cuda.capabilities()}
-    for name, target in cases.find_targets().items():
-        if name in cases.ENDING | cases.PREMATURE | cases.SLOW | lacking:
-            continue
-        try:
-            arguments = cases.good_arguments(target, world)
-            cases.invoke(target, cases.good_object(target, world), arguments)
-        except cases.MISSING:
-            continue
-        finally:
-            world.device.memory_pool = None
+def test_every_argument_of_every_public_call_has_a_good_value_with_which_it_succeeds(python):
+    """In a process of its own: a kernel of another test that prints would have fixed a limit that is set here."""
+    program = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from fuzz_cases import call_all; call_all()"
+    done = python(program, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_parameter_without_a_good_value_is_told_where_to_get_one(cases):

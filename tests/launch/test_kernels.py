@@ -32,7 +32,7 @@ def test_device_code_has_a_stop_of_its_stem_that_loads_it(source: Path) -> None:
 @pytest.mark.parametrize("name", stops.names())
 def test_a_stop_loads_device_code_of_its_own_stem_alone(name: str) -> None:
     stems = loaded_stems(name)
-    assert stems <= {name}
+    assert stems <= {name.removesuffix("_ranks")}  # what runs in ranks has the kernels of one device
     assert all(device_code.find(stem) in SOURCES for stem in stems)
 
 
