@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import cudart_py as cuda
-
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 CALLS = 800
 
