@@ -6,6 +6,7 @@ import functools
 import os
 import socket
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ __all__ = ["MissingMpiError", "Place", "Ranks", "same_devices", "started_by_mpi"
 
 # What MPICH's mpiexec, Open MPI's and PMIx, as of Slurm, tell a process that they start.
 STARTED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
+# Seconds in which mpiexec reads what a rank has written.
+FORWARDED = 1.0
 
 
 class MissingMpiError(ImportError):
@@ -122,6 +125,8 @@ class Ranks:
         sys.stdout.flush()
         sys.stderr.write(f"rank {self.rank} of {self.count} on {socket.gethostname()} ends all ranks: {reason}\n")
         sys.stderr.flush()
+        # The abort ends mpiexec too, which loses what it has not read from its ranks by then.
+        time.sleep(FORWARDED)
         self.comm.Abort(1)
 
 
