@@ -119,15 +119,17 @@ def _picture(picture: Picture) -> dict[str, Any]:
         case Curve():
             return found | {"x": picture.x, "y": picture.y, "lines": _points(picture.lines)}
         case Bars():
-            return found | {"unit": picture.unit, "bars": {name: dict(bars) for name, bars in picture.bars.items()}}
+            bars = {name: {case: _finite(value) for case, value in bars.items()} for name, bars in picture.bars.items()}
+            return found | {"unit": picture.unit, "bars": bars}
         case Timeline():
             return found | {"lanes": _points(picture.lanes)}
         case Film():
             return found | {"frames": len(picture.frames)}
 
 
-def _points(lines: Mapping[str, Points]) -> dict[str, list[list[float]]]:
-    return {label: [list(point) for point in points] for label, points in lines.items()}
+def _points(lines: Mapping[str, Points]) -> dict[str, list[list[Value | None]]]:
+    """Return the points of each line; None stands for a NaN, which leaves a gap in a line."""
+    return {label: [[_finite(number) for number in point] for point in points] for label, points in lines.items()}
 
 
 def _finite(value: Value) -> Value | None:

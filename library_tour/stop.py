@@ -82,7 +82,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines of (x, y) points over common axes; `logarithmic` names the axes that are, `line` is a limit of y."""
+    """Lines of (x, y) points over common axes; `logarithmic` names the axes that are, `line` is a limit of y.
+
+    A point of NaNs leaves a gap in its line.
+    """
 
     name: str
     x: str

@@ -51,6 +51,12 @@ def test_a_nan_in_a_row_is_recorded_as_null():
     assert stop["rows"][0]["values"] == {"ms": None}
 
 
+def test_a_gap_in_a_line_is_recorded_as_null():
+    curve = Curve("c", "x", "y", {"l": [(1.0, 2.0), (float("nan"), float("nan"))]})
+    [stop] = record.record({"date": "today"}, [outcome(Result([], pictures=[curve]))])["stops"]
+    assert stop["pictures"][0]["lines"] == {"l": [[1.0, 2.0], [None, None]]}
+
+
 def test_a_record_is_read_back_as_written(tmp_path):
     run = record.record({"date": "today"}, [outcome(Result([]))])
     record.write(tmp_path / "run.json", run)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import cudart_py as cuda
-from library_tour import counters, host_latency, limits, plots, report, stops, timing
+from library_tour import counters, host_latency, limits, plots, record, report, stops, timing
 from library_tour.course import histogram, monte_carlo, nested_monte_carlo, occupancy, precision, streams
 from library_tour.philox import philox
 from library_tour.report import headline
@@ -68,9 +68,10 @@ def places(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_passes_at_a_small_odd_size_and_its_docstring_shows_its_rows(name):
+def test_the_stop_passes_at_a_small_odd_size_can_be_recorded_and_its_docstring_shows_its_rows(name, tmp_path):
     outcome = run_stop(name, cuda.Device(0), 77)
     assert outcome.state == "passed", explained(outcome)
+    record.write(tmp_path / "run.json", record.record({}, [outcome]))
     assert outcome.result.rows
     assert outcome.result.all_checks
     docstring, rows = stops.load(name).__doc__, outcome.result.all_rows
