@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Build the documentation's site: Markdown pages of docs/, with those that are generated, as a folder of HTML.
+
+    uv run --group docs scripts/build_site.py FOLDER             open FOLDER/index.html, which needs no server
+    uv run --group docs scripts/build_site.py FOLDER --pages DIR   keep what is given to MkDocs in DIR
+
+A warning, such as one of a link without a target, ends the build with status 1. Nothing is fetched from the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def assemble(folder: Path) -> Path:
+    """Write the pages and the configuration of the site into an empty folder; return the configuration's path."""
+    import yaml  # of the dependency group docs, like MkDocs
+
+    pages = folder / "pages"
+    shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
+    shutil.copyfile(ROOT / "CHANGELOG.md", pages / "changelog.md")
+    config = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
+    config |= {"docs_dir": str(pages), "nav": [expanded(entry, pages) for entry in config["nav"]]}
+    path = folder / "mkdocs.yml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def expanded(entry: Any, pages: Path) -> Any:
+    """Return an entry of the nav, in which each folder that ends in a slash became the list of its pages."""
+    if isinstance(entry, str):
+        return entry
+    [(title, inside)] = entry.items()
+    if isinstance(inside, list):
+        return {title: [expanded(item, pages) for item in inside]}
+    if not inside.endswith("/"):
+        return entry
+    found = sorted((pages / inside).glob("*.md"), key=lambda path: (path.name != "index.md", path.name))
+    return {title: [str(path.relative_to(pages)) for path in found]}
+
+
+def build(configuration: Path, site: Path) -> int:
+    """Build the site into a folder; return the exit status of MkDocs."""
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--strict",
+        "-f",
+        str(configuration),
+        "-d",
+        str(site),
+    ]
+    # The theme's notice of its next major version is no warning about a page.
+    return subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build the site into the folder of the command line; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("site", type=Path, help="the folder for the HTML, which is emptied first")
+    parser.add_argument("--pages", type=Path, help="an empty folder for the pages and the configuration of MkDocs")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as temporary:
+        return build(assemble(options.pages or Path(temporary)), options.site.absolute())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""The Python blocks of a page of the documentation, and how they are run: in order, in one namespace.
+
+Run as a program, in an empty working directory, it runs the page that it is given and says what is not as it should be.
+A comment in the line above a block says more of it:
+
+    <!-- prints -->             the text block is what the Python block before it prints; `...` stands for anything
+    <!-- raises ValueError -->  the Python block ends with this exception, whose last line counts as printed
+    <!-- needs: profile -->     the Python block is run where the driver has these capabilities
+    <!-- not run: REASON -->    the Python block is not run, for this reason
+    <!-- file: saxpy.cu -->     the block is written to this file before the next blocks run
+"""
+
+from __future__ import annotations
+
+import doctest
+import linecache
+import os
+import re
+import sys
+import tempfile
+import textwrap
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cudart_py as cuda
+
+FENCE = re.compile(
+    r"^(?P<indent> *)(?:<!-- (?P<mark>[^\n]+) -->\n+)?"
+    r"^(?P=indent)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+MARKS = re.compile(r"prints|raises \w[\w.]*|needs: \w+(, \w+)*|not run: \w.*|file: [\w.-]+")
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code, with the number of the line before its first one."""
+
+    language: str
+    mark: str
+    text: str
+    line: int
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the blocks of a page, in their order."""
+    source = page.read_text(encoding="utf-8")
+    found = [
+        Block(
+            match["language"],
+            match["mark"] or "",
+            textwrap.dedent(match["text"]),
+            source.count("\n", 0, match.start("text")),
+        )
+        for match in FENCE.finditer(source)
+    ]
+    for block in found:
+        if block.mark and not MARKS.fullmatch(block.mark):
+            raise ValueError(f"{page.name}:{block.line}: {block.mark!r} is not a mark of a block")
+    return found
+
+
+@contextmanager
+def output() -> Iterator[list[str]]:
+    """Collect what the process writes to its standard output and standard error, C code included."""
+    collected: list[str] = []
+    kept = os.dup(1), os.dup(2)
+    with tempfile.TemporaryFile("w+") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield collected
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for number, saved in enumerate(kept, 1):
+                os.dup2(saved, number)
+                os.close(saved)
+            file.seek(0)
+            collected.append(file.read())
+
+
+def run(page: Path, block: Block, names: dict[str, Any]) -> str:
+    """Run a Python block as lines of its page; return what it wrote, or raise what it should not have raised."""
+    wanted = block.mark.removeprefix("raises ") if block.mark.startswith("raises ") else ""
+    code = compile("\n" * block.line + block.text, page.name, "exec")
+    with output() as written:
+        last = ""
+        try:
+            exec(code, names)
+        except Exception as error:
+            last = "".join(traceback.format_exception_only(error))
+            if wanted not in {kind.__name__ for kind in type(error).__mro__} - {""}:
+                raise
+        else:
+            assert not wanted, f"{page.name}:{block.line}: {wanted} is not raised"
+    return "".join([*written, last])
+
+
+def run_page(page: Path) -> None:
+    """Run the Python blocks of a page, and compare what they print with what the page says."""
+    capabilities = cuda.capabilities()
+    lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
+    linecache.cache[page.name] = (sum(map(len, lines)), None, lines, page.name)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed: str | None = ""
+    for block in blocks_of(page):
+        where = f"{page.name}:{block.line}"
+        if block.mark.startswith("file: "):
+            Path(block.mark.removeprefix("file: ")).write_text(block.text, encoding="utf-8")
+        elif block.mark == "prints":
+            right = printed is None or doctest.OutputChecker().check_output(block.text, printed, OPTIONS)
+            assert right, f"{where}: the page says\n{block.text}\nand what is printed is\n{printed}"
+        elif block.language == "python":
+            needed = set(re.findall(r"\w+", block.mark.removeprefix("needs:"))) if "needs:" in block.mark else set()
+            left_out = block.mark.startswith("not run: ") or not needed <= capabilities
+            printed = None if left_out else run(page, block, names)
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    run_page(Path(sys.argv[1]))
