@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import device_code, stops
+from library_tour import answers, device_code, excerpts, lesson, stops
 from library_tour.runner import run_stop
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-stop.md"
@@ -18,19 +18,33 @@ PAGE = Path(__file__).parents[2] / "docs" / "adding-a-stop.md"
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    """Write the page's two files to folders of their own, and make a tour of the stop alone."""
+    """Write the page's files to folders of their own, and make a tour of the stop alone."""
     text = PAGE.read_text()
-    [device], [program] = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("cpp", "python"))
+    [device], [program, lesson_text], [start, solution] = (
+        re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("cpp", "python", "cuda")
+    )
     (tmp_path / "reverse.cu").write_text(device)
     (tmp_path / "reverse.py").write_text(program)
+    for name, content in (
+        ("lessons/reverse.py", lesson_text),
+        ("exercises/reverse.cu", start),
+        ("solutions/reverse.cu", solution),
+    ):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(content)
     import library_tour.course
+    import library_tour.lessons
 
     monkeypatch.setattr(library_tour.course, "__path__", [*library_tour.course.__path__, str(tmp_path)])
+    monkeypatch.setattr(library_tour.lessons, "__path__", [str(tmp_path / "lessons")])
+    monkeypatch.setattr(lesson, "__file__", str(tmp_path / "lesson.py"))
+    monkeypatch.setattr(excerpts, "find_device_code", lambda stem: tmp_path / f"{stem}.cu")
     monkeypatch.setattr(stops, "COURSE", ("reverse",))
     monkeypatch.setattr(device_code, "find", lambda stem: tmp_path / f"{stem}.cu")
     importlib.invalidate_caches()
     yield
     sys.modules.pop("library_tour.course.reverse", None)
+    sys.modules.pop("library_tour.lessons.reverse", None)
 
 
 def test_the_pages_stop_runs(written):
@@ -38,6 +52,13 @@ def test_the_pages_stop_runs(written):
     assert outcome.state == "passed", outcome.traceback
     [row] = outcome.result.rows
     assert row.name == "a thread an element"
+
+
+def test_the_pages_exercise_is_solved_by_its_solution_and_not_by_its_start(written):
+    [step] = lesson.load("reverse").steps
+    assert excerpts.find("reverse", *step.shows).lines[0].startswith('extern "C" __global__')
+    assert all(check.holds for check in answers.tried("reverse", lesson.solution("reverse")))
+    assert not all(check.holds for check in answers.tried("reverse", lesson.start("reverse")))
 
 
 def test_the_page_names_what_is_there():

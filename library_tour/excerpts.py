@@ -1,0 +1,92 @@
+"""Find pieces of a stop's code by their names: in its device code, in the headers of that, and in its program."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import stops
+from .device_code import find as find_device_code
+
+__all__ = ["Excerpt", "find"]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Lines of a file, with the comments directly above them; `first` is the number of the first one."""
+
+    file: Path
+    first: int
+    lines: Sequence[str]
+
+
+def find(stop: str, name: str) -> Excerpt:
+    """Return the definition of a function, structure, class or constant in the code of a stop.
+
+    The arguments of a template's instance, as in "transpose_tile<1>", are not looked at. Raises LookupError with the
+    files that were searched where none has it.
+    """
+    plain = name.partition("<")[0]
+    files = list(_files(stop))
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        found = _in_python(text, plain) if file.suffix == ".py" else _in_cuda(text.splitlines(), plain)
+        if found:
+            first, last = found
+            return Excerpt(file, first, text.splitlines()[first - 1 : last])
+    raise LookupError(f"no {name} in {', '.join(file.name for file in files)}")
+
+
+def _files(stop: str) -> Iterator[Path]:
+    """Yield the stop's device code, the headers beside it that it includes, and its program."""
+    try:
+        code = find_device_code(stop)
+    except FileNotFoundError:  # a stop of host code alone
+        pass
+    else:
+        sources = [code]
+        for source in sources:  # which grows
+            yield source
+            included = re.findall(r'^#include "([^"]+)"', source.read_text(encoding="utf-8"), re.MULTILINE)
+            sources += [code.parent / header for header in included if code.parent / header not in sources]
+    yield Path(__file__).parent.parent.joinpath(*stops.module_name(stop).split(".")).with_suffix(".py")
+
+
+def _in_python(text: str, name: str) -> tuple[int, int] | None:
+    for node in ast.parse(text).body:
+        match node:
+            case ast.FunctionDef() | ast.ClassDef():
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                found = node.name == name
+            case ast.Assign() | ast.AnnAssign():
+                first = node.lineno
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found = any(isinstance(part, ast.Name) and part.id == name for to in targets for part in ast.walk(to))
+            case _:
+                continue
+        if found:
+            return first, node.end_lineno or first
+    return None
+
+
+def _in_cuda(lines: Sequence[str], name: str) -> tuple[int, int] | None:
+    """Return the first and last line of a definition, which begins and ends without indentation."""
+    word = re.escape(name)
+    # A function's name has its parameters behind it, a structure's its base or its body, a constant's its value.
+    begins = re.compile(rf"^(?!//)\w.*\b{word}\s*\(|^(?:struct|class)\s+{word}\b|^\w[^(]*\b{word}\b\s*(?:=|\[|;)")
+    for at, line in enumerate(lines):
+        if not begins.search(line):
+            continue
+        last = at
+        while not re.match(r"\}|\S.*[;}]\s*(?://.*)?$", lines[last]):
+            last += 1
+            if last == len(lines):
+                return None
+        first = at
+        while first and re.match(r"//|template\b", lines[first - 1]):
+            first -= 1
+        return first + 1, last + 1
+    return None

@@ -1,0 +1,1 @@
+"""What the exercises start from: one file a stop, in CUDA C++ or Python."""

@@ -1,0 +1,10 @@
+// Compute y = a x + y for all n elements with any number of blocks and threads.
+//
+// So far, each thread computes one element, and the elements for which there is no thread are left as they are.
+
+extern "C" __global__ void daxpy(double a, const double* x, double* y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = a * x[i] + y[i];
+}

@@ -1,0 +1,10 @@
+// Sum the squares of n numbers; blocks have 256 threads, and the total is zero at the beginning.
+//
+// The result is right, but every thread makes an atomic addition.
+
+extern "C" __global__ void sum_of_squares(const float* x, float* total, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        atomicAdd(total, x[i] * x[i]);
+}

@@ -1,0 +1,109 @@
+"""What a lesson is: the text that goes with a stop, and an exercise whose answer is checked.
+
+A lesson is the object LESSON of `library_tour/lessons/<stop>.py`. The code that an exercise starts from is
+`library_tour/exercises/<stop>.cu`, or `.py` for an exercise in host code, and its solution is the file of the same name
+in `library_tour/solutions/`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import stops
+from .stop import Check, Value
+
+__all__ = ["Exercise", "Lesson", "Step", "at_most", "has_lesson", "load", "solution", "start"]
+
+SUFFIXES = (".cu", ".py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step from slow to fast, or from simple to complete: code that is shown, and what it changes.
+
+    `name` is the row's name in the stop's table, where the step is a row. `shows` names the code: functions, structures
+    and constants of `kernels/<stop>.cu`, of a header that it includes, or of the stop's Python program. An instance of
+    a template has its arguments, as in "transpose_tile<1>". Lines that differ from the code of the step before are
+    highlighted, or from that of the step which `compared_with` names. `text` is Markdown.
+    """
+
+    name: str
+    shows: Sequence[str]
+    text: str
+    compared_with: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """A task, and the checks that tell whether an answer is right.
+
+    `task`, `hint` and `answer`, which explains the solution, are Markdown. `check` is called with the compiled module
+    of an answer in CUDA C++, or with the imported module of one in Python, always on the software driver. It yields the
+    facts that it has tried. What the answer raises is a fact that does not hold, and so is what the driver warns of.
+    """
+
+    task: str
+    hint: str
+    answer: str
+    check: Callable[[Any], Iterable[Check]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """The text that goes with a stop; every piece is Markdown without headings.
+
+    `learn` says what a reader knows afterwards, a sentence each. `look_at` says what the tables and pictures show, a
+    sentence or two each. `course` says where the figures of the course are from, and on which card they were measured.
+    """
+
+    learn: Sequence[str]
+    steps: Sequence[Step]
+    look_at: Sequence[str]
+    exercise: Exercise
+    course: str
+
+
+def at_most(fact: str, counted: Value, most: float) -> Check:
+    """Check that what was counted is not more than `most`."""
+    return Check(fact, float(counted) <= most, f"It was {float(counted):,.10g}.")
+
+
+def has_lesson(stop: str) -> bool:
+    """Tell whether a stop has a lesson."""
+    return importlib.util.find_spec(f"{__package__}.lessons.{stop}") is not None
+
+
+def load(stop: str) -> Lesson:
+    """Return a stop's lesson.
+
+    Raises UnknownStopError for a name that no stop has, and LookupError for a stop without a lesson.
+    """
+    stops.module_name(stop)
+    if not has_lesson(stop):
+        raise LookupError(f"the stop {stop} has no lesson")
+    lesson = importlib.import_module(f"{__package__}.lessons.{stop}").LESSON
+    assert isinstance(lesson, Lesson)
+    return lesson
+
+
+def start(stop: str) -> Path:
+    """Return the file that the exercise of a stop starts from."""
+    return _code("exercises", stop)
+
+
+def solution(stop: str) -> Path:
+    """Return the file with the solution of a stop's exercise."""
+    return _code("solutions", stop)
+
+
+def _code(folder: str, stop: str) -> Path:
+    places = [Path(__file__).parent / folder / f"{stop}{suffix}" for suffix in SUFFIXES]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(f"the stop {stop} has no exercise: looked for {places[0]} and {places[1]}")

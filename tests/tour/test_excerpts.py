@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from library_tour import excerpts
+
+
+@pytest.mark.parametrize(
+    ("stop", "name", "first", "last"),
+    [
+        ("transpose", "TILE", "constexpr int TILE = 32;", "constexpr int TILE = 32;"),
+        ("transpose", "transpose_tile<1>", "template <int padding>", "}"),
+        ("transpose", "Square", "// Rows of a 4 x 4 block.", "};"),
+        (
+            "transpose",
+            "reference",
+            "def reference(matrix: Floats) -> Floats:",
+            "    return np.ascontiguousarray(matrix.T)",
+        ),
+        ("transpose", "Way", "class Way(NamedTuple):", "    down: bool = False"),
+        ("reduction", "block_sum", "template <class Number>", "}"),
+        ("reduction", "finished", "// The number of blocks that have finished; zero", "__device__ unsigned finished;"),
+        ("reduction", "COURSE_MS", "COURSE_MS = {", "8.04e3 / 256}"),
+        ("copies", "run", "def run(", ""),
+    ],
+)
+def test_a_definition_is_found_with_the_comment_above_it(stop, name, first, last):
+    found = excerpts.find(stop, name)
+    assert found.lines[0].startswith(first)
+    assert found.lines[-1].endswith(last)
+    lines = found.file.read_text().splitlines()
+    assert lines[found.first - 1 : found.first - 1 + len(found.lines)] == list(found.lines)
+
+
+def test_what_is_called_is_not_taken_for_a_definition():
+    """Lines that use a name are indented, and comments name it too."""
+    found = excerpts.find("transpose", "load_square")
+    assert found.lines[1].startswith("__device__ Square load_square(const float* in")
+
+
+def test_a_name_that_is_nowhere_is_an_error_with_the_files():
+    with pytest.raises(LookupError, match=r"no nothing in reduction.cu, block_sum.cuh, reduction.py"):
+        excerpts.find("reduction", "nothing")
