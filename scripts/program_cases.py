@@ -1,0 +1,336 @@
+"""Ten programs as many people write them, each with its result in NumPy; the kernels lie in ``programs/``.
+
+A case prepares one program, small or at a size whose time means something, and returns how it runs and is checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+
+__all__ = ["CASES", "Case"]
+
+FOLDER = Path(__file__).with_name("programs")
+SEED = 20
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program that is ready to run: `run` does all of its work on the device, and `check` looks at the last results.
+
+    `run` may be called again, and waits for nothing; `check` raises an AssertionError where a result is wrong.
+    """
+
+    size: str
+    run: Callable[[], None]
+    check: Callable[[], None]
+
+
+def _kernels(name: str) -> cuda.Module:
+    return cuda.compile(FOLDER / f"{name}.cu")
+
+
+def _random() -> np.random.Generator:
+    return np.random.default_rng(SEED)
+
+
+def fft(full: bool) -> Case:
+    """Transform rows of 1,024 complex numbers."""
+    rows, points = 64 if full else 2, 1024
+    signal = _random().standard_normal((rows, points, 2), np.float32)
+    kernel = _kernels("fft")["fft_1024"]
+    source = cuda.to_device(signal)
+    result = cuda.empty_like(source)
+
+    def run() -> None:
+        kernel[rows, points // 4](source, result)
+
+    def check() -> None:
+        found = result.to_host().view(np.complex64)[..., 0]
+        right = np.fft.fft(signal.view(np.complex64)[..., 0].astype(complex))
+        np.testing.assert_allclose(found, right, atol=1e-4 * np.abs(right).max())
+
+    return Case(f"{rows} x {points:,} points", run, check)
+
+
+def radix_sort(full: bool) -> Case:
+    """Sort numbers of 32 bits by their digits."""
+    block, digits = 256, 16
+    blocks = 64 if full else 3
+    numbers = _random().integers(0, 2**32, blocks * block, np.uint32)
+    module = _kernels("radix_sort")
+    keys, other = cuda.to_device(numbers), cuda.empty(numbers.size, np.uint32)
+    counts = cuda.empty(digits * blocks, np.uint32)
+
+    def run() -> None:
+        keys.copy_from(numbers)
+        a, b = keys, other
+        for shift in range(0, 32, 4):
+            module["count_digits"][blocks, block](a, counts, shift)
+            module["scan_counts"][1, block](counts, counts.size)
+            module["scatter_digits"][blocks, block](a, b, counts, shift)
+            a, b = b, a
+
+    def check() -> None:
+        np.testing.assert_array_equal(keys.to_host(), np.sort(numbers))
+
+    return Case(f"{numbers.size:,} numbers", run, check)
+
+
+def sha256(full: bool) -> Case:
+    """Hash many short messages that differ in a number."""
+    count, first = 4096 if full else 64, 2**40
+    text = b"a text that all of the messages have: "
+    kernel = _kernels("sha256")["sha256_numbers"]
+    source, digests = cuda.to_device(np.frombuffer(text, np.uint8)), cuda.empty((count, 8), np.uint32)
+
+    def run() -> None:
+        kernel[count // 64, 64](source, len(text), first, digests)
+
+    def check() -> None:
+        found = digests.to_host().astype(">u4").tobytes()
+        right = (hashlib.sha256(text + (first + i).to_bytes(8, "little")).digest() for i in range(count))
+        assert found == b"".join(right)
+
+    return Case(f"{count:,} messages", run, check)
+
+
+def language_layer(full: bool) -> Case:
+    """Run one layer of a language model."""
+    tokens, heads, size = (64, 4, 32) if full else (20, 2, 16)
+    width = heads * size
+    random = _random()
+    x = random.standard_normal((tokens, width), np.float32)
+    shapes = {"qkv": (width, 3 * width), "out": (width, width), "up": (width, 4 * width), "down": (4 * width, width)}
+    weights = {name: random.standard_normal(s, np.float32) / np.float32(np.sqrt(s[0])) for name, s in shapes.items()}
+    biases = {name: random.standard_normal(s[1], np.float32) for name, s in shapes.items()}
+    gains = [random.standard_normal(width, np.float32) for _ in range(2)]
+    module = _kernels("language_layer")
+    on_device = {name: (cuda.to_device(weights[name]), cuda.to_device(biases[name])) for name in shapes}
+    scales = [cuda.to_device(gain) for gain in gains]
+    state, normal, mixed = (cuda.to_device(x) for _ in range(3))
+    wide = {name: cuda.empty((tokens, shapes[name][1]), np.float32) for name in ("qkv", "up")}
+
+    def multiply(result: cuda.DeviceArray, left: cuda.DeviceArray, name: str, adds: bool = False) -> None:
+        inner, columns = shapes[name]
+        grid = -(-columns // 16), -(-tokens // 16)
+        module["multiply"][grid, (16, 16)](result, left, *on_device[name], tokens, columns, inner, adds)
+
+    def normalize(gain: cuda.DeviceArray) -> None:
+        module["normalize"][-(-tokens // 4), 128](normal, state, gain, tokens, width)
+
+    def run() -> None:
+        state.copy_from(x)
+        normalize(scales[0])
+        multiply(wide["qkv"], normal, "qkv")
+        module["attend"][(tokens, heads), 32](mixed, wide["qkv"], heads, size)
+        multiply(state, mixed, "out", adds=True)
+        normalize(scales[1])
+        multiply(wide["up"], normal, "up")
+        module["gelu"][-(-wide["up"].size // 256), 256](wide["up"], wide["up"].size)
+        multiply(state, wide["up"], "down", adds=True)
+
+    def normalized(rows: Array, gain: Array) -> Array:
+        return (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + 1e-5) * gain
+
+    def check() -> None:
+        right = x.astype(float)
+        parts = (normalized(right, gains[0]) @ weights["qkv"] + biases["qkv"]).reshape(tokens, 3, heads, size)
+        query, key, value = parts.transpose(1, 2, 0, 3)
+        scores = query @ key.transpose(0, 2, 1) / np.sqrt(size) + np.triu(np.full((tokens, tokens), -np.inf), 1)
+        rows = np.exp(scores - scores.max(-1, keepdims=True))
+        rows = rows / rows.sum(-1, keepdims=True) @ value
+        right += rows.transpose(1, 0, 2).reshape(tokens, width) @ weights["out"] + biases["out"]
+        inner = normalized(right, gains[1]) @ weights["up"] + biases["up"]
+        inner *= 0.5 * (1 + np.tanh(np.sqrt(2 / np.pi) * (inner + 0.044715 * inner**3)))
+        right += inner @ weights["down"] + biases["down"]
+        np.testing.assert_allclose(state.to_host(), right, rtol=1e-3, atol=1e-3)
+
+    return Case(f"{tokens} tokens, width {width}", run, check)
+
+
+def jacobi(full: bool) -> Case:
+    """Solve Laplace's equation by 500 of Jacobi's steps, each a launch."""
+    n, steps = (128, 500) if full else (32, 20)
+    start = np.zeros((n, n), np.float32)
+    start[0] = 1
+    start[:, -1] = np.linspace(1, 0, n)
+    kernel = _kernels("jacobi")["jacobi_step"]
+    a, b = cuda.to_device(start), cuda.to_device(start)
+    grid = n // 16, n // 16
+    change = cuda.empty(grid, np.float32)
+
+    def run() -> None:
+        a.copy_from(start)
+        b.copy_from(start)
+        old, fresh = a, b
+        for _ in range(steps):
+            kernel[grid, (16, 16)](old, fresh, change, n)
+            old, fresh = fresh, old
+
+    def check() -> None:
+        right = start.astype(float)
+        for _ in range(steps):
+            before = right.copy()
+            neighbours = before[1:-1, :-2] + before[1:-1, 2:] + before[:-2, 1:-1] + before[2:, 1:-1]
+            right[1:-1, 1:-1] = 0.25 * neighbours
+        np.testing.assert_allclose(a.to_host(), right, atol=1e-5)
+        np.testing.assert_allclose(change.to_host().sum(), ((right - before) ** 2).sum(), rtol=1e-2)
+
+    return Case(f"{n} x {n}, {steps} steps", run, check)
+
+
+def attention(full: bool) -> Case:
+    """Weigh values by how well keys fit queries."""
+    heads, n, size, block = (4, 256, 64, 64) if full else (1, 64, 64, 32)
+    query, key, value = _random().standard_normal((3, heads, n, size), np.float32)
+    kernel = _kernels("attention")["attention_tiled"]
+    operands = [cuda.to_device(array) for array in (query, key, value)]
+    out = cuda.empty_like(operands[0])
+
+    def run() -> None:
+        kernel[(n // block, heads), block](out, *operands, n)
+
+    def check() -> None:
+        scores = query.astype(float) @ key.transpose(0, 2, 1) / np.sqrt(size)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        right = weights / weights.sum(-1, keepdims=True) @ value
+        np.testing.assert_allclose(out.to_host(), right, rtol=1e-3, atol=1e-4)
+
+    return Case(f"{heads} heads, {n} x {size}", run, check)
+
+
+def bitonic_sort(full: bool) -> Case:
+    """Sort numbers by a network."""
+    n, tile = (2**15 if full else 2**11), 1024
+    numbers = _random().integers(0, 2**32, n, np.uint32)
+    module = _kernels("bitonic_sort")
+    keys = cuda.to_device(numbers)
+
+    def run() -> None:
+        keys.copy_from(numbers)
+        module["sort_tiles"][n // tile, tile // 2](keys)
+        length = 2 * tile
+        while length <= n:
+            distance = length // 2
+            while distance >= tile:
+                module["merge_far"][n // 512, 256](keys, distance, length)
+                distance //= 2
+            module["merge_tiles"][n // tile, tile // 2](keys, length)
+            length *= 2
+
+    def check() -> None:
+        np.testing.assert_array_equal(keys.to_host(), np.sort(numbers))
+
+    return Case(f"{n:,} numbers", run, check)
+
+
+def bilateral_filter(full: bool) -> Case:
+    """Smooth an image and keep its edges."""
+    width, height = (256, 192) if full else (40, 24)
+    near, similar, radius = 0.02, 0.0008, 4
+    image = _random().integers(0, 256, (height, width), np.uint8)
+    kernel = _kernels("bilateral_filter")["bilateral"]
+    source, out = cuda.to_device(image), cuda.empty((height, width), np.float32)
+
+    def run() -> None:
+        grid = -(-width // 32), -(-height // 8)
+        kernel[grid, (32, 8)](out, source, width, height, near, similar)
+
+    def check() -> None:
+        wide = np.pad(image.astype(float), radius, constant_values=np.nan)
+        total, weights = np.zeros((height, width)), np.zeros((height, width))
+        for dy in range(-radius, radius + 1):
+            for dx in range(-radius, radius + 1):
+                grey = wide[radius + dy : radius + dy + height, radius + dx : radius + dx + width]
+                weight = np.exp(-(dx * dx + dy * dy) * near - (grey - image) ** 2 * similar)
+                total += np.nan_to_num(weight * grey)
+                weights += np.nan_to_num(weight)
+        np.testing.assert_allclose(out.to_host(), total / weights, rtol=1e-4)
+
+    return Case(f"{width} x {height}, 9 x 9 neighbours", run, check)
+
+
+def breadth_first(full: bool) -> Case:
+    """Find each vertex's distance from the first one in a random graph."""
+    vertices, degree = (20_000, 6) if full else (200, 3)
+    edges = _random().integers(0, vertices, (vertices, degree), np.int32)
+    kernel = _kernels("breadth_first")["expand"]
+    starts = cuda.to_device(np.arange(0, edges.size + 1, degree, dtype=np.int32))
+    targets, distances = cuda.to_device(edges.reshape(-1)), cuda.empty(vertices, np.int32)
+    frontiers = [cuda.zeros(vertices, np.int32) for _ in range(2)]
+    count = cuda.zeros(1, np.int32)
+    unreached = np.full(vertices, -1, np.int32)
+    unreached[0] = 0
+
+    def run() -> None:
+        distances.copy_from(unreached)
+        frontier, following = frontiers
+        frontier.copy_from(np.zeros(vertices, np.int32))
+        size, distance = 1, 1
+        while size:
+            cuda.memset(count, 0)
+            kernel[-(-size // 128), 128](starts, targets, distances, frontier, size, following, count, distance)
+            size = int(count.to_host()[0])
+            frontier, following = following, frontier
+            distance += 1
+
+    def check() -> None:
+        right = unreached.copy()
+        reached, distance = np.array([0]), 1
+        while reached.size:
+            fresh = np.unique(edges[reached])
+            reached = fresh[right[fresh] < 0]
+            right[reached] = distance
+            distance += 1
+        np.testing.assert_array_equal(distances.to_host(), right)
+
+    return Case(f"{vertices:,} vertices, {edges.size:,} edges", run, check)
+
+
+def smith_waterman(full: bool) -> Case:
+    """Score the best local alignments of pairs of sequences."""
+    pairs, rows, columns = (32, 128, 200) if full else (3, 32, 40)
+    letters = np.frombuffer(b"ACGT", np.int8)
+    random = _random()
+    firsts, seconds = (letters[random.integers(0, 4, (pairs, length))] for length in (rows, columns))
+    kernel = _kernels("smith_waterman")["align"]
+    on_device = cuda.to_device(firsts), cuda.to_device(seconds)
+    scores = cuda.empty(pairs, np.int32)
+
+    def run() -> None:
+        kernel[pairs, rows](*on_device, scores, columns)
+
+    def check() -> None:
+        table = np.zeros((pairs, rows + 1, columns + 1), int)
+        for i in range(rows):
+            for j in range(columns):
+                fits = np.where(firsts[:, i] == seconds[:, j], 3, -2)
+                gap = np.maximum(table[:, i, j + 1], table[:, i + 1, j]) - 3
+                table[:, i + 1, j + 1] = np.maximum(0, np.maximum(table[:, i, j] + fits, gap))
+        np.testing.assert_array_equal(scores.to_host(), table.max((1, 2)))
+
+    return Case(f"{pairs} pairs, {rows} x {columns} letters", run, check)
+
+
+CASES: dict[str, Callable[[bool], Case]] = {
+    "FFT": fft,
+    "radix sort": radix_sort,
+    "SHA-256": sha256,
+    "layer of a language model": language_layer,
+    "Jacobi solver": jacobi,
+    "attention": attention,
+    "bitonic sort": bitonic_sort,
+    "bilateral filter": bilateral_filter,
+    "breadth-first search": breadth_first,
+    "Smith-Waterman": smith_waterman,
+}
