@@ -3,64 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import cudart_py as cuda
+from cudart_py.profiling.metric_names import (
+    BYTES,
+    CONFLICTS,
+    LANES,
+    LOCAL_REQUESTS,
+    LOCAL_SECTORS,
+    REQUESTS,
+    SECTOR_BYTES,
+    SECTORS,
+    WARPS,
+    WAVEFRONTS,
+    names,
+)
 
 from .stop import Value
 
-__all__ = ["COLUMNS", "available", "count"]
+__all__ = ["COLUMNS", "Column", "available", "count", "counted", "values"]
 
-# A column's value is the sum of the first metrics over that of the second ones, which are none for a plain sum.
-# Names are Nsight Compute's.
-COLUMNS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
-    "sectors/load": (
-        ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"],
-        ["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"],
-    ),
-    "sectors/store": (
-        ["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"],
-        ["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"],
-    ),
-    "loads": (["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"], []),
-    "stores": (["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"], []),
-    "sectors read": (
-        ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_sectors_pipe_tex_mem_texture.sum"],
-        [],
-    ),
-    "constants": (["idc__requests.sum"], []),
-    "local": (
-        [f"l1tex__t_requests_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
-        [],
-    ),
-    "sectors/local": (
-        [f"l1tex__t_sectors_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
-        [f"l1tex__t_requests_pipe_lsu_mem_local_op_{kind}.sum" for kind in ("ld", "st")],
-    ),
-    "atomics": (
-        ["l1tex__t_requests_pipe_lsu_mem_global_op_red.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"],
-        [],
-    ),
-    "atomic sectors": (
-        ["l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum"],
-        [],
-    ),
-    "conflicts": (
-        [
-            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-            "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-        ],
-        [],
-    ),
-    "wavefronts": (
-        [
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-        ],
-        [],
-    ),
-    "instructions": (["smsp__inst_executed.sum"], []),
-    "active lanes": (["smsp__thread_inst_executed.sum"], ["smsp__inst_executed.sum"]),
+BOTH, ATOMICS = ("ld", "st"), ("red", "atom")
+
+
+class Column(NamedTuple):
+    """The sum of some metrics, by Nsight Compute's names, over that of others: of none for a plain sum."""
+
+    over: Sequence[str]
+    under: Sequence[str] = ()
+    scale: float = 1.0
+
+
+COLUMNS: Mapping[str, Column] = {
+    "sectors/load": Column(names(SECTORS, ["ld"]), names(REQUESTS, ["ld"])),
+    "sectors/store": Column(names(SECTORS, ["st"]), names(REQUESTS, ["st"])),
+    "used by loads": Column(names(BYTES, ["ld"]), names(SECTORS, ["ld"]), 1 / SECTOR_BYTES),
+    "used by stores": Column(names(BYTES, ["st"]), names(SECTORS, ["st"]), 1 / SECTOR_BYTES),
+    "loads": Column(names(REQUESTS, ["ld"])),
+    "stores": Column(names(REQUESTS, ["st"])),
+    "sectors read": Column([*names(SECTORS, ["ld"]), "l1tex__t_sectors_pipe_tex_mem_texture.sum"]),
+    "constants": Column(["idc__requests.sum"]),
+    "local": Column(names(LOCAL_REQUESTS, BOTH)),
+    "sectors/local": Column(names(LOCAL_SECTORS, BOTH), names(LOCAL_REQUESTS, BOTH)),
+    "atomics": Column(names(REQUESTS, ATOMICS)),
+    "atomic sectors": Column(names(SECTORS, ATOMICS)),
+    "conflicts": Column(names(CONFLICTS, BOTH)),
+    "wavefronts": Column(names(WAVEFRONTS, BOTH)),
+    "instructions": Column([WARPS]),
+    "active lanes": Column([LANES], [WARPS]),
 }
 
 
@@ -70,11 +61,19 @@ def available() -> bool:
 
 
 def count(work: Callable[[], object], columns: Sequence[str]) -> dict[str, Value]:
-    """Run `work`; return the named columns of what its launches did, none where the driver does not count.
+    """Run `work`; return the named columns of what its launches did, none where the driver does not count."""
+    if columns:
+        return values(counted(work), columns)
+    work()
+    return {}
 
-    A column whose metrics the driver does not have, or that would divide by zero, is left out.
+
+def counted(work: Callable[[], object]) -> dict[str, float]:
+    """Run `work`; return the sums of its launches' metrics, none where the driver does not count.
+
+    A metric that some launch lacks is left out.
     """
-    if not columns or not available():
+    if not available():
         work()
         return {}
     profile: Any = cuda.profile  # type: ignore[attr-defined,unused-ignore]  # part of the toolkit where it is available
@@ -82,15 +81,22 @@ def count(work: Callable[[], object], columns: Sequence[str]) -> dict[str, Value
         work()
         cuda.current_device().synchronize()
     launches = [launch.metrics for launch in profiled.launches]
-    found = {column: _value(launches, *COLUMNS[column]) for column in columns}
+    common = set.intersection(*map(set, launches)) if launches else set()
+    # Quotients have no sums.
+    return {name: sum(metrics[name] for metrics in launches) for name in sorted(common) if name.endswith(".sum")}
+
+
+def values(metrics: Mapping[str, float], columns: Sequence[str]) -> dict[str, Value]:
+    """Return columns of metrics, without those whose metrics are missing or that would divide by zero."""
+    found = {column: _value(metrics, COLUMNS[column]) for column in columns}
     return {column: value for column, value in found.items() if value is not None}
 
 
-def _value(launches: Sequence[Mapping[str, float]], over: Sequence[str], under: Sequence[str]) -> Value | None:
-    if not launches or any(metric not in metrics for metrics in launches for metric in (*over, *under)):
+def _value(metrics: Mapping[str, float], column: Column) -> Value | None:
+    if any(metric not in metrics for metric in (*column.over, *column.under)):
         return None
-    above = sum(metrics[metric] for metrics in launches for metric in over)
-    if not under:
+    above = sum(metrics[metric] for metric in column.over)
+    if not column.under:
         return above
-    below = sum(metrics[metric] for metrics in launches for metric in under)
-    return above / below if below else None
+    below = sum(metrics[metric] for metric in column.under)
+    return column.scale * above / below if below else None

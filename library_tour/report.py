@@ -15,6 +15,8 @@ from .stop import Row, Value
 __all__ = ["headline", "listing", "outcome", "summary"]
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
+# The columns that are parts of the limit: those of the course's stops, and of the libraries' narrower tables.
+LIMITED = {"of limit", "limit %"}
 # A full bar is the whole of a limit.
 BAR = 7
 
@@ -42,9 +44,8 @@ def _parts(done: Outcome) -> Iterator[RenderableType]:
     yield headline(done.name, done.title)
     if done.size is not None:
         yield Text(f"size {done.size:,}: {done.counts}", "dim")
-    if limit is not None:
-        rate = f" {number(limit.rate)} {limit.unit}" if limit.rate else ""
-        yield Text(f"limit{rate}: {limit.name}", "dim")
+    if limit is not None and limit.rate and any(LIMITED & row.values.keys() for row in result.all_rows):
+        yield Text(f"limit {number(limit.rate)} {limit.unit}: {limit.name}", "dim")
     yield from _with_notes(result.rows)
     for heading, rows in result.tables.items():
         yield Text(heading, "bold")
@@ -93,9 +94,11 @@ def _check(row: Row) -> Text:
 
 
 def cell(column: str, value: Value) -> Text:
-    """Return a value's text: words to the left, numbers to the right, fractions in per cent with a bar."""
+    """Return a value's text: words to the left, numbers to the right, fractions in per cent, of a limit with a bar."""
     if isinstance(value, str):
         return Text(value, justify="left")
+    if column.startswith("used by "):
+        return Text(f"{100 * value:.1f} %", justify="right")
     if column.startswith("of "):
         return Text(f"{100 * value:5.1f} % {bar(value)}", justify="left")
     return Text(number(value), justify="right")

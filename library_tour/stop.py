@@ -79,6 +79,10 @@ class Limit:
     unit: str = "GB/s"
     rate: float | None = None
 
+    def heading(self, text: str) -> str:
+        """Return a table's heading, which names this limit where the rows have fractions of it."""
+        return f"{text} (limit: {self.name})" if self.rate else text
+
 
 @dataclass(frozen=True)
 class Curve:

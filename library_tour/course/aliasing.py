@@ -5,13 +5,12 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run aliasing
     aliasing: Pointers that may alias, and what __restrict__ saves
     size 8,197: numbers in each plane
-    limit: read bandwidth
                        PTX loads  PTX stores  loads  stores  check
     ──────────────────────────────────────────────────────────────
     may alias                 32          17  8,224   4,369  right
     __restrict__              32           1  8,224     257  right
     sum in a variable         32           1  8,224     257  right
-    Four results of the same two numbers (limit: copy bandwidth)
+    Four results of the same two numbers
                         PTX loads  PTX stores  loads  stores  check
     ────────────────────────────────────────────────────────────────
     four results                8           4  2,056   1,028  right
@@ -80,7 +79,7 @@ FOUR = {
     "four results": "four_results",
     "four, __restrict__": "four_results_restrict",
 }
-FOUR_TABLE = "Four results of the same two numbers (limit: copy bandwidth)"
+FOUR_TABLE = "Four results of the same two numbers"
 REREAD_TABLE = "An int of 1, after 0.0f or a zero byte was stored at its address"
 NO_STRICT = "-fno-strict-aliasing"
 EXPLAINED_BY = ("loads", "stores")
@@ -126,9 +125,13 @@ def run(device: cuda.Device, size: int) -> Result:
     module, in_ptx = load("aliasing"), accesses_in_ptx(device)
     limit = read_limit(device)
     rows = measure(weighing(module, random, size, in_ptx), limit, EXPLAINED_BY)
-    four = measure(four_variants(module, random, size, in_ptx), copy_limit(device), EXPLAINED_BY)
+    copying = copy_limit(device)
+    four = measure(four_variants(module, random, size, in_ptx), copying, EXPLAINED_BY)
     wrong = [shown_wrong("a broken promise", broken_promise)]
-    tables = {FOUR_TABLE: [*four, as_written(module, random), *wrong], REREAD_TABLE: read_again(module)}
+    tables = {
+        copying.heading(FOUR_TABLE): [*four, as_written(module, random), *wrong],
+        REREAD_TABLE: read_again(module),
+    }
     return Result(rows, limit, notes=NOTES, tables=tables)
 
 

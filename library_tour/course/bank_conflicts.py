@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run bank_conflicts
     bank_conflicts: Bank conflicts in shared memory
     size 64: reads of each thread
-    limit: shared memory, 128 bytes a clock and SM
                       ways  wavefronts   conflicts  check
     ─────────────────────────────────────────────────────
     stride 1             1     549,120           0  right

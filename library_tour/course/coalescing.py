@@ -5,22 +5,21 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run coalescing
     coalescing: Coalescing: the sectors that the lanes of a warp touch
     size 262,147: numbers to read
-    limit: copy bandwidth
-                                 sectors/load  sectors/store  check
-    ───────────────────────────────────────────────────────────────
-    neighbours                           4.00           4.00  right
-    neighbours in any order              4.00           4.00  right
-    2 lanes read a number                2.00           4.00  right
-    32 lanes read a number               1.00           4.00  right
-    8 a thread, contiguous               31.9           31.9  right
-    8 a thread, block-strided            4.00           4.00  right
-    8 a thread, 16 bytes a load          15.9           15.9  right
-    Sums of the columns or rows of a matrix stored by rows (limit: read bandwidth)
-                              sectors/load  sectors/store  check
-    ────────────────────────────────────────────────────────────
-    a thread for each column          4.00           4.00  right
-    a thread for each row             31.9           4.00  right
-    a warp for each row               3.67           1.00  right
+                                 sectors/load  used by loads  used by stores  check
+    ───────────────────────────────────────────────────────────────────────────────
+    neighbours                           4.00        100.0 %         100.0 %  right
+    neighbours in any order              4.00        100.0 %         100.0 %  right
+    2 lanes read a number                2.00        100.0 %         100.0 %  right
+    32 lanes read a number               1.00         12.5 %         100.0 %  right
+    8 a thread, contiguous               31.9         12.5 %          12.5 %  right
+    8 a thread, block-strided            4.00        100.0 %         100.0 %  right
+    8 a thread, 16 bytes a load          15.9        100.0 %         100.0 %  right
+    Sums of the columns or rows of a matrix stored by rows
+                              sectors/load  used by loads  used by stores  check
+    ────────────────────────────────────────────────────────────────────────────
+    a thread for each column          4.00         99.6 %          99.6 %  right
+    a thread for each row             31.9         12.5 %          99.6 %  right
+    a warp for each row               3.67         97.3 %          12.5 %  right
     A warp's 32 numbers of 4 bytes lie in 4 sectors of 32 bytes when they are
     neighbours, in whichever order the lanes take them. Lanes that read the same
     number share its sector. Lanes that are 8 numbers or more apart touch 32
@@ -64,8 +63,8 @@ CURVE = (1, 2, 4, 8, 16, 32)
 KINDS = {"contiguous": "copy_contiguous<{}>", "block-strided": "copy_block_strided<{}>"}
 GROUPS = f"copy_groups<{EACH}>"
 LENGTH = 1021  # of a column or a row that a thread sums, at most
-WALKS = "Sums of the columns or rows of a matrix stored by rows (limit: read bandwidth)"
-EXPLAINED_BY = ("sectors/load", "sectors/store")
+WALKS = "Sums of the columns or rows of a matrix stored by rows"
+EXPLAINED_BY = ("sectors/load", "used by loads", "used by stores")
 NOTES = (
     "A warp's 32 numbers of 4 bytes lie in 4 sectors of 32 bytes when they are neighbours, in whichever order the "
     "lanes take them. Lanes that read the same number share its sector. Lanes that are 8 numbers or more apart touch "
@@ -156,8 +155,9 @@ def run(device: cuda.Device, size: int) -> Result:
         }
         found = {kind: measure(some, limit, EXPLAINED_BY, quick=True) for kind, some in variants.items()}
         pictures = [curve(found, limit)]
-    walks = measure(walking(module, data, x, size), read_limit(device), EXPLAINED_BY)
-    return Result(rows, limit, pictures=pictures, notes=NOTES, tables={WALKS: walks})
+    reading = read_limit(device)
+    walks = measure(walking(module, data, x, size), reading, EXPLAINED_BY)
+    return Result(rows, limit, pictures=pictures, notes=NOTES, tables={reading.heading(WALKS): walks})
 
 
 def walking(module: cuda.Module, data: Numbers, x: cuda.DeviceArray, size: int) -> list[Variant]:

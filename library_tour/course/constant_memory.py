@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory
     size 8,197: numbers to compute the polynomial of
-    limit: instructions, about 1 each
                                 loads  constants  wavefronts  instructions  check
     ─────────────────────────────────────────────────────────────────────────────
     global memory              66,049          0           0       136,544  right

@@ -5,14 +5,13 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run cooling
     cooling: Newton's law of cooling with CCCL's iterators
     size 65,539: numbers to compare and to cool
-    limit: read bandwidth
                              loads  stores  atomics  check
     ──────────────────────────────────────────────────────
     temporary array          6,150   2,049      528  right
     counting and transform   4,104       0      528  right
     zip and transform        4,104       0      528  right
     by hand, four at a time  1,026       0      512  right
-    A step of all temperatures (copy bandwidth is the limit here):
+    A step of all temperatures
                               loads  stores  check
     ──────────────────────────────────────────────
     a kernel for the step     2,049   2,049  right
@@ -111,7 +110,7 @@ def run(device: cuda.Device, size: int) -> Result:
     ]
     rows = measure(variants, limit, ("loads", "stores", "atomics"))
     tables = {
-        f"A step of all temperatures ({step_limit.name} is the limit here):": measure(
+        step_limit.heading("A step of all temperatures"): measure(
             step_variants(module, a, many.a), step_limit, ("loads", "stores")
         ),
         "What each iterator does:": examples(module),

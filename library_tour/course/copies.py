@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run copies
     copies: Copies between host and device, by kind of host memory
     size 4,194,309: bytes to copy
-    limit: the link to the host
                               check
     ───────────────────────────────
     pageable to device        right

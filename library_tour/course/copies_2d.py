@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run copies_2d
     copies_2d: 2-D copies and fills of a window of a matrix
     size 1,024: rows and columns of the matrix
-    limit: the link to the host
                                 calls  check
     ────────────────────────────────────────
     host to device, row by row    767  right

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run crank_nicolson
     crank_nicolson: Tridiagonal systems: put options by Crank and Nicolson
     size 6: time steps
-    limit: latency of 7 shuffles, 24 operations
                          instructions  wavefronts  conflicts  check
     ───────────────────────────────────────────────────────────────
     a thread a system          21,388       7,716          0  right

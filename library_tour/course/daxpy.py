@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run daxpy
     daxpy: y = a x + y in double precision, limited by memory
     size 1,048,579: elements of x and y
-    limit: copy bandwidth
            check
     ────────────
     daxpy  right

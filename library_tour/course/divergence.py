@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run divergence
     divergence: Divergence: warps whose threads take different branches
     size 8,197: threads, with a number each
-    limit: fp32 multiply-adds
                           course ms  instructions  active lanes  check
     ──────────────────────────────────────────────────────────────────
     one function              4,610       152,242          31.9  right
@@ -24,7 +23,7 @@ On the software driver, which checks, counts and does not time:
     16 x 16: y % 2       299,704          16.4  right
     16 x 16: y < 8       152,885          31.9  right
     32 x 8: y % 2        153,912          31.9  right
-    Two sides of one multiply-add each (limit: copy bandwidth)
+    Two sides of one multiply-add each
                            instructions  active lanes  check
     ────────────────────────────────────────────────────────
     x % 2, each in a loop        14,233          24.4  right
@@ -74,10 +73,7 @@ CURVE = (1, 4, 32, 128, PASSES)  # passes; the unrolled loop does 32 at a time
 TOLERANCE = 0.02
 COURSE_MS = {"one function": 4610.0, "8 functions, by lane": 8610.0}
 EXPLAINED_BY = ("instructions", "active lanes")
-SIDES, ONE_EACH = (
-    "Two sides of an if, by its condition on threadIdx",
-    "Two sides of one multiply-add each (limit: copy bandwidth)",
-)
+SIDES, ONE_EACH = "Two sides of an if, by its condition on threadIdx", "Two sides of one multiply-add each"
 IN_LOOPS, SELECTED = "x % 2, each in a loop", "x % 2, selected"
 NOTES = (
     "A warp executes one instruction at a time. Where a condition differs between its threads it executes both sides, "
@@ -165,7 +161,8 @@ def run(device: cuda.Device, size: int) -> Result:
     rows = measure([computing(name) for name in CHOICES], limit, EXPLAINED_BY)
     sides = measure([computing(name) for name in CONDITIONS], limit, EXPLAINED_BY)
     short = [variant(name, 1, 2 * x.nbytes) for name in SHORT]
-    tables = {SIDES: sides, ONE_EACH: measure(short, copy_limit(device), EXPLAINED_BY)}
+    copying = copy_limit(device)
+    tables = {SIDES: sides, copying.heading(ONE_EACH): measure(short, copying, EXPLAINED_BY)}
     pictures = []
     if timing.available() or counters.available():
         column = "ms" if timing.available() else "instructions"

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run dot_product
     dot_product: Dot product: shared memory, shuffles, and misplaced barriers
     size 65,539: numbers in each array
-    limit: read bandwidth
                               loads  atomics  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────────────────
     an atomic a thread        4,098    2,049           0        43,106  right

@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run events
     events: Timing on the device and ordering across streams
     size 4,194,304: bytes to copy
-    limit: the link to the host
                             check
     ──────────────────────────────
     wait in another stream  right
@@ -16,7 +15,7 @@ On the software driver, which checks and does not time:
     result read too early   caught
     result read too early: the host reads 0.00 after the calls, and 24.51 after a
     wait.
-    10 launches of a kernel, by each clock (limit: copy bandwidth):
+    10 launches of a kernel, by each clock
                       done  check
     ─────────────────────────────
     host, no wait     no    right
@@ -93,7 +92,7 @@ def run(device: cuda.Device, size: int) -> Result:
     limit = link_limit(size)
     rows = [Row(name, check=check) for name, check in checks.items()]
     rows.append(shown_wrong("result read too early", read_early))
-    heading = f"{STEPS} launches of a kernel, by each clock (limit: {copy_limit(device).name}):"
+    heading = copy_limit(device).heading(f"{STEPS} launches of a kernel, by each clock")
     notes = [
         "An asynchronous call returns when its work is queued. A clock of the host that is read without a wait "
         f"therefore shows the time of the calls. In the course it said {COURSE_MS} ms for {STEPS} steps of CUB's "

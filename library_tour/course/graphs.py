@@ -11,7 +11,7 @@ On the software driver, which checks, counts and does not time:
     launches, arguments bound      100  right
     one graph                        1  right
     one launch, loop inside          1  right
-    Over 1,003 temperatures (copy bandwidth is the limit here):
+    Over 1,003 temperatures
                                  loads  stores  check
     ─────────────────────────────────────────────────
     launches, arguments checked  3,200   3,200  right
@@ -136,7 +136,7 @@ def run(device: cuda.Device, size: int) -> Result:
     few = Cooling(min(size, FEW))
     many = Cooling(size) if timing.available() else few
     tables = {
-        f"Over {many.temperatures.size:,} temperatures ({limit.name} is the limit here):": measure(
+        limit.heading(f"Over {many.temperatures.size:,} temperatures"): measure(
             variants(few, many), limit, ("loads", "stores")
         ),
         "What a graph records, and what it refuses:": facts(),

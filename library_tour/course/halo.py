@@ -5,7 +5,6 @@ On the software driver with one device, which checks, counts and does not time:
     $ library-tour run halo
     halo: The heat plate on several devices: halos meanwhile
     size 256: rows and columns of the plate
-    limit: copy bandwidth
                          strips   loads  instructions  bytes sent  check
     ─────────────────────────────────────────────────────────────────────
     one strip                 1  11,144       212,632              right

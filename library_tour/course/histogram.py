@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run histogram
     histogram: Counting values into bins: atomics and shared memory
     size 16,387: values to count
-    limit: read bandwidth
                           loads  atomic sectors  instructions  check
     ─────────────────────────────────────────────────────────────────
     no atomics                                                 caught

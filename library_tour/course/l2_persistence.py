@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run l2_persistence
     l2_persistence: Data that persists in the L2 cache
     size 8,197: groups of four values to weigh
-    limit: read bandwidth
                            of reads hit     check
     ─────────────────────────────────────────────
     no policy                0.0 %          right

@@ -5,19 +5,18 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run launch_shapes
     launch_shapes: Shapes of grids and blocks, and the threads that share work
     size 4,099: cells to cool, or elements of each matrix
-    limit: copy bandwidth
-                     course GB/s  instructions  active lanes  sectors/load  check
-    ─────────────────────────────────────────────────────────────────────────────
-    1 thread              0.0987        45,103          1.00          1.00  right
-    2 threads              0.199        22,564          2.00          1.00  right
-    32 threads                           1,433          31.8          3.98  right
-    256 threads             11.1         1,531          31.8          3.98  right
-    a thread a cell        1,365         3,295          31.9          3.98  right
-    matrix, 32 x 8                       8,936          29.2          4.02  right
-    matrix, 16 x 16                      8,372          30.6          5.26  right
-    matrix, 20 x 50                     10,510          29.6          5.23  right
-    matrix, 3 x 3                       25,024          8.85          3.63  right
-    matrix, 1 x 256                     18,786          29.8          22.3  right
+                     cells  instructions  active lanes  sectors/load  check
+    ───────────────────────────────────────────────────────────────────────
+    1 thread         4,099        45,103          1.00          1.00  right
+    2 threads        4,099        22,564          2.00          1.00  right
+    32 threads       4,099         1,433          31.8          3.98  right
+    256 threads      4,099         1,531          31.8          3.98  right
+    a thread a cell  4,099         3,295          31.9          3.98  right
+    matrix, 32 x 8   6,767         8,936          29.2          4.02  right
+    matrix, 16 x 16  6,767         8,372          30.6          5.26  right
+    matrix, 20 x 50  6,767        10,510          29.6          5.23  right
+    matrix, 3 x 3    6,767        25,024          8.85          3.63  right
+    matrix, 1 x 256  6,767        18,786          29.8          22.3  right
     Shapes <<<grid, block>>> that are allowed; each thread writes its own number
                                 threads  warps a block  threads a warp  check
     ─────────────────────────────────────────────────────────────────────────
@@ -64,10 +63,11 @@ On the software driver, which checks, counts and does not time:
     One block runs on one multiprocessor, and few threads have few loads on their
     way to memory; only many blocks use the whole device. Even with a thread for
     each cell, one load of 4 bytes a thread does not reach the limit of a large GPU
-    (see the stop coalescing). Times are of 2^20 cells for 1 and 2 threads, of 2^23
-    for 32 and of 2^25 for 256. The course's times, of 10 steps over 5.12 million
-    cells, were 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s
-    with a thread for each cell.
+    (see the stop coalescing). Few threads are timed with fewer cells, as the column
+    'cells' says, which counts the elements of each matrix too. The course's times,
+    of 10 steps over 5.12 million cells on a card that is not known here, were 4.15
+    s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with a thread for
+    each cell.
     Threads are numbered along x first, then along y, then along z, and so are
     blocks.
     A message begins with the kernel's name, here `nothing`. The driver itself
@@ -201,9 +201,10 @@ def run(device: cuda.Device, size: int) -> Result:
         "of its warp idle, and in a block of 1 x 256 each lane of a warp reads another row.",
         "One block runs on one multiprocessor, and few threads have few loads on their way to memory; only many blocks "
         "use the whole device. Even with a thread for each cell, one load of 4 bytes a thread does not reach the limit "
-        "of a large GPU (see the stop coalescing). Times are of 2^20 cells for 1 and 2 threads, of 2^23 for 32 and of "
-        "2^25 for 256. The course's times, of 10 steps over 5.12 million cells, were 4.15 s with 1 thread, 2.06 s with "
-        "2, 0.037 s with 256, and 0.0003 s with a thread for each cell.",
+        "of a large GPU (see the stop coalescing). Few threads are timed with fewer cells, as the column 'cells' says, "
+        "which counts the elements of each matrix too. The course's times, of 10 steps over 5.12 million cells on a "
+        "card that is not known here, were 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with a "
+        "thread for each cell.",
         "Threads are numbered along x first, then along y, then along z, and so are blocks.",
         "A message begins with the kernel's name, here `nothing`. The driver itself answers each of the refused shapes "
         "with CUDA_ERROR_INVALID_VALUE, which names no axis; the runtime calls it cudaErrorInvalidConfiguration.",
@@ -230,7 +231,7 @@ class Cells:
             grid = blocks or blocks_for(count, block)
             return self.kernel[grid, block].bind(self.before, self.after, count)
 
-        seconds = COURSE.get(name)
+        course = 1e-9 * COURSE_BYTES / COURSE[name] if name in COURSE else ""
         return Variant(
             name=name,
             launch=launch(self.few),
@@ -238,7 +239,7 @@ class Cells:
             expected=self.expected,
             timed=launch(many),
             amount=2 * 4 * many,
-            columns={"course GB/s": 1e-9 * COURSE_BYTES / seconds if seconds else ""},
+            columns={"cells": many, "course GB/s": course} if timing.available() else {"cells": self.few},
         )
 
 
@@ -266,6 +267,7 @@ def matrix_variants(module: cuda.Module, size: int) -> list[Variant]:
             expected=a + b,
             timed=launch(many, block),
             amount=3 * many[0].nbytes,
+            columns={"cells": many[0].size if timing.available() else a.size},
         )
         for block in MATRIX_BLOCKS
     ]

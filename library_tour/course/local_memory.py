@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run local_memory
     local_memory: Arrays of a thread: registers, local memory and spills
     size 4,101: groups of four values to count
-    limit: read bandwidth
                          local  instructions  sectors, random  sectors, same  check
     ───────────────────────────────────────────────────────────────────────────────
     loop, not unrolled  33,984       174,558             4.05           4.05  right

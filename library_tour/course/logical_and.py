@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run logical_and
     logical_and: Logical and of an array: shuffles, votes and early exit
     size 262,147: numbers to join
-    limit: read bandwidth
                              loads  atomics  instructions  check
     ─────────────────────────────────────────────────────────────
     an atomic a thread       9,732    9,732       175,456  right

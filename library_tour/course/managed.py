@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run managed
     managed: Managed memory: page faults, prefetches and advice
     size 65,539: numbers in the array
-    limit: the link to the host
                                     steps  loads  instructions  check
     ──────────────────────────────────────────────────────────────────
     copied from pinned memory           1  2,049        69,757  right

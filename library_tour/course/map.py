@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run map
     map: One function applied 256 times: 256 launches or one loop
     size 4,096: numbers
-    limit: special functions, 5 each, 16 a clock and SM
                              course ms   loads  stores  instructions  check
     ────────────────────────────────────────────────────────────────────────
     256 launches                         8,192   4,096     1,047,132  right

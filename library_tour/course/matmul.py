@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run matmul
     matmul: Matrix multiplication: tiles in shared memory and registers
     size 125: rows and columns of the matrices
-    limit: fp32 multiply-adds
                            loads  wavefronts  instructions  check
     ─────────────────────────────────────────────────────────────
     a thread an element  127,008           0       413,616  right

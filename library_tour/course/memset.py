@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run memset
     memset: Filling memory with 8-, 16- and 32-bit values
     size 1,048,579: 32-bit integers to fill
-    limit: write bandwidth
                           every integer  check
     ──────────────────────────────────────────
     8 bits                   16,843,009  right

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run monte_carlo
     monte_carlo: Monte Carlo pricing with random numbers in registers
     size 4,096: paths
-    limit: instructions, about 19 each
                       registers  price   ±       check
     ──────────────────────────────────────────────────
     Euler                    45  6.4679  0.2430  right

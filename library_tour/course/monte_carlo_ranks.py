@@ -5,7 +5,6 @@ On the software driver with one device, which checks, counts and does not time:
     $ library-tour run monte_carlo_ranks
     monte_carlo_ranks: Monte Carlo on several devices: weak and strong
     size 4,096: paths of one device
-    limit: instructions, about 19 each
                     devices  paths each  instructions  efficiency  check
     ────────────────────────────────────────────────────────────────────
     one device            1       4,096       551,224              right

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run nan_check
     nan_check: Finding NaNs in a large array, by isnan() and by their bits
     size 65,539: floats, or half as many doubles
-    limit: read bandwidth
                               loads  instructions  check
     ─────────────────────────────────────────────────────
     isnan                     3,588        61,290  right

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run nested_monte_carlo
     nested_monte_carlo: Nested Monte Carlo: paths from many start values
     size 4,096: paths in all
-    limit: instructions, about 19 each
                    active lanes  at 40  check
     ─────────────────────────────────────────
     a launch each          28.2         right

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run occupancy
     occupancy: Occupancy: warps on a multiprocessor, and latency
     size 65,536: numbers to copy
-    limit: copy bandwidth
                   blocks  warps  limiter  active lanes  loads  check
     ────────────────────────────────────────────────────────────────
     32 threads        32     32  blocks           32.0    313  right

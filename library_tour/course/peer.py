@@ -6,24 +6,23 @@ On the software driver, which checks, counts and does not time, with two devices
     $ library-tour run peer
     peer: Peer access: copies and kernels between two devices
     size 131,075: numbers of 4 bytes to move
-    limit: the link between the devices, one way
-                                  loads  sectors/load  check
-    ─────────────────────────────────────────────────────────
-    copy, no peer access                               right
-    copy, peer access                                  right
-    copy, without a stream                             right
-    copy, devices not named                            right
-    kernel reads                  4,097          4.00  right
-    kernel reads 16 bytes         1,025          16.0  right
-    kernel writes 16 bytes        1,025          16.0  right
-    copies both ways at once                           right
-    copy of 64 bytes                                   right
-    permission has one direction                       right
-    addresses tell the device                          right
-    wait for the peer's event                          right
-    copy within one device                             right
-    event not waited for                               caught
-    wrong device waited for                            caught
+                                  loads  used by loads  check
+    ──────────────────────────────────────────────────────────
+    copy, no peer access                                right
+    copy, peer access                                   right
+    copy, without a stream                              right
+    copy, devices not named                             right
+    kernel reads                  4,097        100.0 %  right
+    kernel reads 16 bytes         1,025        100.0 %  right
+    kernel writes 16 bytes        1,025        100.0 %  right
+    copies both ways at once                            right
+    copy of 64 bytes                                    right
+    permission has one direction                        right
+    addresses tell the device                           right
+    wait for the peer's event                           right
+    copy within one device                              right
+    event not waited for                                caught
+    wrong device waited for                             caught
     permission has one direction: argument 0 of copy_words (unsigned int const*):
     the array is on device 0, and device 1 has no access; call
     Device(1).enable_peer(Device(0)), or copy the array
@@ -75,7 +74,7 @@ LITTLE = 16  # 64 bytes
 BLOCK = 256
 # Numbers that a thread of each kernel moves.
 KERNELS = {"copy_words": 1, "copy_vectors": 16}
-EXPLAINED_BY = ("loads", "sectors/load")
+EXPLAINED_BY = ("loads", "used by loads")
 NOTES = (
     "A copy between two devices needs no peer access: without it the driver takes the data through the host's memory, "
     "with it they cross the link between the devices. Between H200s that is NVLink: 18 links of 25 GB/s each, 450 GB/s "

@@ -5,34 +5,33 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run pinned_and_mapped
     pinned_and_mapped: Pageable, pinned and mapped memory of the host
     size 131,077: numbers in the host's memory
-    limit: the link to the host
-                             link MB  loads  sectors/load  check
-    ─────────────────────────────────────────────────────────────
-    pinned, copy alone         0.524                       right
-    pageable, copied           0.524  4,097          4.00  right
-    pinned, copied             0.524  4,097          4.00  right
-    mapped, in place           0.524  4,097          4.00  right
-    registered, in place       0.524  4,097          5.00  right
-    mapped, 16 bytes a load    0.524  1,026          16.0  right
-    mapped, write-combined     0.524  4,097          4.00  right
-    pageable, in place                                     right
-    mapped, read too early                                 caught
+                             link MB  loads  sectors/load  used by loads  check
+    ────────────────────────────────────────────────────────────────────────────
+    pinned, copy alone         0.524                                      right
+    pageable, copied           0.524  4,097          4.00        100.0 %  right
+    pinned, copied             0.524  4,097          4.00        100.0 %  right
+    mapped, in place           0.524  4,097          4.00        100.0 %  right
+    registered, in place       0.524  4,097          5.00         80.0 %  right
+    mapped, 16 bytes a load    0.524  1,026          16.0        100.0 %  right
+    mapped, write-combined     0.524  4,097          4.00        100.0 %  right
+    pageable, in place                                                    right
+    mapped, read too early                                                caught
     pageable, in place: argument 0 of add_up (unsigned int const*) takes a device
     pointer, not a host array of uint32 and shape (131077,); copy it with
     cudart_py.to_device
     mapped, read too early: 4,096 of 4,096 numbers are not there yet.
     Read 8 times
-                      link MB   loads  sectors/load  check
-    ──────────────────────────────────────────────────────
-    pageable, copied    0.524  32,776          4.00  right
-    pinned, copied      0.524  32,776          4.00  right
-    mapped, in place     4.19  32,776          4.00  right
+                      link MB   loads  sectors/load  used by loads  check
+    ─────────────────────────────────────────────────────────────────────
+    pageable, copied    0.524  32,776          4.00        100.0 %  right
+    pinned, copied      0.524  32,776          4.00        100.0 %  right
+    mapped, in place     4.19  32,776          4.00        100.0 %  right
     Read, and written back
-                      link MB  loads  sectors/load  check
-    ─────────────────────────────────────────────────────
-    pageable, copied     1.05  4,097          4.00  right
-    pinned, copied       1.05  4,097          4.00  right
-    mapped, in place     1.05  4,097          4.00  right
+                      link MB  loads  sectors/load  used by loads  check
+    ────────────────────────────────────────────────────────────────────
+    pageable, copied     1.05  4,097          4.00        100.0 %  right
+    pinned, copied       1.05  4,097          4.00        100.0 %  right
+    mapped, in place     1.05  4,097          4.00        100.0 %  right
     Pageable memory may move, so a copy of it goes through pinned memory first.
     Pinned memory stays in place, and the device copies it by itself. Mapped memory
     needs no copy: every load and store of a kernel crosses the link. That suits
@@ -77,7 +76,7 @@ BLOCK = 256
 OFTEN = 8  # reads
 CURVE = (1, 2, 3, 4, 6, 8, 12, 16)  # reads
 FACTOR = 2654435761
-EXPLAINED_BY = ("loads", "sectors/load")
+EXPLAINED_BY = ("loads", "sectors/load", "used by loads")
 
 Words = NDArray[np.uint32]
 

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run precision
     precision: Rounding: fused multiply-adds, flags, float and double
     size 16,389: numbers that each function is applied to
-    limit: instructions, about 1 each
                              ulp   bound  as NumPy  PTX              check
     ──────────────────────────────────────────────────────────────────────
     a b + c                  0.50  0.50   80 %      fma.rn           right

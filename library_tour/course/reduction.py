@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run reduction
     reduction: Sum of an array: atomics, shuffles and two passes
     size 65,539: numbers to sum
-    limit: read bandwidth
                           course ms    error  loads  atomics  check
     ───────────────────────────────────────────────────────────────
     NumPy on the host           125  5.3e-09                  right

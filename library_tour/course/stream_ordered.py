@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run stream_ordered
     stream_ordered: Allocating and freeing memory in the order of a stream
     size 262,147: numbers in a temporary array
-    limit: copy bandwidth
                            waits  check
     ────────────────────────────────────
     calls of the host          8  right

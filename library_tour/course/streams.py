@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run streams
     streams: Overlap of copies and kernels, default streams, priorities
     size 16,387: numbers to copy in, compute and copy out
-    limit: the longest of the three stages alone
                               check
     ───────────────────────────────
     1 stream                  right

@@ -5,26 +5,25 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run stride_and_offset
     stride_and_offset: Strided and misaligned access to global memory
     size 2,097,152: numbers in each array
-    limit: copy bandwidth
-                sectors/load  sectors/store  check
-    ──────────────────────────────────────────────
-    stride 1            3.99           3.99  right
-    stride 2            7.98           7.98  right
-    stride 4            15.9           15.9  right
-    stride 8            31.9           31.9  right
-    stride 16           31.9           31.9  right
-    stride 32           31.9           31.9  right
-    stride 64           31.9           31.9  right
-    stride 128          31.9           31.9  right
-    stride 256          32.0           32.0  right
-    offset 0            3.99           3.99  right
-    offset 1            4.98           4.98  right
-    offset 2            4.98           4.98  right
-    offset 4            4.99           4.99  right
-    offset 8            3.99           3.99  right
-    offset 16           3.99           3.99  right
-    offset 24           3.99           3.99  right
-    offset 32           3.99           3.99  right
+                sectors/load  sectors/store  used by loads  used by stores  check
+    ─────────────────────────────────────────────────────────────────────────────
+    stride 1            3.99           3.99        100.0 %         100.0 %  right
+    stride 2            7.98           7.98         50.0 %          50.0 %  right
+    stride 4            15.9           15.9         25.0 %          25.0 %  right
+    stride 8            31.9           31.9         12.5 %          12.5 %  right
+    stride 16           31.9           31.9         12.5 %          12.5 %  right
+    stride 32           31.9           31.9         12.5 %          12.5 %  right
+    stride 64           31.9           31.9         12.5 %          12.5 %  right
+    stride 128          31.9           31.9         12.5 %          12.5 %  right
+    stride 256          32.0           32.0         12.5 %          12.5 %  right
+    offset 0            3.99           3.99        100.0 %         100.0 %  right
+    offset 1            4.98           4.98         80.0 %          80.0 %  right
+    offset 2            4.98           4.98         80.0 %          80.0 %  right
+    offset 4            4.99           4.99         79.9 %          79.9 %  right
+    offset 8            3.99           3.99        100.0 %         100.0 %  right
+    offset 16           3.99           3.99        100.0 %         100.0 %  right
+    offset 24           3.99           3.99        100.0 %         100.0 %  right
+    offset 32           3.99           3.99        100.0 %         100.0 %  right
     Global memory is read and written in sectors of 32 bytes. A warp's 32 floats lie
     in 4 sectors when they are neighbours. From a stride of 8 on, each float lies in
     a sector of its own, so that memory moves eight times the bytes that the kernel
@@ -49,7 +48,7 @@ TITLE = "Strided and misaligned access to global memory"
 SIZE = Size("numbers in each array", full=2**30, small=2**21)
 CHECKED = 2**13 + 5  # numbers copied, whatever the stride
 BLOCK = 256
-EXPLAINED_BY = ("sectors/load", "sectors/store")
+EXPLAINED_BY = ("sectors/load", "sectors/store", "used by loads", "used by stores")
 STRIDES, OFFSETS = (1, 2, 4, 8, 16, 32, 64, 128, 256), (0, 1, 2, 4, 8, 16, 24, 32)
 BETWEEN = range(1, 33)  # what the curve has besides
 

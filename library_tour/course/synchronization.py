@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run synchronization
     synchronization: Waiting for a warp, a block and the grid, and votes
     size 16,389: numbers to smooth
-    limit: copy bandwidth
                                 loads  stores  instructions  check
     ────────────────────────────────────────────────────────────────
     a launch a step             2,580   1,290        45,850  right

@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run texture
     texture: Texture objects and 2-D locality
     size 200: rows and columns of the image
-    limit: copy bandwidth
                           sectors 0°  sectors 30°  sectors 90°  instructions  check
     ───────────────────────────────────────────────────────────────────────────────
     plain loads                5,200       21,388       40,800        59,969  right

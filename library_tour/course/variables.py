@@ -5,7 +5,6 @@ On the software driver, which checks, counts and does not time:
     $ library-tour run variables
     variables: Scope, lifetime and cost of variables by where they live
     size 64: steps of each thread
-    limit: instructions, about 6 each
                            loads  wavefronts  instructions  check
     ──────────────────────────────────────────────────────────────
     __device__ array       2,520           0        22,640  right

@@ -5,7 +5,6 @@ On the software driver, which checks and does not time:
     $ library-tour run vector_add
     vector_add: Vector addition: the phases of a computation on a GPU
     size 1,048,579: numbers in each vector
-    limit: copy bandwidth
                 MB  check
     ─────────────────────
     allocate  12.6

@@ -5,7 +5,6 @@ On the simulator, whose libraries are in software and which times nothing:
     $ library-tour run fft
     fft: Fourier transforms with cuFFT, and Poisson's equation
     size 60: points of the batch's transforms, and of a side of the square
-    limit: copy bandwidth
                           by             error    bound  check
     ──────────────────────────────────────────────────────────
     C2C single            cuFFT        9.2e-08  5.6e-06  right

@@ -5,7 +5,6 @@ On the simulator, whose libraries are in software and which times nothing:
     $ library-tour run gemm
     gemm: Matrix products with cuBLAS: precisions, layouts, epilogues
     size 96: rows and columns of the matrices
-    limit: arithmetic of each precision, memory for vectors
                         by             error    bound  check
     ────────────────────────────────────────────────────────
     float32             cuBLAS       1.8e-08  5.9e-06  right

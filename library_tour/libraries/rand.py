@@ -5,7 +5,6 @@ On the simulator, whose libraries are in software and which times nothing:
     $ library-tour run rand
     rand: Random numbers with cuRAND: generators and distributions
     size 4,100: numbers to draw
-    limit: write bandwidth
                             by        error   bound  check
     ──────────────────────────────────────────────────────
     xorwow                  cuRAND    0.740    6.00  right

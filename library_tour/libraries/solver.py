@@ -5,7 +5,6 @@ On the simulator, whose libraries are in software and which times nothing:
     $ library-tour run solver
     solver: Dense solvers with cuSOLVER, and their residuals
     size 48: rows and columns of the matrices
-    limit: multiply-adds in float64
                               by          error  bound  check
     ─────────────────────────────────────────────────────────
     LU float32                cuSOLVER  0.00642   30.0  right

@@ -5,7 +5,6 @@ On the simulator, whose libraries are in software and which times nothing:
     $ library-tour run sparse
     sparse: Sparse matrices with cuSPARSE, and conjugate gradients
     size 24: points on a side of the grid
-    limit: copy bandwidth
                            by          error    bound  check
     ────────────────────────────────────────────────────────
     SpMV, CSR              cuSPARSE  5.2e-17  1.6e-15  right

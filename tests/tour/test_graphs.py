@@ -9,7 +9,7 @@ from library_tour.course import graphs
 from library_tour.runner import run_stop
 from library_tour.stop import Curve
 
-PASSES = "copy bandwidth"
+PASSES = "temperatures"
 
 
 @pytest.fixture(scope="module")

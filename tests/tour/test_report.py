@@ -43,6 +43,10 @@ def test_fractions_are_in_per_cent():
     assert report.cell("of limit", 0.9537).plain == " 95.4 % ██████▋"
 
 
+def test_what_is_used_of_the_bytes_moved_is_in_per_cent():
+    assert report.cell("used by loads", 0.125).plain == "12.5 %"
+
+
 @pytest.mark.parametrize(("fraction", "filled"), [(0.0, 0), (3 / 7, 3), (1.0, 7), (1.3, 7)])
 def test_a_bar_is_full_at_the_limit_and_beyond(fraction, filled):
     assert report.bar(fraction) == "█" * filled + " " * (7 - filled)
@@ -85,12 +89,20 @@ def test_a_check_of_a_further_table_counts():
 
 
 def test_the_limit_is_named_with_its_rate():
-    shown = text(report.outcome(outcome(Result([], Limit("copy bandwidth", rate=4250.0)))))
+    rows = [Row("a", {"of limit": 0.5})]
+    shown = text(report.outcome(outcome(Result(rows, Limit("copy bandwidth", rate=4250.0)))))
     assert "size 1,000: grains\nlimit 4,250 GB/s: copy bandwidth\n" in shown
 
 
-def test_the_limit_is_named_where_it_is_not_measured():
-    assert "limit: copy bandwidth\n" in text(report.outcome(outcome(Result([], Limit("copy bandwidth")))))
+@pytest.mark.parametrize("rate", [None, 4250.0])
+def test_a_limit_that_no_row_uses_is_not_named(rate):
+    shown = text(report.outcome(outcome(Result([Row("a")], Limit("copy bandwidth", rate=rate)))))
+    assert "copy bandwidth" not in shown
+
+
+def test_a_heading_names_the_limit_where_it_is_measured():
+    assert Limit("copy bandwidth", rate=4250.0).heading("Sums") == "Sums (limit: copy bandwidth)"
+    assert Limit("copy bandwidth").heading("Sums") == "Sums"
 
 
 def test_notes_follow_the_table():

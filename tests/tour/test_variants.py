@@ -99,6 +99,11 @@ def test_counters_become_columns(monkeypatch):
     assert row.values == {"sectors/load": 4.0, "loads": 6}
 
 
+def test_wide_loads_use_all_that_they_move():
+    metrics = {METRICS[0]: 16, "smsp__sass_data_bytes_mem_global_op_ld.sum": 512}
+    assert counters.values(metrics, ["used by loads", "sectors/load"]) == {"used by loads": 1.0}
+
+
 @pytest.mark.needs("profile")
 def test_a_counter_that_the_driver_does_not_have_is_left_out(monkeypatch):
     output = cuda.zeros(8, np.int32)
