@@ -16,7 +16,10 @@ class Pointer:
     same; `Pointer(value)` says that it is meant. `owner` is kept alive with it.
     """
 
-    __slots__ = ("owner", "value")
+    __slots__ = {
+        "owner": "What is kept alive with the address.",
+        "value": "The address.",
+    }
 
     def __init__(self, value: int, owner: Any = None) -> None:
         self.value = arguments.integer("Pointer", "value", value, 0, 2**64 - 1)

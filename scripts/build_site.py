@@ -31,6 +31,8 @@ def assemble(folder: Path) -> Path:
     shutil.copyfile(ROOT / "CHANGELOG.md", pages / "changelog.md")
     config = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
     config |= {"docs_dir": str(pages), "nav": [expanded(entry, pages) for entry in config["nav"]]}
+    options = find(config["plugins"], "mkdocstrings")["handlers"]["python"]["options"]
+    options["extensions"] = [str(Path(__file__).with_name("reference_extension.py"))]
     path = folder / "mkdocs.yml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     return path
@@ -47,6 +49,11 @@ def expanded(entry: Any, pages: Path) -> Any:
         return entry
     found = sorted((pages / inside).glob("*.md"), key=lambda path: (path.name != "index.md", path.name))
     return {title: [str(path.relative_to(pages)) for path in found]}
+
+
+def find(plugins: list[Any], name: str) -> Any:
+    """Return the options of a plugin."""
+    return next(plugin[name] for plugin in plugins if isinstance(plugin, dict) and name in plugin)
 
 
 def build(configuration: Path, site: Path) -> int:

@@ -61,20 +61,20 @@ def relative_error(samples: Sequence[float]) -> float:
 class Measurement:
     """What `measure` or `measure_host` returns. Times are seconds of one call.
 
-    `samples`: the times kept, empty where the driver's event times are not a device's.
-    `batch`: how many calls one sample is the mean of.
-    `cache`: what the calls found in the L2 cache: "flushed", "rotated" (other inputs each time) or "warm"; empty
-    where the time is the host's.
-    `blocked`: whether the work was queued behind a blocking kernel, so that no launch latency is in it.
-    `captured`: whether the calls of a batch were launched as one graph.
-    `streams`: in how many streams was measured, where each sample is the median in one of them; None elsewhere.
-    `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
-    `rejected`: samples thrown away since the device ran at a dropped clock.
-    `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
-    `bytes`, `flops`: what one call moves and computes, as they were given.
-    `ceiling`: the most that the device reaches, in bytes or operations a second, as it was asked for.
-    `counters`: what a driver that profiles counted, a mapping for each launch.
-    `peers`: what was measured beside it in turns, by name, where a fixture was given `beside`.
+    - `samples`: the times kept, empty where the driver's event times are not a device's.
+    - `batch`: how many calls one sample is the mean of.
+    - `cache`: what the calls found in the L2 cache: "flushed", "rotated" (other inputs each time) or "warm"; empty
+      where the time is the host's.
+    - `blocked`: whether the work was queued behind a blocking kernel, so that no launch latency is in it.
+    - `captured`: whether the calls of a batch were launched as one graph.
+    - `streams`: in how many streams was measured, where each sample is the median in one of them; None elsewhere.
+    - `overhead`: what two events with nothing between them measure; it is subtracted from every sample.
+    - `rejected`: samples thrown away since the device ran at a dropped clock.
+    - `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
+    - `bytes`, `flops`: what one call moves and computes, as they were given.
+    - `ceiling`: the most that the device reaches, in bytes or operations a second, as it was asked for.
+    - `counters`: what a driver that profiles counted, a mapping for each launch.
+    - `peers`: what was measured beside it in turns, by name, where a fixture was given `beside`.
     """
 
     samples: tuple[float, ...]

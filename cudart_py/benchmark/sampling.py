@@ -24,12 +24,12 @@ _NEXT_LOOK = 1.2
 class MeasureOptions:
     """When a measurement stops. Times are seconds of the host's clock.
 
-    `precision`: stop when the median is known to this part of itself (one standard error).
-    `min_samples`: what is taken in any case, however long it takes.
-    `max_samples`: what is never exceeded.
-    `min_seconds`: sample for so long at least, since clocks and neighbours change in milliseconds.
-    `max_seconds`: stop after so long, unless `min_samples` are still missing.
-    `warm_up_seconds`: run the code for so long before, at least once, until the clocks are up.
+    - `precision`: stop when the median is known to this part of itself (one standard error).
+    - `min_samples`: what is taken in any case, however long it takes.
+    - `max_samples`: what is never exceeded.
+    - `min_seconds`: sample for so long at least, since clocks and neighbours change in milliseconds.
+    - `max_seconds`: stop after so long, unless `min_samples` are still missing.
+    - `warm_up_seconds`: run the code for so long before, at least once, until the clocks are up.
     """
 
     precision: float = 0.001

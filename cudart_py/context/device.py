@@ -36,6 +36,7 @@ class Device:
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
     ordinal: int
+    """The device's number, from 0."""
     _device: Any
     _context: Any
     _peers: set[Device]

@@ -126,7 +126,6 @@ def _since_ampere(threads: int, blocks: int, shared_kib: int) -> Multiprocessor:
     )
 
 
-# The multiprocessors of every compute capability, (major, minor), from the first one on.
 MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
     (1, 0): _tesla(768, 8 * _KIB, 256),
     (1, 1): _tesla(768, 8 * _KIB, 256),
@@ -160,6 +159,7 @@ MULTIPROCESSORS: Mapping[tuple[int, int], Multiprocessor] = {
     (12, 0): _since_ampere(1536, 24, 100),
     (12, 1): _since_ampere(1536, 24, 100),
 }
+"""The multiprocessors of every compute capability, (major, minor), from the first one on."""
 
 
 @dataclass(frozen=True)

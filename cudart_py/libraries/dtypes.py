@@ -23,8 +23,11 @@ __all__ = [
 
 # A structure of one field, since two bytes of an integer would be mistaken for numbers.
 bfloat16: np.dtype[Any] = np.dtype([("bfloat16", np.uint16)])
+"""The dtype of bfloat16 numbers, which NumPy cannot compute with; `to_bfloat16` and `from_bfloat16` convert."""
+
 # NumPy has no complex number of two halves.
 complex32: np.dtype[Any] = np.dtype([("real", np.float16), ("imag", np.float16)])
+"""The dtype of complex numbers of two float16."""
 
 
 @dataclass(frozen=True)

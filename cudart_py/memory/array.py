@@ -124,6 +124,7 @@ class DeviceArray(ArrayProtocols):
         return self._address
 
     handle = pointer
+    """The same as `pointer`, under the name that other objects have for what raw calls take."""
 
     @property
     def ndim(self) -> int:

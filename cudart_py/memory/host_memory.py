@@ -104,7 +104,7 @@ class PinnedMemory(HostMemory):
 class RegisteredMemory(HostMemory):
     """The memory of an existing NumPy array, page-locked until this is closed (cuMemHostRegister)."""
 
-    __slots__ = ("array",)
+    __slots__ = {"array": "The array whose memory it is."}
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._value = None

@@ -14,7 +14,10 @@ __all__ = ["ArrayPreview"]
 class ArrayPreview:
     """The first values of an array, made by `DeviceArray.preview`: at most two axes of them, as a NumPy array."""
 
-    __slots__ = ("shape", "values")
+    __slots__ = {
+        "shape": "The shape of the whole array.",
+        "values": "The first values.",
+    }
 
     def __init__(self, shape: tuple[int, ...], values: NDArray[Any]) -> None:
         self.shape = shape

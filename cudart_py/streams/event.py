@@ -27,9 +27,9 @@ __all__ = ["Event", "Timer", "timed"]
 class Event(ComparedHandle):
     """A mark in a stream (cuEventCreate).
 
-    `timing`: whether `end - start` can be asked; without it an event is cheaper.
-    `blocking`: let a host thread that waits sleep instead of spin.
-    `interprocess`: let other processes open the event by what `ipc_handle` returns, which needs timing=False.
+    - `timing`: whether `end - start` can be asked; without it an event is cheaper.
+    - `blocking`: let a host thread that waits sleep instead of spin.
+    - `interprocess`: let other processes open the event by what `ipc_handle` returns, which needs timing=False.
 
     Raises NotSupportedError for `interprocess` where the driver lacks the capability `ipc`.
     """

@@ -33,8 +33,8 @@ _MOST_CASES = 4096
 class Stream(StreamBase):
     """A stream of the current device (cuStreamCreateWithPriority).
 
-    `priority`: lower numbers come first; outside the device's range it is a ValueError.
-    `non_blocking`: do not synchronise implicitly with the legacy default stream.
+    - `priority`: lower numbers come first; outside the device's range it is a ValueError.
+    - `non_blocking`: do not synchronise implicitly with the legacy default stream.
 
     `with stream:` closes the stream at the end of the block. It does not make it current, as CuPy and PyTorch do: no
     stream is ever current, and calls without a stream use the legacy default stream. Pass it to each call:
@@ -331,7 +331,10 @@ class _DefaultStream(Stream):
 
 
 legacy_default = _DefaultStream("legacy_default", LEGACY)
+"""The stream of calls without one (cudaStreamLegacy); it and streams without `non_blocking` wait for each other."""
+
 per_thread_default = _DefaultStream("per_thread_default", PER_THREAD)
+"""A stream of each host thread (cudaStreamPerThread), which waits for `legacy_default` like other blocking streams."""
 
 
 def stream_of(call: str, stream: Stream | None) -> Stream:
