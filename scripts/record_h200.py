@@ -60,9 +60,10 @@ def bars(found: Json) -> Iterator[str]:
     """Yield the table of speed bars."""
     yield "## Bars"
     yield ""
-    yield "A stop's best row over what it is compared with, which does the same work in the same process."
+    yield "A stop's best row over what it is compared with, which does the same work in the same process; `ok` stands"
+    yield "where the ratio is at least the bar."
     yield ""
-    yield from table(["", "column", "best row", "rate", "compared with", "ratio", ""], found["bars"])
+    yield from table(["", "column", "best row", "rate", "compared with", "ratio", "bar", "verdict"], found["bars"])
     yield ""
     yield from table(
         ["others", "case", "", "GB/s", "ms"],
