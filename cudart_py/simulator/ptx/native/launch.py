@@ -16,7 +16,7 @@ from .layout import LANES, Context, Head, Status
 from .machine import Kernel
 from .reports import fault_of, timeout_of
 from .system import SLOT, launches
-from .turns import Turn, run_in_turns
+from .turns import run_in_turns
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -76,6 +76,8 @@ class NativeLaunch:
         self._returns = 0
         self._most_returns = _MOST_RETURNS
         self._used_by_block = 0
+        # How many blocks take turns, 0 while they run one after the other.
+        self.in_turns = 0
         self._prepare()
         self.install(self.new_resident())
 
@@ -160,12 +162,9 @@ class NativeLaunch:
     # --- running
 
     def run(self) -> None:
-        """Run all blocks: one after the other, or in turns where lanes may wait for other blocks."""
-        if self.kernel.spins:
-            run_in_turns(self)
-        elif not self.go_on():
-            block, warp = int(self.context[Context.BLOCK]), int(self.context[Context.WARP])
-            run_in_turns(self, Turn(block, self.resident, warp, False))
+        """Run all blocks: one after the other, and in turns from the first one on whose lanes wait for other blocks."""
+        if not self.go_on():
+            run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
 
     def go_on(self) -> bool:
         """Run the blocks at hand; return whether they have ended, else lanes wait for others."""
@@ -197,7 +196,7 @@ class NativeLaunch:
         used = _BUDGET - int(context.view(np.int64)[Context.BUDGET])
         self._used += used
         block = int(context[Context.BLOCK])
-        self._used_by_block = used + (self._used_by_block if block == self._block or self.kernel.spins else 0)
+        self._used_by_block = used + (self._used_by_block if block == self._block or self.in_turns else 0)
         self._block = block
         return status
 
@@ -220,7 +219,7 @@ class NativeLaunch:
         state = self.state
         if self.stops:
             raise InterruptedError("another thread has broken the launch off")
-        if self._used_by_block // self.warps > state.steps_at_start * _WARPS_OF_STEP:
+        if self._used_by_block // (self.warps * max(1, self.in_turns)) > state.steps_at_start * _WARPS_OF_STEP:
             raise timeout_of(self, "the limit of executed instructions is reached")
         if time.monotonic() > state.deadline:
             raise timeout_of(self, "the limit of seconds is reached")

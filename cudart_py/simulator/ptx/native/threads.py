@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .launch import NativeLaunch
 from .layout import Context
+from .turns import run_in_turns
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -55,7 +57,8 @@ class _Crew:
             context[Context.BLOCK], context[Context.FRESH] = first, 1
             context[Context.LAST_BLOCK] = min(first + self._piece, self._blocks)
             try:
-                launch.go_on()
+                if not launch.go_on():
+                    run_in_turns(launch, self._behind(int(context[Context.BLOCK]), int(context[Context.LAST_BLOCK])))
             except BaseException as error:
                 with self._lock:
                     self._failures[first if isinstance(error, Exception) else -1] = error
@@ -63,6 +66,12 @@ class _Crew:
                 if not isinstance(error, Exception):
                     self._stop()
                 return
+
+    def _behind(self, block: int, end: int) -> Iterator[int]:
+        """Return the rest of a piece, and then blocks that nobody has taken."""
+        yield from range(block + 1, end)
+        while (first := self._take()) is not None:
+            yield from range(first, min(first + self._piece, self._blocks))
 
     def _stop(self) -> None:
         """Let all threads end at their next return from machine code."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from .layout import Context
@@ -10,7 +12,7 @@ from .layout import Context
 if TYPE_CHECKING:
     from .launch import NativeLaunch, Resident
 
-__all__ = ["Turn", "run_in_turns"]
+__all__ = ["run_in_turns"]
 
 # How many threads of blocks that wait for each other have begun, unless a cooperative launch needs all.
 _MOST_THREADS = 1 << 17
@@ -26,20 +28,21 @@ class Turn:
     fresh: bool = True
 
 
-def run_in_turns(launch: NativeLaunch, begun: Turn | None = None) -> None:
-    """Run blocks whose lanes may wait for other blocks: where those at hand do, further ones begin beside them.
+def run_in_turns(launch: NativeLaunch, following: Iterator[int]) -> None:
+    """Run the block at hand, whose lanes wait for other blocks, and the `following` ones, which begin beside it.
 
-    The blocks in front of one that has `begun` have ended.
+    Where those that have begun wait, further ones begin.
     """
-    state = launch.state
+    state, context = launch.state, launch.context
     most = state.blocks if state.launch.cooperative else max(1, _MOST_THREADS // state.threads)
-    following = begun.block + 1 if begun is not None else 0
-    active = [begun] if begun is not None else []
-    while active or following < state.blocks:
-        for _ in range(max(1, len(active))):
-            if following < state.blocks and len(active) < most:
-                active.append(Turn(following, launch.new_resident()))
-                following += 1
+    active = [Turn(int(context[Context.BLOCK]), launch.resident, int(context[Context.WARP]), False)]
+    while True:
+        more = min(max(1, len(active)), most - len(active))
+        active += [Turn(block, launch.new_resident()) for block in islice(following, more)]
+        if not active:
+            launch.in_turns = 0
+            return
+        launch.in_turns = len(active)
         for turn in list(active):
             if _take(launch, turn):
                 active.remove(turn)

@@ -1,0 +1,92 @@
+"""Blocks whose lanes may wait for others run one after the other until one of them does wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import Fault
+from cudart_py.simulator.ptx.compiling.program import program_of
+from cudart_py.simulator.ptx.native import launch
+from tests.simulator.ptx.machine import Kernels
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+SOURCE = r"""
+extern "C" __global__ void claim(int n, int* owners, int* count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int j = 0; j < n; j++)
+        if (atomicCAS(&owners[(i + j) % 64], -1, i) == -1) atomicAdd(count, 1);
+}
+extern "C" __global__ void wait_from(int first, volatile int* flag, int* out) {
+    if (blockIdx.x == gridDim.x - 1) *flag = 7;
+    if (blockIdx.x >= first)
+        while (!*flag) {}
+    out[blockIdx.x] = *flag;
+}
+extern "C" __global__ void add_up(int n, const int* in, int* out) {
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum = sum * 3 + in[i % 32];
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+"""
+
+
+@pytest.fixture
+def kernels() -> Kernels:
+    kernels = Kernels(SOURCE)
+    kernels.engine = "native"
+    return kernels
+
+
+def calls_of(kernels: Kernels, name: str) -> list[int]:
+    """Return a list that grows by each call of a kernel's machine code, which a launch has made."""
+    (kernel,) = program_of(kernels.module.entries[name]).native.values()
+    run, calls = kernel.run, []
+
+    def counted(context: int) -> Any:
+        calls.append(context)
+        return run(context)
+
+    kernel.run = counted
+    return calls
+
+
+def test_blocks_with_atomics_in_a_loop_need_no_call_each(kernels: Kernels) -> None:
+    owners, count = kernels.put(np.full(64, -1, np.int32)), kernels.zeros(1)
+    kernels.launch("claim", 1, 32, 4, owners, count)
+    calls = calls_of(kernels, "claim")
+    kernels.launch("claim", 100, 32, 4, owners, count)
+    assert len(calls) == 1
+    assert kernels.get(count, 1)[0] == 64
+
+
+@pytest.mark.parametrize("first", [0, 3, 9])
+def test_blocks_that_wait_get_the_later_ones_started(kernels: Kernels, first: int) -> None:
+    flag, out = kernels.zeros(1), kernels.zeros(10)
+    kernels.launch("wait_from", 10, 40, first, flag, out)
+    assert kernels.get(out, 10).tolist() == [0] * min(first, 9) + [7] * (10 - min(first, 9))
+
+
+def test_the_limit_of_instructions_counts_anew_in_each_block(kernels: Kernels) -> None:
+    owners, count = kernels.put(np.zeros(64, np.int32)), kernels.zeros(1)
+    one_block = 300_000
+    kernels.launch("claim", 1, 32, one_block, owners, count, steps=100_000)
+    kernels.launch("claim", 6, 32, one_block, owners, count, steps=100_000)
+    with pytest.raises(Fault, match="the limit of executed instructions is reached"):
+        kernels.launch("claim", 1, 32, 20 * one_block, owners, count, steps=100_000)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_blocks_that_take_long_end_in_each_thread(
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """A loop over loads may wait for another block, so that others begin beside it once it has taken long."""
+    monkeypatch.setattr(launch, "_BUDGET", 1 << 10)
+    kernels.threads = threads
+    n, blocks = 100_000, 12
+    out = kernels.zeros(blocks)
+    kernels.launch("add_up", blocks, 32, n, kernels.put(np.ones(32, np.int32)), out)
+    assert set(kernels.get(out, blocks, np.uint32).tolist()) == {(pow(3, n, 1 << 33) - 1) // 2 % (1 << 32)}
