@@ -89,6 +89,10 @@ class Count:
         return lambda *arguments: None
 
 
+# The engine that runs a launch, and what makes its observer.
+Watching = tuple[str, Callable[[], Any]]
+
+
 def elements_per_second() -> float:
     """Measure the yardstick's denominator."""
     a, b, c = (np.ones(32768, np.float32) for _ in range(3))
@@ -102,13 +106,12 @@ def measure(
     grid: Any,
     block: Any,
     *arguments: Any,
-    observer: Callable[[], Any] | str = lambda: None,
+    watching: Watching,
 ) -> None:
     counted = Count()
     kernels.engine = "numpy"
     kernels.launch(name, grid, block, *arguments, steps=None, observer=counted)
-    if isinstance(observer, str):
-        kernels.engine, observer = observer, lambda: None
+    kernels.engine, observer = watching
     benchmark(lambda: kernels.launch(name, grid, block, *arguments, steps=None, observer=observer()))
     if benchmark.stats is not None:
         figure = counted.total / benchmark.stats.stats.min / elements_per_second()
@@ -121,74 +124,74 @@ def kernels() -> Kernels:
     return Kernels(SOURCE)
 
 
-# What watches a launch beside the machine: nothing, counters, checks; or the name of the engine that runs it unwatched.
-OBSERVERS: dict[str, Callable[[], Any] | str] = {
-    "plain": lambda: None,
-    "counters": LaunchCounters,
-    "checks": LaunchChecks,
-    "native": "native",
+WAYS: dict[str, Watching] = {
+    "plain": ("numpy", lambda: None),
+    "counters": ("numpy", LaunchCounters),
+    "checks": ("numpy", LaunchChecks),
+    "native": ("native", lambda: None),
+    "native-counters": ("native", LaunchCounters),
 }
-watched = pytest.mark.parametrize("observer", OBSERVERS.values(), ids=OBSERVERS)
+watched = pytest.mark.parametrize("watching", WAYS.values(), ids=WAYS)
 
 
 @watched
-def test_saxpy(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+def test_saxpy(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
     n = 1 << 20
     x, y = np.linspace(0, 1, n, dtype=np.float32), np.zeros(n, np.float32)
     on_y = kernels.put(y)
-    measure(benchmark, kernels, "saxpy", n // 256, 256, n, np.float32(0), kernels.put(x), on_y, observer=observer)
+    measure(benchmark, kernels, "saxpy", n // 256, 256, n, np.float32(0), kernels.put(x), on_y, watching=watching)
     assert not kernels.get(on_y, n, np.float32).any()
 
 
 @watched
-def test_transpose(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+def test_transpose(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
     n = 1024
     x = np.arange(n * n, dtype=np.float32)
     out = kernels.zeros(n * n, np.float32)
     arguments = out, kernels.put(x), n, n
-    measure(benchmark, kernels, "transpose", (n // 32, n // 32, 1), (32, 8, 1), *arguments, observer=observer)
+    measure(benchmark, kernels, "transpose", (n // 32, n // 32, 1), (32, 8, 1), *arguments, watching=watching)
     np.testing.assert_array_equal(kernels.get(out, n * n, np.float32).reshape(n, n), x.reshape(n, n).T)
 
 
 @watched
-def test_matmul(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+def test_matmul(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
     n = 256
     generator = np.random.default_rng(0)
     a, b = (generator.integers(-4, 5, (n, n)).astype(np.float32) for _ in range(2))
     out = kernels.zeros(n * n, np.float32)
     grid = (n // 16, n // 16, 1)
     arguments = kernels.put(a), kernels.put(b), out, n
-    measure(benchmark, kernels, "matmul", grid, (16, 16, 1), *arguments, observer=observer)
+    measure(benchmark, kernels, "matmul", grid, (16, 16, 1), *arguments, watching=watching)
     np.testing.assert_array_equal(kernels.get(out, n * n, np.float32).reshape(n, n), a @ b)
 
 
 @watched
-def test_collatz(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+def test_collatz(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
     n = 1 << 16
     out = kernels.zeros(n)
-    measure(benchmark, kernels, "collatz", n // 256, 256, n, out, observer=observer)
+    measure(benchmark, kernels, "collatz", n // 256, 256, n, out, watching=watching)
     assert kernels.get(out, 27)[-1] == 111
 
 
 @watched
-def test_nbody(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+def test_nbody(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
     """With fast mathematics."""
     n = 2048
     fast = Kernels(SOURCE, "--use_fast_math")
     bodies = np.random.default_rng(0).random((n, 4), np.float32)
     out = fast.zeros(4 * n, np.float32)
-    measure(benchmark, fast, "nbody", n // 256, 256, n, fast.put(bodies), out, observer=observer)
+    measure(benchmark, fast, "nbody", n // 256, 256, n, fast.put(bodies), out, watching=watching)
     distance = bodies[:, :3] - bodies[:1, :3]
     weight = bodies[:, 3] / ((distance**2).sum(axis=1) + 1e-3) ** 1.5
     np.testing.assert_allclose(fast.get(out, 3, np.float32), weight @ distance, rtol=1e-3)
 
 
 @watched
-def test_one_thread(benchmark: Any, kernels: Kernels, observer: Callable[[], Any] | str) -> None:
+def test_one_thread(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
     n = 20_000
     out = kernels.zeros(1)
     data = kernels.put(np.ones(n, np.int32))
-    measure(benchmark, kernels, "one_thread", 1, 1, n, data, out, observer=observer)
+    measure(benchmark, kernels, "one_thread", 1, 1, n, data, out, watching=watching)
     assert kernels.get(out, 1, np.uint32)[0] == (pow(3, n, 1 << 33) - 1) // 2 % (1 << 32)
 
 

@@ -5,13 +5,14 @@ Counts are kept for each instruction and each block of instructions, and summed 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
-from ..ptx.running.observer import Observer
+from ..ptx.running.observer import AccessCount, BlockCount, Observer
 from ..ptx.syntax.instructions import Access, Register
 from .banks import count_wavefronts
 from .metrics import Tally, metrics, total
@@ -33,6 +34,8 @@ Line = tuple[str, int]
 class LaunchCounters(Observer):
     """Count one launch; `lines` and `metrics` have the results when it has ended."""
 
+    watch = frozenset({"counters"})
+
     def __init__(self) -> None:
         self.kernel = ""
         self.grid = self.block_shape = (0, 0, 0)
@@ -51,11 +54,14 @@ class LaunchCounters(Observer):
 
     def block(self, group: Group, block: Block) -> None:
         """Count the instructions of a block, each once for a warp and once for each of its lanes."""
+        self._add_block(block, warps_of(group), group.n)
+
+    def _add_block(self, block: Block, warps: int, lanes: int) -> None:
         counts = self._blocks.get(id(block))
         if counts is None:
             counts = self._blocks[id(block)] = [block, 0, 0]
-        counts[1] += warps_of(group)
-        counts[2] += group.n
+        counts[1] += warps
+        counts[2] += lanes
 
     def access(
         self, group: Group, kind: str, address: Address | Mixed, offset: int, size: int, site: Instruction, *_: Any
@@ -90,6 +96,14 @@ class LaunchCounters(Observer):
         # All places of no texel count as one sector of their warp.
         _add(tally, ("sectors", "texture", "ld"), count_sectors(arranged) - int(borders))
 
+    def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
+        """Add what machine code has counted."""
+        for one in blocks:
+            self._add_block(one.block, one.warps, one.lanes)
+        for found in accesses:
+            tally = self._sites.setdefault(id(found.site), (found.site, {}))[1]
+            _add_counted(tally, found, _kind(found.code, found.kind, found.site))
+
     def finish(self, state: LaunchState) -> None:
         """Sum the counts by source line."""
         places = state.launch.entry.module.places
@@ -116,12 +130,9 @@ class LaunchCounters(Observer):
         self, tally: Tally, group: Group, kind: str, address: Address, offset: int, size: int, positions: Any
     ) -> None:
         space = address.space.name
-        if space == "shared":
-            kind = "atom" if kind == "red" else kind
-        elif space == "local":
-            kind = "st" if kind in ("atom", "red") else kind
-        elif space != "global":
+        if space not in ("global", "shared", "local"):
             return
+        kind = _kind_in(space, kind)
         warps = warps_of(group) if positions is None else WarpRows(group, positions).count
         _add(tally, ("instructions", space, kind), warps)
         if space == "shared":
@@ -138,6 +149,30 @@ class LaunchCounters(Observer):
             sectors, used = _sectors_and_bytes(group, address, offset, size, positions, warps)
             _add(tally, ("bytes", space, kind), used)
         _add(tally, ("sectors", space, kind), sectors)
+
+
+def _kind_in(space: str, kind: str) -> str:
+    """Return the kind of an access that its counters have in a space."""
+    if kind in ("atom", "red") and space != "global":
+        return "atom" if space == "shared" else "st"
+    return kind
+
+
+def _add_counted(tally: Tally, found: AccessCount, kind: str) -> None:
+    space = found.space
+    if space == "const":
+        _add(tally, ("requests", space, kind), found.second)
+        return
+    kind = _kind_in(space, kind)
+    _add(tally, ("instructions", space, kind), found.times)
+    if space == "shared":
+        _add(tally, ("wavefronts", space, kind), found.first)
+        _add(tally, ("conflicts", space, kind), found.second)
+        return
+    _add(tally, ("requests", space, kind), found.times)
+    _add(tally, ("sectors", space, kind), found.first)
+    if space == "global" and kind in ("ld", "st"):
+        _add(tally, ("bytes", space, kind), found.size * found.second)
 
 
 def _add(tally: Tally, key: tuple[str, str, str], count: int) -> None:

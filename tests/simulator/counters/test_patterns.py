@@ -1,4 +1,4 @@
-"""The simulator counts exactly what Nsight Compute counted on a GPU, for every pattern of patterns.cu."""
+"""Both engines count exactly what Nsight Compute counted on a GPU, for every pattern of patterns.cu."""
 
 from __future__ import annotations
 
@@ -38,15 +38,31 @@ def recorded():
 
 
 @pytest.fixture(scope="module")
-def counted():
-    # Some patterns let threads store to the same place on purpose.
-    with cuda.Device(0), cuda.checks("off"), cuda.profile() as profile:
-        patterns.launch()
-    return {launch.kernel: launch.metrics for launch in profile.launches}
+def launches():
+    """Return what each engine has counted: of each pattern its metrics, in the whole and by line."""
+    found = {}
+    for engine in ("numpy", *(["native"] if importlib.util.find_spec("llvmlite") else [])):
+        # Some patterns let threads store to the same place on purpose.
+        with pytest.MonkeyPatch.context() as patch, cuda.Device(0), cuda.checks("off"), cuda.profile() as profile:
+            patch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+            patterns.launch()
+        found[engine] = {launch.kernel: launch for launch in profile.launches}
+    return found
+
+
+@pytest.fixture(scope="module")
+def counted(launches):
+    return {name: launch.metrics for name, launch in launches["numpy"].items()}
 
 
 def test_there_are_at_least_forty_patterns():
     assert len(patterns.NAMES) >= 40
+
+
+@pytest.mark.parametrize("name", patterns.NAMES)
+def test_a_pattern_counts_the_same_in_machine_code(launches, name):
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    assert launches["native"][name] == launches["numpy"][name]
 
 
 @pytest.mark.parametrize("name", patterns.NAMES)

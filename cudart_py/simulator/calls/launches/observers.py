@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...checks import findings
 from ...checks.launch_checks import LaunchChecks
-from ...ptx.running.observer import Observer
+from ...ptx.running.observer import AccessCount, BlockCount, Observer
 from . import profiles
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Observers(Observer):
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
+        watched = [one.watch for one in observers]
+        self.watch = None if None in watched else frozenset().union(*filter(None, watched))
 
     def start(self, state: LaunchState) -> None:
         for one in self._observers:
@@ -82,6 +85,10 @@ class Observers(Observer):
     def ended(self, chunk: Chunk) -> None:
         for one in self._observers:
             one.ended(chunk)
+
+    def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
+        for one in self._observers:
+            one.counted(blocks, accesses)
 
     def finish(self, state: LaunchState) -> None:
         for one in self._observers:

@@ -23,8 +23,9 @@ class Program:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        # The kernel in machine code, for each size of local memory, None where it can't be, and why.
-        self.native: dict[int, Any] = {}
+        # The kernel in machine code, for each size of local memory and each way of being watched, None where it can't
+        # be, and why.
+        self.native: dict[tuple[int, frozenset[str]], Any] = {}
         self.native_lack = ""
         # How long its launches have taken with NumPy.
         self.seconds = 0.0

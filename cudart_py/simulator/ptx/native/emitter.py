@@ -18,6 +18,7 @@ from .vectors import F32, I1, I8, I32, I64, PTR, Builder, lane_type, vector
 
 if TYPE_CHECKING:
     from ..compiling.program import Program
+    from .counting import Counting
     from .instances import Instance
     from .sites import Sites
 
@@ -38,12 +39,19 @@ _LANE_MASKS: dict[str, Callable[[int], int]] = {
 class Emitter:
     """The values of one block's registers while its instructions are written.
 
-    `context` and `state` are the function's arguments, and `mask` the bits of the lanes that execute the block.
+    `context` and `state` are the function's arguments, and `mask` the bits of the lanes that execute the block. What
+    an observer watches is counted by `counting`.
     Results of single precision may be `loose`: their NaNs have any pattern until something asks for their bits.
     """
 
     def __init__(
-        self, b: Builder, program: Program, instance: Instance, sites: Sites, arguments: tuple[Value, Value]
+        self,
+        b: Builder,
+        program: Program,
+        instance: Instance,
+        sites: Sites,
+        arguments: tuple[Value, Value],
+        counting: Counting | None,
     ) -> None:
         self.b = b
         self.program = program
@@ -51,6 +59,7 @@ class Emitter:
         self.code = instance.code
         self.sites = sites
         self.context, self.state = arguments
+        self._counting = counting
         self.mask: Value = None
         self.instruction: Instruction | None = None
         self.accessed = False
@@ -214,6 +223,11 @@ class Emitter:
         """Call a function of the library that stands beside the kernel's code."""
         function = self.b.declared(name, result, [argument.type for argument in arguments])
         return self.b.call(function, arguments)
+
+    def observe(self, kind: str, space: str, address: Value, size: int, site: int) -> None:
+        """Record an access of `size` bytes for an observer, just before it happens."""
+        if self._counting is not None:
+            self._counting.access(kind, space, address, size, site, self.mask)
 
     def pointer(self) -> ir.Type:
         """Return the type of pointers."""

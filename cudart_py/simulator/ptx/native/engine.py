@@ -18,6 +18,8 @@ __all__ = ["run_native"]
 
 # Compiling a kernel takes about as long: one that has cost as much with NumPy is worth it.
 _WORTH_SECONDS = 0.1
+# What machine code can record for observers.
+_WATCHED = frozenset({"counters"})
 
 
 def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False, threads: int = 1) -> bool:
@@ -28,10 +30,10 @@ def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False
     """
     if choose and state.program.seconds < _WORTH_SECONDS:
         return False
-    launch = state.launch
-    if state.observer is not None or math.prod(launch.cluster) > 1:
+    watch = state.observer.watch if state.observer is not None else frozenset()
+    if watch is None or not watch <= _WATCHED or math.prod(state.launch.cluster) > 1:
         return False
-    kernel = _kernel(state, store)
+    kernel = _kernel(state, store, watch)
     if kernel is None or (choose and (kernel.sites.ordered or kernel.spins)):
         return False
     if kernel.sites.atomics or kernel.sites.calls or kernel.spins:
@@ -44,14 +46,14 @@ def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False
     return True
 
 
-def _kernel(state: LaunchState, store: CodeCache | None) -> Kernel | None:
-    """Return the kernel in machine code, compiled at its first launch; None for one that isn't."""
-    program = state.program
-    known: dict[int, Kernel | None] = program.native
-    if state.local_size not in known:
+def _kernel(state: LaunchState, store: CodeCache | None, watch: frozenset[str]) -> Kernel | None:
+    """Return the kernel in machine code, compiled at its first launch that is watched so; None for one that isn't."""
+    program, key = state.program, (state.local_size, watch)
+    known: dict[tuple[int, frozenset[str]], Kernel | None] = program.native
+    if key not in known:
         try:
-            known[state.local_size] = compile_kernel(program, state.local_size, store)
+            known[key] = compile_kernel(program, state.local_size, store, watch)
         except NotNative as lack:
             program.native_lack = str(lack)
-            known[state.local_size] = None
-    return known[state.local_size]
+            known[key] = None
+    return known[key]

@@ -11,6 +11,7 @@ from ..compiling.control_flow import Block, CallSite
 from ..compiling.opcodes import form_of
 from ..compiling.program import Program
 from ..syntax.instructions import Immediate, Register
+from .counting import Counting
 from .emitter import Emitter
 from .errors import NotNative
 from .flushing import processor_flushes
@@ -38,7 +39,9 @@ class Flow:
     `barriers` and `spins` tell whether the kernel has barriers, and loops that may wait for other lanes.
     """
 
-    def __init__(self, module: ir.Module, program: Program, layout: Layout, sites: Sites) -> None:
+    def __init__(
+        self, module: ir.Module, program: Program, layout: Layout, sites: Sites, watch: frozenset[str]
+    ) -> None:
         self._program = program
         self._layout = layout
         self._sites = sites
@@ -48,6 +51,7 @@ class Flow:
         self._b = b = Builder(function.append_basic_block("entry"))
         self.flushes = b.flushes = processor_flushes(layout)
         self._schedule = Scheduling(b, layout, self._context, self._state)
+        self._counting = Counting(b, sites, self._context) if "counters" in watch else None
         self.barriers = bool(layout.barriers)
         self._turns = [_turns(place.block) for place in layout.places]
         self.spins = any(self._spins(number, target) for number, target in self._back_edges())
@@ -164,7 +168,8 @@ class Flow:
         schedule.leave(Status.DONE)
 
     def _emitter(self, instance: Instance) -> Emitter:
-        return Emitter(self._b, self._program, instance, self._sites, (self._context, self._state))
+        arguments = self._context, self._state
+        return Emitter(self._b, self._program, instance, self._sites, arguments, self._counting)
 
     # --- one block
 
@@ -174,6 +179,8 @@ class Flow:
         if block.converges:
             self._come_together(number, place)
         e.mask = b.load(self._schedule.mask, typ=I32)
+        if self._counting is not None:
+            self._counting.block(number, e.mask)
         for instruction in block.instructions:
             e.instruction = instruction
             form = form_of(instruction)

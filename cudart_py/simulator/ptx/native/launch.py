@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..running.scheduler import Chunk
 from ..windows import RESERVED_SHARED
 from .barriers import let_go_on
+from .counting import hand_over
 from .instances import WAITING, Instance, word_of
-from .layout import LANES, Context, Head, Status
+from .layout import LANES, Context, Count, Head, Status
 from .machine import Kernel
 from .reports import fault_of, timeout_of
 from .system import SLOT, launches
@@ -117,6 +118,12 @@ class NativeLaunch:
         context[Context.SMS] = state.properties.get("sm_count", 1)
         context[Context.EXCHANGE] = self.exchange.ctypes.data
         context[Context.FAULT_ADDRESSES] = self.fault_addresses.ctypes.data
+        if "counters" in self.kernel.watch:
+            self.block_counts = np.zeros((len(self.kernel.layout.places), 2), np.int64)
+            self._point(Context.BLOCK_COUNTS, self.block_counts)
+            rows = len(sites.counted)
+            self.access_counts = aligned(8 * Count.WORDS * rows).view(np.int64).reshape(rows, Count.WORDS)
+            self._point(Context.ACCESS_COUNTS, self.access_counts)
 
     def place_extents(self) -> None:
         """Hand the allocations over; in front of the first one stands one that nothing is in."""
@@ -253,9 +260,11 @@ class NativeLaunch:
         self.ready_words()[warp, number // 64] |= np.uint64(1 << number % 64)
 
     def end(self) -> None:
-        """Tell the launch how many instructions were executed, and how long lanes slept, for the clock."""
+        """Tell the launch how many instructions were executed and how long lanes slept, and its observer the counts."""
         self.state.clock.nap(int(self.context[Context.SLEPT]))
         self.state.steps_left -= self._used // max(1, self.warps)
+        if "counters" in self.kernel.watch:
+            hand_over(self)
         for _, text, size in sorted(self.printed, key=lambda item: item[0]):
             self.state.printed.add(text, size)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["LANES", "Context", "Fault", "Head", "Status"]
+__all__ = ["LANES", "Context", "Count", "Fault", "Head", "Status"]
 
 LANES = 32
 
@@ -70,6 +70,9 @@ class Context(IntEnum):
     WARP_AT_HAND = 44
     # The memory through which values go to functions of Python's, and back.
     EXCHANGE = 45
+    # What is counted for an observer: of each basic block in the list, and of each site of an access.
+    BLOCK_COUNTS = 46
+    ACCESS_COUNTS = 47
     WORDS = 64
 
 
@@ -87,6 +90,24 @@ class Head(IntEnum):
     SPINS = 6
     NUMBER = 7
     WORDS = 16
+
+
+class Count(IntEnum):
+    """The words of what is counted of an access: how often a warp made it, and two sums over these times.
+
+    Behind them stands the last time, because most are like the one before: the lanes, the place of the first one in
+    its sector or bank, both summands, and from `DISTANCES` on how far behind the first one each lane's address lies.
+    """
+
+    TIMES = 0
+    FIRST = 1
+    SECOND = 2
+    LAST_MASK = 3
+    LAST_PLACE = 4
+    LAST_FIRST = 5
+    LAST_SECOND = 6
+    DISTANCES = 8
+    WORDS = 40
 
 
 class Status(IntEnum):

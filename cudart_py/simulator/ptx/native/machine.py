@@ -25,7 +25,7 @@ from .system import install
 __all__ = ["CodeCache", "Kernel", "build", "compile_kernel"]
 
 # Raise it when the same kernel becomes other machine code, or is described in another way.
-_FORMAT = 3
+_FORMAT = 4
 
 # Entering and asking LLVM is left to one thread at a time.
 _lock = threading.RLock()
@@ -48,15 +48,18 @@ class Kernel:
     """A kernel in machine code: `run` takes the address of a launch's context and returns a `Status`.
 
     `alone` says that each warp runs to its end by itself, so that all use the state of one. `spins` says that lanes may
-    wait for lanes of other blocks.
+    wait for lanes of other blocks. `watch` names what the code records for an observer.
     """
 
-    def __init__(self, code: bytes, layout: Layout, sites: Sites, alone: bool, spins: bool) -> None:
+    def __init__(
+        self, code: bytes, layout: Layout, sites: Sites, alone: bool, spins: bool, watch: frozenset[str]
+    ) -> None:
         self.layout = layout
         self.sites = sites
         self.state_bytes = layout.bytes
         self.alone = alone
         self.spins = spins
+        self.watch = watch
         # The engine owns the code.
         self._engine = _linked(code)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._engine.get_function_address("run"))
@@ -83,18 +86,23 @@ def _target() -> Any:
     )
 
 
-def build(program: Program, layout: Layout) -> tuple[ir.Module, Sites, Flow]:
+def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset()) -> tuple[ir.Module, Sites, Flow]:
     """Return a kernel's module, before it is compiled; raise NotNative for one that only the NumPy engine runs."""
     module = _new_module()
     sites = Sites()
-    flow = Flow(module, program, layout, sites)
+    flow = Flow(module, program, layout, sites, watch)
     flow.write()
     write_driver(module, layout, flow.alone, flow.plain, flow.flushes)
     return module, sites, flow
 
 
-def compile_kernel(program: Program, local_size: int, store: CodeCache | None) -> Kernel:
-    """Return a kernel in machine code; raise NotNative for one that only the NumPy engine runs."""
+def compile_kernel(
+    program: Program, local_size: int, store: CodeCache | None, watch: frozenset[str] = frozenset()
+) -> Kernel:
+    """Return a kernel in machine code; raise NotNative for one that only the NumPy engine runs.
+
+    `watch` names what the code records for an observer: the counters, for instance.
+    """
     layout = lay_out(program, local_size)
     layout.barriers = [barrier_of(place) for place in layout.places if place.block.terminator.kind == "barrier"]
     entry = program.entry
@@ -103,13 +111,13 @@ def compile_kernel(program: Program, local_size: int, store: CodeCache | None) -
         def restore(description: Any, images: list[bytes]) -> Kernel:
             sites = Sites.restored(layout, description)
             _need(description["functions"], store)
-            return Kernel(images[0], layout, sites, description["alone"], description["spins"])
+            return Kernel(images[0], layout, sites, description["alone"], description["spins"], watch)
 
-        key = _key(store, "kernel", entry.name, entry.module.text, str(local_size))
+        key = _key(store, "kernel", entry.name, entry.module.text, str(local_size), *sorted(watch))
         found = store.load(key, restore) if store is not None else None
         if found is not None:
             return found  # type: ignore[no-any-return]  # because the cache keeps anything
-        module, sites, flow = build(program, layout)
+        module, sites, flow = build(program, layout, watch)
         functions = _called(module)
         _need(functions, store)
         code = _compiled(module)
@@ -121,7 +129,7 @@ def compile_kernel(program: Program, local_size: int, store: CodeCache | None) -
                 **sites.description(layout),
             }
             store.store(key, description, [code])
-        return Kernel(code, layout, sites, flow.alone, flow.spins)
+        return Kernel(code, layout, sites, flow.alone, flow.spins, watch)
 
 
 # --- the library's functions, each compiled once for all kernels

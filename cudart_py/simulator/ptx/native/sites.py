@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,19 +21,21 @@ class Site:
 
 
 # The fields that JSON can hold as they are.
-_KEPT = ("symbols", "specials", "atomics", "ordered", "calls")
+_KEPT = ("symbols", "specials", "counted", "atomics", "ordered", "calls")
 
 
 @dataclass
 class Sites:
     """The numbers of sites, symbols and special registers, each counted from 0, and what the code does.
 
+    `counted` are the rows of counts of accesses: the number of a site, the kind, the space and the bytes of an access.
     `atomics` says that it has atomics, `ordered` that their order shows in results, and `calls` that it calls Python.
     """
 
     sites: list[Site] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
     specials: list[str] = field(default_factory=list)
+    counted: list[tuple[int, str, str, int]] = field(default_factory=list)
     atomics: bool = False
     ordered: bool = False
     calls: bool = False
@@ -57,6 +60,7 @@ class Sites:
     def restored(cls, layout: Layout, description: dict[str, Any]) -> Sites:
         """Return the numbers that a description tells."""
         found = cls(**{name: description[name] for name in _KEPT})
+        found.counted = [(site, kind, space, size) for site, kind, space, size in description["counted"]]
         for number, index in description["sites"]:
             place = layout.places[number]
             instructions = [*place.block.instructions, place.block.terminator.instruction]
@@ -64,6 +68,11 @@ class Sites:
             assert instruction is not None
             found.add(instruction, place.instance)
         return found
+
+    def count(self, site: int, kind: str, spaces: Sequence[str], size: int) -> int:
+        """Return the number of the first of new rows of counts, one for each space that an access may reach."""
+        self.counted += [(site, kind, space, size) for space in spaces]
+        return len(self.counted) - len(spaces)
 
     def symbol(self, name: str) -> int:
         """Return the number of a variable of the module."""

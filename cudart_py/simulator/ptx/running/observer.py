@@ -6,22 +6,55 @@ compiled in a second form for it, so a launch without one pays nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..compiling.control_flow import Block
+    from ..compiling.control_flow import Block, Code
     from ..syntax.instructions import Instruction
     from .groups import Group
     from .scheduler import Chunk
 
-__all__ = ["Observer"]
+__all__ = ["AccessCount", "BlockCount", "Observer"]
+
+
+@dataclass(frozen=True)
+class BlockCount:
+    """How many warps have executed a block of instructions, and how many lanes of them."""
+
+    block: Block
+    warps: int
+    lanes: int
+
+
+@dataclass(frozen=True)
+class AccessCount:
+    """What machine code has counted of an instruction's accesses to one space, summed over the warps.
+
+    `kind` is that of `Observer.access`, and `times` are the warps. Of global memory `first` counts the sectors and
+    `second` the different addresses of each warp, of constant memory `second` the different addresses, of local memory
+    `first` the sectors, of shared memory `first` the wavefronts and `second` the conflicts among them.
+    """
+
+    code: Code
+    site: Instruction
+    kind: str
+    space: str
+    size: int
+    times: int
+    first: int
+    second: int
 
 
 class Observer:
     """Watch a launch; `group.lane_numbers` tells which lanes of which chunk take part in an event.
 
-    A class that inherits from this one need only have the methods for what it wants to see.
+    A class that inherits from this one need only have the methods for what it wants to see. `watch` names what machine
+    code may record in place of calls of these methods; None if it has to see the events themselves.
     """
+
+    watch: frozenset[str] | None = None
 
     def start(self, state: Any) -> None:
         """Begin: the launch's shape, module and program are at hand."""
@@ -75,6 +108,9 @@ class Observer:
 
     def ended(self, chunk: Chunk) -> None:
         """Observe that all lanes of a chunk have ended."""
+
+    def counted(self, blocks: Iterable[BlockCount], accesses: Iterable[AccessCount]) -> None:
+        """Take what machine code has counted of a launch, or of some of its blocks."""
 
     def finish(self, state: Any) -> None:
         """End: all blocks have run."""

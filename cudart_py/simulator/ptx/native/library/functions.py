@@ -8,6 +8,8 @@ from llvmlite import ir
 
 from .accesses import build_access
 from .atomics import build_atomic
+from .banks import build_most
+from .counts import build_count
 from .hosts import HOSTS
 from .warps import build_match, build_math, build_permute, build_redux
 
@@ -21,6 +23,8 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "redux": build_redux,
     "match": build_match,
     "math": build_math,
+    "count": build_count,
+    "most": build_most,
     "hosts": lambda module, name: HOSTS[name.partition(".")[2]](module),
 }
 

@@ -66,10 +66,15 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
             return
     space, address = located(e, access, form.space)
     count = len(items)
-    site = I32(e.sites.add(i, e.instance))
+    site = e.sites.add(i, e.instance)
     e.accessed = True
+    if form.space != "const":
+        e.observe("ld", space, address, size * count, site)
+    elif isinstance(access.base, Register):
+        # One at a fixed place is an operand for the hardware.
+        e.observe("ld", "const", address, size * count, site)
     name = f"load.{space}.{size}.{count}"
-    result = e.call(name, loaded_type(size, count), e.context, address, e.mask, site)
+    result = e.call(name, loaded_type(size, count), e.context, address, e.mask, I32(site))
     for index, item in enumerate(items):
         value = result if count == 1 else b.extract_value(result, index)
         e.write(item, b.as_type(value, lane_type(kind)), kind)
@@ -92,9 +97,10 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
         raise NotNative("a store to a parameter")
     values = [b.as_integer(e.value(item, kind)) for item in items]
     space, address = located(e, access, form.space)
-    site = I32(e.sites.add(i, e.instance))
+    site = e.sites.add(i, e.instance)
     e.accessed = True
-    e.call(f"store.{space}.{size}.{len(items)}", ir.VoidType(), e.context, address, e.mask, site, *values)
+    e.observe("st", space, address, size * len(items), site)
+    e.call(f"store.{space}.{size}.{len(items)}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
 
 
 def atomic(e: Emitter, i: Instruction, form: Form) -> None:
@@ -112,11 +118,12 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     e.sites.atomics = True
     # Sums of integers and extremes come out the same in any order, if nobody asks for what was there before.
     e.sites.ordered |= returns or kind in ("f32", "f64") or form.operation in ("inc", "dec", "exch", "cas")
-    site = I32(e.sites.add(i, e.instance))
+    site = e.sites.add(i, e.instance)
     e.accessed = True
+    e.observe(form.row.access, space, address, type_size(kind), site)
     element = ir.IntType(8 * type_size(kind))
     name = f"atom.{space}.{form.operation}.{kind}"
-    found = e.call(name, vector(element), e.context, address, e.mask, site, *values)
+    found = e.call(name, vector(element), e.context, address, e.mask, I32(site), *values)
     if returns:
         e.write(i.operands[0], b.as_type(found, lane_type(kind)), kind)
 

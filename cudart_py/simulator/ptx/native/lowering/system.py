@@ -61,13 +61,15 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
     element, count = (4, 1) if size.value == 4 else (8, size.value // 8)
     e.accessed = True
     space, address = located(e, source, "global")
-    site = I32(e.sites.add(i, e.instance))
+    site = e.sites.add(i, e.instance)
+    e.observe("ld", space, address, size.value, site)
     name = f"load.{space}.{element}.{count}"
-    loaded = e.call(name, loaded_type(element, count), e.context, address, e.mask, site)
+    loaded = e.call(name, loaded_type(element, count), e.context, address, e.mask, I32(site))
     values = [loaded] if count == 1 else [b.extract_value(loaded, index) for index in range(count)]
     space, address = located(e, to, "shared")
-    site = I32(e.sites.add(i, e.instance))
-    e.call(f"store.{space}.{element}.{count}", ir.VoidType(), e.context, address, e.mask, site, *values)
+    site = e.sites.add(i, e.instance)
+    e.observe("st", space, address, size.value, site)
+    e.call(f"store.{space}.{element}.{count}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
 
 
 LOWERINGS: dict[str, Any] = {"call": system_call, "cp": copy}

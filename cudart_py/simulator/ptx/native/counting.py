@@ -1,0 +1,81 @@
+"""Count for an observer: write what machine code counts, and hand the counts over when a launch has ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from ..running.observer import AccessCount, BlockCount
+from .layout import Context, Count
+from .sites import Sites
+from .vectors import I64, Builder
+
+if TYPE_CHECKING:
+    from .launch import NativeLaunch
+
+__all__ = ["COUNT_BYTES", "Counting", "hand_over"]
+
+Value = Any
+
+COUNT_BYTES = 8 * Count.WORDS
+_BLOCK_BYTES = 16
+_WORD = 4
+# What may be counted of an access to a space: of a generic one the lanes of each space apart.
+_SPACES = {
+    "global": ("global",),
+    "const": ("const",),
+    "shared": ("shared",),
+    "local": ("local",),
+    "generic": ("global", "shared", "local"),
+}
+
+
+class Counting:
+    """Write the counts of one warp's function."""
+
+    def __init__(self, b: Builder, sites: Sites, context: Value) -> None:
+        self._b = b
+        self._sites = sites
+        self._blocks = b.pointer(context, Context.BLOCK_COUNTS)
+        self._accesses = b.pointer(context, Context.ACCESS_COUNTS)
+
+    def block(self, number: int, mask: Value) -> None:
+        """Count that lanes execute a block in the list."""
+        b, start = self._b, _BLOCK_BYTES * number
+        for place, count in ((start, I64(1)), (start + 8, b.zext(b.ones(mask), I64))):
+            word = b.at(self._blocks, place)
+            b.store(b.add(b.load(word, typ=I64), count), word)
+
+    def access(self, kind: str, space: str, address: Value, size: int, site: int, mask: Value) -> None:
+        """Count an access of `size` bytes."""
+        b = self._b
+        spaces = _SPACES.get(space)
+        if spaces is None:
+            return
+        row = self._sites.count(site, kind, spaces, size)
+        way = "atomic" if kind in ("atom", "red") else "access"
+        # Constants are read from global memory.
+        name = f"count.{'global' if space == 'const' else space}.{way}.{max(1, size // _WORD)}"
+        arguments = [b.at(self._accesses, COUNT_BYTES * row), address, mask]
+        function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
+        b.call(function, arguments)
+
+
+def hand_over(launch: NativeLaunch) -> None:
+    """Hand what a launch has counted to its observer."""
+    observer, kernel = launch.state.observer, launch.kernel
+    assert observer is not None
+    counted = launch.block_counts.tolist()
+    blocks = [
+        BlockCount(place.block, warps, lanes)
+        for place, (warps, lanes) in zip(kernel.layout.places, counted, strict=True)
+        if warps
+    ]
+    rows = launch.access_counts[:, [Count.TIMES, Count.FIRST, Count.SECOND]].tolist()
+    accesses = []
+    for (number, kind, space, size), (times, first, second) in zip(kernel.sites.counted, rows, strict=True):
+        if times:
+            site = kernel.sites.sites[number]
+            accesses.append(AccessCount(site.instance.code, site.instruction, kind, space, size, times, first, second))
+    observer.counted(blocks, accesses)

@@ -1,0 +1,54 @@
+"""Count the words that one bank of shared memory must give.
+
+``most.different(words, mask)`` returns the largest number of different words at one bank, and ``most.all`` that of
+lanes at one bank; both are 0 for no lanes. Of wider accesses `words` are the first ones: where these are at one bank,
+so are the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..vectors import I8, I32, I64, vector
+from .frame import begin, each_active, element, when
+from .hosts import safe_addresses
+
+__all__ = ["build_most"]
+
+Value = Any
+_BANKS = 32
+
+
+def build_most(module: ir.Module, name: str) -> None:
+    """Build the search for the bank with the most words or lanes."""
+    b, (given, mask) = begin(module, name, I64, [vector(I32), I32])
+    with when(b, b.icmp_unsigned("==", mask, I32(0))):
+        b.ret(I64(0))
+    words = safe_addresses(b, given, mask)
+    distinct = name.endswith(".different")
+    if distinct:
+        span = b.sub(b.reduced("umax", words), b.reduced("umin", words))
+        with when(b, b.icmp_unsigned("<", span, I32(_BANKS))):
+            # Different words are at different banks.
+            b.ret(I64(1))
+    kept, counts, most = b.alloca(vector(I32)), b.alloca(vector(I8)), b.alloca(I8)
+    b.store(words, kept, align=64)
+    b.store(b.const(I8, 0), counts, align=64)
+    b.store(I8(0), most)
+
+    def look(lane: Value) -> None:
+        word = b.load(element(b, kept, b.zext(lane, I64), I32), typ=I32)
+        counted: Value = I8(1)
+        if distinct:
+            alike = b.and_(b.bits(b.icmp_unsigned("==", words, b.splat(word))), mask)
+            counted = b.zext(b.icmp_unsigned("==", b.trailing_zeros(alike), lane), I8)
+        place = element(b, counts, b.zext(b.and_(word, I32(_BANKS - 1)), I64), I8)
+        count = b.add(b.load(place, typ=I8), counted)
+        b.store(count, place)
+        before = b.load(most, typ=I8)
+        b.store(b.select(b.icmp_unsigned(">", count, before), count, before), most)
+
+    each_active(b, mask, look)
+    b.ret(b.zext(b.load(most, typ=I8), I64))

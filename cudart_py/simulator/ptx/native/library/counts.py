@@ -1,0 +1,203 @@
+"""Count what the hardware would do for the accesses of warps, with the numbers of the NumPy engine's observer.
+
+``count.SPACE.access.WORDS(row, addresses, mask)`` adds an access of so many 32-bit words, or of less than one, to a row
+of counts, and ``count.SPACE.atomic.WORDS`` an atomic. What `AccessCount` calls first and second follows from the lanes
+that take part, from how far their addresses lie behind that of the first one, and from its place in its sector or bank.
+Where all that is as it was the last time, the last counts are added again. A generic access has three rows: for its
+lanes in global, in shared and in local memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from ...windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, WORKSPACE_WINDOW
+from ..layout import LANES, Count
+from ..vectors import I32, I64, PTR, Builder, vector
+from .frame import begin, each_active, element, when
+from .hosts import address_type, safe_addresses
+
+__all__ = ["build_count"]
+
+Value = Any
+_ALL = 0xFFFFFFFF
+_BYTES = 8 * Count.WORDS
+# The bits of an address that say where it lies in its sector, and in its bank.
+_IN_SECTOR = 31
+_IN_BANK = 3
+_SECTOR_SHIFT = 5
+_WORD_SHIFT = 2
+# Behind the bits of an address.
+_TURN_SHIFT = 48
+_GROUP_SHIFT = 3
+
+
+def build_count(module: ir.Module, name: str) -> None:
+    """Build the count of an access."""
+    _, space, kind, words = name.split(".")
+    b, (row, given, mask) = begin(module, name, ir.VoidType(), [PTR, address_type(space), I32])
+    if space == "generic":
+        _by_window(b, f"{kind}.{words}", row, given, mask)
+        return
+    addresses = safe_addresses(b, given, mask)
+    first = b.extract_element(addresses, I32(0))
+    distances = b.sub(addresses, b.splat(first))
+    bits = b.and_(first, first.type(_IN_BANK if space == "shared" else _IN_SECTOR))
+    place = bits if bits.type == I64 else b.zext(bits, I64)
+    lanes = b.zext(mask, I64)
+    last = b.load(b.at(row, 8 * Count.DISTANCES), typ=distances.type, align=64)
+    alike = b.icmp_unsigned("==", b.bits(b.icmp_unsigned("==", distances, last)), I32(_ALL))
+    for word, value in ((Count.LAST_MASK, lanes), (Count.LAST_PLACE, place)):
+        alike = b.and_(alike, b.icmp_unsigned("==", b.word(row, word), value))
+    with when(b, alike, likely=True):
+        _add(b, row, b.word(row, Count.LAST_FIRST), b.word(row, Count.LAST_SECOND))
+        b.ret_void()
+    count: Callable[..., tuple[Value, Value]] = {"global": _global, "shared": _shared, "local": _local}[space]
+    one, other = count(b, addresses, mask, int(words), kind == "atomic")
+    b.store(distances, b.at(row, 8 * Count.DISTANCES), align=64)
+    for word, value in (
+        (Count.LAST_MASK, lanes),
+        (Count.LAST_PLACE, place),
+        (Count.LAST_FIRST, one),
+        (Count.LAST_SECOND, other),
+    ):
+        b.set_word(row, word, value)
+    _add(b, row, one, other)
+    b.ret_void()
+
+
+def _add(b: Builder, row: Value, one: Value, other: Value) -> None:
+    for word, value in ((Count.TIMES, I64(1)), (Count.FIRST, one), (Count.SECOND, other)):
+        b.set_word(row, word, b.add(b.word(row, word), value))
+
+
+def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> None:
+    """Count the lanes of each window in the row of its space."""
+    addresses = safe_addresses(b, given, mask)
+
+    def count(space: str, at: int, values: Value, lanes: Value) -> None:
+        function = b.declared(f"count.{space}.{way}", ir.VoidType(), [PTR, values.type, I32])
+        b.call(function, [b.at(row, at * _BYTES), values, lanes])
+
+    with when(b, b.icmp_unsigned("<", b.reduced("umax", addresses), I64(SHARED_WINDOW)), likely=True):
+        count("global", 0, addresses, mask)
+        b.ret_void()
+    rest = mask
+    for window in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, WORKSPACE_WINDOW):
+        offsets = b.sub(addresses, b.const(I64, window))
+        lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest)
+        rest = b.and_(rest, b.not_(lanes))
+        with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+            if window == SHARED_WINDOW:
+                count("shared", 1, b.trunc(offsets, vector(I32)), lanes)
+            elif window == LOCAL_WINDOW:
+                count("local", 2, offsets, lanes)
+    with when(b, b.icmp_unsigned("!=", rest, I32(0))):
+        count("global", 0, addresses, rest)
+    b.ret_void()
+
+
+# --- global and local memory
+
+
+def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
+    """Return the sectors and the different addresses; of atomics only the sectors."""
+    sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
+    if not atomic:
+        return _different(b, sectors, mask), _different(b, addresses, mask)
+    # Lanes at one word take turns, each of which needs its sectors anew, unless all are at one word.
+    places = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
+    together = b.bits(b.icmp_unsigned("==", places, b.splat(b.extract_element(places, I32(0)))))
+    turns = b.alloca(vector(I64))
+    b.store(b.const(I64, 0), turns, align=64)
+    with when(b, b.icmp_unsigned("!=", together, I32(_ALL))):
+
+        def turn(lane: Value, alike: Value) -> None:
+            before = b.and_(alike, b.sub(b.shl(I32(1), lane), I32(1)))
+            b.store(b.zext(b.ones(before), I64), element(b, turns, b.zext(lane, I64), I64))
+
+        _each_alike(b, places, mask, turn)
+    taken = b.shl(b.load(turns, typ=vector(I64), align=64), b.const(I64, _TURN_SHIFT))
+    return _different(b, b.or_(sectors, taken), mask), I64(0)
+
+
+def _local(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
+    """Return the sectors of local memory, in which the words of one address lie side by side over the lanes."""
+    own = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
+    groups = b.lshr(b.lanes(I64), b.const(I64, _GROUP_SHIFT))
+    sectors = b.or_(b.shl(own, b.const(I64, 2)), groups)
+    return b.mul(_different(b, sectors, mask), I64(words)), I64(0)
+
+
+def _different(b: Builder, keys: Value, mask: Value) -> Value:
+    """Return how many different keys the lanes of a mask have."""
+    total = b.alloca(I64)
+    before = b.shuffle_vector(keys, keys, b.each(I32, [max(lane - 1, 0) for lane in range(LANES)]))
+    rises = b.icmp_unsigned("==", b.bits(b.icmp_unsigned(">=", keys, before)), I32(_ALL))
+    rises = b.and_(rises, b.icmp_unsigned("==", mask, I32(_ALL)))
+    b.store(b.add(b.zext(b.ones(b.bits(b.icmp_unsigned("!=", keys, before))), I64), I64(1)), total)
+    with when(b, b.not_(rises)):
+        b.store(I64(0), total)
+
+        def look(lane: Value, alike: Value) -> None:
+            first = b.icmp_unsigned("==", b.trailing_zeros(alike), lane)
+            b.store(b.add(b.load(total, typ=I64), b.zext(first, I64)), total)
+
+        _each_alike(b, keys, mask, look)
+    return b.load(total, typ=I64)
+
+
+def _each_alike(b: Builder, keys: Value, mask: Value, body: Callable[[Value, Value], None]) -> None:
+    """Write a loop over the lanes of a mask; `body` is given a lane's number and the lanes with the same key."""
+    kept = b.alloca(keys.type)
+    b.store(keys, kept, align=64)
+
+    def look(lane: Value) -> None:
+        key = b.load(element(b, kept, b.zext(lane, I64), keys.type.element), typ=keys.type.element)
+        body(lane, b.and_(b.bits(b.icmp_unsigned("==", keys, b.splat(key))), mask))
+
+    each_active(b, mask, look)
+
+
+# --- shared memory
+
+
+def _shared(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
+    """Return the wavefronts, and how many of them are conflicts; `cudart_py.simulator.counters.banks` has the rules."""
+    places = b.lshr(addresses, b.const(I32, _WORD_SHIFT))
+    if atomic or words == 1:
+        most = _most(b, places, mask, distinct=not atomic)
+        return most, b.sub(most, I64(1))
+    joined = _joins(b, places, mask)
+    wavefronts: Value = I64(0)
+    conflicts: Value = I64(0)
+    lanes = LANES // words
+    for side in range(0, LANES, 2 * lanes):
+        low, both = (b.and_(mask, I32(((1 << count) - 1) << side)) for count in (lanes, 2 * lanes))
+        high = b.xor(both, low)
+        parts = [_most(b, places, part, distinct=True) for part in (low, high, both)]
+        beyond = [b.select(b.icmp_unsigned("==", part, I64(0)), part, b.sub(part, I64(1))) for part in parts]
+        wavefronts = b.add(wavefronts, b.select(joined, parts[2], b.add(parts[0], parts[1])))
+        conflicts = b.add(conflicts, b.select(joined, beyond[2], b.add(beyond[0], beyond[1])))
+    return wavefronts, conflicts
+
+
+def _joins(b: Builder, places: Value, mask: Value) -> Value:
+    """Return whether all lanes have the address of their neighbour at one of two distances."""
+    result: Value = ir.IntType(1)(0)
+    for distance, even in ((1, 0x55555555), (2, 0x33333333)):
+        other = b.shuffle_vector(places, places, b.each(I32, [lane ^ distance for lane in range(LANES)]))
+        up = b.shl(b.and_(mask, I32(even)), I32(distance))
+        down = b.and_(b.lshr(mask, I32(distance)), I32(even))
+        both = b.and_(mask, b.or_(up, down))
+        alike = b.or_(b.bits(b.icmp_unsigned("==", places, other)), b.not_(both))
+        result = b.or_(result, b.icmp_unsigned("==", alike, I32(_ALL)))
+    return result
+
+
+def _most(b: Builder, places: Value, mask: Value, *, distinct: bool) -> Value:
+    name = "most.different" if distinct else "most.all"
+    return b.call(b.declared(name, I64, [vector(I32), I32]), [places, mask])
