@@ -19,6 +19,8 @@ Value = Any
 _FLUSH = 0x8040
 # What a warp costs beside its loops, in instructions.
 _WARP_COST = 32
+# How often the warps of a block may yield in turn before machine code returns to Python.
+_PATIENCE = 8
 
 
 class _Driver:
@@ -77,6 +79,7 @@ class _Driver:
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
         self._set(Context.WARP, I64(0))
         self._set(Context.YIELDS, I64(0))
+        self._set(Context.PATIENCE, I64(_PATIENCE))
         if not self._alone:
             self._set(Context.FRESH, I64(0))
             self._each_state(self._begin_warp)
@@ -106,6 +109,7 @@ class _Driver:
         members = b.load(b.gep(b.pointer(self._context, Context.MEMBERS), [number], source_etype=I32), typ=I32)
         b.store(members, b.at(state, 4 * Head.ALIVE))
         b.store(I32(1), b.at(state, 4 * Head.FRESH))
+        b.store(I32(0), b.at(state, 4 * Head.SPINS))
         b.store(b.trunc(number, I32), b.at(state, 4 * Head.NUMBER))
         b.store(members, b.at(state, word_of(self._layout, WAITING, 0)))
         b.store(I64(1), b.at(state, self._layout.ready_at))
@@ -155,6 +159,7 @@ class _Driver:
             patience = b.sub(self._get(Context.PATIENCE), I64(1))
             self._set(Context.PATIENCE, patience)
             with when(b, b.icmp_signed("<", patience, I64(0))):
+                self._set(Context.PATIENCE, I64(_PATIENCE))
                 b.ret(I32(Status.YIELDED))
             b.branch(sweep)
         alive, elsewhere = b.alloca(I32), b.alloca(I32)

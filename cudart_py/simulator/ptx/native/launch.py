@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,6 @@ Array = NDArray[Any]
 _BUDGET = 1 << 21
 # One step of the NumPy engine executes an instruction for up to this many warps.
 _WARPS_OF_STEP = 64
-_PATIENCE = 8
 # After so many returns from one warp, others get their turn: it may wait for them in a loop.
 _MOST_RETURNS = 32
 _ALIGNMENT = 128
@@ -42,6 +42,17 @@ def aligned(size: int) -> Array:
     data = np.zeros(size + _ALIGNMENT, np.uint8)
     start = -data.ctypes.data % _ALIGNMENT
     return data[start : start + size]
+
+
+@lru_cache(maxsize=16)
+def _coordinates(block: tuple[int, int, int], warps: int) -> Array:
+    """Return each lane's coordinates in its block, which nobody writes to: for each warp a row for each axis."""
+    x, y, _ = block
+    numbers = np.arange(warps * LANES)
+    axes = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
+    table = aligned(4 * axes.size).view(np.uint32).reshape(warps, 3, LANES)
+    table[:] = axes.reshape(3, warps, LANES).transpose(1, 0, 2)
+    return table
 
 
 class Resident:
@@ -100,7 +111,7 @@ class NativeLaunch:
         symbols = [state.symbol(name) for name in sites.symbols]
         self._point(Context.SYMBOLS, np.array([*symbols, 0], np.uint64))
         self._point(Context.SPECIALS, self._specials())
-        self._point(Context.THREADS, self._threads())
+        self._point(Context.THREADS, _coordinates(state.launch.block, self.warps))
         self._point(Context.WORKSPACE, aligned(_PAGE))
         context[Context.WORKSPACE_SIZE] = _PAGE
         context[Context.SHARED_END] = RESERVED_SHARED + state.shared_size
@@ -139,15 +150,6 @@ class NativeLaunch:
         chunk = Chunk(self.state, 0, 1)
         values = [int(chunk.special(name)) for name in self.kernel.sites.specials]
         return np.array([*values, 0], np.uint64)
-
-    def _threads(self) -> Array:
-        """Return each lane's coordinates in its block: for each warp a row for each axis."""
-        x, y, _ = self.state.launch.block
-        numbers = np.arange(self.warps * LANES)
-        axes = np.stack([numbers % x, numbers // x % y, numbers // (x * y)])
-        table = aligned(4 * axes.size).view(np.uint32).reshape(self.warps, 3, LANES)
-        table[:] = axes.reshape(3, self.warps, LANES).transpose(1, 0, 2)
-        return table
 
     def new_resident(self) -> Resident:
         """Return memory for one more block."""
@@ -198,7 +200,6 @@ class NativeLaunch:
         """Let machine code run on; signals are handled when it returns."""
         context = self.context
         context[Context.BUDGET] = _BUDGET
-        context[Context.PATIENCE] = _PATIENCE
         status = Status(self.kernel.run(context.ctypes.data))
         used = _BUDGET - int(context.view(np.int64)[Context.BUDGET])
         self._used += used

@@ -58,7 +58,7 @@ class Context(IntEnum):
     # How many instructions may be executed before machine code returns to Python.
     BUDGET = 32
     SMS = 33
-    # How often the warps of a block may yield in turn before machine code returns to Python.
+    # How often the warps of the block at hand may yet yield in turn before machine code returns to Python.
     PATIENCE = 35
     YIELDS = 36
     # The nanoseconds that lanes have slept.

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -173,12 +174,12 @@ class LaunchState:
         if dynamic and launch.shared_bytes:
             self.shared_size = max(entry.shared_offsets[name] for name in dynamic) + launch.shared_bytes
         self.program = program_of(entry)
-        self.environment = self.program.environment(self._uniform_specials(), observer is not None)
+        single = [extent == 1 for extent in (*launch.block, *launch.grid)]
+        self.environment = self.program.environment(_uniform_specials(*single), observer is not None)
         self.memory_access = Memory(self)
-        called = len(entry.module.reachable_bodies(entry.body)) > 0
         self.local_size = self.program.main.local_bytes
-        if called:
-            bodies = sum(entry.module.function_local_bytes(body) for body in entry.module.reachable_bodies(entry.body))
+        if entry.called:
+            bodies = sum(map(entry.module.function_local_bytes, entry.called))
             self.local_size += max(properties.get("stack_limit", 1024), bodies)
         self.printed = Buffer(properties.get("printf_fifo", _PRINTF_BYTES))
 
@@ -196,24 +197,6 @@ class LaunchState:
         self.next_look = max(0, self.steps_left - _STEPS_BETWEEN_LOOKS)
         return None
 
-    def _uniform_specials(self) -> frozenset[str]:
-        names = {
-            "%gridid", "%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
-            "%cluster_nctarank", "%is_explicit_cluster", "%current_graph_exec",
-        }  # fmt: skip  # rows of a table
-        names |= {f"%envreg{number}" for number in range(32)}
-        names |= {f"%reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")}
-        names |= {f"%pm{number}{width}" for number in range(8) for width in ("", "_64")}
-        for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
-            names.add(f"%{base}.w")
-        for axis, threads, blocks in zip("xyz", self.launch.block, self.launch.grid, strict=True):
-            names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_nctaid.{axis}", f"%nclusterid.{axis}"}
-            if threads == 1:
-                names.add(f"%tid.{axis}")
-            if blocks == 1:
-                names |= {f"%ctaid.{axis}", f"%clusterid.{axis}", f"%cluster_ctaid.{axis}"}
-        return frozenset(names)
-
     def symbol(self, name: str) -> int:
         """Return the address of a module variable."""
         return self._symbols[name]
@@ -221,6 +204,27 @@ class LaunchState:
     def located(self, what: str, site: Instruction, group: Group, position: int) -> str:
         """Return a sentence that says what happened, where in the source, and in which block and thread."""
         return self.launch.located(what, site, group, position)
+
+
+@cache
+def _uniform_specials(*single: bool) -> frozenset[str]:
+    """Return the special registers that all lanes share, by which extents of the block and the grid are 1."""
+    names = {
+        "%gridid", "%nsmid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size",
+        "%cluster_nctarank", "%is_explicit_cluster", "%current_graph_exec",
+    }  # fmt: skip  # rows of a table
+    names |= {f"%envreg{number}" for number in range(32)}
+    names |= {f"%reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")}
+    names |= {f"%pm{number}{width}" for number in range(8) for width in ("", "_64")}
+    for base in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"):
+        names.add(f"%{base}.w")
+    for axis, one_thread, one_block in zip("xyz", single[:3], single[3:], strict=True):
+        names |= {f"%ntid.{axis}", f"%nctaid.{axis}", f"%cluster_nctaid.{axis}", f"%nclusterid.{axis}"}
+        if one_thread:
+            names.add(f"%tid.{axis}")
+        if one_block:
+            names |= {f"%ctaid.{axis}", f"%clusterid.{axis}", f"%cluster_ctaid.{axis}"}
+    return frozenset(names)
 
 
 def _triple(index: int, shape: tuple[int, int, int]) -> str:

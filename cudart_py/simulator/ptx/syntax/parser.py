@@ -95,8 +95,13 @@ class Entry:
         return sum(variable.size for variable in self.body.local.values())
 
     @cached_property
+    def called(self) -> list[Function]:
+        """Return the bodies of all functions that the kernel may call."""
+        return self.module.reachable_bodies(self.body)
+
+    @cached_property
     def _shared_layout(self) -> tuple[dict[str, int], int]:
-        bodies = [self.body, *self.module.reachable_bodies(self.body)]
+        bodies = [self.body, *self.called]
         names = set().union(*(body.names for body in bodies))
         variables = [v for v in self.module.shared.values() if v.name in names and not v.external]
         for body in bodies:

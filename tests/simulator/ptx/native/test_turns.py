@@ -20,6 +20,10 @@ extern "C" __global__ void claim(int n, int* owners, int* count) {
     for (int j = 0; j < n; j++)
         if (atomicCAS(&owners[(i + j) % 64], -1, i) == -1) atomicAdd(count, 1);
 }
+extern "C" __global__ void claim_slowly(int n, int* owners) {
+    for (int j = 0; j < n; j++)
+        if (atomicCAS(&owners[j % 64], -1, threadIdx.x) == -1) owners[j] = -1;
+}
 extern "C" __global__ void wait_from(int first, volatile int* flag, int* out) {
     if (blockIdx.x == gridDim.x - 1) *flag = 7;
     if (blockIdx.x >= first)
@@ -61,6 +65,14 @@ def test_blocks_with_atomics_in_a_loop_need_no_call_each(kernels: Kernels) -> No
     kernels.launch("claim", 100, 32, 4, owners, count)
     assert len(calls) == 1
     assert kernels.get(count, 1)[0] == 64
+
+
+def test_blocks_that_go_back_in_a_loop_a_few_times_each_need_no_call_each(kernels: Kernels) -> None:
+    owners = kernels.put(np.zeros(64, np.int32))
+    kernels.launch("claim_slowly", 1, 32, 10, owners)
+    calls = calls_of(kernels, "claim_slowly")
+    kernels.launch("claim_slowly", 200, 32, 10, owners)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("first", [0, 3, 9])

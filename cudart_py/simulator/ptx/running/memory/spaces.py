@@ -34,6 +34,18 @@ _ADDRESSES = (1 << 64) - 1
 _WINDOW = (1 << 32) - 1
 
 
+class _Views(dict[str, Array]):
+    """The same bytes as elements of each type, each made at its first use."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        super().__init__()
+        self._whole = data[: len(data) & ~15]
+
+    def __missing__(self, name: str) -> Array:
+        view = self[name] = self._whole.view(ELEMENTS[name])
+        return view
+
+
 class Space:
     """The bytes of one kind of memory, with a view for each element type.
 
@@ -46,8 +58,7 @@ class Space:
         self.size = size
         self.first = first
         self.bytes = data
-        whole = data[: len(data) & ~15]
-        self.views: dict[str, Array] = {name: whole.view(dtype) for name, dtype in ELEMENTS.items()}
+        self.views: dict[str, Array] = _Views(data)
 
 
 def _in_window(values: Any) -> Any:
