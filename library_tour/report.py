@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich import box
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +21,8 @@ STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsuppo
 LIMITED = {"of limit", "limit %"}
 # A full bar is the whole of a limit.
 BAR = 7
+# Characters between two columns: the box's own and the padding.
+GAP = 2
 
 
 def headline(name: str, title: str) -> Text:
@@ -65,21 +69,92 @@ def _with_notes(rows: Sequence[Row]) -> Iterator[RenderableType]:
             yield Text(f"{row.name}: {row.note}")
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """Return rows as a table: names, the columns in the order of their first use, then the checks."""
-    columns = list(dict.fromkeys(column for row in rows for column in row.values))
-    checked = any(row.check for row in rows)
+@dataclass(frozen=True)
+class _Column:
+    """A column of a table: numbers, or words, which are broken between them where they are longer than `unbroken`."""
+
+    heading: str
+    cells: Sequence[Text]
+    words: bool
+    justify: JustifyMethod = "left"
+    unbroken: int = 0
+
+    @property
+    def full(self) -> int:
+        """The width of the longest line."""
+        return max(map(cell_len, self._lines()))
+
+    @property
+    def least(self) -> int:
+        """The width that breaks no word and no number."""
+        if not self.words:
+            return self.full
+        words = (cell_len(word) for line in self._lines() for word in line.split())
+        return max(min(self.full, self.unbroken), *words, 1)
+
+    def _lines(self) -> Iterator[str]:
+        for text in (self.heading, *(cell.plain for cell in self.cells)):
+            yield from text.split("\n")
+
+
+class _Parted:
+    """Rows as a table, which a terminal that is too narrow for it gets in parts, each with the rows' names."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        names = _Column("", [Text(row.name) for row in self._rows], True, unbroken=options.max_width // 2)
+        part: list[_Column] = [names]
+        for column in _columns(self._rows):
+            if len(part) > 1 and not _widths([*part, column], options.max_width):
+                yield _joined(part, options.max_width)
+                yield Text("")
+                part = [names]
+            part.append(column)
+        yield _joined(part, options.max_width)
+
+
+def table(rows: Sequence[Row]) -> RenderableType:
+    """Return rows as a table: names, the columns in the order of their first use, then the checks.
+
+    A terminal that is too narrow gets it in parts. Names are broken between words, and never cut.
+    """
+    return _Parted(rows)
+
+
+def _columns(rows: Sequence[Row]) -> Iterator[_Column]:
+    for name in dict.fromkeys(name for row in rows for name in row.values):
+        words = any(isinstance(row.values.get(name), str) for row in rows)
+        justify: JustifyMethod = "left" if words or name.startswith("of ") else "right"
+        yield _Column(name, [cell(name, row.values.get(name, "")) for row in rows], words, justify)
+    if any(row.check for row in rows):
+        yield _Column("check", [_check(row) for row in rows], True)
+
+
+def _widths(columns: Sequence[_Column], width: int) -> list[int]:
+    """Return the widths of columns within a width, in which the widest words are broken first; none if that fails."""
+    widths = [column.full for column in columns]
+    while sum(widths) + GAP * (len(widths) - 1) > width:
+        breakable = [at for at, column in enumerate(columns) if column.words and widths[at] > column.least]
+        if not breakable:
+            return []
+        widths[max(breakable, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _joined(columns: Sequence[_Column], width: int) -> Table:
     grid = _grid()
-    grid.add_column("")
-    for column in columns:
-        words = any(isinstance(row.values.get(column), str) for row in rows)
-        justify: JustifyMethod = "left" if words or column.startswith("of ") else "right"
-        grid.add_column(Text(column), justify=justify, no_wrap=not words)
-    if checked:
-        grid.add_column("check")
-    for row in rows:
-        cells = [cell(column, row.values.get(column, "")) for column in columns]
-        grid.add_row(Text(row.name), *cells, *([_check(row)] if checked else []))
+    widths = _widths(columns, width)
+    if not widths:  # the names get what one column leaves
+        others = [column.least for column in columns[1:]]
+        widths = [max(width - sum(others) - GAP * len(others), 1), *others]
+    for column, each in zip(columns, widths, strict=True):
+        grid.add_column(
+            Text(column.heading), justify=column.justify, no_wrap=not column.words, overflow="fold", width=each
+        )
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        grid.add_row(*cells)
     return grid
 
 

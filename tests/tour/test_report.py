@@ -117,3 +117,24 @@ def test_the_summary_names_what_went_wrong():
     assert "3 stops: 1 passed, 1 failed, 1 error" in shown
     assert "FAILED in idea: fact" in shown
     assert "ERROR in idea: ValueError: no" in shown
+
+
+@pytest.mark.parametrize("width", [24, 40, 60])
+def test_a_narrow_terminal_cuts_nothing(width):
+    values = {"ms": 12.3456, "GB/s": 1234.5, "of limit": 0.995, "course GB/s": 165, "says": "some words"}
+    rows = [Row("tile, padded by one", values, Check("fact", True)), Row("other", {"conflicts": 1_023_744})]
+    console = Console(file=io.StringIO(), width=width)
+    console.print(report.table(rows))
+    shown = console.file.getvalue()
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert "…" not in shown
+    words = " ".join(shown.split())
+    for text in ("padded", "12.3", "1,234", "99.5 %", "course GB/s", "165", "some", "words", "1,023,744", "right"):
+        assert text in words, shown
+
+
+def test_a_narrow_terminal_has_the_names_beside_each_part():
+    row = Row("a name of many words", {"first": 1, "second": 2, "third": 3, "fourth": 4})
+    console = Console(file=io.StringIO(), width=40)
+    console.print(report.table([row]))
+    assert console.file.getvalue().count("a name of many words") == 2
