@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.cells import cell_len
@@ -33,6 +33,7 @@ def headline(name: str, title: str) -> Text:
 def listing(titles: Mapping[str, str]) -> Table:
     """Return names with what they show."""
     grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
     for name, title in titles.items():
         grid.add_row(Text(name, "bold cyan"), Text(title))
     return grid
@@ -75,7 +76,7 @@ class _Column:
 
     heading: str
     cells: Sequence[Text]
-    words: bool
+    words: bool = True
     justify: JustifyMethod = "left"
     unbroken: int = 0
 
@@ -98,15 +99,15 @@ class _Column:
 
 
 class _Parted:
-    """Rows as a table, which a terminal that is too narrow for it gets in parts, each with the rows' names."""
+    """A table, which a terminal that is too narrow for it gets in parts, each with the rows' names."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
+    def __init__(self, names: _Column, columns: Sequence[_Column]) -> None:
+        self._names, self._columns = names, columns
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        names = _Column("", [Text(row.name) for row in self._rows], True, unbroken=options.max_width // 2)
-        part: list[_Column] = [names]
-        for column in _columns(self._rows):
+        names = replace(self._names, unbroken=options.max_width // 2)
+        part = [names]
+        for column in self._columns:
             if len(part) > 1 and not _widths([*part, column], options.max_width):
                 yield _joined(part, options.max_width)
                 yield Text("")
@@ -120,16 +121,14 @@ def table(rows: Sequence[Row]) -> RenderableType:
 
     A terminal that is too narrow gets it in parts. Names are broken between words, and never cut.
     """
-    return _Parted(rows)
-
-
-def _columns(rows: Sequence[Row]) -> Iterator[_Column]:
+    columns = []
     for name in dict.fromkeys(name for row in rows for name in row.values):
         words = any(isinstance(row.values.get(name), str) for row in rows)
         justify: JustifyMethod = "left" if words or name.startswith("of ") else "right"
-        yield _Column(name, [cell(name, row.values.get(name, "")) for row in rows], words, justify)
+        columns.append(_Column(name, [cell(name, row.values.get(name, "")) for row in rows], words, justify))
     if any(row.check for row in rows):
-        yield _Column("check", [_check(row) for row in rows], True)
+        columns.append(_Column("check", [_check(row) for row in rows]))
+    return _Parted(_Column("", [Text(row.name) for row in rows]), columns)
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int]:
@@ -144,7 +143,7 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int]:
 
 
 def _joined(columns: Sequence[_Column], width: int) -> Table:
-    grid = _grid()
+    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     widths = _widths(columns, width)
     if not widths:  # the names get what one column leaves
         others = [column.least for column in columns[1:]]
@@ -156,10 +155,6 @@ def _joined(columns: Sequence[_Column], width: int) -> Table:
     for cells in zip(*(column.cells for column in columns), strict=True):
         grid.add_row(*cells)
     return grid
-
-
-def _grid() -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _check(row: Row) -> Text:
@@ -195,24 +190,18 @@ def number(value: float) -> str:
 
 def summary(outcomes: Sequence[Outcome]) -> RenderableType:
     """Return the closing table: how each stop ended, what went wrong, and the counts."""
-    grid = _grid()
-    grid.add_column("stop", no_wrap=True)
-    grid.add_column("checks", justify="right")
-    grid.add_column("seconds", justify="right")
-    grid.add_column("")
+    checks, seconds, states = [], [], []
     for done in outcomes:
-        checks = done.result.all_checks
-        held = len(checks) - len(done.failed_checks)
-        grid.add_row(
-            Text(done.name),
-            f"{held}/{len(checks)}" if checks else "",
-            f"{done.seconds:.1f}",
-            Text(done.state, STYLES[done.state]),
-        )
+        count = len(done.result.all_checks)
+        checks.append(Text(f"{count - len(done.failed_checks)}/{count}" if count else ""))
+        seconds.append(Text(f"{done.seconds:.1f}"))
+        states.append(Text(done.state, STYLES[done.state]))
+    columns = [_Column("checks", checks, False, "right"), _Column("seconds", seconds, False, "right")]
+    grid = _Parted(_Column("stop", [Text(done.name) for done in outcomes]), [*columns, _Column("", states)])
     troubles = [f"FAILED in {done.name}: {check.fact}" for done in outcomes for check in done.failed_checks]
     troubles += [f"ERROR in {done.name}: {done.message}" for done in outcomes if done.state == "error"]
-    states = [done.state for done in outcomes]
-    counts = [f"{states.count(state)} {state}" for state in STYLES if state in states]
+    ended = [done.state for done in outcomes]
+    counts = [f"{ended.count(state)} {state}" for state in STYLES if state in ended]
     bad = any(done.bad for done in outcomes)
-    last = Text(f"{len(states)} stops: {', '.join(counts)}", "bold red" if bad else "bold green")
+    last = Text(f"{len(ended)} stops: {', '.join(counts)}", "bold red" if bad else "bold green")
     return Group(grid, *(Text(trouble, STYLES["failed"]) for trouble in troubles), last)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console, RenderableType
@@ -138,3 +139,14 @@ def test_a_narrow_terminal_has_the_names_beside_each_part():
     console = Console(file=io.StringIO(), width=40)
     console.print(report.table([row]))
     assert console.file.getvalue().count("a name of many words") == 2
+
+
+def test_a_narrow_terminal_has_whole_names_in_the_list_and_in_the_summary():
+    console = Console(file=io.StringIO(), width=26)
+    done = replace(outcome(Result([Row("a", check=Check("fact", True))])), name="nested_monte_carlo")
+    console.print(report.listing({"nested_monte_carlo": "What it shows"}))
+    console.print(report.summary([done, done]))
+    shown = console.file.getvalue()
+    assert "…" not in shown
+    assert shown.count("nested_monte_carlo") >= 3
+    assert shown.count("1/1") == shown.count("passed") - 1 == 2
