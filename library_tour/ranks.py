@@ -111,6 +111,10 @@ class Ranks:
         for line in same_devices(places or []):
             warnings.warn(line, stacklevel=2)
 
+    def shared_device(self, device: cuda.Device) -> str:
+        """Return a sentence that names ranks which work on one device, or an empty text; all ranks call it."""
+        return next(iter(same_devices(self.comm.allgather(place(self.rank, device)))), "")
+
     @contextmanager
     def ending_together(self) -> Iterator[None]:
         """End all ranks if one ends the block with an exception, since the others would wait for it forever."""

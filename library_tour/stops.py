@@ -11,7 +11,7 @@ from .stop import Stop
 __all__ = ["COURSE", "LIBRARIES", "SEVERAL_DEVICES", "UnknownStopError", "load", "module_name", "names"]
 
 # The stops that also the ranks of an MPI program run, together.
-SEVERAL_DEVICES = ("halo", "all_reduce", "monte_carlo_ranks")
+SEVERAL_DEVICES = ("halo", "all_reduce", "distributed_gemm", "monte_carlo_ranks")
 
 # Each is a module of library_tour/course; its device code, where it has any, is kernels/<name>.cu.
 COURSE = (

@@ -54,8 +54,8 @@ def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
     done = mpiexec("-m", "library_tour", "run", "--size", "61")
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^(\w+): ", done.stdout, re.MULTILINE)[:1] == ["halo"]
-    assert "3 stops: 3 passed" in done.stdout
-    for name in ("in turn", "overlapped", "MPI, through the host", "strong scaling", "weak scaling"):
+    assert "4 stops: 4 passed" in done.stdout
+    for name in ("in turn", "overlapped", "MPI, through the host", "SUMMA", "strong scaling", "weak scaling"):
         assert len(re.findall(rf"^{name} +4 .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 

@@ -21,6 +21,7 @@ from library_tour.stop import Bars, Curve, Film, Row, Size, Timeline
 SMALL = {
     "halo": 50,
     "all_reduce": 500,
+    "distributed_gemm": 50,
     "monte_carlo_ranks": 500,
     "transpose": 50,
     "copies_2d": 50,
@@ -130,6 +131,7 @@ PICTURES = {
     "matmul": {Curve: {"rates"}, Film: {"phases"}},
     "heat": {Film: {"frames"}, Timeline: {"overlap"}},
     "halo": {Timeline: {"overlap"}},
+    "distributed_gemm": {Curve: {"rates"}},
 }
 
 

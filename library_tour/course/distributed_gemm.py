@@ -1,0 +1,349 @@
+"""Multiply matrices that no device has as a whole: blocks over a grid of devices, panels to their rows and columns.
+
+On the software driver with one device, which checks, counts and does not time:
+
+    $ library-tour run distributed_gemm
+    distributed_gemm: A matrix product on several devices: SUMMA, cuBLASMp
+    size 200: rows and columns of the matrices
+    limit: fp32 multiply-adds
+                   workers  grid   panels  bytes sent  check
+    ────────────────────────────────────────────────────────
+    one device                                         right
+    SUMMA                4  2 x 2       8     320,000  right
+    redistributed                                      right
+    cuBLASMp
+    cuBLASMp: not run here: cuBLASMp needs ranks with a GPU each (mpiexec), and pip
+    install 'nvmath-python[cu13-distributed]' mpi4py cupy-cuda13x
+    The matrices are cut into blocks over a grid of workers. A panel is a few
+    columns of A and as many rows of B. The workers that have a panel send it along
+    their row and their column of the grid, and all add the product of its two parts
+    to their blocks of C. Meanwhile the next panel travels.
+    Data often comes in strips of whole rows: 'redistributed' sends them to the
+    blocks of the grid, and back.
+    cuBLASMp multiplies the blocks of the same grid, and strips, of which each rank
+    gathers those of A meanwhile.
+    'efficiency' is the time of one device over that of N devices and over N.
+    All 4 workers are on one device. This process has one device. Several need a
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
+    driver, or several processes: `mpiexec -n 4 library-tour run distributed_gemm`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+from cudart_py import libraries
+
+from .. import ranks, timing
+from ..block_cyclic import BlockCyclic, Blocks, Layouts, joined, near_square, pieces, strips
+from ..checks import compare
+from ..cublasmp import CublasMp, in_strips, missing
+from ..inputs import INPUT_BLOCK, repeated
+from ..limits import arithmetic_limit
+from ..ranks import Ranks
+from ..several import NEEDS, devices_from, mean_ms
+from ..stop import Curve, Limit, Result, Row, Size, Value
+
+TITLE = "A matrix product on several devices: SUMMA, cuBLASMp"
+SIZE = Size("rows and columns of the matrices", full=16384, small=200, least=1)
+CHECKED = 200
+# Sizes of the picture, up to that of the run.
+CURVE_SIZES = (2048, 4096, 8192, 16384)
+# Workers of a process that has one device only.
+WORKERS = 4
+# Panels of a worker, and how many it has room for: while one is multiplied, the next one travels.
+PANELS, SLOTS = 4, 2
+NOTES = (
+    "The matrices are cut into blocks over a grid of workers. A panel is a few columns of A and as many rows of B. The "
+    "workers that have a panel send it along their row and their column of the grid, and all add the product of its "
+    "two parts to their blocks of C. Meanwhile the next panel travels.",
+    "Data often comes in strips of whole rows: 'redistributed' sends them to the blocks of the grid, and back.",
+    "cuBLASMp multiplies the blocks of the same grid, and strips, of which each rank gathers those of A meanwhile.",
+    "'efficiency' is the time of one device over that of N devices and over N.",
+)
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How square matrices lie on the grid: one block of C for each worker, and the panels of A and B in turn."""
+
+    size: int
+    grid: tuple[int, int]
+
+    @property
+    def width(self) -> int:
+        """The width of a panel, of which the last may be narrower."""
+        return max(1, -(-self.size // (PANELS * math.lcm(*self.grid))))
+
+    @property
+    def panels(self) -> list[slice]:
+        """The columns of A, which are the rows of B, of each panel."""
+        return [slice(begin, min(begin + self.width, self.size)) for begin in range(0, self.size, self.width)]
+
+    @property
+    def layouts(self) -> Layouts:
+        """The layouts of A, B and C."""
+        rows, columns = (-(-self.size // workers) for workers in self.grid)
+        shape = (self.size, self.size)
+        return (
+            BlockCyclic(shape, (rows, self.width), self.grid),
+            BlockCyclic(shape, (self.width, columns), self.grid),
+            BlockCyclic(shape, (rows, columns), self.grid),
+        )
+
+    @property
+    def bytes_sent(self) -> int:
+        """The bytes of all panels: those of A go to the other columns of the grid, those of B to the other rows."""
+        return 4 * self.size**2 * (sum(self.grid) - 2)
+
+
+class Worker(Blocks):
+    """The blocks of one place of the grid, and room for two panels of A and of B."""
+
+    def __init__(self, device: cuda.Device, number: int, plan: Plan) -> None:
+        super().__init__(device, number, plan.layouts)
+        self.plan = plan
+        self.place = plan.layouts[2].place(number)
+        with device:
+            self.copies = cuda.Stream(non_blocking=True)
+            self.room = [[cuda.empty(plan.width * length, np.float32) for _ in range(SLOTS)] for length in self.c.shape]
+            # When the panels of a slot have been multiplied, so that others may come there.
+            self.free = [self.compute.record() for _ in range(SLOTS)]
+            device.synchronize()
+        self.waits_for: list[cuda.Event] = []
+
+    def own(self, operand: int, number: int) -> cuda.DeviceArray:
+        """Return the part of A (0) or B (1) of a panel that lies in this worker's blocks."""
+        begin = number // self.plan.grid[1 - operand] * self.plan.width
+        panel = self.plan.panels[number]
+        chosen = slice(begin, begin + panel.stop - panel.start)
+        return self.b[chosen] if operand else self.a[:, chosen]
+
+    def arriving(self, operand: int, number: int) -> cuda.DeviceArray:
+        """Return the room for the part of A (0) or B (1) of a panel."""
+        panel = self.plan.panels[number]
+        width, (rows, columns) = panel.stop - panel.start, self.c.shape
+        shape = (width, columns) if operand else (rows, width)
+        return self.room[operand][number % SLOTS][: math.prod(shape)].reshape(shape)
+
+    def add_product(self, number: int) -> None:
+        """Queue the product of a panel, when it is there, and its addition to C."""
+        with self.device:
+            for event in self.waits_for:
+                self.compute.wait(event)
+            self.waits_for = []
+            a, b = (self.arriving(operand, number) for operand in (0, 1))
+            libraries.gemm(a, b, self.c, beta=float(number > 0), stream=self.compute)
+            self.free[number % SLOTS].record(self.compute)
+
+
+class Grid:
+    """All workers of one process, whose panels are copied from device to device."""
+
+    ranks: Ranks | None = None
+
+    def __init__(self, places: Sequence[cuda.Device], size: int) -> None:
+        self.plan = Plan(size, near_square(len(places)))
+        self.devices = list(dict.fromkeys(places))
+        self.workers = len(self.devices)
+        self.blocks = [Worker(device, number, self.plan) for number, device in enumerate(places)]
+
+    def multiply(self) -> None:
+        """Queue the product: of each panel the copies, then the products of all workers."""
+        for number in range(len(self.plan.panels)):
+            for operand in (0, 1):
+                self._send(operand, number)
+            for worker in self.blocks:
+                worker.add_product(number)
+
+    def _send(self, operand: int, number: int) -> None:
+        """Queue the copies of a panel's part of A along the rows of the grid, or of B along its columns."""
+        lines: dict[int, list[Worker]] = {}
+        for worker in self.blocks:
+            lines.setdefault(worker.place[operand], []).append(worker)
+        for line in lines.values():
+            owner = line[number % len(line)]
+            with owner.device:
+                for worker in line:
+                    owner.copies.wait(worker.free[number % SLOTS])
+                packed = owner.arriving(operand, number)
+                cuda.memcpy(packed, owner.own(operand, number), stream=owner.copies)
+                for worker in line:
+                    if worker is not owner:
+                        cuda.memcpy_peer(worker.arriving(operand, number), packed, stream=owner.copies)
+                sent = owner.copies.record()
+            for worker in line:
+                worker.waits_for.append(sent)
+
+    def redistributed(self, matrix: Floats) -> Floats:
+        """Return a matrix after the way of its strips to the layout of A, and back."""
+        there, here = strips(matrix.shape, len(self.blocks)), self.plan.layouts[0]
+        parts = [there.part(matrix, worker.number) for worker in self.blocks]
+        for source, target in ((there, here), (here, there)):
+            sent = [pieces(part, number, source, target) for number, part in enumerate(parts)]
+            received = zip(*sent, strict=True)
+            parts = [joined(each, number, source, target) for number, each in enumerate(received)]
+        return np.concatenate(parts)
+
+    def close(self) -> None:
+        """Do nothing: all that a grid has is memory."""
+
+
+class RankGrid:
+    """The worker of this rank, whose panels come by MPI, through the host."""
+
+    def __init__(self, together: Ranks, device: cuda.Device, size: int) -> None:
+        self.ranks, self.workers, self.devices = together, together.count, [device]
+        self.plan = Plan(size, near_square(together.count))
+        self.worker = Worker(device, together.rank, self.plan)
+        self.blocks = [self.worker]
+        # The ranks of this one's row of the grid, along which parts of A go, and those of its column.
+        self.lines = [together.comm.Split(place, together.rank) for place in self.worker.place]
+        self.staged = [[cuda.pinned_empty(room.shape, np.float32) for room in rooms] for rooms in self.worker.room]
+
+    def multiply(self) -> None:
+        """Take one panel after the other: MPI sends the next one while the device multiplies."""
+        with self.worker.device:
+            for number in range(len(self.plan.panels)):
+                for operand in (0, 1):
+                    self._send(operand, number)
+                self.worker.waits_for.append(self.worker.copies.record())
+                self.worker.add_product(number)
+
+    def _send(self, operand: int, number: int) -> None:
+        """Let MPI send a panel's part of A or B along the line of the rank that has it, and queue its copy from there.
+
+        MPI reads and writes host memory, so the copies from and to it must be done.
+        """
+        worker, line = self.worker, self.lines[operand]
+        room, owner = worker.arriving(operand, number), number % line.size
+        staged = self.staged[operand][number % SLOTS][: room.size].reshape(room.shape)
+        worker.copies.synchronize()
+        if line.rank == owner:
+            cuda.memcpy(staged, worker.own(operand, number), stream=worker.copies)
+            worker.copies.synchronize()
+        line.Bcast(staged, owner)
+        worker.copies.wait(worker.free[number % SLOTS])
+        cuda.memcpy(room, staged, stream=worker.copies)
+
+    def redistributed(self, matrix: Floats) -> Floats:
+        """Return this rank's strip of a matrix after the way of all strips to the layout of A, and back."""
+        there, here, rank = strips(matrix.shape, self.workers), self.plan.layouts[0], self.ranks.rank
+        part = there.part(matrix, rank)
+        for source, target in ((there, here), (here, there)):
+            part = joined(self.ranks.comm.alltoall(pieces(part, rank, source, target)), rank, source, target)
+        return part
+
+    def close(self) -> None:
+        """Free the communicators of the lines; all ranks do."""
+        for line in self.lines:
+            line.Free()
+
+
+Team = Grid | RankGrid | CublasMp
+Maker = Callable[[int], Team]
+
+
+def reference(a: Floats, b: Floats) -> Floats:
+    """Return the product of two matrices of small whole numbers, which is exact."""
+    return a @ b
+
+
+def run(device: cuda.Device, size: int) -> Result:
+    """Check a product of whole numbers, exactly; then time large ones, on one device and on all."""
+    together = ranks.world()
+    every = [device] if together else devices_from(device)
+    places = every if together or len(every) > 1 else every * WORKERS
+    count = together.count if together else len(places)
+    grid: Callable[[int], Grid | RankGrid] = partial(RankGrid, together, device) if together else partial(Grid, places)
+    makers: dict[str, Maker] = {"SUMMA": grid}
+    lacks = missing(together, device)
+    if together and not lacks:
+        makers |= {
+            "cuBLASMp, grid": lambda size: CublasMp(together, device, Plan(size, near_square(count)).layouts),
+            "cuBLASMp, strips": lambda size: CublasMp(together, device, in_strips(size, count)),
+        }
+    # Every worker has a block then.
+    few = max(min(size, CHECKED), count**2)
+    limit, pictures = arithmetic_limit(device), []
+    rows = checked_rows(device, grid, makers, few)
+    if timing.available():
+        rows, curve = timed_rows(rows, device, makers, max(size, few), limit)
+        pictures.append(curve)
+    if lacks:
+        rows.append(Row("cuBLASMp", note=lacks))
+    notes = list(NOTES)
+    if not together and len(every) == 1:
+        notes.append(f"All {WORKERS} workers are on one device. {NEEDS.format('distributed_gemm')}")
+    return Result(rows, limit, pictures=pictures, notes=notes)
+
+
+def checked_rows(
+    device: cuda.Device, grid: Callable[[int], Grid | RankGrid], makers: Mapping[str, Maker], size: int
+) -> list[Row]:
+    """Return the rows of a product on one device and on all, and of the way from strips to blocks and back."""
+    random = np.random.default_rng(1)
+    a, b = (random.integers(-8, 9, (size, size)).astype(np.float32) for _ in "ab")
+    expected = reference(a, b)
+    with device:
+        alone = libraries.gemm(cuda.to_device(a), cuda.to_device(b)).to_host()
+    rows = [Row("one device", check=compare("one device: the product is NumPy's", alone, expected))]
+    for name, make in makers.items():
+        with closing(make(size)) as team:
+            for worker in team.blocks:
+                worker.take(a, b)
+            team.multiply()
+            got = np.concatenate([worker.result().ravel() for worker in team.blocks])
+            layout = team.blocks[0].layouts[2]
+        exact = np.concatenate([layout.part(expected, worker.number).ravel() for worker in team.blocks])
+        values: dict[str, Value] = {"workers": math.prod(layout.grid)}
+        if isinstance(team, Grid | RankGrid) and not timing.available():
+            plan = team.plan
+            values |= {"grid": "{} x {}".format(*plan.grid), "panels": len(plan.panels), "bytes sent": plan.bytes_sent}
+        rows.append(Row(name, values, compare(f"{name}: the product is that of one device", got, exact)))
+    with closing(grid(size)) as blocks:
+        kept = blocks.redistributed(a)
+        mine = strips(a.shape, blocks.workers).part(a, blocks.ranks.rank) if blocks.ranks else a
+    rows.append(Row("redistributed", check=compare("strips become blocks, and strips again", kept, mine)))
+    return rows
+
+
+def timed_rows(
+    rows: Sequence[Row], device: cuda.Device, makers: Mapping[str, Maker], size: int, limit: Limit
+) -> tuple[list[Row], Curve]:
+    """Add the times of large products, and draw the rates against the size."""
+    numbers = np.random.default_rng().random(INPUT_BLOCK, np.float32)
+    lines: dict[str, list[tuple[float, float]]] = {}
+    values: dict[str, dict[str, Value]] = {}
+    for some in [*(other for other in CURVE_SIZES if other < size), size]:
+        operations = 2 * some**3
+        alone = alone_ms(device, some, numbers)
+        values["one device"] = timing.rates(alone, operations, limit)
+        for name, make in makers.items():
+            with closing(make(some)) as team:
+                for worker in team.blocks:
+                    worker.fill(numbers)
+                ms = mean_ms(team.multiply, team.devices, team.ranks)
+                of_all = replace(limit, rate=limit.rate and team.workers * limit.rate)
+                values[name] = {**timing.rates(ms, operations, of_all), "efficiency": alone / team.workers / ms}
+        for name, found in values.items():
+            lines.setdefault(name, []).append((some, 1e-9 * operations / float(found["ms"])))
+    curve = Curve("rates", "rows and columns", "TFLOP/s", lines, logarithmic="x", line=limit)
+    return [replace(row, values={**values.get(row.name, {}), **row.values}) for row in rows], curve
+
+
+def alone_ms(device: cuda.Device, size: int, numbers: Floats) -> float:
+    """Return the time of the product on one device."""
+    with device:
+        a, b = (repeated(numbers, size * size).reshape(size, size) for _ in "ab")
+        return mean_ms(partial(libraries.gemm, a, b, cuda.empty_like(a)), [device])

@@ -1,0 +1,92 @@
+"""Matrix products by cuBLASMp through nvmath.distributed, on arrays and streams of ours: one GPU a rank."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import cudart_py as cuda
+
+from .block_cyclic import BlockCyclic, Blocks, Layouts
+from .libraries.high_level import lender, lent, runs_on_gpu
+from .ranks import Ranks
+
+__all__ = ["INSTALL", "CublasMp", "in_strips", "missing"]
+
+INSTALL = (
+    "not run here: cuBLASMp needs ranks with a GPU each (mpiexec), and pip install 'nvmath-python[cu13-distributed]' "
+    "mpi4py cupy-cuda13x"
+)
+
+
+class CublasMp:
+    """The product of matrices that lie in some layouts, of which this process is a rank; all ranks make it together.
+
+    cuBLASMp takes matrices by columns, and ours lie by rows: it is asked for the transposed product of the transposed
+    operands, which are the same memory.
+    """
+
+    def __init__(self, ranks: Ranks, device: cuda.Device, layouts: Layouts) -> None:
+        distributed = importlib.import_module("nvmath.distributed")
+        advanced = importlib.import_module("nvmath.distributed.linalg.advanced")
+        self.ranks, self.workers, self.devices = ranks, ranks.count, [device]
+        self.blocks = [Blocks(device, ranks.rank, layouts)]
+        if distributed.get_context() is None:
+            distributed.initialize(device.ordinal, ranks.comm, backends=["nccl"])
+        [own] = self.blocks
+        turned = [_turned(layouts[number], distributed.distribution) for number in (1, 0, 2)]
+        with device:
+            operands = [lent(array).T for array in (own.b, own.a, own.c)]
+            self._matmul = advanced.Matmul(*operands, distributions=turned, beta=0.0, stream=own.compute.handle)
+            self._matmul.plan(stream=own.compute.handle)
+
+    def multiply(self) -> None:
+        """Queue the product in the stream of this rank's blocks; all ranks do."""
+        [own] = self.blocks
+        with own.device:
+            self._matmul.execute(stream=own.compute.handle)
+
+    def close(self) -> None:
+        """Release what cuBLASMp has for this product; all ranks do."""
+        with self.blocks[0].device:
+            self._matmul.free()
+
+
+def in_strips(size: int, workers: int) -> Layouts:
+    """Return layouts of square matrices for which cuBLASMp gathers A while it multiplies.
+
+    A lies in strips of rows, B and C in strips of columns. cuBLASMp wants blocks of C as high as those of A.
+    """
+    width, shape, rows, columns = max(1, -(-size // workers)), (size, size), (workers, 1), (1, workers)
+    return (
+        BlockCyclic(shape, (width, size), rows),
+        BlockCyclic(shape, (size, width), columns),
+        BlockCyclic(shape, (width, width), columns),
+    )
+
+
+def missing(ranks: Ranks | None, device: cuda.Device) -> str:
+    """Return what cuBLASMp lacks here and how to get it, or an empty text; of ranks all have to call it."""
+    own = _missing_here()
+    if ranks is None:
+        return INSTALL
+    # No rank may wait for one that lacks something.
+    return next(filter(None, ranks.comm.allgather(own)), "") or ranks.shared_device(device)
+
+
+def _missing_here() -> str:
+    if not runs_on_gpu() or lender() is None:
+        return INSTALL
+    try:
+        importlib.import_module("nccl.core")
+        importlib.import_module("nvmath.bindings.cublasMp").get_version()
+    except (ImportError, RuntimeError) as error:  # the latter, where a library is not found
+        return f"{INSTALL} ({type(error).__name__}: {str(error).splitlines()[0]})"
+    return ""
+
+
+def _turned(layout: BlockCyclic, distribution: Any) -> Any:
+    """Return nvmath's description of the transposed matrix's layout."""
+    rows, columns = layout.grid
+    grid = distribution.ProcessGrid(shape=(columns, rows), layout=distribution.ProcessGrid.Layout.COL_MAJOR)
+    return distribution.BlockCyclic(grid, layout.block[::-1])

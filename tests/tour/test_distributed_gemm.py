@@ -1,0 +1,223 @@
+"""A product of matrices in blocks: layouts, the way between them, panels that travel, and what cuBLASMp is told."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import cublasmp
+from library_tour.block_cyclic import BlockCyclic, joined, near_square, pieces, strips
+from library_tour.course.distributed_gemm import Grid, Plan, Worker
+from library_tour.runner import run_stop
+
+RUN = """
+import json, sys
+import cudart_py as cuda
+from library_tour.runner import run_stop
+outcome = run_stop("distributed_gemm", cuda.Device(0), 61)
+rows = [[row.name, dict(row.values), bool(row.check and row.check.holds)] for row in outcome.result.rows]
+json.dump([outcome.state, rows, outcome.message, outcome.result.notes], sys.stdout)
+"""
+LAYOUTS = [
+    BlockCyclic((11, 7), (2, 3), (2, 2)),
+    BlockCyclic((11, 7), (3, 1), (4, 1)),
+    BlockCyclic((11, 7), (4, 2), (1, 4)),
+    strips((11, 7), 4),
+]
+
+
+@pytest.mark.parametrize(("workers", "grid"), [(1, (1, 1)), (2, (2, 1)), (6, (3, 2)), (7, (7, 1)), (16, (4, 4))])
+def test_grids_are_near_squares(workers, grid):
+    assert near_square(workers) == grid
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_element_has_one_worker(layout):
+    count = np.zeros(layout.shape, int)
+    for worker in range(4):
+        count[np.ix_(*layout.indices(worker))] += 1
+        assert layout.part(count, worker).shape == layout.part_shape(worker)
+    assert (count == 1).all()
+
+
+def test_blocks_go_to_the_workers_in_turn():
+    rows, columns = BlockCyclic((9, 5), (2, 1), (2, 3)).indices(4)
+    assert (rows.tolist(), columns.tolist()) == ([2, 3, 6, 7], [1, 4])
+
+
+@pytest.mark.parametrize("target", LAYOUTS)
+@pytest.mark.parametrize("source", LAYOUTS)
+def test_pieces_of_all_workers_make_another_layout(source, target):
+    matrix = np.random.default_rng(1).random(source.shape)
+    sent = [pieces(source.part(matrix, worker), worker, source, target) for worker in range(4)]
+    for worker, received in enumerate(zip(*sent, strict=True)):
+        np.testing.assert_array_equal(joined(received, worker, source, target), target.part(matrix, worker))
+
+
+@pytest.mark.needs("libraries")
+@pytest.mark.parametrize(("workers", "size"), [(1, 5), (2, 9), (3, 50), (4, 33), (6, 40)])
+def test_panels_have_the_product(device, workers, size):
+    grid = Grid([device] * workers, size)
+    random = np.random.default_rng(size)
+    a, b = (random.integers(-8, 9, (size, size)).astype(np.float32) for _ in "ab")
+    for _ in range(2):  # the second product finds the rooms and C used
+        for worker in grid.blocks:
+            worker.take(a, b)
+        grid.multiply()
+        for worker in grid.blocks:
+            np.testing.assert_array_equal(worker.result(), worker.layouts[2].part(a @ b, worker.number))
+
+
+@pytest.mark.needs("profile", "libraries")
+@pytest.mark.parametrize("count", [2, 6])
+def test_devices_share_a_product_without_a_race(python, count):
+    environment = {"CUDART_PY_SIMULATOR_DEVICES": str(count), "CUDART_PY_SIMULATOR_CHECKS": "error"}
+    state, rows, message, notes = json.loads(python(RUN, **environment).stdout)
+    assert state == "passed", message
+    assert [(name, right) for name, _, right in rows] == [
+        ("one device", True),
+        ("SUMMA", True),
+        ("redistributed", True),
+        ("cuBLASMp", False),
+    ]
+    assert rows[1][1]["workers"] == count
+    assert not any("one device. This" in note for note in notes)
+
+
+@pytest.mark.needs("libraries")
+def test_a_wrong_panel_is_seen(device, monkeypatch):
+    own = Worker.own
+    monkeypatch.setattr(Worker, "own", lambda self, operand, number: own(self, operand, number and number ^ 4))
+    outcome = run_stop("distributed_gemm", device, 80)
+    assert [check.fact.split(":")[0] for check in outcome.failed_checks] == ["SUMMA"], outcome.message
+
+
+@pytest.mark.needs("libraries")
+def test_a_missing_cublasmp_is_named_with_what_to_install(device, monkeypatch):
+    monkeypatch.setattr(cublasmp, "runs_on_gpu", lambda: False)
+    rows = {row.name: row for row in run_stop("distributed_gemm", device, 20).result.rows}
+    assert "nvmath-python[cu13-distributed]" in rows["cuBLASMp"].note
+
+
+class OneRank:
+    """The communicator of a rank, whose others have the same to say."""
+
+    rank, count = 0, 2
+
+    def __init__(self, other: str) -> None:
+        self.comm = SimpleNamespace(allgather=lambda own: [own, other])
+
+    def shared_device(self, device):
+        return ""
+
+
+def test_a_rank_that_lacks_cublasmp_stops_all(device, monkeypatch):
+    monkeypatch.setattr(cublasmp, "_missing_here", lambda: "")
+    assert cublasmp.missing(OneRank(other=""), device) == ""
+    assert cublasmp.missing(OneRank(other="it is not there"), device) == "it is not there"
+
+
+@pytest.fixture
+def group(monkeypatch):
+    """Let nvmath's layouts believe in so many processes: `group(4)`."""
+    distributions = importlib.import_module("nvmath.distributed.distribution.distributions")
+
+    def of(count: int) -> ModuleType:
+        monkeypatch.setattr(distributions, "_get_process_group", lambda: SimpleNamespace(nranks=count, rank=0))
+        return distributions
+
+    return of
+
+
+@pytest.mark.parametrize("size", [8, 37])
+@pytest.mark.parametrize("count", [2, 3, 4, 6])
+def test_nvmath_gives_each_rank_the_same_elements_of_the_transposed_matrices(group, count, size):
+    nvmath = group(count)
+    for layouts in (Plan(size, near_square(count)).layouts, cublasmp.in_strips(size, count)):
+        for layout in layouts:
+            turned = cublasmp._turned(layout, nvmath)
+            for rank in range(count):
+                assert turned.shape(rank, (size, size)) == layout.part_shape(rank)[::-1]
+        a, b, c = (layout.block for layout in layouts)
+        # What cuBLASMp demands: the same blocks of rows, columns and the inner dimension.
+        assert (a[0], b[1], a[1]) == (c[0], c[1], b[0])
+
+
+def test_cublasmp_would_gather_the_strips_of_one_operand(group):
+    nvmath = group(4)
+    module = importlib.import_module("nvmath.distributed.linalg.advanced.matmulmod")
+    b, a, c = (cublasmp._turned(cublasmp.in_strips(64, 4)[number], nvmath) for number in (1, 0, 2))
+    traits = SimpleNamespace(is_transpose=False)
+    problem = SimpleNamespace(
+        nranks=4, distributions=[b, a, c], mm_traits=SimpleNamespace(a_layout=traits, b_layout=traits),
+        valid_state=True, _check_valid_matmul=lambda *arguments, **keywords: None,
+    )  # fmt: skip  # what the method reads of a Matmul
+    gathering = 3
+    assert module.Matmul._infer_algo.__wrapped__(problem, 64, 64, 64, False) == gathering
+
+
+class FakeNvmath(ModuleType):
+    """What cublasmp uses of nvmath.distributed, for one rank that has the whole matrices."""
+
+    def __init__(self, distribution: ModuleType) -> None:
+        super().__init__("nvmath.distributed")
+        self.distribution, self.advanced, self.context, self.asked = distribution, self, None, []
+
+    def get_context(self):
+        return self.context
+
+    def initialize(self, ordinal, comm, backends):
+        self.context = ordinal, tuple(backends)
+
+    def Matmul(self, a, b, c, *, distributions, beta, stream):
+        self.asked = [a, b, c, beta, stream, [layout.process_grid.shape for layout in distributions]]
+        return self
+
+    def plan(self, stream):
+        self.planned = stream
+
+    def execute(self, stream):
+        a, b, c = self.asked[:3]
+        c.array.copy_from(np.ascontiguousarray((a.array.to_host().T @ b.array.to_host().T).T))
+
+    def free(self):
+        self.asked = []
+
+
+class Turned:
+    """The transpose of an array, as another library that shares its memory would have it."""
+
+    def __init__(self, array: cuda.DeviceArray) -> None:
+        self.array, self.T = array, self
+
+
+def test_nvmath_gets_the_transposed_operands_and_the_stream_of_the_blocks(device, group, monkeypatch):
+    nvmath = FakeNvmath(group(1))
+    monkeypatch.setattr(cublasmp.importlib, "import_module", lambda name: nvmath)
+    monkeypatch.setattr(cublasmp, "lent", Turned)
+    one = OneRank(other="")
+    one.count = 1
+    team = cublasmp.CublasMp(one, device, Plan(9, (1, 1)).layouts)
+    [own] = team.blocks
+    a, b = np.random.default_rng(2).integers(-8, 9, (2, 9, 9)).astype(np.float32)
+    own.take(a, b)
+    assert nvmath.context == (device.ordinal, ("nccl",))
+    assert [operand.array for operand in nvmath.asked[:3]] == [own.b, own.a, own.c]
+    assert nvmath.asked[3:] == [0.0, own.compute.handle, [(1, 1)] * 3]
+    assert nvmath.planned == own.compute.handle
+    team.multiply()
+    np.testing.assert_array_equal(own.result(), a @ b)
+    team.close()
+    assert nvmath.asked == []
+
+
+def test_the_plan_cuts_every_operand_for_the_panels():
+    plan = Plan(50, (3, 2))
+    assert plan.width == 3
+    assert [panel.stop - panel.start for panel in plan.panels] == [3] * 16 + [2]
+    assert plan.bytes_sent == 4 * 50 * 50 * 3
