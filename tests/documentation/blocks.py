@@ -8,6 +8,8 @@ A comment in the line above a block says more of it:
     <!-- needs: profile -->     the Python block is run where the driver has these capabilities
     <!-- not run: REASON -->    the Python block is not run, for this reason
     <!-- file: saxpy.cu -->     the block is written to this file before the next blocks run
+    <!-- environment -->        the block's lines `export NAME=VALUE` hold for the whole page
+    <!-- commands -->           the block is run by a shell, and each of its commands must succeed
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import doctest
 import linecache
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -33,7 +36,7 @@ FENCE = re.compile(
     r"^(?P=indent)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
-MARKS = re.compile(r"prints|raises \w[\w.]*|needs: \w+(, \w+)*|not run: \w.*|file: [\w.-]+")
+MARKS = re.compile(r"prints|raises \w[\w.]*|needs: \w+(, \w+)*|not run: \w.*|file: [\w.-]+|environment|commands")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -102,17 +105,30 @@ def run(page: Path, block: Block, names: dict[str, Any]) -> str:
     return "".join([*written, last])
 
 
+def run_commands(block: Block) -> None:
+    """Run the commands of a block, which find the programs of this Python's environment first."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), environment["PATH"]))
+    done = subprocess.run(["sh", "-e", "-c", block.text], env=environment, capture_output=True, text=True)
+    assert not done.returncode, f"{block.text}{done.stdout}{done.stderr}"
+
+
 def run_page(page: Path) -> None:
     """Run the Python blocks of a page, and compare what they print with what the page says."""
+    blocks = blocks_of(page)
+    for exports in (block.text for block in blocks if block.mark == "environment"):
+        os.environ |= re.findall(r"^export (\w+)=(.*)$", exports, re.MULTILINE)
     capabilities = cuda.capabilities()
     lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
     linecache.cache[page.name] = (sum(map(len, lines)), None, lines, page.name)
     names: dict[str, Any] = {"__name__": "__main__"}
     printed: str | None = ""
-    for block in blocks_of(page):
+    for block in blocks:
         where = f"{page.name}:{block.line}"
         if block.mark.startswith("file: "):
             Path(block.mark.removeprefix("file: ")).write_text(block.text, encoding="utf-8")
+        elif block.mark == "commands":
+            run_commands(block)
         elif block.mark == "prints":
             right = printed is None or doctest.OutputChecker().check_output(block.text, printed, OPTIONS)
             assert right, f"{where}: the page says\n{block.text}\nand what is printed is\n{printed}"

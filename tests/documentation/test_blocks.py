@@ -94,6 +94,17 @@ def test_a_block_can_be_a_file(wrong):
     assert wrong(f"<!-- file: k.cu -->\n```cpp\nint x;\n```\n\n```python\n{program}\n```\n") == ""
 
 
+def test_a_block_can_set_the_environment_of_its_page(wrong):
+    program = "import os\nassert os.environ['PAGE_DEVICES'] == '2'"
+    assert wrong(f"<!-- environment -->\n```sh\nexport PAGE_DEVICES=2\n```\n\n```python\n{program}\n```\n") == ""
+
+
+def test_commands_have_to_succeed(wrong):
+    page = "<!-- commands -->\n```sh\nls page.md\n{}\necho behind\n```\n"
+    assert wrong(page.format("test -e page.md")) == ""
+    assert "no_such_file" in wrong(page.format("ls no_such_file"))
+
+
 def test_an_unknown_mark_is_refused(wrong):
     assert "page.md:2: 'not run' is not a mark of a block" in wrong("<!-- not run -->\n```python\n```\n")
 
