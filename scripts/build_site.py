@@ -63,7 +63,6 @@ def build(configuration: Path, site: Path) -> int:
         "-m",
         "mkdocs",
         "build",
-        "--quiet",
         "--strict",
         "-f",
         str(configuration),
@@ -71,7 +70,13 @@ def build(configuration: Path, site: Path) -> int:
         str(site),
     ]
     # The theme's notice of its next major version is no warning about a page.
-    return subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    # The option --quiet would also keep MkDocs from counting warnings.
+    for line in done.stderr.splitlines():
+        if line and not line.startswith("INFO"):
+            print(line, file=sys.stderr)
+    return done.returncode
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

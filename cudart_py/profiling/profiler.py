@@ -35,9 +35,11 @@ def profiler_stop() -> None:
 def profiler_range() -> Iterator[None]:
     """Let the profiler that watches this process collect inside a block only, as `profiler_start` says.
 
-    with cuda.profiler_range():
-        kernel[grid, block](x, y)
-        device.synchronize()
+    A launch returns before its kernel has run, so wait inside the block:
+
+        with cuda.profiler_range():
+            kernel[grid, block](x, y)
+            device.synchronize()
     """
     profiler_start()
     try:

@@ -31,6 +31,14 @@ def site(builder, tmp_path_factory):
     return folder
 
 
+def test_a_link_without_a_target_ends_the_build_and_is_named(builder, tmp_path, capfd):
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.md").write_text("[elsewhere](nowhere.md)\n")
+    (tmp_path / "mkdocs.yml").write_text("site_name: test\ndocs_dir: pages\n")
+    assert builder.build(tmp_path / "mkdocs.yml", tmp_path / "site") == 1
+    assert "nowhere.md" in capfd.readouterr().err
+
+
 def test_each_page_of_the_documentation_is_in_the_site(site):
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
