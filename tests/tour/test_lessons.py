@@ -54,6 +54,7 @@ UNWRITTEN = {
     "halo",
     "all_reduce",
     "monte_carlo_ranks",
+    "distributed_gemm",
     "gemm",
     "fft",
     "sparse",
