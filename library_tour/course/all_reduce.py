@@ -20,7 +20,8 @@ On the software driver with one device, which checks, counts and does not time:
     which is the least. Kernels on peers move as much, in one launch a device, and
     all add in the same order.
     GB/s is what NCCL's tests call the bus bandwidth: that least number of bytes
-    over the time, whatever the way.
+    over the time, whatever the way. As a graph NCCL's work in all streams is
+    captured once, and a launch spares the host its calls.
     All 4 workers are on one device. This process has one device. Several need a
     machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
     driver, or several processes: `mpiexec -n 4 library-tour run all_reduce`.
@@ -60,7 +61,8 @@ NOTES = (
     "In a ring each sends a part to the next, which adds its own and passes it on; after N - 1 steps each has the sums "
     "of one part, and these go round again. No device sends more than 2 (N - 1) / N arrays, which is the least. "
     "Kernels on peers move as much, in one launch a device, and all add in the same order.",
-    "GB/s is what NCCL's tests call the bus bandwidth: that least number of bytes over the time, whatever the way.",
+    "GB/s is what NCCL's tests call the bus bandwidth: that least number of bytes over the time, whatever the way. As "
+    "a graph NCCL's work in all streams is captured once, and a launch spares the host its calls.",
 )
 
 Floats = NDArray[np.float32]
@@ -231,14 +233,48 @@ def by_nccl(nccl: ModuleType, members: Sequence[Any], team: Team) -> Work:
     return work
 
 
+def as_graph(team: Team, work: Work) -> Work:
+    """Return what launches work of the workers' streams as one graph, in which the first stream waits for the others.
+
+    The work is done once before, since what makes NCCL's connections ready is no work of a stream.
+    """
+    first, *others = team.streams
+    work()
+    wait_for(team.devices)
+    with first.capture() as graph:
+        for stream in others:
+            stream.wait(first)
+        work()
+        for stream in others:
+            first.wait(stream)
+    executable = graph.instantiate()
+
+    return partial(launch_graph, executable, first, team, work)
+
+
+def launch_graph(graph: cuda.ExecutableGraph, stream: cuda.Stream, *_kept: object) -> None:
+    """Launch a graph; what it cannot know to be its own, NCCL's communicators and arrays, is kept by the arguments."""
+    graph.launch(stream)
+
+
 def find_nccl() -> ModuleType | None:
-    """Return nccl4py where it is installed and this driver's addresses are a GPU's."""
+    """Return nccl4py where it and NCCL are installed and this driver's addresses are a GPU's."""
     if "interop" not in cuda.capabilities():
         return None
     try:
+        importlib.import_module("nccl.bindings.nccl").get_version()
         return importlib.import_module("nccl.core")
-    except ImportError:
+    except (ImportError, RuntimeError):  # the latter, where NCCL's library is not found
         return None
+
+
+def usable_nccl(team: Team) -> ModuleType | None:
+    """Return nccl4py where each worker has a GPU of its own and all ranks have found it; all ranks call it."""
+    nccl = find_nccl()
+    if team.ranks is None:
+        return nccl if len(team.devices) == team.count else None
+    everywhere = all(team.ranks.comm.allgather(nccl is not None))
+    return nccl if everywhere and not team.ranks.shared_device(team.places[0]) else None
 
 
 def run(device: cuda.Device, size: int) -> Result:
@@ -280,10 +316,10 @@ def ways(team: Team, *, reachable: bool) -> dict[str, Way]:
         }
         if reachable:
             found["kernels on peers"] = on_peers
-    nccl = find_nccl()
-    # NCCL refuses two workers on one device.
-    if nccl and (team.ranks or len(team.devices) == team.count):
-        found["NCCL"] = partial(by_nccl, nccl, join_nccl(team, nccl))
+    if nccl := usable_nccl(team):
+        by_all = partial(by_nccl, nccl, join_nccl(team, nccl))
+        found["NCCL"] = by_all
+        found["NCCL, as a graph"] = lambda team: as_graph(team, by_all(team))
     return found
 
 

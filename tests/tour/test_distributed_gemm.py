@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
+import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -178,6 +181,12 @@ class FakeNvmath(ModuleType):
         self.asked = [a, b, c, beta, stream, [layout.process_grid.shape for layout in distributions]]
         return self
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.free()
+
     def plan(self, stream):
         self.planned = stream
 
@@ -214,6 +223,22 @@ def test_nvmath_gets_the_transposed_operands_and_the_stream_of_the_blocks(device
     np.testing.assert_array_equal(own.result(), a @ b)
     team.close()
     assert nvmath.asked == []
+
+
+def test_the_guides_product_by_nvmath_runs(device, group, monkeypatch):
+    nvmath = FakeNvmath(group(1))
+    real = importlib.import_module("nvmath.distributed")
+    monkeypatch.setattr(real, "initialize", nvmath.initialize)
+    monkeypatch.setattr(importlib.import_module("nvmath.distributed.linalg.advanced"), "Matmul", nvmath.Matmul)
+    cupy = ModuleType("cupy")
+    cupy.from_dlpack = Turned
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    page = Path(__file__).parents[2] / "docs" / "many-devices.md"
+    [block] = [text for text in re.findall(r"```py\n(.*?)```", page.read_text(), re.DOTALL) if "Matmul" in text]
+    names = {"device": device, "comm": SimpleNamespace(size=1), "MPI": SimpleNamespace(COMM_WORLD=None)}
+    exec(block.replace("4096", "12"), {**names, "cuda": cuda, "np": np})
+    assert nvmath.context == (device.ordinal, ("nccl",))
+    assert nvmath.planned
 
 
 def test_the_plan_cuts_every_operand_for_the_panels():

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -117,6 +121,86 @@ def test_nccl_gets_the_arrays_in_place_and_the_workers_streams(device):
     assert [(source is target, stream) for source, target, stream in nccl.asked] == [
         (True, stream) for stream in team.streams
     ]
+
+
+class StreamNccl(FakeNccl):
+    """Like NCCL it adds in the workers' streams, so that its work can be captured: `team` has the kernels."""
+
+    def __init__(self, team: all_reduce.Team) -> None:
+        super().__init__()
+        self.team = team
+
+    @contextmanager
+    def group(self):
+        self.asked.clear()
+        yield
+        [(total, _, stream), *others] = self.asked
+        for worker, (array, _, other) in enumerate(others, 1):
+            cuda.memcpy(self.team.room[worker], array, stream=other)
+            stream.wait(other)
+            self.team.add(0, self.team.room[worker], total)
+        for array, _, other in others:
+            cuda.memcpy(array, total, stream=stream)
+            other.wait(stream)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_streams_of_all_workers_become_one_graph(device, workers):
+    team = all_reduce.Team([device] * workers, None, 10)
+    nccl = StreamNccl(team)
+    work = all_reduce.as_graph(team, all_reduce.by_nccl(nccl, all_reduce.join_nccl(team, nccl), team))
+    nccl.asked = []
+    for round in (1, 2):  # the graph takes what is there when it is launched
+        numbers = round * np.arange(10 * workers, dtype=np.float32).reshape(workers, 10)
+        assert all_reduce.checked("NCCL", team, work, numbers).check.holds
+    assert nccl.asked == []
+
+
+@pytest.mark.parametrize(("others", "shared", "usable"), [(True, "", True), (False, "", False), (True, "two", False)])
+def test_ranks_use_nccl_where_all_have_it_and_a_gpu_each(device, monkeypatch, others, shared, usable):
+    nccl = FakeNccl()
+    monkeypatch.setattr(all_reduce, "find_nccl", lambda: nccl)
+    comm = SimpleNamespace(allgather=lambda own: [own, others])
+    ranks = SimpleNamespace(comm=comm, rank=0, count=2, shared_device=lambda device: shared)
+    team = all_reduce.Team([device], ranks, 10)
+    assert (all_reduce.usable_nccl(team) is nccl) == usable
+
+
+def test_workers_of_one_device_do_not_use_nccl(device, monkeypatch):
+    monkeypatch.setattr(all_reduce, "find_nccl", FakeNccl)
+    assert all_reduce.usable_nccl(all_reduce.Team([device] * 2, None, 10)) is None
+
+
+def test_a_nccl_without_its_library_is_missing(monkeypatch):
+    def fail() -> None:
+        raise RuntimeError("libnccl.so.2 was not found")
+
+    found = {"nccl.bindings.nccl": SimpleNamespace(get_version=fail), "nccl.core": FakeNccl()}
+    monkeypatch.setattr(cuda, "capabilities", lambda: frozenset({"interop"}))
+    monkeypatch.setattr(all_reduce.importlib, "import_module", lambda name: found[name])
+    assert all_reduce.find_nccl() is None
+    found["nccl.bindings.nccl"].get_version = lambda: 23004
+    assert all_reduce.find_nccl() is found["nccl.core"]
+
+
+def test_the_guides_sums_by_nccl_run(device, monkeypatch):
+    team = all_reduce.Team([device] * 2, None, 8)
+    nccl = StreamNccl(team)
+    core = ModuleType("nccl.core")
+    for name in ("Communicator", "SUM", "group"):
+        setattr(core, name, getattr(nccl, name))
+    package = ModuleType("nccl")
+    package.core = core
+    monkeypatch.setitem(sys.modules, "nccl", package)
+    monkeypatch.setitem(sys.modules, "nccl.core", core)
+    page = Path(__file__).parents[2] / "docs" / "many-devices.md"
+    [block] = [text for text in re.findall(r"```py\n(.*?)```", page.read_text(), re.DOTALL) if "init_all" in text]
+    team.fill(np.ones((2, 8), np.float32))
+    exec(block, {"devices": [device] * 2, "arrays": team.arrays, "streams": team.streams})
+    device.synchronize()
+    for array in team.arrays:
+        # Once at first, once by the graph: each time the sum of both.
+        assert (array.to_host() == 4).all()
 
 
 def test_peer_access_ends_with_the_block():
