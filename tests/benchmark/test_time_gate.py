@@ -8,12 +8,14 @@ import random
 import re
 import statistics
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from cudart_py.__main__ import main
 from cudart_py.benchmark import gate_command, time_gate
 
+RECORDED = Path(__file__).parents[1] / "benchmarks" / "h200.json"
 GPU = {"devices": ["NVIDIA H200"], "driver": "580.159.04"}
 # Each benchmark's seconds, its relative noise from process to process, and its peer's seconds.
 TRUE = {
@@ -71,6 +73,21 @@ def test_a_tenth_more_time_is_found(name):
 
 def test_unchanged_code_raises_nothing():
     assert not any(slow(BASELINE, stored(seed)) for seed in range(10, 110))
+
+
+def test_the_recorded_baseline_finds_a_tenth_more_time_of_each_stop():
+    baseline = json.loads(RECORDED.read_text())
+    assert slow(baseline, baseline) == []
+    run, stops = copy.deepcopy(baseline), []
+    for found in run["benchmarks"]:
+        if "bench_stops.py" in found["fullname"]:
+            stops.append(found["fullname"])
+            del found["extra_info"]["runs"]  # which would stand for the run's own figures
+            found["stats"] = {name: 1.1 * value for name, value in found["stats"].items() if isinstance(value, float)}
+            for peer in found["extra_info"].get("beside", {}).values():
+                peer["ratio"] *= 1.1
+    assert len(stops) > 30
+    assert slow(baseline, run) == stops
 
 
 def test_what_takes_no_time_is_not_compared():

@@ -71,7 +71,7 @@ BEST = {
     "nested_monte_carlo": Best("a warp each", 2**20),
     "crank_nicolson": Best("a warp, factored", 2000),
 }
-# How many numbers others get: as many as the stop, but for a few.
+# How many numbers others get, where there are others: as many as the stop, but for a few.
 PEERS = {
     "transpose": 8192**2,
     "reduction": 2**26,
@@ -80,6 +80,7 @@ PEERS = {
     "dot_product": 2**25,
     "histogram": 2**26,
     "heat": 8192**2,
+    "cooling": 2**26,
 }
 # Stops that measure by themselves have a benchmark of their own below.
 OWN = {"vector_add", "events"}
@@ -163,3 +164,8 @@ def test_events(gpu_benchmark: Any, device: cuda.Device, size: Size) -> None:
 def test_every_stop_is_timed_or_has_a_reason() -> None:
     """Each stop is in one of BEST, OWN and UNTIMED."""
     assert sorted([*BEST, *OWN, *UNTIMED]) == sorted(stops.names())
+
+
+def test_every_stop_with_peers_has_their_numbers(device: cuda.Device) -> None:
+    """A peer of no numbers would do no work."""
+    assert {name for name in BEST if any(course_bars.others(name, 1))} == set(PEERS)
