@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .report import number
-from .stop import Bars, Curve, Film, Limit, Result, Row, Timeline
+from .stop import Bars, Curve, Film, Limit, Picture, Result, Row, Timeline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["MissingPlotExtraError", "draw", "require"]
+__all__ = ["WIDTH", "MissingPlotExtraError", "draw", "figure", "require", "save", "ticks"]
 
 FORMATS = ("svg", "png")
+WIDTH = 7.0  # inches
+# An inch holds so many characters of a title, and of a legend's entry.
+TITLE_LETTERS, LEGEND_LETTERS = 12.5, 15
+BAR_HEIGHT, AROUND_BARS = 0.25, 1.3  # inches
 FILM_MS = 150  # a frame
-LIMIT: dict[str, Any] = {"color": "black", "linestyle": "--", "zorder": 1}  # under what is drawn
+LIMIT: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2, "zorder": 1}  # under what is drawn
 SHADES = ("C0", "C9")  # of spans that follow each other at once
+MARKERS = "os^Dv<>pP*"
+MOST_MARKED = 40  # points of a line
+WIDEST, NARROWEST = 3.6, 1.4  # of lines in points, the first one beneath the others
 
 
 class MissingPlotExtraError(RuntimeError):
@@ -31,121 +44,216 @@ def require() -> None:
         raise MissingPlotExtraError("plots need matplotlib: install the extra `plot`, pip install 'cudart-py[plot]'")
 
 
-def draw(name: str, title: str, result: Result, folder: Path) -> list[Path]:
+def draw(name: str, title: str, result: Result, folder: Path, width: float = WIDTH) -> list[Path]:
     """Draw a stop's rates and pictures into `folder`; return the files, none where there is nothing to draw.
 
-    The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line.
+    The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line. `width` is that
+    of each picture in inches; films have one of their own.
     """
     heading = f"{name}: {title}"
-    figures: dict[str, Figure] = {}
     files = []
+    for stem, picture in _pictures(name, result):
+        match picture:
+            case Curve():
+                files += save(_curve(heading, picture, width), folder / stem)
+            case Bars():
+                files += save(_bars(heading, picture, width), folder / stem)
+            case Timeline():
+                files += save(_timeline(heading, picture, width), folder / stem)
+            case Film():
+                files.append(_film(heading, picture, folder / f"{stem}.gif"))
+    return files
+
+
+def save(drawn: Figure, stem: Path) -> list[Path]:
+    """Write a figure in every format; return the files."""
+    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
+    for file in files:
+        drawn.savefig(file, dpi=150)
+    return files
+
+
+def figure(title: str, subtitle: str, width: float, height: float) -> Figure:
+    """Return an empty figure of so many inches under a title and a line that says what is drawn."""
+    # Without pyplot: no window system, nothing global to close.
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(width, height), layout="constrained")
+    lines = [textwrap.fill(text, int(TITLE_LETTERS * width)) for text in (title, subtitle) if text]
+    drawn.suptitle("\n".join(lines), x=0.01, horizontalalignment="left", fontsize=10)
+    return drawn
+
+
+def ticks(axis: Axis) -> None:
+    """Write an axis' numbers with thousands set apart."""
+    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
+def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:
+    """Yield the pictures and their files' stems, first the rates."""
     limit = result.limit
     if limit is not None and limit.rate is not None:
         rated = [row for row in result.rows if limit.unit in row.values and "of limit" in row.values]
         if rated:
-            figures[name] = _rates(heading, limit, rated)
+            yield name, _rates(limit, rated)
     for picture in result.pictures:
-        stem = f"{name}-{picture.name}"
-        match picture:
-            case Curve():
-                figures[stem] = _curve(heading, picture)
-            case Bars():
-                figures[stem] = _bars(heading, picture)
-            case Timeline():
-                figures[stem] = _timeline(heading, picture)
-            case Film():
-                files.append(_film(picture, folder / f"{stem}.gif"))
-    for stem, figure in figures.items():
-        for suffix in FORMATS:
-            path = folder / f"{stem}.{suffix}"
-            figure.savefig(path, dpi=150)
-            files.append(path)
-    return files
+        yield f"{name}-{picture.name}", picture
 
 
-def _figure(title: str, height: float = 4) -> tuple[Figure, Axes]:
-    # Without pyplot: no window system, nothing global to close.
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.set_title(title, fontsize=10, wrap=True)
-    return figure, axes
+def _rates(limit: Limit, rows: list[Row]) -> Bars:
+    return Bars("", limit.unit, {row.name: {"": float(row.values[limit.unit])} for row in rows}, limit)
 
 
-def _rates(title: str, limit: Limit, rows: list[Row]) -> Figure:
-    bars = {row.name: {limit.unit: float(row.values[limit.unit])} for row in rows}
-    return _bars(title, Bars("", limit.unit, bars, limit))
+def _axes(title: str, subtitle: str, width: float, height: float) -> tuple[Figure, Axes]:
+    drawn = figure(title, subtitle, width, height)
+    axes = drawn.add_subplot()
+    axes.tick_params(labelsize=9)
+    return drawn, axes
 
 
-def _bars(title: str, picture: Bars) -> Figure:
+def _legend(drawn: Figure, labels: Mapping[str, object], width: float) -> None:
+    """Tell below the axes, where it hides nothing, what is what; one thing alone is told by the title."""
+    if len(labels) < 2:
+        return
+    columns = int(LEGEND_LETTERS * width / (max(map(len, labels)) + 7))
+    drawn.legend(loc="outside lower center", ncols=min(max(columns, 1), len(labels)), fontsize=9)
+
+
+def _dashed(line: Limit | None) -> str:
+    """Return what the dashed line is, to be written behind what the axis shows."""
+    if line is None or line.rate is None:
+        return ""
+    return f" (dashed: {line.name}, {number(line.rate)} {line.unit})"
+
+
+def _bars(title: str, picture: Bars, width: float) -> Figure:
     cases = list(dict.fromkeys(case for bars in picture.bars.values() for case in bars))
-    figure, axes = _figure(title, 2 + 0.28 * len(picture.bars) * len(cases))
+    height = AROUND_BARS + BAR_HEIGHT * max(2, len(picture.bars) * (len(cases) + 0.3))
+    drawn, axes = _axes(title, picture.unit + _dashed(picture.line), width, height)
     thickness = 0.8 / len(cases)
     for rank, case in enumerate(cases):
         places = [place + thickness * (rank - (len(cases) - 1) / 2) for place in range(len(picture.bars))]
         lengths = [bars.get(case, 0.0) for bars in picture.bars.values()]
-        drawn = axes.barh(places, lengths, thickness, label=case if len(cases) > 1 else None)
-        for text in axes.bar_label(drawn, [number(length) for length in lengths], padding=3, fontsize=8):
-            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # legible on the limit's line
+        axes.barh(places, lengths, thickness, label=case)
+        for place, length in zip(places, lengths, strict=True):
+            # Beside the frame, where no line or bar passes.
+            axes.text(
+                1.01,
+                place,
+                number(length),
+                transform=axes.get_yaxis_transform(),
+                fontsize=8,
+                verticalalignment="center",
+            )
     axes.set_yticks(range(len(picture.bars)), list(picture.bars))
-    axes.invert_yaxis()  # the table's order, from above
+    axes.set_ylim(len(picture.bars) - 0.5, -0.5)  # the table's order, from above
     if picture.line is not None and picture.line.rate is not None:
-        axes.axvline(picture.line.rate, label=_named(picture.line), **LIMIT)
-    axes.set_xlabel(picture.unit)
-    axes.margins(x=0.12)
-    figure.legend(loc="outside lower center", ncols=3)
-    return figure
+        axes.axvline(picture.line.rate, **(LIMIT | {"zorder": 3}))
+    axes.margins(x=0.03)
+    ticks(axes.xaxis)
+    _legend(drawn, dict.fromkeys(cases), width)
+    return drawn
 
 
-def _named(limit: Limit) -> str:
-    return f"{limit.name}: {number(limit.rate or 0)} {limit.unit}"
-
-
-def _curve(title: str, curve: Curve) -> Figure:
-    figure, axes = _figure(title)
-    for label, points in curve.lines.items():
+def _curve(title: str, curve: Curve, width: float) -> Figure:
+    alone = f", {next(iter(curve.lines))}" if len(curve.lines) == 1 else ""
+    drawn, axes = _axes(title, curve.y + alone + _dashed(curve.line), width, 4.2)
+    for rank, (label, points) in enumerate(curve.lines.items()):
         x, y = zip(*points, strict=True)
-        axes.plot(x, y, marker=".", label=label)
+        # Lines that coincide are seen, since each is narrower than the ones beneath it.
+        line = NARROWEST + (WIDEST - NARROWEST) * (1 - (rank + 1) / len(curve.lines))
+        marker = MARKERS[rank % len(MARKERS)] if len(points) <= MOST_MARKED else ""
+        axes.plot(x, y, marker=marker, markersize=line + 2, linewidth=line, label=label)
     if curve.line is not None and curve.line.rate is not None:
-        axes.axhline(curve.line.rate, label=_named(curve.line), **LIMIT)
+        axes.axhline(curve.line.rate, **LIMIT)
+    _scale(axes, curve)
+    axes.set_xlabel(curve.x, fontsize=9)
+    axes.grid(alpha=0.3)
+    _legend(drawn, curve.lines, width)
+    return drawn
+
+
+def _scale(axes: Axes, curve: Curve) -> None:
+    """Choose both axes' scales and numbers."""
+    places = [x for points in curve.lines.values() for x, _ in points]
     if "x" in curve.logarithmic:
-        axes.set_xscale("log", base=2)
+        powers = sorted({int(math.log2(x)) for x in places if _is_power_of_two(x)})
+        if 2 * len(powers) > len(set(places)) or (_is_power_of_two(min(places)) and _is_power_of_two(max(places))):
+            axes.set_xscale("log", base=2)
+            shown = powers[:: -(-len(powers) // 12)]
+            # Small numbers are read more easily than powers.
+            names = [f"{2**power:,}" if powers[-1] <= 13 else f"$2^{{{power}}}$" for power in shown]
+            axes.set_xticks([2.0**power for power in shown], names)
+            axes.set_xticks([], minor=True)
+        else:
+            axes.set_xscale("log")
+            _decimal(axes.xaxis, places)
+    else:
+        ticks(axes.xaxis)
     if "y" in curve.logarithmic:
         axes.set_yscale("log")
+        _decimal(axes.yaxis, [y for points in curve.lines.values() for _, y in points])
     else:
-        axes.set_ylim(bottom=0)
-    axes.set_xlabel(curve.x)
-    axes.set_ylabel(curve.y)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return figure
+        if all(not y < 0 for points in curve.lines.values() for _, y in points):  # a gap is NaN
+            axes.set_ylim(bottom=0)
+        ticks(axes.yaxis)
 
 
-def _timeline(title: str, timeline: Timeline) -> Figure:
-    figure, axes = _figure(title, 1.2 + 0.4 * len(timeline.lanes))
+def _is_power_of_two(x: float) -> bool:
+    return x >= 1 and math.frexp(x)[0] == 0.5
+
+
+def _decimal(axis: Axis, values: list[float]) -> None:
+    """Choose the numbers of a logarithmic axis: some between the powers of ten where there are few powers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    positive = [value for value in values if value > 0]
+    axis.set_minor_formatter(NullFormatter())
+    if positive and max(positive) < 1000 * min(positive):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ticks(axis)
+
+
+def _timeline(title: str, timeline: Timeline, width: float) -> Figure:
+    drawn, axes = _axes(
+        title, timeline.name.replace("-", " ").replace("_", " "), width, 1.5 + 0.38 * len(timeline.lanes)
+    )
     for place, spans in enumerate(timeline.lanes.values()):
         axes.broken_barh([(begin, end - begin) for begin, end in spans], (place - 0.4, 0.8), facecolors=SHADES)
         for begin, end in spans:
             axes.plot([begin, end], [place, place], alpha=0)  # bars do not stretch the axes by themselves
     axes.set_yticks(range(len(timeline.lanes)), list(timeline.lanes))
     axes.invert_yaxis()
-    axes.set_xlabel("ms")
-    return figure
+    axes.set_xlim(left=0)
+    axes.set_xlabel(timeline.unit, fontsize=9)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    ticks(axes.xaxis)
+    return drawn
 
 
-def _film(film: Film, path: Path) -> Path:
-    """Write frames as an animated GIF, in one range of colours."""
-    from matplotlib import colormaps
+def _film(title: str, film: Film, path: Path) -> Path:
+    """Write frames as an animated GIF, in one range of colours that a scale beside them explains."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from PIL import Image
 
+    drawn = figure(title, "", 6, 5)
+    canvas = FigureCanvasAgg(drawn)
+    axes = drawn.add_subplot()
+    axes.set_axis_off()
     low = min(float(frame.min()) for frame in film.frames)
     high = max(float(frame.max()) for frame in film.frames)
-    colours = colormaps["inferno"]
-    scale = max(1, 256 // max(film.frames[0].shape))  # small plates in large pixels
+    plane = axes.imshow(film.frames[0], "inferno", vmin=low, vmax=high, interpolation="nearest")
+    scale = drawn.colorbar(plane, shrink=0.8)
+    if film.levels:
+        scale.set_ticks(list(film.levels.values()), labels=list(film.levels))
+    else:
+        scale.set_label(film.scale)
     images = []
-    for frame in film.frames:
-        coloured = colours((frame - low) / ((high - low) or 1.0), bytes=True)
-        images.append(Image.fromarray(coloured.repeat(scale, 0).repeat(scale, 1)).convert("P"))
+    for frame, caption in zip(film.frames, film.captions, strict=True):
+        plane.set_data(frame)
+        axes.set_title(caption, fontsize=9)
+        canvas.draw()
+        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128))
     images[0].save(path, save_all=True, append_images=images[1:], duration=FILM_MS, loop=0)
     return path

@@ -122,7 +122,7 @@ def _picture(picture: Picture) -> dict[str, Any]:
             bars = {name: {case: _finite(value) for case, value in bars.items()} for name, bars in picture.bars.items()}
             return found | {"unit": picture.unit, "bars": bars}
         case Timeline():
-            return found | {"lanes": _points(picture.lanes)}
+            return found | {"unit": picture.unit, "lanes": _points(picture.lanes)}
         case Film():
             return found | {"frames": len(picture.frames)}
 

@@ -111,18 +111,26 @@ class Bars:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What was at work when: for each lane of the picture, begin and end of its spans in milliseconds."""
+    """What was at work when: for each lane of the picture, begin and end of its spans, in milliseconds or `unit`."""
 
     name: str
     lanes: Mapping[str, Points]
+    unit: str = "ms"
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no one truth
 class Film:
-    """Pictures one after the other, each a plane of numbers in a common range."""
+    """Pictures one after the other, each a plane of numbers in a common range.
+
+    `captions` say what each frame shows, such as its time. `scale` says what the numbers are; where only some of them
+    mean something, `levels` names these instead.
+    """
 
     name: str
     frames: Sequence[NDArray[Any]]
+    captions: Sequence[str]
+    scale: str = ""
+    levels: Mapping[str, float] = field(default_factory=dict)
 
 
 Picture = Curve | Bars | Timeline | Film

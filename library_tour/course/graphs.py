@@ -295,7 +295,7 @@ def curves(size: int) -> list[Picture]:
         for name, work in cooling.ways().items():
             _, done = clocked(work, cooling.stream, CURVE_SECONDS)
             lines.setdefault(name, []).append((count, done / STEPS))
-    return [Curve("steps", "temperatures", "us a step", lines, logarithmic="xy")]
+    return [Curve("steps", "temperatures", "µs a step", lines, logarithmic="xy")]
 
 
 def notes() -> list[str]:

@@ -332,7 +332,8 @@ def film(device: cuda.Device, module: cuda.Module, size: int) -> tuple[list[Row]
         file.seek(0)
         shape = (FRAMES, *plate.shape)
         last = np.fromfile(file, np.float32, offset=4 * (FRAMES - 1) * plate.size).reshape(shape[1:])
-    pictures: list[Picture] = [Film("frames", overlapping.film)]
+    captions = [f"after {steps * (frame + 1):,} steps" for frame in range(FRAMES)]
+    pictures: list[Picture] = [Film("frames", overlapping.film, captions, "temperature; the hot squares begin at 1")]
     checks = [
         compare(
             "overlapped frames are those of one after the other", np.array(overlapping.film), np.array(waiting.film)

@@ -243,7 +243,7 @@ def rates(ways: dict[str, Multiply], size: int, device: cuda.Device, limit: Limi
     copy = copy_limit(device).rate or 0.0
     # The least that memory moves is three matrices of 4 bytes a number, for 2 side operations with each number of c.
     roof = [(side, min(limit.rate or np.inf, 1e-3 * copy * 2 * side / (3 * 4))) for side in sizes]
-    return Curve("rates", "rows and columns", limit.unit, {**lines, "roofline": roof}, logarithmic="xy", line=limit)
+    return Curve("rates", "rows and columns", limit.unit, {**lines, "roofline": roof}, logarithmic="xy")
 
 
 def last_rate(curve: Curve, name: str) -> dict[str, float]:
@@ -259,7 +259,7 @@ def phases(side: int, tile: int) -> Film:
     is bright, what the current step multiplies is brightest, and c fills with the part of its sums that is done.
     """
     apart = side + 1
-    frames = []
+    frames, captions = [], []
     for first in range(0, side, tile):
         shared = slice(first, first + tile)
         loaded = np.zeros((2 * side + 1, 2 * side + 1))
@@ -272,4 +272,6 @@ def phases(side: int, tile: int) -> Film:
             if step >= first:  # the first frame of a phase shows the tiles after the barrier
                 frame[apart : apart + tile, step] = frame[step, apart : apart + tile] = MULTIPLIED
             frames += [frame] * HOLD
-    return Film("phases", frames)
+            captions += [f"phase {first // tile + 1}: {f'step {step - first + 1}' if step >= first else 'load'}"] * HOLD
+    levels = {"in memory": ELEMENT, "in shared memory": SHARED, "multiplied now": MULTIPLIED, "c, done": 1.0}
+    return Film("phases", frames, captions, levels=levels)

@@ -266,7 +266,9 @@ def two_stages(seed: int) -> Curve:
     stages = Stages(FANS, FAN_PATHS)
     shown = paths(stages, seed)
     times = [*np.linspace(0, YEARS, STEPS + 1).tolist(), math.nan]  # a gap behind each path
-    lines: dict[str, Points] = {"outer stage: start values": [(0.0, start) for start in stages.starts.tolist()]}
+    gap = (math.nan, math.nan)
+    starts = [point for start in stages.starts.tolist() for point in ((0.0, start), gap)]
+    lines: dict[str, Points] = {"outer stage: start values": starts}
     for outer, start in enumerate(stages.starts):
         values = np.pad(shown[outer], ((0, 0), (0, 1)), constant_values=math.nan)
         lines[f"inner stage, from {start:g}"] = [

@@ -232,7 +232,7 @@ def costs(keeping: cuda.MemoryPool, returning: cuda.MemoryPool) -> Curve:
     lines = {
         name: [(nbytes, 1e3 * timing.call_ms(partial(way, nbytes))) for nbytes in CURVE] for name, way in ways.items()
     }
-    return Curve("calls", "bytes", "us to allocate and free", lines, logarithmic="xy")
+    return Curve("calls", "bytes", "µs to allocate and free", lines, logarithmic="xy")
 
 
 def used_without_wait() -> str:

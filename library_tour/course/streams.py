@@ -255,14 +255,13 @@ def whole(order: str, streams: int, engines: int) -> int:
 
 
 def pictures(many: Pieces) -> list[Picture]:
-    """Draw the model with one engine, in which an operation takes 1 ms, and what a GPU did, of both orders."""
+    """Draw the model with one engine, in which each operation takes as long, and what a GPU did, of both orders."""
 
     def lanes(work: Callable[[str], Mapping[str, Points]]) -> dict[str, Points]:
         return {f"{order}: {stage}": points for order in ORDERS for stage, points in work(order).items()}
 
-    drawn: list[Picture] = [
-        Timeline("model-one-engine", lanes(lambda order: modelled(issued(order, 4, MODEL_PIECES), 1)))
-    ]
+    model = lanes(lambda order: modelled(issued(order, 4, MODEL_PIECES), 1))
+    drawn: list[Picture] = [Timeline("model-one-engine", model, "time, in operations")]
     if timing.available():
         for streams in (2, 4):
             taken = lanes(partial(many.timeline, streams=streams, pieces=MODEL_PIECES))

@@ -279,7 +279,7 @@ def curve(device: cuda.Device, module: cuda.Module, random: np.random.Generator,
     for size in [*(numbers for numbers in CURVE if numbers < most), most]:
         for row in measure(smoothing(device, module, random, size), None, quick=True):
             lines[row.name].append((size, 1e3 * float(row.values["ms"]) / STEPS))
-    return Curve("steps", "numbers", "microseconds a step", lines, logarithmic="xy")
+    return Curve("steps", "numbers", "µs a step", lines, logarithmic="xy")
 
 
 def no_block_barrier() -> str:

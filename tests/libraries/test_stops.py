@@ -215,6 +215,13 @@ def test_conjugate_gradients_as_a_graph_go_as_on_the_host(device):
         assert np.allclose(iteration.residuals(12), norms)
 
 
+def test_the_bound_drawn_beside_the_residual_is_one_and_the_row_says_how_much_is_drawn(device):
+    rows, curve = stops.load("sparse").gradient_rows(12)
+    residuals, bound = curve.lines.values()
+    assert all(norm <= most for (_, norm), (_, most) in zip(residuals, bound, strict=True))
+    assert f"shows the first {residuals[-1][0]:g}:" in rows[0].note
+
+
 def test_conjugate_gradients_stay_at_a_solution(device):
     """More iterations than are needed change nothing, nor do more than the history has room for."""
     from library_tour.device_code import load

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -66,7 +68,8 @@ def test_counters_tell_which_way_leaves_lanes_idle():
 def test_the_fans_begin_at_the_start_values():
     lines = two_stages(1).lines
     outer = lines["outer stage: start values"]
-    assert [points[0] for name, points in lines.items() if name.startswith("inner")] == list(outer)
+    assert [points[0] for name, points in lines.items() if name.startswith("inner")] == list(outer)[::2]
+    assert all(math.isnan(x) for x, _ in outer[1::2])  # gaps, since the start values are no line
     assert [sum(x == 0 for x, _ in points) for points in lines.values()] == [FANS] + [FAN_PATHS] * FANS
 
 

@@ -4,9 +4,86 @@ import numpy as np
 import pytest
 
 from library_tour import plots
-from library_tour.stop import Bars, Curve, Film, Limit, Result, Row, Timeline
+from library_tour.stop import Bars, Curve, Film, Limit, Picture, Result, Row, Timeline
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
+
+BARS = Bars("cases", "GB/s", {"a": {"few": 1.0}, "b, a long name": {"few": 3900.0}}, Limit("read", rate=4000.0))
+COINCIDING = Curve("two", "x", "y", {"first": [(1, 1), (2, 2)], "second": [(1, 1), (2, 2)]})
+
+
+@pytest.fixture
+def drawn(monkeypatch, tmp_path):
+    """Return what a picture becomes: the figure, laid out as it is saved."""
+    figures = []
+    monkeypatch.setattr(plots, "save", lambda figure, stem: figures.append(figure) or [])
+
+    def draw(picture: Picture, width: float = plots.WIDTH):
+        plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path, width)
+        figures[-1].draw_without_rendering()
+        return figures[-1]
+
+    return draw
+
+
+def boxes(texts):
+    """Return the places of texts in the figure, in pixels."""
+    return [text.get_window_extent() for text in texts if text.get_text()]
+
+
+@pytest.mark.parametrize("width", [4, plots.WIDTH])
+def test_the_numbers_of_bars_stand_beside_the_frame_and_inside_the_figure(drawn, width):
+    figure = drawn(BARS, width)
+    [axes] = figure.axes
+    places = boxes(axes.texts)
+    assert len(places) == 2
+    assert all(place.x0 > axes.get_window_extent().x1 and place.x1 < figure.bbox.x1 for place in places)
+
+
+@pytest.mark.parametrize("width", [4, plots.WIDTH])
+@pytest.mark.parametrize("picture", [BARS, COINCIDING], ids=["bars", "curve"])
+def test_no_text_leaves_the_figure(drawn, picture, width):
+    inches = drawn(picture, width).get_tightbbox()
+    assert inches.x0 >= 0
+    assert inches.x1 <= width
+
+
+def test_a_legend_lies_below_the_axes(drawn):
+    figure = drawn(COINCIDING)
+    [legend] = figure.legends
+    assert legend.get_window_extent().y1 < figure.axes[0].get_window_extent().y0
+
+
+@pytest.mark.parametrize("line", [None, Limit("read", rate=4.0)], ids=["no limit", "a limit"])
+def test_one_thing_alone_has_no_legend_and_is_named_in_the_title(drawn, line):
+    figure = drawn(Curve("growth", "x", "GB/s", {"copied": [(1, 1), (2, 2)]}, line=line))
+    assert not figure.legends
+    assert "GB/s, copied" in figure.get_suptitle()
+    assert ("(dashed: read, 4.00 GB/s)" in figure.get_suptitle()) == (line is not None)
+
+
+def test_a_line_that_another_one_covers_is_wider(drawn):
+    first, second = drawn(COINCIDING).axes[0].get_lines()
+    assert first.get_linewidth() > second.get_linewidth() + 1
+
+
+def test_powers_of_two_are_told_in_twos_and_other_numbers_in_tens(drawn):
+    def base(places) -> int:
+        curve = Curve("scale", "x", "y", {"line": [(x, 1.0) for x in places]}, logarithmic="x")
+        return drawn(curve).axes[0].xaxis.get_transform().base
+
+    assert base([1, 3, 4, 16]) == 2
+    assert base([19.3, 524.1, 15513.7, 476607.3]) == 10
+
+
+def test_a_curve_below_zero_is_drawn_whole(drawn):
+    assert drawn(Curve("error", "x", "y", {"line": [(1, -2.0), (2, 1.0)]})).axes[0].get_ylim()[0] <= -2
+
+
+def test_a_timeline_names_its_unit(drawn):
+    figure = drawn(Timeline("model-one-engine", {"copy": [(0.0, 1.0)]}, "time, in operations"))
+    assert figure.axes[0].get_xlabel() == "time, in operations"
+    assert "model one engine" in figure.get_suptitle()
 
 
 def test_a_timed_result_is_drawn_as_bars(tmp_path):
@@ -43,8 +120,20 @@ def test_other_pictures_are_files_of_their_own_too(picture, tmp_path):
 def test_a_film_is_an_animation_with_every_frame(tmp_path):
     from PIL import Image
 
-    film = Film("frames", [np.full((4, 6), value, np.float32) for value in (0.0, 0.5, 1.0)])
+    film = Film("frames", [np.full((4, 6), value, np.float32) for value in (0.0, 0.5, 1.0)], ["a", "b", "c"])
     [file] = plots.draw("idea", "What it shows", Result([], pictures=[film]), tmp_path)
     assert file.name == "idea-frames.gif"
     with Image.open(file) as image:
         assert image.n_frames == 3
+
+
+def test_a_film_tells_the_time_of_its_frames_and_what_its_colours_are(monkeypatch, tmp_path):
+    figures = []
+    new = plots.figure
+    monkeypatch.setattr(plots, "figure", lambda *arguments: figures.append(new(*arguments)) or figures[-1])
+    film = Film("frames", [np.zeros((4, 6)), np.ones((4, 6))], ["after 8 steps", "after 16 steps"], "temperature")
+    plots.draw("idea", "What it shows", Result([], pictures=[film]), tmp_path)
+    plate, scale = figures[0].axes
+    assert plate.get_title() == "after 16 steps"
+    assert scale.get_ylabel() == "temperature"
+    assert scale.get_ylim() == (0, 1)

@@ -30,7 +30,7 @@ def test_rows_limit_and_pictures_are_recorded():
         Curve("c", "x", "y", {"l": [(1, 2)]}),
         Bars("b", "GB/s", {"a": {"few": 1.0}}),
         Timeline("t", {"copy": [(0.0, 1.5)]}),
-        Film("f", [np.zeros((2, 2))] * 3),
+        Film("f", [np.zeros((2, 2))] * 3, [""] * 3),
     ]
     tables = {"Others": [Row("b", {"ms": 2.5})]}
     result = Result([Row("a", {"ms": 1.5})], Limit("link", rate=55.0), pictures=pictures, tables=tables)
@@ -41,7 +41,7 @@ def test_rows_limit_and_pictures_are_recorded():
     assert stop["pictures"] == [
         {"kind": "curve", "name": "c", "x": "x", "y": "y", "lines": {"l": [[1, 2]]}},
         {"kind": "bars", "name": "b", "unit": "GB/s", "bars": {"a": {"few": 1.0}}},
-        {"kind": "timeline", "name": "t", "lanes": {"copy": [[0.0, 1.5]]}},
+        {"kind": "timeline", "name": "t", "unit": "ms", "lanes": {"copy": [[0.0, 1.5]]}},
         {"kind": "film", "name": "f", "frames": 3},
     ]
 
