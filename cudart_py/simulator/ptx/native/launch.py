@@ -141,8 +141,8 @@ class NativeLaunch:
         starts, ends = self.state.memory.extents()
         self._extents = [np.concatenate([[0], array]).astype(np.uint64) for array in (starts, ends)]
         self.context[Context.EXTENTS] = len(starts)
-        # Empty bounds: the next access of each site looks for its allocation.
-        self._sites[0::2], self._sites[1::2] = 1, 0
+        # Bounds between which nothing lies, whatever its size: the next access of each site looks for its allocation.
+        self._sites[0::2], self._sites[1::2] = (1 << 64) - 1, _ALIGNMENT
         for word, array in zip((Context.STARTS, Context.ENDS), self._extents, strict=True):
             self.context[word] = array.ctypes.data + 8
 

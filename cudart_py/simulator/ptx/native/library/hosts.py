@@ -69,26 +69,21 @@ def _refuse(b: Builder, context: Value, site: Value, mask: Value, addresses: Val
 def _global(module: ir.Module) -> None:
     b, (context, given, mask, site, size) = begin(module, "hosts.global", found_type, _arguments("global"))
     addresses = safe_addresses(b, given, mask)
-    low, high = b.reduced("umin", addresses), b.add(b.reduced("umax", addresses), size)
-    wrong_bits = b.and_(b.reduced("or", addresses), b.sub(size, I64(1)))
     hosts = b.add(addresses, b.splat(b.word(context, Context.DELTA)))
     cache = element(b, b.pointer(context, Context.SITES), b.shl(b.zext(site, I64), I64(1)), I64)
-    known = b.and_(
-        b.icmp_unsigned(">=", low, b.load(cache, typ=I64)),
-        b.icmp_unsigned("<=", high, b.load(b.at(cache, 8), typ=I64)),
-    )
-    aligned = b.icmp_unsigned("==", wrong_bits, I64(0))
-    with when(b, b.and_(known, aligned), likely=True):
+    aligned = _aligned(b, addresses, size)
+    known = _inside(b, addresses, b.load(cache, typ=I64), b.load(b.at(cache, 8), typ=I64), size)
+    with when(b, _all(b, b.and_(known, aligned)), likely=True):
         _answer(b, I1(1), hosts)
-    with when(b, b.not_(aligned), likely=False):
+    with when(b, b.not_(_all(b, aligned)), likely=False):
         _refuse(b, context, site, mask, given)
     starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
     # The allocation of the lowest address serves them all, or each lane's own is looked for.
-    place = _search(b, context, starts, low)
-    end = b.load(element(b, ends, place, I64), typ=I64)
-    inside = b.and_(b.icmp_signed(">=", place, I64(0)), b.icmp_unsigned("<=", high, end))
-    with when(b, inside):
-        b.store(b.load(element(b, starts, place, I64), typ=I64), cache)
+    place = _search(b, context, starts, b.reduced("umin", addresses))
+    start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
+    inside = _all(b, _inside(b, addresses, start, end, size))
+    with when(b, b.and_(b.icmp_signed(">=", place, I64(0)), inside)):
+        b.store(start, cache)
         b.store(end, b.at(cache, 8))
         _answer(b, I1(1), hosts)
     kept = b.alloca(ADDRESSES)
@@ -97,13 +92,28 @@ def _global(module: ir.Module) -> None:
     def look(lane: Value) -> None:
         address = b.load(element(b, kept, b.zext(lane, I64), I64), typ=I64)
         own = _search(b, context, starts, address)
-        own_end = b.load(element(b, ends, own, I64), typ=I64)
-        good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", b.add(address, size), own_end))
+        last = b.sub(b.load(element(b, ends, own, I64), typ=I64), size)
+        good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", address, last))
         with when(b, b.not_(good), likely=False):
             _refuse(b, context, site, mask, given)
 
     each_active(b, mask, look)
     _answer(b, I1(1), hosts)
+
+
+def _all(b: Builder, truth: Value) -> Value:
+    return b.icmp_unsigned("==", b.bits(truth), I32(0xFFFFFFFF))
+
+
+def _aligned(b: Builder, addresses: Value, size: Value) -> Value:
+    """Return which addresses are multiples of a size."""
+    return b.compare("==", b.and_(addresses, b.splat(b.sub(size, size.type(1)))), 0)
+
+
+def _inside(b: Builder, addresses: Value, start: Value, end: Value, size: Value) -> Value:
+    """Return which elements of a size lie between two addresses: the sum of an address and a size may be too large."""
+    reaches = b.icmp_unsigned("<=", addresses, b.splat(b.sub(end, size)))
+    return b.and_(b.icmp_unsigned(">=", addresses, b.splat(start)), reaches)
 
 
 def _search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
@@ -134,25 +144,15 @@ def _shared(module: ir.Module) -> None:
     addresses = safe_addresses(b, given, mask)
     wide = b.zext(addresses, ADDRESSES)
     hosts = b.add(wide, b.splat(b.word(context, Context.SHARED)))
-    wrong_bits = b.and_(b.zext(b.reduced("or", addresses), I64), b.sub(size, I64(1)))
-    bottom = b.zext(b.reduced("umin", addresses), I64)
-    top = b.add(b.zext(b.reduced("umax", addresses), I64), size)
-    inside = b.and_(
-        b.icmp_unsigned(">=", bottom, I64(RESERVED_SHARED)),
-        b.icmp_unsigned("<=", top, b.word(context, Context.SHARED_END)),
-    )
-    aligned = b.icmp_unsigned("==", wrong_bits, I64(0))
-    with when(b, b.and_(inside, aligned), likely=True):
+    narrow = b.trunc(size, I32)
+    aligned = _aligned(b, addresses, narrow)
+    end = b.trunc(b.word(context, Context.SHARED_END), I32)
+    with when(b, _all(b, b.and_(_inside(b, addresses, I32(RESERVED_SHARED), end, narrow), aligned)), likely=True):
         _answer(b, I1(1), hosts)
     # Each lane is in the variables or in the bytes that CUDA's own headers use.
-    ends = b.add(wide, b.splat(size))
-    among = b.and_(
-        b.compare(">=", wide, RESERVED_SHARED),
-        b.icmp_unsigned("<=", ends, b.splat(b.word(context, Context.SHARED_END))),
-    )
-    right = b.or_(among, b.compare("<=", ends, RUNTIME_SHARED))
-    all_right = b.icmp_unsigned("==", b.bits(right), I32(0xFFFFFFFF))
-    with when(b, b.and_(all_right, aligned)):
+    among = _inside(b, wide, I64(RESERVED_SHARED), b.word(context, Context.SHARED_END), size)
+    right = b.or_(among, b.compare("<=", b.add(wide, b.splat(size)), RUNTIME_SHARED))
+    with when(b, _all(b, b.and_(right, aligned))):
         _answer(b, I1(1), hosts)
     _refuse(b, context, site, mask, given)
 
