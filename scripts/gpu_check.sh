@@ -2,12 +2,12 @@
 # Check the whole project on a machine with a GPU and leave what was seen in a folder.
 #
 #   scripts/gpu_check.sh OUT [STEP...]    steps: suite sanitizer sanitize-tour benchmarks tour bars host   (default: all)
-#                                         and when asked for: gate, baseline
+#                                         and when asked for: gate, baseline, several
 #
 # PYTHON names the interpreter, by default python3 of the environment that has the package's
 # dependencies. The sanitizing steps run NVIDIA's compute-sanitizer, and bars compiles with nvcc; both come with the
-# CUDA toolkit. What the tour and bars write makes docs/h200.md (scripts/record_h200.py). Nothing else should use the
-# GPU meanwhile.
+# CUDA toolkit. `several` wants several GPUs, and for its ranks mpi4py and an MPI. What the tour and bars write makes
+# docs/h200.md (scripts/record_h200.py). Nothing else should use the GPU meanwhile.
 set -uo pipefail
 
 if [ $# -lt 1 ]; then
@@ -96,6 +96,22 @@ for step in $steps; do
         else
             note baseline "$python" -m cudart_py gate --record "$out/h200.json" $timed
         fi
+        ;;
+    several)
+        # Each within a time limit, since a rank that waits for another may wait forever.
+        stops=$("$python" -c "from library_tour import stops; print(*stops.SEVERAL_DEVICES)")
+        gpus=$("$python" -c "import cudart_py; print(len(cudart_py.devices()))")
+        # cuBLASMp asks for NVLink's multicast by itself where NCCL has been told not to.
+        [ "${NCCL_NVLS_ENABLE:-}" = 0 ] && export CUBLASMP_DISABLE_MULTICAST=1
+        note several timeout -k 10 150 "$python" -m library_tour run $stops --json "$out/several.json"
+        if "$python" -c "import mpi4py.MPI" 2>"$out/mpi.txt" && command -v mpiexec >/dev/null; then
+            note several-ranks timeout -k 10 180 mpiexec -n "$gpus" "$python" -m library_tour run \
+                --json "$out/several_ranks.json"
+        else
+            echo "no ranks: mpi4py or mpiexec is missing"
+        fi
+        note scale timeout -k 10 400 "$python" scripts/scale_devices.py --limit 90 --json "$out/scale.json" \
+            --markdown "$out/scale.md" --plot "$out/scale"
         ;;
     host)
         note host-cost "$python" scripts/host_cost.py --json "$out/host_cost.json"

@@ -1,0 +1,230 @@
+"""The tables and pictures of scale_devices.py: how the stops for several devices scale, beside the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import bars
+import device_model
+
+from library_tour.stop import Curve, Limit, Result
+
+__all__ = ["MODES", "Figure", "figures", "page", "perf_lines", "pictures", "weak_size"]
+
+Json = dict[str, Any]
+
+MODES = ("one process", "ranks")
+STRONG, WEAK = "strong", "weak"
+SCALING = {
+    "in turn": STRONG,
+    "overlapped": STRONG,
+    "larger plate": WEAK,
+    "strong scaling": STRONG,
+    "weak scaling": WEAK,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a table: a way of a stop on so many devices; `predicted` is the model's efficiency or GB/s."""
+
+    stop: str
+    way: str
+    mode: str
+    count: int
+    scaling: str
+    size: int
+    rate: str
+    efficiency: float | None
+    predicted: float | None = None
+
+
+def weak_size(base: int, count: int) -> int:
+    """Return the rows and columns of a product that is `count` times the work of one of `base`, in whole blocks."""
+    return round(base * count ** (1 / 3) / 256) * 256
+
+
+def perf_lines(text: str) -> list[tuple[float, float]]:
+    """Return bytes and out-of-place bus bandwidth of each line that all_reduce_perf prints."""
+    number = r"\s+(\S+)"
+    lines = re.finditer(rf"^\s*(\d+)\s+\d+\s+float\s+sum{number * 4}", text, re.MULTILINE)
+    return [(float(line[1]), float(line[5])) for line in lines]
+
+
+def figures(found: Json) -> Iterator[Figure]:
+    """Yield the figures of all runs that took times, in their order."""
+    for each in found["runs"]:
+        outcome = each.get("outcome")
+        if outcome and each["state"] == "passed":
+            of_stop = _of_product if each["stop"] == "distributed_gemm" else _of_rows
+            yield from of_stop(each, outcome)
+
+
+def _of_rows(each: Json, outcome: Json) -> Iterator[Figure]:
+    for row in outcome["rows"]:
+        values, scaling = row["values"], SCALING.get(row["name"], "")
+        # A stop tells of fewer devices, too, and has four workers on one that is alone.
+        if each["count"] == 1 or values.get("devices", each["count"]) != each["count"]:
+            continue
+        # Without times instructions stand for them in one of the stops.
+        timed = "ms" in values and (scaling or each["stop"] == "all_reduce")
+        if not timed and "efficiency" not in values:
+            continue
+        efficiency, rate = values.get("efficiency"), _rate(values)
+        predicted = _prediction(each["stop"], row["name"], each["count"], outcome["size"])
+        yield Figure(
+            each["stop"],
+            row["name"],
+            each["mode"],
+            each["count"],
+            scaling,
+            outcome["size"],
+            rate,
+            efficiency,
+            predicted,
+        )
+
+
+def _of_product(each: Json, outcome: Json) -> Iterator[Figure]:
+    """Yield the efficiencies of a product at all sizes of its picture, and that of weak scaling at a size for it."""
+    lines = _lines(outcome, "rates")
+    alone = dict(lines.pop("one device", []))
+    count = each["count"]
+    if count == 1:
+        return
+    for way, points in lines.items():
+        for size, rate in points:
+            told, base = f"{rate:.1f} TFLOP/s", alone[size]
+            yield Figure(each["stop"], way, each["mode"], count, STRONG, int(size), told, rate / count / base)
+        for base_size in alone:
+            size, rate = points[-1]
+            if weak_size(int(base_size), count) == size and base_size < size:
+                efficiency = rate / count / alone[base_size]
+                yield Figure(each["stop"], way, each["mode"], count, WEAK, int(size), f"{rate:.1f} TFLOP/s", efficiency)
+
+
+def _rate(values: Json) -> str:
+    if "ms" not in values:
+        return f"{values['instructions']:,} instructions"
+    unit = next(iter(unit for unit in values if unit.endswith("/s")), None)
+    return f"{values['ms']:.4g} ms" if unit is None else f"{values[unit]:,.4g} {unit}"
+
+
+def _prediction(stop: str, way: str, count: int, size: int) -> float | None:
+    """Return the efficiency of halo, or the GB/s of all_reduce, that the model predicts."""
+    if stop == "halo":
+        alone = device_model.halo_seconds(1, size, size)["computing"]
+        if way == "larger plate":
+            return alone / device_model.halo_seconds(count, size, size)["overlapped"]
+        return alone / count / device_model.halo_seconds(count, size / count, size)[way]
+    if stop == "all_reduce":
+        nbytes = device_model.FLOAT * size
+        return 1e-9 * device_model.bus_bandwidth(count, nbytes, device_model.all_reduce_seconds(count, nbytes))
+    return None
+
+
+def _lines(outcome: Json, name: str) -> dict[str, list[tuple[float, float]]]:
+    """Return the lines of one of the outcome's curves, none where it was not drawn."""
+    for picture in outcome["pictures"]:
+        if picture["name"] == name:
+            return {line: [(x, y) for x, y in points] for line, points in picture["lines"].items()}
+    return {}
+
+
+def bandwidths(found: Json) -> tuple[int, dict[str, list[tuple[float, float]]]]:
+    """Return the largest count of devices, and its bandwidths of sums against bytes by way, NCCL's own tests, model."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    timed = [each for each in found["runs"] if each["stop"] == "all_reduce" and "outcome" in each and each["count"] > 1]
+    most = max((each["count"] for each in timed), default=0)
+    for each in timed:
+        if each["count"] == most:
+            for way, points in _lines(each["outcome"], "bandwidth").items():
+                lines[f"{way}, {each['mode']}"] = points
+    if lines:
+        sizes = next(iter(lines.values()))
+        lines["model"] = [
+            (nbytes, 1e-9 * device_model.bus_bandwidth(most, nbytes, device_model.all_reduce_seconds(most, nbytes)))
+            for nbytes, _ in sizes
+        ]
+    if own := found["nccl_tests"].get(str(most)):
+        lines["NCCL's tests"] = [(nbytes, rate) for nbytes, rate in own]
+    return most, lines
+
+
+def page(found: Json) -> str:
+    """Return the tables as Markdown."""
+    parts = [f"{found['conditions']}; commit {found['commit'] or 'unknown'}."]
+    if found["left_out"]:
+        parts.append(f"Not run, for want of devices: {', '.join(map(str, found['left_out']))}.")
+    if found["without_ranks"]:
+        parts.append("No ranks ran, for want of mpiexec or mpi4py (the extra mpi).")
+    parts.append(
+        "## Runs\n\n" + _table(("stop", "in", "devices", "size", "state", "checks", "s"), _runs(found), " lrrlrr")
+    )
+    rows = [_cells(figure) for figure in figures(found)]
+    if rows:
+        headings = ("stop", "way", "in", "devices", "scaling", "size", "rate", "efficiency", "model")
+        parts.append("## Scaling\n\n" + _table(headings, rows, "lllrlrrrr"))
+        parts.append(
+            "The model tells an efficiency of `halo`, and of `all_reduce` the GB/s of rings, whatever the way."
+        )
+    most, lines = bandwidths(found)
+    if lines:
+        parts.append(f"## Bus bandwidth of sums on {most} devices, in GB/s\n\n" + _by_bytes(lines))
+    if not any("ms" in row["values"] for each in found["runs"] for row in each.get("outcome", {"rows": []})["rows"]):
+        parts.append("No times were taken: this driver has no GPU's clock.")
+    return "\n\n".join(parts)
+
+
+def _runs(found: Json) -> Iterator[Sequence[str]]:
+    for each in found["runs"]:
+        outcome = each.get("outcome", {"size": None, "checks": []})
+        right = sum(check["holds"] for check in outcome["checks"])
+        checks = f"{right} of {len(outcome['checks'])}"
+        size = "" if outcome["size"] is None else f"{outcome['size']:,}"
+        yield each["stop"], each["mode"], str(each["count"]), size, each["state"], checks, f"{each['seconds']:.1f}"
+
+
+def _cells(figure: Figure) -> Sequence[str]:
+    numbers = ("" if number is None else f"{number:.3g}" for number in (figure.efficiency, figure.predicted))
+    words = (figure.stop, figure.way, figure.mode, str(figure.count), figure.scaling)
+    return (*words, f"{figure.size:,}", figure.rate, *numbers)
+
+
+def _by_bytes(lines: dict[str, list[tuple[float, float]]]) -> str:
+    sizes = sorted({nbytes for points in lines.values() for nbytes, _ in points})
+    columns = [dict(points) for points in lines.values()]
+    rows = [
+        [f"{nbytes:,.0f}", *(f"{column[nbytes]:.1f}" if nbytes in column else "" for column in columns)]
+        for nbytes in sizes
+    ]
+    return _table(("bytes", *lines), rows, "r" * (1 + len(lines)))
+
+
+def _table(headings: Sequence[str], rows: Any, right: str) -> str:
+    return bars.table(headings, rows, right=right)
+
+
+def pictures(found: Json) -> Result:
+    """Return the pictures: efficiencies against devices, rates of products, and bandwidths of sums against bytes."""
+    efficiencies: dict[str, list[tuple[float, float]]] = {}
+    largest: dict[tuple[str, str, str, int, str], Figure] = {}
+    for figure in figures(found):
+        if figure.efficiency is not None:
+            key = (figure.stop, figure.way, figure.mode, figure.count, figure.scaling)
+            if key not in largest or largest[key].size < figure.size:
+                largest[key] = figure
+    for figure in largest.values():
+        name = f"{figure.stop}: {figure.way}, {figure.scaling}, {figure.mode}"
+        efficiencies.setdefault(name, [(1.0, 1.0)]).append((figure.count, float(figure.efficiency or 0)))
+    found_pictures = []
+    full = Limit("as many times as fast", "", 1.0)
+    if efficiencies:
+        found_pictures.append(Curve("efficiency", "devices", "efficiency", efficiencies, logarithmic="x", line=full))
+    most, lines = bandwidths(found)
+    if lines:
+        found_pictures.append(Curve("bandwidth", f"bytes on each of {most} devices", "GB/s", lines, logarithmic="x"))
+    return Result((), pictures=found_pictures)

@@ -1,0 +1,171 @@
+"""How the stops for several devices scale: the script that runs them, its tables, and the model beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cudart_py as cuda
+
+ROOT = Path(__file__).parents[2]
+PERF = """
+# nThread 1 nGpus 2 minBytes 1024 maxBytes 1073741824
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+        1024           256     float     sum      -1    12.34    0.08    0.09      0    12.20    0.08    0.10      0
+  1073741824     268435456     float     sum      -1   2856.1  375.95  375.95      0   2860.3  375.39  375.39    N/A
+# Avg bus bandwidth    : 187.9
+"""
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """Let a test import the scripts, whose names no other module has."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+
+
+@pytest.fixture
+def tables(scripts):
+    import scale_tables
+
+    return scale_tables
+
+
+@pytest.fixture
+def model(scripts):
+    import device_model
+
+    return device_model
+
+
+def documented(heading: str) -> list[list[float]]:
+    """Return the numbers of the guide's table whose first line begins with a text."""
+    lines = (ROOT / "docs" / "many-devices.md").read_text().split(heading)[1].split("\n\n")[0].splitlines()[2:]
+    return [[float(number.replace(",", "")) for number in re.findall(r"[\d,.]*\d", line)] for line in lines]
+
+
+def test_the_model_is_that_of_the_guide(model):
+    alone = model.halo_seconds(1, 16384, 16384)["computing"]
+    for gpus, *numbers in documented("| GPUs | strong: computing"):
+        strong, weak = (model.halo_seconds(int(gpus), rows, 16384) for rows in (16384 / gpus, 16384))
+        expected = [1e6 * seconds for seconds in strong.values()]
+        expected += [alone / gpus / strong["overlapped"], 1e6 * weak["overlapped"]]
+        expected += [alone / weak[way] for way in ("overlapped", "in turn")]
+        assert numbers == pytest.approx(expected, abs=0.051, rel=0.006)
+    for gpus, *numbers in documented("| GPUs | 4 KiB"):
+        seconds = [model.all_reduce_seconds(int(gpus), nbytes) for nbytes in (2**12, 2**22, 2**30)]
+        bandwidth = 1e-9 * model.bus_bandwidth(gpus, 2**30, seconds[-1])
+        assert numbers == pytest.approx([*(1e3 * each for each in seconds), bandwidth], rel=0.003)
+
+
+def test_one_gpu_exchanges_nothing(model):
+    assert len(set(model.halo_seconds(1, 100, 100).values())) == 1
+    assert model.all_reduce_seconds(1, 2**20) == 0
+
+
+def test_the_lines_of_nccls_tests_are_read(tables):
+    assert tables.perf_lines(PERF) == [(1024.0, 0.09), (2.0**30, 375.95)]
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 8192), (2, 10240), (4, 13056), (8, 16384)])
+def test_a_weak_product_has_the_work_of_so_many(tables, count, size):
+    assert tables.weak_size(8192, count) == size
+    assert size**3 == pytest.approx(count * 8192**3, rel=0.03)
+
+
+def a_run(stop: str, count: int, rows: dict, size: int = 16384, pictures: dict | None = None) -> dict:
+    """Return what a run on so many GPUs leaves, as the script keeps it."""
+    outcome = {
+        "state": "passed",
+        "size": size,
+        "checks": [{"holds": True}, {"holds": True}],
+        "rows": [{"name": name, "values": values} for name, values in rows.items()],
+        "pictures": [{"name": name, "lines": lines} for name, lines in (pictures or {}).items()],
+    }
+    return {"stop": stop, "mode": "one process", "count": count, "seconds": 9.0, "state": "passed", "outcome": outcome}
+
+
+@pytest.fixture
+def found():
+    """What the script finds on two GPUs, with the times left out that the tables do not need."""
+    rates = {
+        "one device": [[8192, 50.0], [10240, 50.0]],
+        "SUMMA": [[8192, 90.0], [10240, 96.0]],
+    }
+    overlapped = {"ms": 0.26, "GB/s": 8259.0, "efficiency": 0.97, "hidden": 0.95}
+    return {
+        "conditions": "two GPUs",
+        "commit": None,
+        "left_out": [4, 8],
+        "without_ranks": True,
+        "nccl_tests": {"2": [[4096, 0.5]]},
+        "runs": [
+            a_run("halo", 1, {"overlapped": overlapped}),
+            a_run("halo", 2, {"one strip": {"ms": 0.5}, "overlapped": overlapped, "larger plate": overlapped}),
+            a_run("all_reduce", 2, {"NCCL": {"ms": 3.0, "GB/s": 357.0}}, 2**28, {"bandwidth": {"NCCL": [[4096, 0.4]]}}),
+            a_run("distributed_gemm", 2, {}, 10240, {"rates": rates}),
+            a_run("monte_carlo_ranks", 2, {"weak scaling": {"ms": 1.0, "efficiency": 0.99, "devices": 2}}),
+            {"stop": "halo", "mode": "ranks", "count": 2, "seconds": 1.0, "state": "failed", "said": ["no"]},
+        ],
+    }
+
+
+def test_figures_are_those_of_all_devices(tables, found):
+    told = [(each.stop, each.way, each.scaling, each.size, each.efficiency) for each in tables.figures(found)]
+    assert told == [
+        ("halo", "overlapped", "strong", 16384, 0.97),
+        ("halo", "larger plate", "weak", 16384, 0.97),
+        ("all_reduce", "NCCL", "", 2**28, None),
+        ("distributed_gemm", "SUMMA", "strong", 8192, 0.9),
+        ("distributed_gemm", "SUMMA", "strong", 10240, 0.96),
+        ("distributed_gemm", "SUMMA", "weak", 10240, 0.96),
+        ("monte_carlo_ranks", "weak scaling", "weak", 16384, 0.99),
+    ]
+
+
+def test_predictions_stand_beside_what_they_predict(tables, found):
+    predicted = {(each.stop, each.way): each.predicted for each in tables.figures(found) if each.predicted}
+    assert predicted[("halo", "overlapped")] == pytest.approx(1)
+    assert predicted[("all_reduce", "NCCL")] == pytest.approx(392.5, rel=0.001)
+
+
+def test_the_page_says_what_ran_and_what_did_not(tables, found):
+    page = tables.page(found)
+    for text in ("two GPUs; commit unknown.", "want of devices: 4, 8", "No ranks ran", "failed", "0.96", "392"):
+        assert text in page
+    assert re.search(r"^\| bytes +\| +NCCL, one process +\| +model +\| +NCCL's tests +\|$", page, re.MULTILINE)
+    assert "No times" not in page
+
+
+def test_pictures_begin_at_one_device(tables, found):
+    efficiency, bandwidth = tables.pictures(found).pictures
+    assert efficiency.lines["distributed_gemm: SUMMA, strong, one process"] == [(1.0, 1.0), (2, 0.96)]
+    assert set(bandwidth.lines) == {"NCCL, one process", "model", "NCCL's tests"}
+
+
+def test_the_script_runs_a_stop_in_two_ranks(mpiexec, tmp_path):
+    file, page = tmp_path / "scale.json", tmp_path / "scale.md"
+    command = [sys.executable, str(ROOT / "scripts" / "scale_devices.py"), "--counts", "2", "--modes", "ranks"]
+    command += ["--stops", "monte_carlo_ranks", "--size", "61", "--json", str(file), "--markdown", str(page)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(file.read_text())
+    if "in_process" not in cuda.capabilities() and len(cuda.devices()) < 2:
+        assert found["left_out"] == [2]
+        return
+    [ran] = found["runs"]
+    assert (ran["state"], ran["count"], ran["outcome"]["size"]) == ("passed", 2, 61)
+    assert "| monte_carlo_ranks |" in page.read_text()
+
+
+def test_a_run_that_takes_too_long_ends_with_its_ranks(scripts, monkeypatch):
+    import scale_devices
+
+    ran = scale_devices.run("halo", 61, 1, "one process", 0.01)
+    assert ran["state"] == "failed"
+    assert ran["said"][-1] == "ended after 0.01 seconds"
