@@ -110,18 +110,21 @@ class LaunchCounters(Observer):
         self.sources = places.texts
         by_line: dict[Line, Tally] = {}
 
-        def line(site: Instruction) -> Tally:
-            return by_line.setdefault((places.files.get(site.file, ""), site.line), {})
+        def add(file: int, line: int, counts: Tally) -> None:
+            tally = by_line.setdefault((places.files.get(file, ""), line), {})
+            for key, count in counts.items():
+                _add(tally, key, count)
 
+        executed: dict[tuple[int, int], list[int]] = {}
         for block, warps, lanes in self._blocks.values():
             for instruction in _counted(block):
-                tally = line(instruction)
-                tally["warps", "", ""] = tally.get(("warps", "", ""), 0) + warps
-                tally["lanes", "", ""] = tally.get(("lanes", "", ""), 0) + lanes
+                sums = executed.setdefault((instruction.file, instruction.line), [0, 0])
+                sums[0] += warps
+                sums[1] += lanes
+        for (file, line), (warps, lanes) in executed.items():
+            add(file, line, {("warps", "", ""): warps, ("lanes", "", ""): lanes})
         for site, counts in self._sites.values():
-            tally = line(site)
-            for key, count in counts.items():
-                tally[key] = tally.get(key, 0) + count
+            add(site.file, site.line, counts)
         self.lines = {key: metrics(by_line[key]) for key in sorted(by_line)}
         self.metrics = metrics(total(by_line.values()))
         self._blocks, self._sites, self._kinds = {}, {}, {}

@@ -55,6 +55,7 @@ RATIOS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
 }
 
 NAMES = (*COUNTED.values(), *RATIOS)
+_NOTHING: dict[str, float] = {**dict.fromkeys(COUNTED.values(), 0), **dict.fromkeys(RATIOS, 0.0)}
 
 # Metrics that follow the hardware's rules and not always its numbers. The hardware runs machine code instead of PTX,
 # and counts instructions for which all lanes of a warp are predicated off; it keeps most local variables in registers;
@@ -75,9 +76,14 @@ Tally = dict[tuple[str, str, str], int]
 
 def metrics(tally: Mapping[tuple[str, str, str], int]) -> dict[str, float]:
     """Return all metrics of a tally; a ratio whose denominator is 0 is 0."""
-    found: dict[str, float] = {name: tally.get(key, 0) for key, name in COUNTED.items()}
+    found: dict[str, float] = dict(_NOTHING)
+    for key, count in tally.items():
+        name = COUNTED.get(key)
+        if name is not None:
+            found[name] = count
     for name, (above, below) in RATIOS.items():
-        found[name] = tally.get(above, 0) / tally[below] if tally.get(below) else 0.0
+        if tally.get(below):
+            found[name] = tally.get(above, 0) / tally[below]
     return found
 
 

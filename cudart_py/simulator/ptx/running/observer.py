@@ -7,8 +7,7 @@ compiled in a second form for it, so a launch without one pays nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block, Code
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["AccessCount", "BlockCount", "Observer"]
 
 
-@dataclass(frozen=True)
-class BlockCount:
+class BlockCount(NamedTuple):
     """How many warps have executed a block of instructions, and how many lanes of them."""
 
     block: Block
@@ -28,8 +26,7 @@ class BlockCount:
     lanes: int
 
 
-@dataclass(frozen=True)
-class AccessCount:
+class AccessCount(NamedTuple):
     """What machine code has counted of an instruction's accesses to one space, summed over the warps.
 
     `kind` is that of `Observer.access`, and `times` are the warps. Of global memory `first` counts the sectors and
