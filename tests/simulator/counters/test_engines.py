@@ -107,6 +107,12 @@ KERNEL(copies)(const int4* in, int4* out) {
     __syncthreads();
     out[I] = tile[127 - threadIdx.x];
 }
+KERNEL(long_loops)(int* out) {
+    int s = 1;
+    #pragma unroll 1
+    for (int i = 0; i < 3000 * (threadIdx.x & 3); i++) s = s * 3 + i;
+    out[I] = s;
+}
 KERNEL(looks_at_the_clock)(long long* out) { out[threadIdx.x] = clock64(); }
 KERNEL(beyond)(int* out, int n) { out[threadIdx.x * n] = 1; }
 """
@@ -121,6 +127,7 @@ CASES: dict[str, list[Any]] = {
     "tables": [AT, BYTES],
     "paths": [AT, BYTES, 500],
     "copies": [BYTES, BYTES],
+    "long_loops": [BYTES],
 }  # fmt: skip  # one table after the other
 
 

@@ -82,6 +82,7 @@ class Code:
         self.zeros: tuple[Any, ...] = ()
         self.variants: dict[tuple[Any, ...], Any] = {}
         self._loops: dict[tuple[int, int], bool] = {}
+        self._waiting_loops: dict[tuple[int, int], bool] = {}
         self.local_offsets, self.local_bytes = _local_layout(function)
         for name in (*function.parameters, *function.results):
             if name in function.registers:
@@ -283,6 +284,13 @@ class Code:
             self._loops[key] = any(block.spins for block in self.blocks[target : source + 1])
         return self._loops[key]
 
+    def loop_waits(self, target: int, source: int) -> bool:
+        """Return whether lanes may wait in a loop for what others do, which they see in memory or in a function."""
+        key = (target, source)
+        if key not in self._waiting_loops:
+            self._waiting_loops[key] = any(_may_wait(block) for block in self.blocks[target : source + 1])
+        return self._waiting_loops[key]
+
     def _find_live(self) -> None:
         for block in self.blocks:
             self._count_uses(block)
@@ -320,6 +328,15 @@ class Code:
         if terminator.kind == "return":
             uses |= self.returned & ~defines
         block.uses, block.defines = uses, defines
+
+
+def _may_wait(block: Block) -> bool:
+    if block.spins or block.terminator.kind in ("call", "barrier"):
+        return True
+    forms = [form_of(instruction) for instruction in block.instructions]
+    return any(
+        form.row.ends or (form.row.access not in ("", "st") and form.space not in ("param", "const")) for form in forms
+    )
 
 
 def passes_parameter(form: Form) -> bool:

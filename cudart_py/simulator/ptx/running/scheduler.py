@@ -33,7 +33,8 @@ Array = NDArray[Any]
 ndarray = np.ndarray
 Path = tuple[int, ...]
 
-# How often a group may go back before others get their turn: few in loops that watch memory, many elsewhere.
+# How often a group may go back before others get their turn: few in loops that watch memory, many in others that read
+# it. In loops that read none, nothing that others do can matter.
 _SPIN_TURNS = 16
 _LOOP_TURNS = 4096
 _STALLED_EPOCHS = 4
@@ -290,7 +291,7 @@ class Chunk:
     def _go(self, group: Group, source: int, target: int, alone: bool) -> Group:
         """Move a group to a block, ageing it when it goes back."""
         group.pc = target
-        if target <= source and (not alone or self._others):
+        if target <= source and (not alone or self._others) and group.code.loop_waits(target, source):
             group.spins += 1
             if group.spins >= (_SPIN_TURNS if group.code.loop_spins(target, source) else _LOOP_TURNS):
                 group.spins = 0
