@@ -113,8 +113,8 @@ def run_commands(block: Block) -> None:
     assert not done.returncode, f"{block.text}{done.stdout}{done.stderr}"
 
 
-def run_page(page: Path) -> None:
-    """Run the Python blocks of a page, and compare what they print with what the page says."""
+def run_page(page: Path) -> dict[str, Any]:
+    """Run the Python blocks of a page, compare what they print with what the page says, and return their names."""
     blocks = blocks_of(page)
     for exports in (block.text for block in blocks if block.mark == "environment"):
         os.environ |= re.findall(r"^export (\w+)=(.*)$", exports, re.MULTILINE)
@@ -136,6 +136,7 @@ def run_page(page: Path) -> None:
             needed = set(re.findall(r"\w+", block.mark.removeprefix("needs:"))) if "needs:" in block.mark else set()
             left_out = block.mark.startswith("not run: ") or not needed <= capabilities
             printed = None if left_out else run(page, block, names)
+    return names
 
 
 if __name__ == "__main__":
