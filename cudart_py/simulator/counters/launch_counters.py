@@ -121,6 +121,11 @@ class LaunchCounters(Observer):
                 sums = executed.setdefault((instruction.file, instruction.line), [0, 0])
                 sums[0] += warps
                 sums[1] += lanes
+            # A guarded instruction, which stands in a block of its own, counts for the lanes whose guard holds.
+            for instruction in block.instructions:
+                form = form_of(instruction)
+                if form.row.arithmetic:
+                    add(instruction.file, instruction.line, {(form.row.arithmetic, form.type, ""): lanes})
         for (file, line), (warps, lanes) in executed.items():
             add(file, line, {("warps", "", ""): warps, ("lanes", "", ""): lanes})
         for site, counts in self._sites.values():

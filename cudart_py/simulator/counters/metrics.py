@@ -30,6 +30,11 @@ COUNTED: dict[tuple[str, str, str], str] = {
     },
     **{("bytes", "global", kind): f"smsp__sass_data_bytes_mem_global_op_{kind}.sum" for kind in ("ld", "st")},
     **{(what, "texture", "ld"): f"l1tex__t_{what}_pipe_tex_mem_texture.sum" for what in ("requests", "sectors")},
+    **{
+        (what, number, ""): f"smsp__sass_thread_inst_executed_op_{letter}{what}_pred_on.sum"
+        for number, letter in (("f32", "f"), ("f64", "d"))
+        for what in ("add", "mul", "fma")
+    },
     ("requests", "const", "ld"): "idc__requests.sum",
     ("warps", "", ""): "smsp__inst_executed.sum",
     ("lanes", "", ""): "smsp__thread_inst_executed.sum",

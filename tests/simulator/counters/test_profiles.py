@@ -115,6 +115,29 @@ def test_the_bytes_used_of_each_sector_are_those_that_lanes_have(device, module,
     assert metrics["smsp__sass_data_bytes_mem_global_op_st.sum"] == 64 * 4
 
 
+def test_operations_of_floating_point_count_for_the_lanes_that_execute_them(device):
+    source = """
+extern "C" __global__ void arithmetic(float* x, double* y)
+{
+    int i = threadIdx.x;
+    x[i] = fmaf(x[i], 2.5f, 1.5f);
+    if (i < 5)
+        y[i] = __dadd_rn(y[i], __dmul_rn(y[i + 1], 3.0));
+    float guarded = x[i];
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, 7; @p mul.f32 %0, %0, %0; }" : "+f"(guarded) : "r"(i));
+    x[i] = guarded;
+}
+"""
+    x, y = cuda.zeros(64, np.float32), cuda.zeros(64, np.float64)
+    with cuda.profile() as p:
+        cuda.compile(source)["arithmetic"][1, 64](x, y)
+    name = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+    found = {
+        kind: p.launches[0].metrics[name.format(kind)] for kind in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")
+    }
+    assert found == {"fadd": 0, "fmul": 7, "ffma": 64, "dadd": 5, "dmul": 5, "dfma": 0}
+
+
 def test_wide_loads_use_all_that_they_move(device):
     source = 'extern "C" __global__ void copy(float4* out, const float4* in) { out[threadIdx.x] = in[threadIdx.x]; }'
     data, out = cuda.zeros(256, np.float32), cuda.zeros(256, np.float32)

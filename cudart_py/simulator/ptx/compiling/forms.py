@@ -19,6 +19,7 @@ Emitter: TypeAlias = "Callable[[Writer, Instruction, Form], None]"
 Ending = Literal["", "branch", "switch", "call", "barrier", "return", "exit", "trap"]
 AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "tex", "surf"]
 Converges = Literal["", "members", "warp"]
+Arithmetic = Literal["", "add", "mul", "fma"]
 Flow = Literal[
     "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "not", "permute", "extract",
     "insert", "sum",
@@ -129,6 +130,7 @@ class Row:
     `flow`: how the bytes of the result come about, for following uninitialised values. "all": each is made of all bytes
         of the operands. "fresh": they come from memory or other lanes. "choice": the operand that is undefined may be
         dropped. "select": likewise, and nothing is computed. The other words name a rule of `byte_rules`.
+    `arithmetic`: what it does with floating-point numbers, for counting operations: "add" for a difference too.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class Row:
         spins: bool = False,
         reads_carry: bool = False,
         flow: Flow = "all",
+        arithmetic: Arithmetic = "",
     ) -> None:
         self.name = name
         self.emit = emit
@@ -152,6 +155,7 @@ class Row:
         self.spins = spins
         self.reads_carry = reads_carry
         self.flow = flow
+        self.arithmetic = arithmetic
 
     def forms(self, parts: list[str]) -> list[Form]:
         """Return the forms that an opcode's parts have by this row; they differ in their operands."""
@@ -161,7 +165,16 @@ class Row:
     @property
     def facts(self) -> tuple[object, ...]:
         """Return all that the row says but for how the opcode is written."""
-        return self.emit, self.ends, self.access, self.converges, self.spins, self.reads_carry, self.flow
+        return (
+            self.emit,
+            self.ends,
+            self.access,
+            self.converges,
+            self.spins,
+            self.reads_carry,
+            self.flow,
+            self.arithmetic,
+        )
 
 
 class Form:
