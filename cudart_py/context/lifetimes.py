@@ -74,11 +74,12 @@ def _quietly(give_back: Callable[[], None]) -> None:
     # No caller waits for a finalizer's error, and the context may be lost. Garbage is collected at any time, also
     # during a capture.
     try:
-        if captures:
-            with relaxed():
+        with seam.finalizing():
+            if captures:
+                with relaxed():
+                    give_back()
+            else:
                 give_back()
-        else:
-            give_back()
     except Exception:  # as above; contextlib.suppress would cost as much as the rest of a free
         pass
 

@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ __all__ = [
     "can_reset",
     "capabilities",
     "device_ordinal",
+    "finalizing",
     "forked",
     "image_kind",
     "library",
@@ -226,6 +228,15 @@ def take_report() -> str | None:
         return None
     report: str | None = getattr(_module, "take_report", lambda: None)()
     return report
+
+
+def finalizing() -> AbstractContextManager[None]:
+    """Return a context for a finalizer's calls, whose errors nobody sees: the driver keeps them for a later call.
+
+    Hardware has none to keep: an error of a kernel there is returned by every later call.
+    """
+    context: AbstractContextManager[None] = getattr(_module, "finalizing", nullcontext)()
+    return context
 
 
 def note_exit() -> None:

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec
 from cuda.bindings.driver import CUresult
 
 from ..checks.findings import deliver, pending
+from ..state.contexts import of_thread
 from ..state.errors import StatusError
 from ..state.queue.work import runner
 
@@ -83,6 +84,6 @@ def entry(
 
 
 def _deliver_findings() -> None:
-    """Deliver what the checks found, unless a finalizer's call came in the middle of other work."""
-    if pending and not runner.running:
+    """Deliver what the checks found, unless a finalizer has made the call, perhaps in the middle of other work."""
+    if pending and not runner.running and not of_thread.finalizing:
         deliver()

@@ -7,6 +7,8 @@ context is reset.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -34,6 +36,7 @@ __all__ = [
     "all_active",
     "current",
     "current_for_unsafe",
+    "finalizing",
     "find_context",
     "of_thread",
     "primary",
@@ -106,26 +109,44 @@ class Context:
     def tell(self) -> None:
         """Raise CUDA_ERROR_ILLEGAL_STATE, once, before anything runs after work that was broken off."""
         if self.untold:
-            text, self.untold = self.untold, ""
+            text = self.untold
+            if not of_thread.finalizing:
+                self.untold = ""
             raise broken_off(text)
 
     def raise_failure(self) -> None:
-        """Raise the sticky status, or once the status of work that failed without ending the context."""
+        """Raise the sticky status, or once the status of work that failed without ending the context.
+
+        A finalizer is not told of the latter, since it would be lost there.
+        """
         if self.sticky is not None:
             raise StatusError(self.sticky)
-        if self.failure is not None:
+        if self.failure is not None and not of_thread.finalizing:
             status, self.failure = self.failure, None
             raise StatusError(status)
 
 
 class _ContextStacks(threading.local):
-    """The stack of contexts of each thread, the current one last."""
+    """The stack of contexts of each thread, the current one last, and whether it is in a finalizer."""
 
     def __init__(self) -> None:
         self.stack: list[Context] = []
+        self.finalizing = False
 
 
 of_thread = _ContextStacks()
+
+
+@contextmanager
+def finalizing() -> Iterator[None]:
+    """Keep errors that end no context, and findings, for a later call: nobody sees what a finalizer's calls return."""
+    before, of_thread.finalizing = of_thread.finalizing, True
+    try:
+        yield
+    finally:
+        of_thread.finalizing = before
+
+
 _contexts: dict[int, Context] = {}
 
 

@@ -1,0 +1,58 @@
+"""What goes wrong in work that a finalizer's call waits for reaches the program by a later call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+KERNELS = """
+extern "C" __global__ void fetch(cudaTextureObject_t t, float* out) { *out = tex2D<float>(t, 0, 0); }
+extern "C" __global__ void add_one(const float* x, float* out) { *out = *x + 1; }
+"""
+
+
+@pytest.fixture
+def kernels(device):
+    return cuda.compile(KERNELS)
+
+
+def line_texture():
+    """Return a texture of one dimension, which `tex2D` can't read."""
+    return cuda.Texture(cuda.zeros(8, np.float32))
+
+
+def test_an_error_that_ends_no_context(device, kernels):
+    texture, out = line_texture(), cuda.empty(1, np.float32)
+    kernels["fetch"][1, 1](texture, out)
+    del texture  # its finalizer waits for the kernel
+    with pytest.raises(cuda.NotSupportedError, match="tex2D|dimension"):
+        device.synchronize()
+    device.synchronize()
+
+
+def test_a_finding(device, kernels):
+    texture, out = line_texture(), cuda.empty(1, np.float32)
+    with cuda.checks("error"):
+        kernels["add_one"][1, 1](cuda.empty(1, np.float32), out)
+        del texture
+        with pytest.raises(cuda.SimulatorWarning, match="uninitialised"):
+            device.synchronize()
+
+
+def test_a_finding_of_which_the_program_is_warned(device, kernels):
+    texture, out = line_texture(), cuda.empty(1, np.float32)
+    kernels["add_one"][1, 1](cuda.empty(1, np.float32), out)
+    del texture
+    with pytest.warns(cuda.SimulatorWarning, match="uninitialised"):
+        device.synchronize()
+
+
+def test_the_thread_is_told_of_errors_again_behind_a_finalizer(device, kernels):
+    texture, out = line_texture(), cuda.empty(1, np.float32)
+    del texture
+    other = line_texture()
+    kernels["fetch"][1, 1](other, out)
+    with pytest.raises(cuda.NotSupportedError):
+        device.synchronize()
