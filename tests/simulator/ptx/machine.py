@@ -115,6 +115,8 @@ class Kernels:
 
     def __init__(self, source: str | Module, *options: str) -> None:
         self.threads = 1
+        # What keeps machine code between modules; usually nothing does.
+        self.code_cache: Any = None
         self.engine = os.environ.get("CUDART_PY_SIMULATOR_ENGINE", "numpy")
         self.memory = Memory()
         self.module = source if isinstance(source, Module) else load_module(ptx_of(source, options))
@@ -152,7 +154,7 @@ class Kernels:
         run(
             self.module, launch, self.memory, symbols=self.symbols, print_=self.printed.append, steps=steps,
             properties=PROPERTIES, observer=observer, clock=clock, engine=self.engine,
-            threads=self.threads,
+            threads=self.threads, code_cache=self.code_cache,
         )  # fmt: skip  # grouped by meaning
 
     def put(self, array: NDArray[Any]) -> int:

@@ -27,8 +27,11 @@ class Program:
         # be, and why.
         self.native: dict[tuple[int, frozenset[str]], Any] = {}
         self.native_lack = ""
-        # How long its launches have taken with NumPy.
+        # For which of these the cache of machine code had nothing.
+        self.not_cached: set[Any] = set()
+        # How long its launches have taken with NumPy, and what machine code would cost.
         self.seconds = 0.0
+        self.estimate: Any = None
         self._codes: dict[str, Code] = {}
         self._bases = 0
         self._environments: dict[tuple[frozenset[str], bool], Environment] = {}

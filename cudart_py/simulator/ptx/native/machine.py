@@ -7,7 +7,7 @@ import platform
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -97,11 +97,17 @@ def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset())
 
 
 def compile_kernel(
-    program: Program, local_size: int, store: CodeCache | None, watch: frozenset[str] = frozenset()
-) -> Kernel:
+    program: Program,
+    local_size: int,
+    store: CodeCache | None,
+    watch: frozenset[str] = frozenset(),
+    *,
+    only_cached: bool = False,
+) -> Kernel | None:
     """Return a kernel in machine code; raise NotNative for one that only the NumPy engine runs.
 
-    `watch` names what the code records for an observer: the counters, for instance.
+    `watch` names what the code records for an observer: the counters, for instance. None is returned for a kernel that
+    the cache doesn't have if it is `only_cached` ones that are asked for.
     """
     layout = lay_out(program, local_size)
     layout.barriers = [barrier_of(place) for place in layout.places if place.block.terminator.kind == "barrier"]
@@ -115,8 +121,8 @@ def compile_kernel(
 
         key = _key(store, "kernel", entry.name, entry.module.text, str(local_size), *sorted(watch))
         found = store.load(key, restore) if store is not None else None
-        if found is not None:
-            return found  # type: ignore[no-any-return]  # because the cache keeps anything
+        if found is not None or only_cached:
+            return cast("Kernel | None", found)
         module, sites, flow = build(program, layout, watch)
         functions = _called(module)
         _need(functions, store)

@@ -21,7 +21,7 @@ class Site:
 
 
 # The fields that JSON can hold as they are.
-_KEPT = ("symbols", "specials", "counted", "atomics", "ordered", "calls")
+_KEPT = ("symbols", "specials", "counted", "atomics", "calls")
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Sites:
     """The numbers of sites, symbols and special registers, each counted from 0, and what the code does.
 
     `counted` are the rows of counts of accesses: the number of a site, the kind, the space and the bytes of an access.
-    `atomics` says that it has atomics, `ordered` that their order shows in results, and `calls` that it calls Python.
+    `atomics` says that it has atomics, and `calls` that it calls Python.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -37,7 +37,6 @@ class Sites:
     specials: list[str] = field(default_factory=list)
     counted: list[tuple[int, str, str, int]] = field(default_factory=list)
     atomics: bool = False
-    ordered: bool = False
     calls: bool = False
 
     def add(self, instruction: Instruction, instance: Instance) -> int:

@@ -116,8 +116,6 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     operands = sources[:2] if form.operation == "cas" else sources[:1]
     values = [b.as_integer(e.value(operand, kind)) for operand in operands]
     e.sites.atomics = True
-    # Sums of integers and extremes come out the same in any order, if nobody asks for what was there before.
-    e.sites.ordered |= returns or kind in ("f32", "f64") or form.operation in ("inc", "dec", "exch", "cas")
     site = e.sites.add(i, e.instance)
     e.accessed = True
     e.observe(form.row.access, space, address, type_size(kind), site)

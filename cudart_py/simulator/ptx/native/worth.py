@@ -1,0 +1,82 @@
+"""Estimate whether a launch is worth machine code, where the engine is chosen by itself."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Set
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..compiling.opcodes import form_of
+from ..syntax.instructions import Function, Register
+
+if TYPE_CHECKING:
+    from ..compiling.program import Program
+    from ..running.launch import LaunchState
+
+__all__ = ["Estimate", "Worth", "worth"]
+
+_REGISTER = re.compile(r"%\w+")
+
+# LLVM takes about so long for an instruction of PTX, and for one whose accesses are checked or counted.
+_COMPILE_SECONDS, _WATCHED_COMPILE_SECONDS = 0.8e-3, 1.6e-3
+# NumPy executes about so many instructions of threads a second where a launch is wide, and so many that are watched.
+_NUMPY_RATE, _WATCHED_NUMPY_RATE = 4e8, 1e8
+_FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
+# Machine code from the cache costs about as much as this with its kernel's first launch.
+_LOAD_SECONDS = 5e-3
+
+
+class Worth(Enum):
+    """What a launch is worth: nothing, machine code that the cache has, or compiling."""
+
+    NOTHING = 0
+    LOADING = 1
+    COMPILING = 2
+
+
+class Estimate:
+    """What is known of a kernel without compiling it: its instructions, and whether the order of atomics shows."""
+
+    def __init__(self, program: Program) -> None:
+        bodies = [program.entry.body, *program.entry.called]
+        self.instructions = sum(len(body.instructions) for body in bodies)
+        self.ordered = any(map(_depends_on_order, bodies))
+
+
+def _depends_on_order(body: Function) -> bool:
+    """Return whether the results of a function's atomics depend on the order in which lanes come to them.
+
+    Sums of integers and extremes come out the same in any order, if nobody asks for what was there before.
+    """
+    named = Counter(name for one in body.instructions for name in _REGISTER.findall(one.text))
+    for one in body.instructions:
+        form = form_of(one)
+        if form.row.access not in ("atom", "red"):
+            continue
+        result = one.operands[0]
+        used = form.row.access == "atom" and not (isinstance(result, Register) and named[result.name] == 1)
+        if used or form.type in _FLOATS or form.operation in ("inc", "dec", "exch", "cas"):
+            return True
+    return False
+
+
+def worth(state: LaunchState, watch: Set[str]) -> Worth:
+    """Return what a launch is worth by its size, and by what the kernel's launches have cost with NumPy.
+
+    Where the order of atomics shows, the size alone decides, so that launches which are alike give the same results.
+    """
+    program = state.program
+    if program.estimate is None:
+        program.estimate = Estimate(program)
+    estimate: Estimate = program.estimate
+    executed = state.blocks * state.threads * estimate.instructions
+    expected = executed / (_WATCHED_NUMPY_RATE if watch else _NUMPY_RATE)
+    cost = estimate.instructions * (_WATCHED_COMPILE_SECONDS if watch else _COMPILE_SECONDS)
+    if estimate.ordered:
+        return Worth.COMPILING if expected >= cost else Worth.NOTHING
+    saved = max(expected, program.seconds)
+    if saved >= cost:
+        return Worth.COMPILING
+    return Worth.LOADING if saved >= _LOAD_SECONDS else Worth.NOTHING

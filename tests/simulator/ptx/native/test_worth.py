@@ -1,0 +1,111 @@
+"""Where the engine is chosen by itself, what comes again or is large runs in machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import load_module
+from cudart_py.simulator.ptx.compiling.program import Program, program_of
+from cudart_py.simulator.ptx.native import machine
+from tests.simulator.ptx.machine import Kernels, ptx_of
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+SOURCE = r"""
+extern "C" __global__ void twice(int n, int* data) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) data[i] *= 2;
+}
+extern "C" __global__ void add(int n, float* sum) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(sum, 0.1f * i);
+}
+extern "C" __global__ void count(int n, int* total) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(total, i);
+}
+"""
+LARGE = 1 << 20
+
+
+class Store:
+    """Machine code that several modules share, as several processes do."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, tuple[Any, list[bytes]]] = {}
+
+    def make_key(self, parts: Iterable[str | bytes]) -> str:
+        return repr(list(parts))
+
+    def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
+        return restore(*self.entries[key]) if key in self.entries else None
+
+    def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
+        self.entries[key] = description, list(images)
+
+
+def fresh() -> Kernels:
+    """Return kernels that have never run."""
+    kernels = Kernels(load_module(ptx_of(SOURCE)))
+    kernels.engine = "auto"
+    return kernels
+
+
+def launch(kernels: Kernels, name: str, n: int) -> Program:
+    """Launch a kernel and return its program."""
+    kernels.launch(name, -(-n // 256), 256, n, kernels.zeros(n), steps=None)
+    return program_of(kernels.module.entries[name])
+
+
+def runs_natively(program: Program) -> bool:
+    return any(program.native.values())
+
+
+def test_a_small_launch_runs_on_numpy_until_the_kernel_has_cost_more_than_compiling() -> None:
+    kernels = fresh()
+    program = launch(kernels, "twice", 300)
+    assert not program.native
+    program.seconds = 0.5
+    assert runs_natively(launch(kernels, "twice", 300))
+
+
+def test_a_large_launch_is_compiled_at_once() -> None:
+    program = launch(fresh(), "twice", LARGE)
+    assert runs_natively(program)
+    assert program.seconds == 0
+
+
+def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    earlier, later, unknown = fresh(), fresh(), fresh()
+    earlier.code_cache = later.code_cache = store
+    launch(earlier, "twice", LARGE)
+    for kernels in (later, unknown):
+        program_of(kernels.module.entries["twice"]).seconds = 0.006
+    monkeypatch.setattr(machine, "build", None)
+    assert runs_natively(launch(later, "twice", 300))
+    assert not launch(unknown, "twice", 300).native
+
+
+def test_where_the_order_of_atomics_shows_alike_launches_run_alike() -> None:
+    kernels = fresh()
+    program = launch(kernels, "add", 300)
+    program.seconds = 5.0
+    assert not launch(kernels, "add", 300).native
+    assert runs_natively(launch(kernels, "add", LARGE))
+    spent = program.seconds
+    launch(kernels, "add", 300)
+    assert program.seconds > spent
+
+
+def test_sums_of_integers_come_out_the_same_in_any_order() -> None:
+    kernels = fresh()
+    launch(kernels, "count", 300).seconds = 0.5
+    total = kernels.zeros(300)
+    kernels.launch("count", 2, 256, 300, total)
+    assert runs_natively(program_of(kernels.module.entries["count"]))
+    assert kernels.get(total, 1)[0] == np.arange(300).sum()
