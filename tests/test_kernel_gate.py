@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -65,7 +66,11 @@ def test_the_file_has_a_line_for_each_kernel(gate):
     assert len(text.splitlines()) == 2 + len(ACCEPTED["kernels"])
 
 
-def test_a_stop_is_counted_the_same_in_every_run(gate):
-    first = gate.count_all(["vector_add"])
-    assert first == gate.count_all(["vector_add"])
-    assert first["vector_add: vector_add"]["lanes"] == 32
+def test_a_stop_is_counted_the_same_in_every_run_and_by_both_engines(gate, monkeypatch):
+    found = []
+    for engine in ("numpy", "native" if importlib.util.find_spec("llvmlite") else "numpy"):
+        monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+        found.append(gate.count_all(["transpose"]))
+    assert found[0] == found[1]
+    kernels = {key for key in json.loads(gate.FILE.read_text())["kernels"] if key.startswith("transpose:")}
+    assert found[0].keys() == kernels

@@ -46,6 +46,24 @@ def test_kernels_of_these_seeds_agree_with_the_recorded_gpu(seeds: range) -> Non
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.needs("profile")
+@pytest.mark.unsanitized("the software counts, and has no tool beside it")
+def test_both_engines_count_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    seeds = range(12)
+    counted = {}
+    with cuda.Device(0), cuda.checks("off"):
+        module = random_run.compiled(seeds)
+        for engine in ("numpy", "native"):
+            monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+            with cuda.profile() as profile:
+                for seed in seeds:
+                    random_run.result(module, seed)
+            counted[engine] = profile.launches
+    assert len(counted["native"]) == len(seeds)
+    assert counted["native"] == counted["numpy"]
+
+
 @given(seed=st.integers(10_000, 10**9))
 @settings(max_examples=6)
 def test_a_kernel_gives_the_same_compiled_for_debugging(seed: int) -> None:
