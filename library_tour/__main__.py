@@ -1,29 +1,29 @@
-"""The command `library-tour`: run the stops of the tour, list them, write what they found."""
+"""The command `library-tour`: run the stops of the tour, show one with its lesson, check an exercise, list them."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 import cudart_py as cuda
 
-from . import plots, ranks, record, report, stops, timing
-from .runner import Outcome, run_stop
+from . import plots, ranks, report, showing, stops, timing
+from .tour import INTERRUPTED, Files, run_stops
 
 __all__ = ["main"]
 
-GOOD, BAD, USAGE = 0, 1, 2
+GOOD, USAGE = 0, 2
+COMMANDS = ("list", "run", "show", "exercise")
 USAGE_ERRORS = (
-    stops.UnknownStopError,
+    LookupError,
     plots.MissingPlotExtraError,
     ranks.MissingMpiError,
     ValueError,
@@ -33,15 +33,27 @@ USAGE_ERRORS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 1 for a failed check or an error of a stop, or 2 for wrong usage."""
+    """Run the command.
+
+    Return 0, 1 for a failed check, an error of a stop or an answer that is not right, 2 for wrong usage, or 130 after
+    Ctrl-C.
+    """
     parser = build_parser()
-    options = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and (advice := meant(words[0])):
+        parser.exit(USAGE, f"library-tour: {advice}\n")
+    options = parser.parse_args(words)
     try:
         if options.command == "list":
             list_stops(as_json=options.json)
             return GOOD
-        names = names_to_run(options.stops)
-        check_outputs(options.json, options.plot)
+        if options.command == "exercise":
+            return showing.exercise(options.stop, options.file, hint=options.hint, solution=options.solution)
+        names = [options.stop] if options.command == "show" else names_to_run(options.stops)
+        for name in names:
+            stops.module_name(name)
+        files = Files(options.json, options.plot, options.html)
+        files.check()
         if options.driver:
             # Read at the first CUDA call, and nothing has made one yet.
             os.environ["CUDART_PY_DRIVER"] = options.driver
@@ -56,7 +68,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             device = together.own_device() if together and number is None else cuda.Device(number or 0)
         except USAGE_ERRORS as error:
             parser.exit(USAGE, f"library-tour: {error}\n")
-        return run_stops(device, names, options, together)
+        if options.command == "show":
+            return show(options.stop, device, options.size)
+        return run_stops(device, names, options.size, files, together)
+
+
+def meant(word: str) -> str:
+    """Return what to type instead of a stop's name, or one like it, where a command belongs; "" for anything else."""
+    if word in COMMANDS or word.startswith("-"):
+        return ""
+    if word in stops.names():
+        return f"{word} is a stop: `library-tour run {word}` runs it, and `library-tour show {word}` explains it"
+    near = difflib.get_close_matches(word, [*COMMANDS, *stops.names()], n=1)
+    if not near or near[0] in COMMANDS:
+        return ""
+    return f"there is no command {word!r}; did you mean `library-tour run {near[0]}`?"
+
+
+def show(name: str, device: cuda.Device, size: int | None) -> int:
+    """Show a stop; Ctrl-C ends that with one line."""
+    try:
+        return showing.show(name, device, size)
+    except KeyboardInterrupt:
+        sys.stderr.write("library-tour: interrupted\n")
+        return INTERRUPTED
 
 
 def names_to_run(asked: Sequence[str]) -> Sequence[str]:
@@ -76,30 +111,6 @@ def names_to_run(asked: Sequence[str]) -> Sequence[str]:
     return list(dict.fromkeys(asked)) or stops.SEVERAL_DEVICES
 
 
-def run_stops(
-    device: cuda.Device, names: Sequence[str], options: argparse.Namespace, together: ranks.Ranks | None
-) -> int:
-    """Run stops on a device, and write what the options ask for; return the command's status."""
-    if together:
-        together.warn_of_same_devices(device)
-    environment = record.environment(device) if options.json else {}
-    writes = not (together and together.rank)  # of ranks the first one
-    drawn: list[Path] = []
-
-    def keep(outcomes: Sequence[Outcome]) -> None:
-        """Write what is known after each stop, so that a tour that is broken off leaves it."""
-        if writes and options.json:
-            record.write(options.json, record.record(environment, outcomes))
-        if writes and options.plot:
-            done = outcomes[-1]
-            drawn.extend(plots.draw(done.name, done.title, done.result, options.plot))
-
-    outcomes = tour(device, names, options.size, together, keep)
-    if writes:
-        tell_files(options.json, options.plot, drawn)
-    return BAD if any(outcome.bad for outcome in outcomes) else GOOD
-
-
 def build_parser() -> argparse.ArgumentParser:
     """Return the command line's grammar."""
     parser = argparse.ArgumentParser(
@@ -107,7 +118,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"library-tour {cuda.__version__}")
     parser.set_defaults(
-        command="run", stops=[], size=None, json=None, plot=None, driver=None, device=None, untimed=False
+        command="run", stops=[], size=None, json=None, plot=None, html=None, driver=None, device=None, untimed=False
     )
     commands = parser.add_subparsers(title="commands")
     list_ = commands.add_parser("list", help="name the stops")
@@ -115,14 +126,30 @@ def build_parser() -> argparse.ArgumentParser:
     list_.set_defaults(command="list")
     run = commands.add_parser("run", help="run the named stops, or all")
     run.add_argument("stops", nargs="*", metavar="STOP", help="a name that `library-tour list` shows")
-    run.add_argument("--size", type=positive, metavar="N", help="how much of what the stop counts")
-    run.add_argument("--json", type=Path, metavar="FILE", help="write rows, checks and versions there")
-    run.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
-    run.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the software driver")
-    run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
     run.add_argument(
-        "--device", type=int, metavar="N", help="the device's number, 0 at first; ranks take a host's devices in turn"
+        "--json", type=Path, metavar="FILE", help="write rows, checks and versions there; - is standard output"
     )
+    run.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
+    run.add_argument("--html", type=Path, metavar="DIR", help="write a page for each stop there, with its lesson")
+    run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
+    show_ = commands.add_parser("show", help="run one stop and explain it: its code step by step, and an exercise")
+    show_.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
+    show_.set_defaults(command="show")
+    for command in (run, show_):
+        command.add_argument("--size", type=positive, metavar="N", help="how much of what the stop counts")
+        command.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the software driver")
+        command.add_argument(
+            "--device",
+            type=int,
+            metavar="N",
+            help="the device's number, 0 at first; ranks take a host's devices in turn",
+        )
+    exercise = commands.add_parser("exercise", help="begin a stop's exercise, or check an answer on the simulator")
+    exercise.add_argument("stop", metavar="STOP", help="a name that `library-tour list` shows")
+    exercise.add_argument("file", nargs="?", type=Path, metavar="FILE", help="an answer to be checked")
+    exercise.add_argument("--hint", action="store_true", help="print a hint")
+    exercise.add_argument("--solution", action="store_true", help="print the solution and why it is right")
+    exercise.set_defaults(command="exercise")
     return parser
 
 
@@ -132,15 +159,6 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
-
-
-def check_outputs(json_file: Path | None, plot_folder: Path | None) -> None:
-    """Refuse what could not be written later, before anything runs; make the folder of the plots."""
-    if json_file:
-        json_file.open("a").close()
-    if plot_folder:
-        plots.require()
-        plot_folder.mkdir(parents=True, exist_ok=True)
 
 
 def list_stops(*, as_json: bool) -> None:
@@ -154,64 +172,6 @@ def list_stops(*, as_json: bool) -> None:
         sys.stdout.write(json.dumps(listed, indent=2) + "\n")
         return
     Console(highlight=False).print(report.listing({name: stops.load(name).TITLE for name in stops.names()}))
-
-
-def tour(
-    device: cuda.Device,
-    names: Sequence[str],
-    size: int | None,
-    together: ranks.Ranks | None,
-    keep: Callable[[Sequence[Outcome]], None],
-) -> list[Outcome]:
-    """Run stops one after the other; print each one's report as it ends, and a closing summary of several.
-
-    `keep` is called with the outcomes so far after each stop.
-    Of ranks the first one prints, and the others only what is wrong. One that cannot run a stop ends all.
-    """
-    console = Console(highlight=False, quiet=bool(together and together.rank))
-    console.print(Text(title(device) + "\n", "bold"))
-    progress = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, transient=True, disable=not console.is_terminal,
-    )  # fmt: skip  # grouped by meaning
-    outcomes = []
-    with progress:
-        task = progress.add_task("", total=len(names))
-        for name in names:
-            progress.update(task, description=name)
-            outcome = run_stop(name, device, size)
-            outcomes.append(outcome)
-            if together and outcome.message:
-                together.end(f"{name}: {outcome.message}")
-            console.quiet = console.quiet and not outcome.bad
-            console.print(report.outcome(outcome))
-            keep(outcomes)
-            progress.advance(task)
-    if len(outcomes) > 1:
-        console.print(report.summary(outcomes))
-    return outcomes
-
-
-def title(device: cuda.Device) -> str:
-    """Return what the tour runs on, and whether its times mean anything."""
-    major, minor = device.compute_capability
-    driver = ".".join(map(str, cuda.driver_version()))
-    text = f"{device.name}, compute capability {major}.{minor}, {device.sm_count} SMs, CUDA {driver}"
-    if timing.available():
-        return text
-    reason = "" if "gpu_timing" in cuda.capabilities() else "This driver has no GPU's clock. "
-    return f"{text}\n{reason}Results are checked, not timed."
-
-
-def tell_files(json_file: Path | None, plot_folder: Path | None, drawn: Sequence[Path]) -> None:
-    """Print the names of the files that were written and drawn."""
-    console = Console(highlight=False)
-    if json_file:
-        console.print(Text(f"written: {json_file}"), soft_wrap=True)
-    for file in drawn:
-        console.print(Text(f"drawn: {file}"), soft_wrap=True)
-    if plot_folder and not drawn:
-        console.print(Text("drawn: nothing, for these stops' pictures are of a GPU's rates"))
 
 
 if __name__ == "__main__":

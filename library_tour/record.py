@@ -18,9 +18,9 @@ import numpy as np
 import cudart_py as cuda
 
 from .runner import Outcome
-from .stop import Bars, Curve, Film, Picture, Points, Row, Timeline, Value
+from .stop import Bars, Curve, Film, Limit, Picture, Points, Row, Timeline, Value
 
-__all__ = ["SCHEMA", "environment", "record", "write"]
+__all__ = ["SCHEMA", "environment", "record", "text", "write"]
 
 # Raised by one when a reader of older records could not read a newer one.
 SCHEMA = 1
@@ -83,7 +83,7 @@ def record(environment: Mapping[str, Any], outcomes: Sequence[Outcome]) -> dict[
 
 
 def _stop(outcome: Outcome) -> dict[str, Any]:
-    result, limit = outcome.result, outcome.result.limit
+    result = outcome.result
     return {
         "name": outcome.name,
         "title": outcome.title,
@@ -91,13 +91,17 @@ def _stop(outcome: Outcome) -> dict[str, Any]:
         "state": outcome.state,
         "message": outcome.message,
         "seconds": round(outcome.seconds, 3),
-        "limit": None if limit is None else {"name": limit.name, "unit": limit.unit, "rate": limit.rate},
+        "limit": _limit(result.limit),
         "rows": _rows(result.rows),
         "tables": {heading: _rows(rows) for heading, rows in result.tables.items()},
         "checks": [{"fact": check.fact, "holds": check.holds, "detail": check.detail} for check in result.all_checks],
         "pictures": [_picture(picture) for picture in result.pictures],
         "notes": list(result.notes),
     }
+
+
+def _limit(limit: Limit | None) -> dict[str, Any] | None:
+    return None if limit is None else {"name": limit.name, "unit": limit.unit, "rate": limit.rate}
 
 
 def _rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -117,10 +121,11 @@ def _picture(picture: Picture) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": type(picture).__name__.lower(), "name": picture.name}
     match picture:
         case Curve():
-            return found | {"x": picture.x, "y": picture.y, "lines": _points(picture.lines)}
+            axes = {"x": picture.x, "y": picture.y, "logarithmic": picture.logarithmic}
+            return found | axes | {"lines": _points(picture.lines), "line": _limit(picture.line)}
         case Bars():
             bars = {name: {case: _finite(value) for case, value in bars.items()} for name, bars in picture.bars.items()}
-            return found | {"unit": picture.unit, "bars": bars}
+            return found | {"unit": picture.unit, "bars": bars, "line": _limit(picture.line)}
         case Timeline():
             return found | {"unit": picture.unit, "lanes": _points(picture.lanes)}
         case Film():
@@ -137,9 +142,14 @@ def _finite(value: Value) -> Value | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def text(run: dict[str, Any]) -> str:
+    """Return a run's JSON, readable and with a final newline; a NaN in it is a ValueError."""
+    return json.dumps(run, indent=2, allow_nan=False, default=_plain) + "\n"
+
+
 def write(path: Path, run: dict[str, Any]) -> None:
-    """Write a run's JSON, readable and with a final newline; a NaN in it is a ValueError."""
-    path.write_text(json.dumps(run, indent=2, allow_nan=False, default=_plain) + "\n", encoding="utf-8")
+    """Write a run's JSON to a file."""
+    path.write_text(text(run), encoding="utf-8")
 
 
 def _plain(value: object) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from . import counters, timing
+from . import counters, progress, timing
 from .checks import compare, on_host, poison
 from .stop import Check, Limit, Row, Value
 
@@ -53,6 +53,7 @@ def measure(
 
 
 def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
+    progress.tell(variant.name)
     if variant.prepare:
         variant.prepare()
     else:
@@ -72,6 +73,7 @@ def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
 def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:
     if not timing.available() or row.check is None or not row.check.holds:
         return row
+    progress.tell(f"{variant.name}, timed")
     work = variant.timed or variant.launch
     ms = timing.fresh_ms(variant.before, work) if variant.before else timing.median_ms(work, quick=quick)
     return Row(row.name, {**timing.rates(ms, variant.amount, limit), **row.values}, row.check)

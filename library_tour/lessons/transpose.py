@@ -87,13 +87,14 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Compare 'sectors/store' of the naive kernel and of the tile: 32 sectors against 4 for the same 128 bytes.",
-        "The naive kernel and the tile without padding both move the same bytes as the padded one. The first is slow "
-        "for its sectors, the second for its bank conflicts: two counters, two causes.",
-        "The variants with 16 bytes a lane have about 16 sectors a request. That is no waste: the 32 lanes ask for 512 "
-        "bytes, which fill 16 sectors.",
-        "'down the columns' has the counters of the variant before it. What differs is the order in time, which no "
-        "counter of one launch shows; only the times do.",
+        "Without a GPU, compare 'used by stores' of the naive kernel and of the tile: a lane uses 4 of the 32 bytes of "
+        "its sector, 12.5 %, or the warp uses all bytes of 4 sectors, 100 %.",
+        "The naive kernel and the tile without padding are both slower than the padded tile, for different reasons: "
+        "the first for its sectors, the second for its bank conflicts. Two counters tell the causes apart.",
+        "The variants with 16 bytes a lane use all bytes that they move, too: the 32 lanes ask for 512 bytes, which "
+        "fill 16 sectors.",
+        "The variant 'down the columns' has the counters of the one before it. What differs is the order in time, "
+        "which no counter of a launch shows; only the times on a GPU do.",
     ],
     exercise=Exercise(
         task="Rotate a picture by a quarter turn clockwise: element `(row, column)` goes to row `column` and column "

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -151,15 +152,86 @@ def test_json_is_written(only_stops, tmp_path):
     assert run["stops"][0]["rows"] == [{"name": "only", "values": {"size": 5}, "holds": True, "note": ""}]
 
 
-def test_a_tour_that_is_broken_off_leaves_the_stops_that_have_run(only_stops, tmp_path):
-    def interrupt(device, size):
-        raise KeyboardInterrupt
+def interrupt(device: cuda.Device, size: int) -> Result:
+    raise KeyboardInterrupt
 
-    only_stops(first=good, second=interrupt)
+
+def test_ctrl_c_ends_in_one_line_and_keeps_what_is_done(only_stops, tmp_path, capsys):
+    only_stops(first=good, second=interrupt, third=good)
     path = tmp_path / "run.json"
-    with pytest.raises(KeyboardInterrupt):
-        main(["run", "--json", str(path), "--size", "5"])
+    assert main(["run", "--json", str(path), "--html", str(tmp_path / "pages"), "--size", "5"]) == 130
     assert [stop["name"] for stop in json.loads(path.read_text())["stops"]] == ["first"]
+    assert sorted(page.name for page in (tmp_path / "pages").iterdir()) == ["first.html", "index.html"]
+    err = capsys.readouterr().err
+    assert err == "library-tour: interrupted in second; of 3 stops, 1 have run\n"
+
+
+@pytest.mark.unsanitized("a process of its own is interrupted")
+def test_a_real_ctrl_c_prints_no_traceback():
+    program = (
+        "import sys, time; from library_tour import stops; from library_tour.__main__ import main;"
+        "from library_tour.course import memset;"
+        "memset.run = lambda device, size: (print('waiting', flush=True), time.sleep(60));"
+        "sys.exit(main(['run', 'memset']))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        while b"waiting" not in running.stdout.readline():
+            pass
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert err.splitlines()[-1] == b"library-tour: interrupted in memset; of 1 stops, 0 have run"
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize("word", ["transpose", "heat"])
+def test_a_stop_in_place_of_a_command_leads_to_run(word, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main([word])
+    assert exit_.value.code == 2
+    assert f"{word} is a stop: `library-tour run {word}` runs it" in capsys.readouterr().err
+
+
+def test_a_name_like_a_stops_in_place_of_a_command_leads_to_run(capsys):
+    with pytest.raises(SystemExit):
+        main(["transpos"])
+    err = capsys.readouterr().err
+    assert err == "library-tour: there is no command 'transpos'; did you mean `library-tour run transpose`?\n"
+
+
+@pytest.mark.parametrize("word", ["rum", "zzz"])
+def test_any_other_word_in_place_of_a_command_names_the_commands(word, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main([word])
+    assert exit_.value.code == 2
+    assert "invalid choice" in capsys.readouterr().err
+
+
+def test_json_to_standard_output_is_all_that_is_there(only_stops, capsys):
+    only_stops(first=good, second=wrong)
+    assert main(["run", "--json", "-", "--size", "5"]) == 1
+    out, err = capsys.readouterr()
+    assert [stop["name"] for stop in json.loads(out)["stops"]] == ["first", "second"]
+    assert "2 stops: 1 passed, 1 failed" in err
+    assert not Path("-").exists()
+
+
+def test_json_to_standard_output_after_ctrl_c_has_what_is_done(only_stops, capsys):
+    only_stops(first=good, second=interrupt)
+    assert main(["run", "--json", "-", "--size", "5"]) == 130
+    assert [stop["name"] for stop in json.loads(capsys.readouterr().out)["stops"]] == ["first"]
+
+
+def test_html_writes_a_page_a_stop_and_an_index(only_stops, tmp_path, capsys):
+    only_stops(first=good, second=broken)
+    folder = tmp_path / "new" / "pages"
+    assert main(["run", "--html", str(folder)]) == 1
+    assert sorted(page.name for page in folder.iterdir()) == ["first.html", "index.html", "second.html"]
+    assert "RuntimeError: the wheels came off" in (folder / "second.html").read_text()
+    index = (folder / "index.html").read_text()
+    assert 'href="first.html"' in index
+    assert "What second shows" in index
+    assert str(folder / "index.html") in capsys.readouterr().out
 
 
 def test_json_into_no_folder_is_refused_before_anything_runs(only_stops, tmp_path, capsys):

@@ -27,7 +27,7 @@ def test_the_environment_names_versions_driver_device_and_date():
 
 def test_rows_limit_and_pictures_are_recorded():
     pictures = [
-        Curve("c", "x", "y", {"l": [(1, 2)]}),
+        Curve("c", "x", "y", {"l": [(1, 2)]}, "x", Limit("link", rate=55.0)),
         Bars("b", "GB/s", {"a": {"few": 1.0}}),
         Timeline("t", {"copy": [(0.0, 1.5)]}),
         Film("f", [np.zeros((2, 2))] * 3, [""] * 3),
@@ -39,11 +39,14 @@ def test_rows_limit_and_pictures_are_recorded():
     assert stop["tables"] == {"Others": [{"name": "b", "values": {"ms": 2.5}, "holds": None, "note": ""}]}
     assert stop["limit"] == {"name": "link", "unit": "GB/s", "rate": 55.0}
     assert stop["pictures"] == [
-        {"kind": "curve", "name": "c", "x": "x", "y": "y", "lines": {"l": [[1, 2]]}},
-        {"kind": "bars", "name": "b", "unit": "GB/s", "bars": {"a": {"few": 1.0}}},
+        {
+            "kind": "curve", "name": "c", "x": "x", "y": "y", "logarithmic": "x", "lines": {"l": [[1, 2]]},
+            "line": {"name": "link", "unit": "GB/s", "rate": 55.0},
+        },
+        {"kind": "bars", "name": "b", "unit": "GB/s", "bars": {"a": {"few": 1.0}}, "line": None},
         {"kind": "timeline", "name": "t", "unit": "ms", "lanes": {"copy": [[0.0, 1.5]]}},
         {"kind": "film", "name": "f", "frames": 3},
-    ]
+    ]  # fmt: skip  # a record in few lines
 
 
 def test_a_nan_in_a_row_is_recorded_as_null():

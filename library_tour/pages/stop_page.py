@@ -1,0 +1,145 @@
+"""The page of a stop: its lesson, the code step by step, its figures beside those of an H200, pictures, an exercise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from cudart_py.pages.document import document
+
+from .. import lesson, recorded, steps
+from ..lesson import Lesson
+from ..report import number
+from ..runner import Outcome
+from ..stop import Result, Row
+from .markup import code, inline, markdown
+from .pictures import MISSING, addresses, available
+from .tables import beside
+
+__all__ = ["STYLE", "stop_page"]
+
+STYLE = Path(__file__).with_name("style.css")
+
+
+def stop_page(done: Outcome, machine: str) -> str:
+    """Return the whole page of a stop that has run on a machine; it needs no other file and no network."""
+    known = recorded.stop(done.name)
+    before = recorded.result(known) if known else None
+    of = lesson.load(done.name) if lesson.has_lesson(done.name) else None
+    parts = [
+        '<nav><a href="index.html">All stops</a></nav>'
+        f"<header><h1>{escape(done.name)}</h1><p>{escape(done.title)}</p></header><main>"
+    ]
+    if of:
+        parts.append(_section("What is to be learnt", _list(of.learn)))
+        parts.append(_section("The code, step by step", "".join(_steps(done.name, of))))
+    parts.append(_section("Figures", "".join(_figures(done, machine, before))))
+    parts.append(_section("Pictures", "".join(_pictures(done, machine, before))))
+    if of:
+        parts.append(_section("What to look at", _list(of.look_at)))
+        parts.append(_section("Exercise", "".join(_exercise(done.name, of))))
+        parts.append(_section("Where the course's figures are from", markdown(of.course)))
+    body = "".join((*parts, "</main>"))
+    return document(f"{done.name}: {done.title}", body, style=STYLE.read_text(encoding="utf-8"))
+
+
+def _section(heading: str, body: str) -> str:
+    return f"<section><h2>{escape(heading)}</h2>{body}</section>"
+
+
+def _list(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{inline(text)}</li>' for text in texts)}</ul>"
+
+
+def _steps(stop: str, of: Lesson) -> Iterator[str]:
+    for at, step in enumerate(of.steps, 1):
+        yield f'<article><h3 id="step-{at}">{at}. {escape(step.name)}</h3>{markdown(step.text)}'
+        for piece in steps.pieces(stop, of, step):
+            shown = code(piece.lines, piece.language, piece.first, piece.changed)
+            caption = f"<code>{escape(piece.name)}</code>: {escape(piece.caption)}"
+            if piece.known:
+                yield f"<details><summary>{caption}, as before</summary>{shown}</details>"
+            else:
+                yield f'<p class="caption">{caption}</p>{shown}'
+        yield "</article>"
+
+
+def _figures(done: Outcome, machine: str, before: Result | None) -> Iterator[str]:
+    result = done.result
+    if done.message:
+        yield f'<p class="worse">{escape(done.message)}</p>'
+    sizes = [f"{machine}: size {done.size:,} ({escape(done.counts)})"] if done.size is not None else []
+    known = recorded.stop(done.name)
+    if known and known["size"] is not None:
+        sizes.append(f"{recorded.machine()}: size {known['size']:,}")
+    yield "".join(f"<p>{escape(text)}.</p>" for text in sizes)
+    for name, of in ((machine, result), (recorded.machine(), before)):
+        if of and of.limit and of.limit.rate:
+            text = f"{name}: the limit is {number(of.limit.rate)} {of.limit.unit}, {of.limit.name}."
+            yield f"<p>{escape(text)}</p>"
+    for heading, tables in _tables({machine: result, recorded.machine(): before}):
+        yield f"<h3>{escape(heading)}</h3>" if heading else ""
+        yield beside(tables)
+        yield from (
+            f"<p><strong>{escape(row.name)}</strong>: {_lines(row.note)}</p>"
+            for row in tables.get(machine, ())
+            if row.note
+        )
+    yield from (f"<p>{_lines(note)}</p>" for note in result.notes)
+    yield from (
+        f'<p class="worse">FAILED: {escape(check.fact)}. {escape(check.detail)}</p>' for check in done.failed_checks
+    )
+
+
+def _lines(text: str) -> str:
+    return escape(text).replace("\n", "<br>")
+
+
+def _tables(results: Mapping[str, Result | None]) -> Iterator[tuple[str, dict[str, Sequence[Row]]]]:
+    """Yield the tables of several machines' results by their headings, the first one without any."""
+    headings = dict.fromkeys(heading for result in results.values() if result for heading in result.tables)
+    for heading in ("", *headings):
+        tables = {
+            machine: result.tables.get(heading, ()) if heading else result.rows
+            for machine, result in results.items()
+            if result
+        }
+        if any(tables.values()):
+            yield heading, {machine: rows for machine, rows in tables.items() if rows}
+
+
+def _pictures(done: Outcome, machine: str, before: Result | None) -> Iterator[str]:
+    if not available():
+        yield f"<p>{MISSING}</p>"
+        return
+    shown = False
+    for name, result in ((machine, done.result), (recorded.machine(), before)):
+        found = addresses(done.name, done.title, result) if result else {}
+        for stem, address in found.items():
+            label = escape(f"{stem}, {name}")
+            yield f'<figure><img src="{address}" alt="{label}"><figcaption>{label}</figcaption></figure>'
+            shown = True
+    if not shown:
+        yield "<p>This stop draws none.</p>"
+
+
+def _exercise(stop: str, of: Lesson) -> Iterator[str]:
+    exercise, start, solution = of.exercise, lesson.start(stop), lesson.solution(stop)
+    language = "python" if start.suffix == ".py" else "cuda"
+    yield markdown(exercise.task)
+    yield f"<p>This command writes the file <code>{start.name}</code>, from which you start:</p>"
+    yield _command(f"library-tour exercise {stop}")
+    yield code(_read(start), language)
+    yield "<p>This one checks what you made of it, on the simulator, which needs no GPU:</p>"
+    yield _command(f"library-tour exercise {stop} {start.name}")
+    yield f"<details><summary>Hint</summary>{markdown(exercise.hint)}</details>"
+    yield f"<details><summary>Solution</summary>{markdown(exercise.answer)}{code(_read(solution), language)}</details>"
+
+
+def _command(line: str) -> str:
+    return f'<pre class="command">{escape(line)}</pre>'
+
+
+def _read(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()

@@ -1,0 +1,107 @@
+"""The run that was recorded on an H200, which the package carries so that every machine's figures have some beside."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from .stop import Bars, Curve, Limit, Picture, Result, Row, Timeline
+
+__all__ = ["FILE", "machine", "result", "run", "shortened", "stop"]
+
+# Written by scripts/record_tour.py.
+FILE = Path(__file__).with_name("h200.json")
+# More digits than any table or picture shows.
+DIGITS = 5
+# A film is recorded without its frames.
+PICTURES: dict[str, type[Bars | Curve | Timeline]] = {"bars": Bars, "curve": Curve, "timeline": Timeline}
+
+
+@functools.cache
+def run() -> dict[str, Any]:
+    """Return the recorded run, as `record.record` made it but for what `shortened` leaves out."""
+    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def machine() -> str:
+    """Return which card the run was recorded on, and when, as a heading."""
+    recorded = run()
+    return f"Recorded: {recorded['device']['name']}, CUDA {recorded['driver']['cuda']}, {recorded['date'][:10]}"
+
+
+def stop(name: str) -> dict[str, Any] | None:
+    """Return what was recorded of a stop, None if it was not."""
+    return next((stop for stop in run()["stops"] if stop["name"] == name), None)
+
+
+def result(recorded: Mapping[str, Any]) -> Result:
+    """Return what a record of a stop was made of, as far as it is recorded, without its checks."""
+    return Result(
+        rows=_rows(recorded["rows"]),
+        limit=_limit(recorded["limit"]),
+        pictures=[_picture(picture) for picture in recorded["pictures"] if picture["kind"] in PICTURES],
+        notes=recorded["notes"],
+        tables={heading: _rows(rows) for heading, rows in recorded["tables"].items()},
+    )
+
+
+def _rows(recorded: Sequence[Mapping[str, Any]]) -> list[Row]:
+    return [
+        Row(
+            row["name"],
+            _numbers(row["values"]),
+            note=row["note"],
+        )
+        for row in recorded
+    ]
+
+
+def _limit(recorded: Mapping[str, Any] | None) -> Limit | None:
+    return Limit(**recorded) if recorded else None
+
+
+def _picture(recorded: Mapping[str, Any]) -> Picture:
+    kind = PICTURES[recorded["kind"]]
+    known = {field.name: _numbers(recorded[field.name]) for field in fields(kind) if field.name in recorded}
+    if "line" in known:
+        known["line"] = _limit(recorded["line"])
+    return kind(**known)
+
+
+def _numbers(value: Any) -> Any:
+    """Return what was recorded with a NaN in the place of each None, which stands for one."""
+    match value:
+        case None:
+            return math.nan
+        case dict():
+            return {key: _numbers(each) for key, each in value.items()}
+        case list():
+            return [_numbers(each) for each in value]
+    return value
+
+
+def shortened(recorded: dict[str, Any]) -> dict[str, Any]:
+    """Return a run without what pages do not show, and with numbers of a few digits."""
+    stops = [
+        {key: _kept(value) for key, value in stop.items() if key not in ("checks", "message")}
+        for stop in recorded["stops"]
+        if stop["state"] == "passed"
+    ]
+    return {**recorded, "stops": stops}
+
+
+def _kept(value: Any) -> Any:
+    match value:
+        case float():
+            return float(f"{value:.{DIGITS}g}")
+        case dict():
+            return {key: _kept(each) for key, each in value.items() if key != "holds"}
+        case list():
+            return [_kept(each) for each in value]
+    return value

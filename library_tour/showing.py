@@ -1,0 +1,131 @@
+"""The commands `show` and `exercise`: a stop's lesson in the terminal, and the check of an answer to its exercise."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.syntax import Syntax
+from rich.text import Text
+
+import cudart_py as cuda
+
+from . import answers, lesson, recorded, report, steps, stops
+from .lesson import Lesson
+from .runner import Outcome, run_stop
+
+__all__ = ["exercise", "show"]
+
+GOOD, BAD = 0, 1
+
+
+def show(name: str, device: cuda.Device, size: int | None) -> int:
+    """Print a stop's lesson with what the stop finds on a device, and on an H200; return the command's status."""
+    of = lesson.load(name) if lesson.has_lesson(name) else None
+    console = Console(highlight=False)
+    console.print(report.headline(name, stops.load(name).TITLE))
+    if of:
+        _print(console, _code(name, of))
+    console.print(_heading("On this machine"))
+    outcome = run_stop(name, device, size)
+    console.print(report.outcome(outcome))
+    if (known := recorded.stop(name)) is not None:
+        console.print(_heading(recorded.machine()))
+        result = recorded.result(known)
+        done = Outcome(name, known["title"], known["size"], outcome.counts, known["seconds"], "passed", result)
+        console.print(report.outcome(done))
+    if of:
+        _print(console, _rest(name, of))
+    return BAD if outcome.bad else GOOD
+
+
+def exercise(name: str, file: Path | None, *, hint: bool, solution: bool) -> int:
+    """Print an exercise, and write what it starts from into the working directory; or check an answer.
+
+    Return the command's status: 0, or 1 where an answer is not right. Raises LookupError for a stop without an
+    exercise, and OSError for a file that cannot be read or written.
+    """
+    of = lesson.load(name)
+    console = Console(highlight=False)
+    if hint:
+        console.print(Markdown(of.exercise.hint))
+    elif solution:
+        console.print(Markdown(of.exercise.answer), Text(""), _source(lesson.solution(name)))
+    elif file:
+        return _check(console, name, file)
+    else:
+        _begin(console, name, of)
+    return GOOD
+
+
+def _begin(console: Console, name: str, of: Lesson) -> None:
+    start = lesson.start(name)
+    place = Path(start.name)
+    console.print(Markdown(of.exercise.task))
+    if place.exists():
+        state = f"{place} is there already, and is left as it is"
+    else:
+        shutil.copyfile(start, place)
+        state = f"written: {place}"
+    console.print(Text(f"\n{state}. To check it: library-tour exercise {name} {place}"), soft_wrap=True)
+
+
+def _check(console: Console, name: str, file: Path) -> int:
+    file.open().close()  # so that a file that is not there is not an answer that is wrong
+    [found] = answers.check_answers(name, [file])
+    for check in found:
+        word = Text("right ", "green") if check.holds else Text("WRONG ", "bold red")
+        detail = "" if check.holds else f". {check.detail}"
+        console.print(Text.assemble(word, f"{check.fact}{detail}"))
+    right = all(check.holds for check in found)
+    console.print(
+        Text("solved", "bold green") if right else Text(f"not yet; library-tour exercise {name} --hint helps")
+    )
+    return GOOD if right else BAD
+
+
+def _print(console: Console, parts: Iterator[RenderableType]) -> None:
+    for part in parts:
+        console.print(part)
+
+
+def _heading(text: str) -> Text:
+    return Text(f"\n{text}", "bold underline")
+
+
+def _list(texts: Sequence[str]) -> Markdown:
+    return Markdown("\n".join(f"- {text}" for text in texts))
+
+
+def _code(name: str, of: Lesson) -> Iterator[RenderableType]:
+    yield _heading("What is to be learnt")
+    yield _list(of.learn)
+    yield _heading("The code, step by step")
+    for at, step in enumerate(of.steps, 1):
+        yield Text(f"\n{at}. {step.name}", "bold")
+        yield Markdown(step.text)
+        for piece in steps.pieces(name, of, step):
+            yield Text(f"{piece.name}: {piece.caption}" + (", as before" if piece.known else ""), "dim")
+            if not piece.known:
+                yield Syntax(
+                    "\n".join(piece.lines), piece.language, theme="ansi_dark", word_wrap=True, line_numbers=True,
+                    start_line=piece.first, highlight_lines=set(piece.changed), background_color="default",
+                )  # fmt: skip  # grouped by meaning
+
+
+def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
+    yield _heading("What to look at")
+    yield _list(of.look_at)
+    yield _heading("Exercise")
+    yield Markdown(of.exercise.task)
+    yield Text(f"\nTo begin: library-tour exercise {name}")
+    yield _heading("Where the course's figures are from")
+    yield Markdown(of.course)
+
+
+def _source(path: Path) -> Syntax:
+    language = "python" if path.suffix == ".py" else "cuda"
+    return Syntax(path.read_text(encoding="utf-8"), language, theme="ansi_dark", background_color="default")

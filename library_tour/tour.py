@@ -1,0 +1,136 @@
+"""Run stops one after the other, tell what each found, and keep what the command line asks for after each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+import cudart_py as cuda
+
+from . import plots, progress, ranks, record, report, timing
+from .pages import folder as pages
+from .runner import Outcome, run_stop
+
+__all__ = ["INTERRUPTED", "Files", "run_stops", "title"]
+
+GOOD, BAD = 0, 1
+# As a shell tells the end by SIGINT, which is what Ctrl-C sends.
+INTERRUPTED = 130
+STANDARD_OUTPUT = Path("-")
+
+
+@dataclass
+class Files:
+    """What is written beside the report: a JSON file or standard output, a folder of pictures, a folder of pages."""
+
+    json: Path | None = None
+    plots: Path | None = None
+    pages: Path | None = None
+    drawn: list[Path] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Refuse what could not be written later, before anything runs; make the folders.
+
+        Raises OSError for what cannot be written, and MissingPlotExtraError where pictures are asked for and
+        matplotlib is missing.
+        """
+        if self.json and self.json != STANDARD_OUTPUT:
+            self.json.open("a").close()
+        if self.plots:
+            plots.require()
+        for folder in filter(None, (self.plots, self.pages)):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def console(self) -> Console:
+        """Where the report goes: not where the JSON goes."""
+        return Console(highlight=False, stderr=self.json == STANDARD_OUTPUT)
+
+    def keep(self, environment: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
+        """Write what is known after a stop, so that a tour that is broken off leaves it."""
+        done = outcomes[-1]
+        if self.json and self.json != STANDARD_OUTPUT:
+            record.write(self.json, record.record(environment, outcomes))
+        if self.plots:
+            self.drawn += plots.draw(done.name, done.title, done.result, self.plots)
+        if self.pages:
+            pages.write_stop(self.pages, done, environment)
+            pages.write_index(self.pages, outcomes, environment)
+
+    def end(self, environment: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
+        """Write what goes to standard output, and print the names of the files that were written."""
+        if self.json == STANDARD_OUTPUT:
+            sys.stdout.write(record.text(record.record(environment, outcomes)))
+            sys.stdout.flush()
+        elif self.json:
+            self._tell(f"written: {self.json}")
+        if self.pages and outcomes:
+            self._tell(f"written: {self.pages / 'index.html'}, and a page for each stop")
+        for file in self.drawn:
+            self._tell(f"drawn: {file}")
+        if self.plots and not self.drawn:
+            self._tell("drawn: nothing, for these stops' pictures are of a GPU's rates")
+
+    def _tell(self, line: str) -> None:
+        self.console.print(Text(line), soft_wrap=True)
+
+
+def run_stops(
+    device: cuda.Device, names: Sequence[str], size: int | None, files: Files, together: ranks.Ranks | None
+) -> int:
+    """Run stops on a device; print each one's report as it ends, and a closing summary of several.
+
+    Return the command's status. Of ranks the first one prints and writes, and the others print only what is wrong. One
+    that cannot run a stop ends all. Ctrl-C ends the tour with one line; what is done by then is kept.
+    """
+    if together:
+        together.warn_of_same_devices(device)
+    writes = not (together and together.rank)
+    environment = record.environment(device) if files.json or files.pages else {}
+    console = files.console
+    console.quiet = not writes
+    console.print(Text(title(device) + "\n", "bold"))
+    outcomes: list[Outcome] = []
+    expected = {} if size else progress.recorded_seconds(names)
+    name = ""
+    try:
+        with progress.bar(console, names, expected) as steps:
+            for name in names:
+                steps.begin(name)
+                outcome = run_stop(name, device, size)
+                outcomes.append(outcome)
+                if together and outcome.message:
+                    together.end(f"{name}: {outcome.message}")
+                console.quiet = console.quiet and not outcome.bad
+                console.print(report.outcome(outcome))
+                if writes:
+                    files.keep(environment, outcomes)
+                steps.end()
+    except KeyboardInterrupt:
+        if together:
+            raise
+        files.end(environment, outcomes)
+        sys.stderr.write(f"library-tour: interrupted in {name}; of {len(names)} stops, {len(outcomes)} have run\n")
+        return INTERRUPTED
+    if len(outcomes) > 1:
+        console.print(report.summary(outcomes))
+    if writes:
+        files.end(environment, outcomes)
+    return BAD if any(outcome.bad for outcome in outcomes) else GOOD
+
+
+def title(device: cuda.Device) -> str:
+    """Return what the tour runs on, and whether its times mean anything."""
+    major, minor = device.compute_capability
+    driver = ".".join(map(str, cuda.driver_version()))
+    text = f"{device.name}, compute capability {major}.{minor}, {device.sm_count} SMs, CUDA {driver}"
+    if timing.available():
+        return text
+    reason = "" if "gpu_timing" in cuda.capabilities() else "This driver has no GPU's clock. "
+    return f"{text}\n{reason}Results are checked, not timed."

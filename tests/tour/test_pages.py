@@ -1,0 +1,157 @@
+"""The pages of a run: what they say, and how a browser shows them in narrow and wide windows, light and dark."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from library_tour import lesson, record, recorded, runner
+from library_tour.pages import folder, tables
+from library_tour.runner import Outcome
+from library_tour.stop import Bars, Check, Curve, Limit, Result, Row
+from tests.browser import contrast, luminance
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> Path:
+    """Return a folder with the pages of two stops, and of one that has no lesson and says <b>."""
+    place = tmp_path_factory.mktemp("pages")
+    device = cuda.Device(0)
+    environment = record.environment(device)
+    strange = Result(
+        [Row("a <b> name", {"ms": 1.5, "says": "x & y"}, Check("<i>", False, "it is <u>"), "a <note>")],
+        notes=["That <is> all."],
+        pictures=[
+            Bars("cases", "GB/s", {"a": {"few": 1.0, "many": 2.0}}, Limit("link", rate=3.0)),
+            Curve("growth", "x", "y", {"l": [(1, 1), (2, 4)]}),
+        ],
+    )
+    outcomes = [
+        runner.run_stop("transpose", device, 100),
+        runner.run_stop("reduction", device, 1000),
+        Outcome("idea", "What <it> shows", 1000, "grains", 0.1, "failed", strange),
+    ]
+    for done in outcomes:
+        folder.write_stop(place, done, environment)
+    folder.write_index(place, outcomes, environment)
+    return place
+
+
+@pytest.fixture(scope="module")
+def transpose(pages):
+    return (pages / "transpose.html").read_text()
+
+
+def plain(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+def test_a_page_has_every_part_of_the_lesson(transpose):
+    text = plain(transpose)
+    of = lesson.load("transpose")
+    parts = [*of.learn, *(step.text for step in of.steps), *of.look_at, of.exercise.task, of.exercise.answer, of.course]
+    for part in parts:
+        assert " ".join(part.replace("`", " ").split()) in text or part.replace("`", "") in text, part
+    for heading in ("What is to be learnt", "The code, step by step", "Figures", "Pictures", "What to look at"):
+        assert f"<h2>{heading}</h2>" in transpose
+
+
+def test_a_page_has_the_code_of_each_step_with_the_changed_lines_marked(transpose):
+    steps = re.findall(r"<article>.*?</article>", transpose, re.DOTALL)
+    assert len(steps) == len(lesson.load("transpose").steps)
+    naive = re.findall(r'<span class="line changed">(.*?)\n</span>', steps[1], re.DOTALL)
+    assert len(naive) == 1
+    assert "out [ size_t ( column ) * rows + row ]" in plain(naive[0])
+
+
+def test_a_page_has_the_start_and_the_solution_and_how_they_are_checked(transpose):
+    assert transpose.count("__global__") >= 2 + len(lesson.load("transpose").steps)
+    assert "library-tour exercise transpose transpose.cu" in transpose
+    assert "<summary>Solution</summary>" in transpose
+
+
+def test_the_figures_of_this_machine_stand_beside_the_recorded_ones(transpose):
+    table = re.search(r'<table class="rows">(.*?)</table>', transpose, re.DOTALL)[1]
+    groups = re.findall(r'<th class="group"[^>]*>(.*?)</th>', table)
+    assert groups == [f"This machine: {cuda.Device(0).name}", recorded.machine()]
+    row = next(row for row in re.findall(r"<tr>(.*?)</tr>", table) if ">naive<" in row)
+    known = next(row for row in recorded.result(recorded.stop("transpose")).rows if row.name == "naive")
+    assert f"{known.values['GB/s']:,.0f}" in plain(row)
+    assert "right" in plain(row)
+
+
+def test_rows_of_one_machine_alone_leave_the_others_cells_empty():
+    html = tables.beside({"one": [Row("a", {"ms": 1})], "two": [Row("b", {"ms": 2}), Row("a", {"ms": 3})]})
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)[2:]]
+    assert rows == [["a", "1", "3"], ["b", "", "2"]]
+
+
+def test_the_courses_figures_are_not_told_twice():
+    rows = [Row("a", {"ms": 1, "course GB/s": 165})]
+    assert tables.beside({"one": rows, "two": rows}).count("165") == 1
+
+
+def test_text_is_shown_as_it_is(pages):
+    html = (pages / "idea.html").read_text()
+    for markup in ("<b>", "<i>", "<u>", "<it>", "<note>", "<is>"):
+        assert markup not in html
+    assert "FAILED: <i>. it is <u>" in plain(html.replace("&lt;", "&amp;lt;")) or "it is &lt;u&gt;" in html
+    assert "x &amp; y" in html
+
+
+def test_pictures_are_in_the_page(pages):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
+    images = re.findall(r'<img src="([^"]{40})', (pages / "idea.html").read_text())
+    assert len(images) == 2
+    assert all(image.startswith("data:image/svg+xml;base64,") for image in images)
+
+
+def test_without_matplotlib_a_page_says_what_brings_pictures(monkeypatch, pages, tmp_path):
+    from library_tour import plots
+
+    monkeypatch.setattr(plots.importlib.util, "find_spec", lambda name: None)
+    done = Outcome("idea", "What it shows", None, "", 0.1, "passed", Result([Row("a")]))
+    html = folder.write_stop(tmp_path, done, record.environment(cuda.Device(0))).read_text()
+    assert "pip install 'cudart-py[plot]'" in unescape(html)
+
+
+def test_links_among_the_pages_lead_somewhere(pages):
+    for page in pages.glob("*.html"):
+        for link in re.findall(r'href="([^"#]+)"', page.read_text()):
+            assert (pages / link).exists(), link
+
+
+NAMES = ["index", "transpose", "reduction", "idea"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [320, 760, 1400])
+def test_a_page_does_not_scroll_sideways(pages, chromium, name, width):
+    found = chromium.look((pages / f"{name}.html").read_text(), width)
+    assert found["width"] == width
+    assert found["scrolled"] <= width
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_fetches_nothing(pages, chromium, name):
+    assert chromium.look((pages / f"{name}.html").read_text(), 1000)["fetched"] == 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_from_the_ground_in_light_and_dark(transpose, chromium, dark):
+    found = chromium.look(transpose, 1000, dark=dark)
+    assert (luminance(found["ground"]) < 0.1) is dark
+    assert contrast(found) >= 7
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [500, 1300])
+def test_a_picture_of_a_page_is_not_blank(transpose, chromium, width, dark):
+    different = chromium.ink(transpose, width, 4000, dark=dark)
+    assert 0.005 < different.mean() < 0.5
+    assert all(part.any() for part in np.array_split(different, 8))

@@ -1,0 +1,82 @@
+"""The commands `show` and `exercise`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from library_tour import lesson, recorded
+from library_tour.__main__ import main
+
+
+@pytest.fixture
+def shown(capsys):
+    def run(*arguments: str) -> str:
+        assert main([*arguments]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    return run
+
+
+def test_show_has_the_lesson_the_code_and_the_figures_of_both_machines(shown):
+    text = shown("show", "daxpy", "--size", "1000")
+    parts = [
+        "What is to be learnt", "The code, step by step", "if (i < n)", "On this machine", "size 1,000",
+        recorded.machine(), "What to look at", "library-tour exercise daxpy",
+        "Where the course's figures are from",
+    ]  # fmt: skip  # in the order of the page
+    places = [text.find(part) for part in parts]
+    assert -1 not in places, dict(zip(parts, places, strict=True))
+    assert places == sorted(places)
+
+
+def test_show_of_a_stop_that_cannot_run_is_status_1(capsys):
+    assert main(["show", "transpose", "--size", "1"]) == 1
+    assert "size 1 is too small" in capsys.readouterr().out
+
+
+def test_show_of_an_unknown_stop_is_status_2(capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(["show", "transpos"])
+    assert exit_.value.code == 2
+    assert "did you mean transpose?" in capsys.readouterr().err
+
+
+def test_exercise_writes_the_start_and_says_how_it_is_checked(shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = shown("exercise", "daxpy")
+    assert "grid-stride loop" in text
+    assert "written: daxpy.cu. To check it: library-tour exercise daxpy daxpy.cu" in text
+    assert Path("daxpy.cu").read_text() == lesson.start("daxpy").read_text()
+
+
+def test_exercise_leaves_a_file_that_is_there(shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("daxpy.cu").write_text("mine")
+    assert "daxpy.cu is there already, and is left as it is" in shown("exercise", "daxpy")
+    assert Path("daxpy.cu").read_text() == "mine"
+
+
+def test_exercise_checks_an_answer(capsys):
+    assert main(["exercise", "daxpy", str(lesson.solution("daxpy"))]) == 0
+    assert "solved" in capsys.readouterr().out
+    assert main(["exercise", "daxpy", str(lesson.start("daxpy"))]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "WRONG 256 threads compute all 4,096 elements" in out
+    assert "not yet; library-tour exercise daxpy --hint helps" in out
+
+
+def test_exercise_prints_the_hint_and_the_solution(shown):
+    assert "gridDim.x * blockDim.x" in shown("exercise", "daxpy", "--hint")
+    text = shown("exercise", "daxpy", "--solution")
+    assert "The loop's condition" in text
+    assert re.search(r"for \(int i = blockIdx\.x", text)
+
+
+def test_an_answer_that_is_not_there_is_status_2(capsys, tmp_path):
+    with pytest.raises(SystemExit) as exit_:
+        main(["exercise", "daxpy", str(tmp_path / "nothing.cu")])
+    assert exit_.value.code == 2
+    assert "No such file" in capsys.readouterr().err

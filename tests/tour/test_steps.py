@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from library_tour import lesson, steps
+from library_tour.lesson import Exercise, Lesson, Step
+
+EXERCISE = Exercise(task="", hint="", answer="", check=lambda answer: [])
+
+
+def marked(stop: str, name: str, of: Lesson | None = None) -> list[str]:
+    """Return the changed lines of all pieces of a step."""
+    of = of or lesson.load(stop)
+    step = next(step for step in of.steps if step.name == name)
+    return [
+        line.strip()
+        for piece in steps.pieces(stop, of, step)
+        for number, line in enumerate(piece.lines, piece.first)
+        if number in piece.changed
+    ]
+
+
+def test_the_line_that_differs_is_marked_and_the_kernels_name_is_not():
+    assert marked("transpose", "naive") == ["out[size_t(column) * rows + row] = in[size_t(row) * columns + column];"]
+
+
+def test_another_instance_of_a_template_marks_the_lines_with_the_other_argument():
+    assert marked("transpose", "tile, padded by one") == ["__shared__ float tile[TILE][TILE + padding];"]
+
+
+def test_the_first_step_and_a_wholly_new_one_mark_nothing():
+    assert marked("transpose", "plain copy") == marked("transpose", "4 x 4 in registers") == []
+
+
+def test_a_step_may_be_compared_with_another_than_the_one_before():
+    def of(compared_with: str) -> Lesson:
+        names = ("copy_plain", "transpose_registers", "transpose_naive")
+        made = [Step(name=name, shows=[name], text="") for name in names[:2]]
+        made.append(Step(name="last", shows=[names[2]], text="", compared_with=compared_with))
+        return Lesson(learn=[], steps=made, look_at=[], exercise=EXERCISE, course="")
+
+    assert len(marked("transpose", "last", of("copy_plain"))) == 1
+    assert marked("transpose", "last", of("")) == []
+
+
+def test_a_piece_that_the_step_before_shows_too_is_known():
+    of = lesson.load("transpose")
+    step = next(step for step in of.steps if step.name == "4 x 4, then a tile")
+    assert [piece.known for piece in steps.pieces("transpose", of, step)] == [True, True, True, False]
+
+
+def test_a_caption_says_where_the_code_is_and_the_templates_arguments():
+    of = lesson.load("transpose")
+    [piece] = steps.pieces("transpose", of, of.steps[3])
+    assert piece.caption == f"transpose.cu, from line {piece.first}, padding = 1"
+    assert piece.language == "cuda"
+
+
+def test_code_of_the_program_is_python():
+    of = lesson.load("daxpy")
+    assert [piece.language for piece in steps.pieces("daxpy", of, of.steps[0])] == ["cuda", "python"]
