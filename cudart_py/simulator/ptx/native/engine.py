@@ -24,7 +24,7 @@ def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False
     """Run a launch, or return that the NumPy engine must; `store` keeps machine code between processes.
 
     Up to so many `threads` run a kernel without atomics and calls of Python's. With `choose`, only launches run that
-    are worth it, and none of a kernel whose lanes may wait for others.
+    are worth it.
     """
     watch = state.observer.watch if state.observer is not None else frozenset()
     if watch is None or not watch <= _WATCHED or math.prod(state.launch.cluster) > 1:
@@ -33,7 +33,7 @@ def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False
     if value == Worth.NOTHING:
         return False
     kernel = _kernel(state, store, watch, value == Worth.COMPILING)
-    if kernel is None or (choose and kernel.spins):
+    if kernel is None:
         return False
     if kernel.sites.atomics or kernel.sites.calls or kernel.spins:
         threads = 1

@@ -37,7 +37,7 @@ class Worth(Enum):
 
 
 class Estimate:
-    """What is known of a kernel without compiling it: its instructions, and whether the order of atomics shows."""
+    """What is known of a kernel without compiling it: its instructions, and whether the order of lanes shows."""
 
     def __init__(self, program: Program) -> None:
         bodies = [program.entry.body, *program.entry.called]
@@ -46,18 +46,21 @@ class Estimate:
 
 
 def _depends_on_order(body: Function) -> bool:
-    """Return whether the results of a function's atomics depend on the order in which lanes come to them.
+    """Return whether a function's results may depend on the order in which lanes come to what they share.
 
-    Sums of integers and extremes come out the same in any order, if nobody asks for what was there before.
+    Sums of integers and extremes come out the same in any order, if nobody asks for what was there before. What lanes
+    see that look at others' progress depends on it.
     """
     named = Counter(name for one in body.instructions for name in _REGISTER.findall(one.text))
     for one in body.instructions:
         form = form_of(one)
+        if form.row.spins:
+            return True
         if form.row.access not in ("atom", "red"):
             continue
         result = one.operands[0]
         used = form.row.access == "atom" and not (isinstance(result, Register) and named[result.name] == 1)
-        if used or form.type in _FLOATS or form.operation in ("inc", "dec", "exch", "cas"):
+        if used or form.type in _FLOATS or form.operation in ("inc", "dec", "exch"):
             return True
     return False
 
@@ -65,7 +68,7 @@ def _depends_on_order(body: Function) -> bool:
 def worth(state: LaunchState, watch: Set[str]) -> Worth:
     """Return what a launch is worth by its size, and by what the kernel's launches have cost with NumPy.
 
-    Where the order of atomics shows, the size alone decides, so that launches which are alike give the same results.
+    Where the order of lanes shows, the size alone decides, so that launches which are alike give the same results.
     """
     program = state.program
     if program.estimate is None:
