@@ -18,6 +18,7 @@ from .chunk_records import ChunkRecords, records_of
 from .divergence import outside_mask
 from .launch_findings import LaunchFindings
 from .memory_checks import MemoryChecks
+from .native_records import NativeRecords
 from .races import concurrency
 from .races.races import Races
 
@@ -39,14 +40,22 @@ class LaunchChecks(Observer):
         # Records have no room for the numbers of more threads.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
+        self._memory = state.memory
+        concurrent = bool(spans) or concurrency.others_wait()
         self._races = Races(spans, state.launch)
         self._memory_checks = MemoryChecks(
             state,
             self._races,
             self._findings,
             racing=self._racing,
-            concurrent=bool(spans) or concurrency.others_wait(),
+            concurrent=concurrent,
         )
+        # Records of machine code don't say what other launches need to know.
+        self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
+
+    def records(self) -> NativeRecords:
+        """Return new records for machine code."""
+        return NativeRecords(self._memory)
 
     def ended(self, chunk: Chunk) -> None:
         """Keep of a chunk's happens-before relation only what later chunks may ask for."""

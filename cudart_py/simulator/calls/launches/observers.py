@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...checks import findings
 from ...checks.launch_checks import LaunchChecks
-from ...ptx.running.observer import AccessCount, BlockCount, Observer
+from ...ptx.running.observer import AccessCount, AccessRecords, BlockCount, Observer
 from . import profiles
 
 if TYPE_CHECKING:
@@ -25,12 +25,15 @@ class Observers(Observer):
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
-        watched = [one.watch for one in observers]
-        self.watch = None if None in watched else frozenset().union(*filter(None, watched))
 
     def start(self, state: LaunchState) -> None:
         for one in self._observers:
             one.start(state)
+        watched = [one.watch for one in self._observers]
+        self.watch = None if None in watched else frozenset().union(*filter(None, watched))
+
+    def records(self) -> AccessRecords:
+        return next(one for one in self._observers if "checks" in (one.watch or ())).records()
 
     def block(self, group: Group, block: Block) -> None:
         for one in self._observers:

@@ -10,10 +10,12 @@ import numpy as np
 from ..compiling.opcodes import form_of
 from ..faults import Fault
 from ..syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from .checking import whole
 from .errors import NotNative
 from .instances import HELD, PARKED, Instance, Place
 from .layout import LANES, Context, Head
 from .reports import group_of
+from .speculation import DoubtError
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
@@ -64,6 +66,10 @@ def let_go_on(launch: NativeLaunch) -> None:
     """Let the lanes of full barriers go on, else those whose partners never come; raise Fault at a deadlock."""
     barriers = launch.kernel.layout.barriers
     released = [_release(launch, barriers, number) for number in sorted({barrier.number for barrier in barriers})]
+    checked = launch.speculation is not None
+    if checked and not any(released):
+        # Members of a mask never come, or a deadlock: there is something to report.
+        raise DoubtError
     if any(released) or _force(launch) or (launch.ready_words() != 0).any():
         return
     parked = launch.words(PARKED)
@@ -102,6 +108,8 @@ def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool
         expected = expected if barrier.expected is None else barrier.expected
     if not waiting or waiting < expected:
         return False
+    if launch.resident.records is not None and any(whole(barrier.instruction) for barrier in here):
+        launch.resident.records.release(launch.context)
     _reduce(launch, [barrier for barrier in here if barrier.operation])
     for barrier in here:
         for warp in np.flatnonzero(parked[:, barrier.resume]):

@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from .checking import begin_checks, release_checks
 from .instances import WAITING, Layout, word_of
 from .layout import Context, Head, Status
 from .library.frame import when
@@ -26,11 +27,14 @@ _PATIENCE = 8
 class _Driver:
     """The function ``run(context)``: it returns a `Status`, and goes on where it returned when it is called again."""
 
-    def __init__(self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool) -> None:
+    def __init__(
+        self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checks: bool
+    ) -> None:
         self._layout = layout
         self._alone = alone
         self._plain = plain
         self._flushes = flushes
+        self._checks = checks
         self._warp = module.globals["warp"]
         function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flushes else "run")
         function.attributes.add("nounwind")
@@ -52,7 +56,9 @@ class _Driver:
         with when(b, b.icmp_unsigned(">=", block, self._get(Context.LAST_BLOCK))):
             b.ret(I32(Status.DONE))
         self._place_block(block)
-        with when(b, b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))):
+        # Where each warp begins anew, a pause may lie between two of a block.
+        fresh = b.icmp_unsigned("!=", self._get(Context.FRESH), I64(0))
+        with when(b, b.and_(fresh, b.icmp_unsigned("==", self._get(Context.WARP), I64(0)))):
             self._begin_block()
         b.branch(sweep)
         b.position_at_end(sweep)
@@ -77,9 +83,11 @@ class _Driver:
     def _begin_block(self) -> None:
         self._clear(Context.SHARED, Context.SHARED_BYTES)
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
-        self._set(Context.WARP, I64(0))
         self._set(Context.YIELDS, I64(0))
         self._set(Context.PATIENCE, I64(_PATIENCE))
+        if self._checks:
+            self._clear(Context.LOCAL_WRITTEN, Context.LOCAL_WRITTEN_BYTES)
+            begin_checks(self._b, self._context)
         if not self._alone:
             self._set(Context.FRESH, I64(0))
             self._each_state(self._begin_warp)
@@ -180,12 +188,15 @@ class _Driver:
             return
         with when(b, b.icmp_unsigned("!=", b.load(elsewhere, typ=I32), I32(0)), likely=False):
             b.ret(I32(Status.STUCK))
+        if self._checks:
+            release_checks(b, self._context)
         self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
         b.branch(sweep)
 
     def _next_block(self, block: Value, blocks: ir.Block) -> None:
         b = self._b
         self._set(Context.BLOCK, b.add(block, I64(1)))
+        self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))
         b.branch(blocks)
 
@@ -194,13 +205,15 @@ def _named(b: Builder, name: str) -> int:
     return next(index for index, block in enumerate(b.function.blocks) if block.name == name)
 
 
-def write_driver(module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool) -> None:
+def write_driver(
+    module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checks: bool = False
+) -> None:
     """Write the function ``run``.
 
     `alone` says that the warps don't look at each other, `plain` that all barriers are one that all threads reach, and
-    `flushes` that the processor takes subnormal numbers for zeros meanwhile.
+    `flushes` that the processor takes subnormal numbers for zeros meanwhile, and `checks` that checks watch.
     """
-    _Driver(module, layout, alone, plain, flushes).write()
+    _Driver(module, layout, alone, plain, flushes, checks).write()
     if flushes:
         _write_flushing(module)
 

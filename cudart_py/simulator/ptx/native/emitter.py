@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .vectors import F32, I1, I8, I32, I64, PTR, Builder, lane_type, vector
 
 if TYPE_CHECKING:
     from ..compiling.program import Program
+    from .checking import Checking
     from .counting import Counting
     from .instances import Instance
     from .sites import Sites
@@ -40,7 +41,7 @@ class Emitter:
     """The values of one block's registers while its instructions are written.
 
     `context` and `state` are the function's arguments, and `mask` the bits of the lanes that execute the block. What
-    an observer watches is counted by `counting`.
+    an observer watches is counted by `counting` and looked at by `checking`.
     Results of single precision may be `loose`: their NaNs have any pattern until something asks for their bits.
     """
 
@@ -52,6 +53,7 @@ class Emitter:
         sites: Sites,
         arguments: tuple[Value, Value],
         counting: Counting | None,
+        checking: Checking | None,
     ) -> None:
         self.b = b
         self.program = program
@@ -60,6 +62,7 @@ class Emitter:
         self.sites = sites
         self.context, self.state = arguments
         self._counting = counting
+        self.checking = checking
         self.mask: Value = None
         self.instruction: Instruction | None = None
         self.accessed = False
@@ -223,6 +226,13 @@ class Emitter:
         """Call a function of the library that stands beside the kernel's code."""
         function = self.b.declared(name, result, [argument.type for argument in arguments])
         return self.b.call(function, arguments)
+
+    def check(
+        self, kind: str, space: str, address: Value, size: int, count: int, site: int, values: Sequence[Value] = ()
+    ) -> None:
+        """Let the checks look at an access to `count` elements of `size` bytes, just before it happens."""
+        if self.checking is not None:
+            self.checking.access(kind, space, address, size, count, site, self.mask, values)
 
     def observe(self, kind: str, space: str, address: Value, size: int, site: int) -> None:
         """Record an access of `size` bytes for an observer, just before it happens."""

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from .errors import NotNative
-from .launch import run_blocks
+from .launch import run_blocks, run_checked
 from .machine import CodeCache, Kernel, compile_kernel
 from .threads import run_in_threads
 from .worth import Worth, worth
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["run_native"]
 
 # What machine code can record for observers.
-_WATCHED = frozenset({"counters"})
+_WATCHED = frozenset({"checks", "counters"})
 
 
 def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False, threads: int = 1) -> bool:
@@ -35,6 +35,8 @@ def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False
     kernel = _kernel(state, store, watch, value == Worth.COMPILING)
     if kernel is None:
         return False
+    if "checks" in watch:
+        return run_checked(kernel, state)
     if kernel.sites.atomics or kernel.sites.calls or kernel.spins:
         threads = 1
     threads = min(threads, state.blocks)

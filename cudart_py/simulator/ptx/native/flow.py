@@ -11,6 +11,7 @@ from ..compiling.control_flow import Block, CallSite
 from ..compiling.opcodes import form_of
 from ..compiling.program import Program
 from ..syntax.instructions import Immediate, Register
+from .checking import Checking
 from .counting import Counting
 from .emitter import Emitter
 from .errors import NotNative
@@ -52,6 +53,8 @@ class Flow:
         self.flushes = b.flushes = processor_flushes(layout)
         self._schedule = Scheduling(b, layout, self._context, self._state)
         self._counting = Counting(b, sites, self._context) if "counters" in watch else None
+        arguments = self._context, self._state
+        self._checking = Checking(b, layout, sites, self._schedule, arguments) if "checks" in watch else None
         self.barriers = bool(layout.barriers)
         self._turns = [_turns(place.block) for place in layout.places]
         self.spins = any(self._spins(number, target) for number, target in self._back_edges())
@@ -169,7 +172,7 @@ class Flow:
 
     def _emitter(self, instance: Instance) -> Emitter:
         arguments = self._context, self._state
-        return Emitter(self._b, self._program, instance, self._sites, arguments, self._counting)
+        return Emitter(self._b, self._program, instance, self._sites, arguments, self._counting, self._checking)
 
     # --- one block
 
@@ -178,6 +181,10 @@ class Flow:
         e = self._emitter(instance)
         if block.converges:
             self._come_together(number, place)
+            if self._checking is not None:
+                self._checking.together(place)
+        if self._checking is not None:
+            self._checking.passing(place)
         e.mask = b.load(self._schedule.mask, typ=I32)
         if self._counting is not None:
             self._counting.block(number, e.mask)
@@ -288,6 +295,8 @@ class Flow:
             b.store(b.and_(b.load(alive, typ=I32), b.not_(mask)), alive)
             b.branch(schedule.dispatch)
         elif kind == "barrier":
+            if self._checking is not None:
+                self._checking.arrive(number)
             schedule.add_lanes(schedule.word(PARKED, instance.numbers[terminator.targets[0]]), mask)
             schedule.add_lanes(schedule.head(Head.PARKED), mask)
             b.branch(schedule.dispatch)

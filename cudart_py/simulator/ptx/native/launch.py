@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..faults import Fault
 from ..running.scheduler import Chunk
 from ..windows import RESERVED_SHARED
 from .barriers import let_go_on
 from .counting import hand_over
 from .instances import WAITING, Instance, word_of
 from .layout import LANES, Context, Count, Head, Status
+from .library.records import MOST_THREADS
 from .machine import Kernel
 from .reports import fault_of, timeout_of
+from .speculation import BlockRecords, DoubtError, Speculation, speculations
 from .system import SLOT, launches
 from .turns import run_in_turns
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
 
-__all__ = ["run_blocks"]
+__all__ = ["run_blocks", "run_checked"]
 
 Array = NDArray[Any]
 
@@ -33,6 +36,8 @@ _BUDGET = 1 << 21
 _WARPS_OF_STEP = 64
 # After so many returns from one warp, others get their turn: it may wait for them in a loop.
 _MOST_RETURNS = 32
+# A kernel whose launches had to run again so often is left to NumPy.
+_MOST_DOUBTS = 3
 _ALIGNMENT = 128
 _PAGE = 4096
 
@@ -58,10 +63,14 @@ def _coordinates(block: tuple[int, int, int], warps: int) -> Array:
 class Resident:
     """The memory of one block while it runs: its warps' states, shared and local memory."""
 
-    def __init__(self, kernel: Kernel, state: LaunchState, warps: int) -> None:
+    def __init__(self, kernel: Kernel, state: LaunchState, warps: int, checked: bool) -> None:
         self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps))
         self.shared = aligned(-(-(RESERVED_SHARED + state.shared_size) // 16) * 16)
-        self.local = aligned(-(-state.local_size // 16) * 16 * warps * LANES)
+        stride = -(-state.local_size // 16) * 16
+        self.local = aligned(stride * warps * LANES)
+        self.records = None
+        if checked:
+            self.records = BlockRecords(RESERVED_SHARED + state.shared_size, kernel.sites.shift, stride // 4 * warps)
 
 
 class NativeLaunch:
@@ -79,6 +88,7 @@ class NativeLaunch:
         # The values that go to functions of Python's; the last one is the result.
         self.exchange = aligned(8 * SLOT).reshape(8, SLOT)
         self.raised: BaseException | None = None
+        self.speculation: Speculation | None = None
         # Set by another thread whose failure ends the launch.
         self.stops = False
         self._used = 0
@@ -153,7 +163,7 @@ class NativeLaunch:
 
     def new_resident(self) -> Resident:
         """Return memory for one more block."""
-        return Resident(self.kernel, self.state, self.warps)
+        return Resident(self.kernel, self.state, self.warps, "checks" in self.kernel.watch)
 
     def install(self, resident: Resident) -> None:
         """Let machine code use a block's memory."""
@@ -167,6 +177,13 @@ class NativeLaunch:
             context[word] = array.ctypes.data
             if size is not None:
                 context[size] = len(array)
+        records = resident.records
+        if records is not None:
+            context[Context.BLOCK_CHECKS] = records.words.ctypes.data
+            context[Context.SHARED_WRITES] = records.writes.ctypes.data
+            context[Context.SHARED_READS] = records.reads.ctypes.data
+            context[Context.LOCAL_WRITTEN] = records.local_written.ctypes.data
+            context[Context.LOCAL_WRITTEN_BYTES] = records.local_written.nbytes
 
     # --- running
 
@@ -189,12 +206,20 @@ class NativeLaunch:
                 if turns > self.warps:
                     return False
             if status == Status.FAULT:
-                raise self.raised or fault_of(self)
+                raise self._failure()
             self._check_limits()
             if status == Status.STUCK:
                 let_go_on(self)
             elif status == Status.YIELDED:
                 return False
+
+    def _failure(self) -> BaseException:
+        """Return what ends the launch: a fault; a doubt where checks watch, since the NumPy engine reports it then."""
+        speculation = self.speculation
+        if speculation is None:
+            return self.raised or fault_of(self)
+        failed = self.raised or speculation.raised
+        return failed if failed is not None and not isinstance(failed, Fault) else speculation.doubted()
 
     def _call(self) -> Status:
         """Let machine code run on; signals are handled when it returns."""
@@ -225,6 +250,8 @@ class NativeLaunch:
 
     def _check_limits(self) -> None:
         state = self.state
+        if self.speculation is not None and self.speculation.overflows():
+            raise DoubtError
         if self.stops:
             raise InterruptedError("another thread has broken the launch off")
         if self._used_by_block // (self.warps * max(1, self.in_turns)) > state.steps_at_start * _WARPS_OF_STEP:
@@ -280,3 +307,39 @@ def run_blocks(kernel: Kernel, state: LaunchState) -> None:
     finally:
         del launches[address]
         launch.end()
+
+
+def run_checked(kernel: Kernel, state: LaunchState) -> bool:
+    """Run all blocks of a launch that checks watch; return whether there is nothing to report, else nothing has run."""
+    observer = state.observer
+    assert observer is not None
+    if state.blocks * -(-state.threads // LANES) * LANES > MOST_THREADS:
+        return False
+    while kernel.recorded.doubts < _MOST_DOUBTS:
+        records = observer.records()
+        launch = NativeLaunch(kernel, state)
+        launch.speculation = Speculation(launch, records, kernel.recorded)
+        address = launch.context.ctypes.data
+        launches[address], speculations[address] = launch, launch.speculation
+        again = False
+        try:
+            launch.run()
+        except DoubtError as doubted:
+            launch.speculation.undo()
+            again = doubted.again
+        except BaseException:
+            launch.end()
+            raise
+        else:
+            records.keep()
+            launch.end()
+            return True
+        finally:
+            del launches[address], speculations[address]
+            launch.speculation.end()
+        if not again:
+            kernel.recorded.doubts += 1
+            break
+    # Its checks begin again, behind the times of what was undone.
+    observer.start(state)
+    return False

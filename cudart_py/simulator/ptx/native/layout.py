@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["LANES", "Context", "Count", "Fault", "Head", "Status"]
+__all__ = [
+    "LANES", "BlockCheck", "Context", "Count", "Doubt", "ExtentCheck", "Fault", "Head", "SiteCheck", "Status",
+]  # fmt: skip  # sorted
 
 LANES = 32
 
@@ -73,6 +75,20 @@ class Context(IntEnum):
     # What is counted for an observer: of each basic block in the list, and of each site of an access.
     BLOCK_COUNTS = 46
     ACCESS_COUNTS = 47
+    # What the checks know: of each site, of each allocation, and of the block at hand; which granules of memory are
+    # saved, and where the first one begins; the time now and at the launch's begin, shifted as in records; the records
+    # of shared memory, and for each warp the lanes that have written each word of local memory.
+    CHECK_SITES = 48
+    CHECK_EXTENTS = 49
+    BLOCK_CHECKS = 50
+    SAVED = 51
+    SAVED_BASE = 52
+    NOW = 53
+    BEGIN = 54
+    SHARED_WRITES = 55
+    SHARED_READS = 56
+    LOCAL_WRITTEN = 57
+    LOCAL_WRITTEN_BYTES = 58
     WORDS = 64
 
 
@@ -131,3 +147,75 @@ class Fault(IntEnum):
     BRANCH = 3
     # Python raised an exception.
     RAISED = 4
+    # The checks may have something to report, or need more records than they have.
+    DOUBT = 5
+
+
+class SiteCheck(IntEnum):
+    """The words of what the checks know of a site: the allocation that it used last, and its records.
+
+    `MODE` tells whether loads of it are recorded now, `RECORDS` whether those of all allocations are.
+    """
+
+    LOW = 0
+    HIGH = 1
+    WRITES = 2
+    READS = 3
+    FLOOR = 4
+    MODE = 5
+    RECORDS = 6
+    WRITE_LINES = 7
+    READ_LINES = 8
+    WORDS = 16
+
+
+class ExtentCheck(IntEnum):
+    """The words of what the checks know of an allocation.
+
+    `FLOOR` is 1 where reads of what nothing has written are looked for. `LOADED` is one more than a site that has
+    loaded from it without a record, and `STORED` tells whether the launch has stored to it.
+    """
+
+    READY = 0
+    WRITES = 1
+    READS = 2
+    FLOOR = 3
+    LOADED = 4
+    STORED = 5
+    WRITE_LINES = 6
+    READ_LINES = 7
+    WORDS = 8
+
+
+class BlockCheck(IntEnum):
+    """The words of what the checks know of a block: times, shifted as in records, and barriers as bits.
+
+    `WRITTEN` and `READ` are the time of the barrier behind which shared memory was written, and read without a record;
+    `FULL` tells whether all of it has been written, `LOOKS` and `LOOKED` how often and when that was looked for.
+    `WAITS` is the barrier at which lanes wait, `PASSED` those that lanes have gone past since the last one. From
+    `WARPS` on stands when each warp was synchronised.
+    """
+
+    BEGIN = 0
+    BARRIER = 1
+    WRITTEN = 2
+    READ = 3
+    FULL = 4
+    LOOKS = 5
+    LOOKED = 6
+    WAITS = 7
+    PASSED = 8
+    WARPS = 9
+    WORDS = 41
+
+
+class Doubt(IntEnum):
+    """Why a launch that is watched by checks runs again, and what machine code asks Python for."""
+
+    # There may be a finding: the NumPy engine runs the launch.
+    FINDING = 1
+    # A load from global or shared memory should have been recorded.
+    GLOBAL = 2
+    SHARED = 3
+    SAVE = 4
+    PREPARE = 5

@@ -20,12 +20,14 @@ from .flow import Flow
 from .instances import Layout, lay_out
 from .library.functions import NAMES, build_function
 from .sites import Sites
+from .speculation import Recorded
+from .speculation import install as install_speculation
 from .system import install
 
 __all__ = ["CodeCache", "Kernel", "build", "compile_kernel"]
 
 # Raise it when the same kernel becomes other machine code, or is described in another way.
-_FORMAT = 7
+_FORMAT = 9
 
 # Entering and asking LLVM is left to one thread at a time.
 _lock = threading.RLock()
@@ -60,6 +62,7 @@ class Kernel:
         self.alone = alone
         self.spins = spins
         self.watch = watch
+        self.recorded = Recorded(len(sites.sites))
         # The engine owns the code.
         self._engine = _linked(code)
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._engine.get_function_address("run"))
@@ -71,6 +74,7 @@ def _processor() -> tuple[str, str]:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     install()
+    install_speculation()
     features = llvm.get_host_cpu_features().flatten()
     if "+avx512f" in features:
         features += ",-prefer-256-bit"
@@ -92,7 +96,7 @@ def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset())
     sites = Sites()
     flow = Flow(module, program, layout, sites, watch)
     flow.write()
-    write_driver(module, layout, flow.alone, flow.plain, flow.flushes)
+    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, "checks" in watch)
     return module, sites, flow
 
 

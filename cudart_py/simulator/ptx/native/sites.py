@@ -21,7 +21,7 @@ class Site:
 
 
 # The fields that JSON can hold as they are.
-_KEPT = ("symbols", "specials", "counted", "atomics", "calls")
+_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls")
 
 
 @dataclass
@@ -29,13 +29,15 @@ class Sites:
     """The numbers of sites, symbols and special registers, each counted from 0, and what the code does.
 
     `counted` are the rows of counts of accesses: the number of a site, the kind, the space and the bytes of an access.
-    `atomics` says that it has atomics, and `calls` that it calls Python.
+    The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that it has atomics, and `calls` that
+    it calls Python.
     """
 
     sites: list[Site] = field(default_factory=list)
     symbols: list[str] = field(default_factory=list)
     specials: list[str] = field(default_factory=list)
     counted: list[tuple[int, str, str, int]] = field(default_factory=list)
+    shift: int = 2
     atomics: bool = False
     calls: bool = False
 

@@ -12,6 +12,7 @@ from ..syntax.instructions import Call, Symbol
 from ..windows import RESERVED_SHARED
 from .layout import LANES, Context, Fault
 from .reports import group_of
+from .speculation import DoubtError
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
@@ -49,6 +50,9 @@ def _call(launch: NativeLaunch, number: int, mask: int) -> None:
     call = site.instruction.operands[0]
     assert isinstance(call, Call)
     assert isinstance(call.target, Symbol)
+    if launch.speculation is not None and call.target.name != "vprintf":
+        # What it changes can't be taken back.
+        raise DoubtError
     passed = site.instance.code.call_sites[id(site.instruction)]
     arguments: list[Any] = []
     for pieces in passed.arguments:

@@ -7,7 +7,10 @@ compiled in a second form for it, so a launch without one pays nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block, Code
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from .groups import Group
     from .scheduler import Chunk
 
-__all__ = ["AccessCount", "BlockCount", "Observer"]
+__all__ = ["AccessCount", "AccessRecords", "BlockCount", "Observer", "PieceRecords"]
 
 
 class BlockCount(NamedTuple):
@@ -44,6 +47,35 @@ class AccessCount(NamedTuple):
     second: int
 
 
+class PieceRecords(NamedTuple):
+    """The records of the writes and reads of each piece of an allocation, 64 bits each.
+
+    Of each line of 32 pieces there is one record more, which holds in place of theirs unless it is 0. `unwritten` says
+    that there may be pieces that nothing has written, whose records are 0.
+    """
+
+    writes: NDArray[np.uint64]
+    reads: NDArray[np.uint64]
+    write_lines: NDArray[np.uint64]
+    read_lines: NDArray[np.uint64]
+    unwritten: bool
+
+
+class AccessRecords(Protocol):
+    """The records that machine code makes of one launch's accesses to global memory; their times start at `begin`."""
+
+    begin: int
+
+    def of(self, start: int, shift: int) -> PieceRecords:
+        """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes."""
+
+    def end(self, now: int) -> None:
+        """Advance the time, whether the launch has ended or runs again."""
+
+    def keep(self) -> None:
+        """Note what the launch has written, which has ended."""
+
+
 class Observer:
     """Watch a launch; `group.lane_numbers` tells which lanes of which chunk take part in an event.
 
@@ -55,6 +87,10 @@ class Observer:
 
     def start(self, state: Any) -> None:
         """Begin: the launch's shape, module and program are at hand."""
+
+    def records(self) -> AccessRecords:
+        """Return new records for a launch that machine code runs while checks watch it."""
+        raise NotImplementedError
 
     def block(self, group: Group, block: Block) -> None:
         """Observe a group that is about to execute the instructions of a block."""

@@ -91,10 +91,11 @@ class History:
 class ShadowMemory:
     """The shadow memory of one allocation.
 
-    `initialised` says that every byte has been written: then nothing need be looked up.
+    `initialised` says that every byte has been written: then nothing need be looked up. `native` are the records of
+    machine code, for each size of pieces.
     """
 
-    __slots__ = ("first", "history", "initialised", "looked", "size")
+    __slots__ = ("first", "history", "initialised", "looked", "native", "size")
 
     def __init__(self, address: int, size: int, initialised: bool) -> None:
         self.first = address & ~3
@@ -103,6 +104,7 @@ class ShadowMemory:
         # How often the pieces were looked through for whether all are written by now.
         self.looked = 0
         self.history = History(self.size)
+        self.native: dict[tuple[int, int], Any] = {}
 
     def fill(self, address: int, size: int) -> None:
         """Note that the host has written a range."""

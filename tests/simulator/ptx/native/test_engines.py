@@ -339,3 +339,11 @@ def test_threads_give_the_same_bits_and_the_first_fault(kernels: Kernels) -> Non
             kernels.launch("traps", 200, 64, 37)
     finally:
         kernels.threads = 1
+
+
+def test_a_pause_between_two_warps_of_a_block_repeats_none() -> None:
+    kernels = Kernels('extern "C" __global__ void count(int* out) { atomicAdd(out, 1); }')
+    kernels.engine = "native"
+    out = kernels.zeros(1)
+    kernels.launch("count", 3000, 992, out)
+    assert kernels.get(out, 1)[0] == 3000 * 992

@@ -9,8 +9,10 @@ from llvmlite import ir
 from .accesses import build_access
 from .atomics import build_atomic
 from .banks import build_most
+from .checks import build_check
 from .counts import build_count
 from .hosts import HOSTS
+from .records import build_expand, build_filled, build_find, build_ordered
 from .warps import build_match, build_math, build_permute, build_redux
 
 __all__ = ["NAMES", "build_function"]
@@ -25,6 +27,11 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "math": build_math,
     "count": build_count,
     "most": build_most,
+    "check": build_check,
+    "expand": build_expand,
+    "find": build_find,
+    "ordered": build_ordered,
+    "filled": build_filled,
     "hosts": lambda module, name: HOSTS[name.partition(".")[2]](module),
 }
 

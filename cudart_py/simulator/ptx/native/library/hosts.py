@@ -25,7 +25,7 @@ from ..layout import Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, record_fault, when
 
-__all__ = ["HOSTS", "address_type", "build_hosts", "checked", "found_type", "safe_addresses"]
+__all__ = ["HOSTS", "address_type", "build_hosts", "checked", "found_type", "safe_addresses", "search"]
 
 Value = Any
 ADDRESSES = vector(I64)
@@ -79,7 +79,7 @@ def _global(module: ir.Module) -> None:
         _refuse(b, context, site, mask, given)
     starts, ends = b.pointer(context, Context.STARTS), b.pointer(context, Context.ENDS)
     # The allocation of the lowest address serves them all, or each lane's own is looked for.
-    place = _search(b, context, starts, b.reduced("umin", addresses))
+    place = search(b, context, starts, b.reduced("umin", addresses))
     start, end = (b.load(element(b, array, place, I64), typ=I64) for array in (starts, ends))
     inside = _all(b, _inside(b, addresses, start, end, size))
     with when(b, b.and_(b.icmp_signed(">=", place, I64(0)), inside)):
@@ -91,7 +91,7 @@ def _global(module: ir.Module) -> None:
 
     def look(lane: Value) -> None:
         address = b.load(element(b, kept, b.zext(lane, I64), I64), typ=I64)
-        own = _search(b, context, starts, address)
+        own = search(b, context, starts, address)
         last = b.sub(b.load(element(b, ends, own, I64), typ=I64), size)
         good = b.and_(b.icmp_signed(">=", own, I64(0)), b.icmp_unsigned("<=", address, last))
         with when(b, b.not_(good), likely=False):
@@ -116,7 +116,7 @@ def _inside(b: Builder, addresses: Value, start: Value, end: Value, size: Value)
     return b.and_(b.icmp_unsigned(">=", addresses, b.splat(start)), reaches)
 
 
-def _search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
+def search(b: Builder, context: Value, starts: Value, address: Value) -> Value:
     """Return the number of the last allocation that doesn't start behind an address, -1 if there is none.
 
     The arrays of allocations have an element in front of the first one, so that -1 may be read.

@@ -70,6 +70,7 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
     e.accessed = True
     if form.space != "const":
         e.observe("ld", space, address, size * count, site)
+        e.check("ls" if form.strong else "ld", space, address, size, count, site)
     elif isinstance(access.base, Register):
         # One at a fixed place is an operand for the hardware.
         e.observe("ld", "const", address, size * count, site)
@@ -100,6 +101,7 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
     site = e.sites.add(i, e.instance)
     e.accessed = True
     e.observe("st", space, address, size * len(items), site)
+    e.check("sv" if form.strong else "st", space, address, size, len(items), site, values)
     e.call(f"store.{space}.{size}.{len(items)}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
 
 
@@ -119,6 +121,7 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     site = e.sites.add(i, e.instance)
     e.accessed = True
     e.observe(form.row.access, space, address, type_size(kind), site)
+    e.check("at", space, address, type_size(kind), 1, site)
     element = ir.IntType(8 * type_size(kind))
     name = f"atom.{space}.{form.operation}.{kind}"
     found = e.call(name, vector(element), e.context, address, e.mask, I32(site), *values)

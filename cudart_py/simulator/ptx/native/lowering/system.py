@@ -51,6 +51,8 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
         return
     if "mbarrier" in form.words:
         raise NotNative("cp.async.mbarrier")
+    if e.checking is not None:
+        raise NotNative("cp.async that checks watch")
     operands = i.operands[:-1] if "L2::cache_hint" in form.words else i.operands
     to, source, size = operands[:3]
     assert isinstance(to, Access)

@@ -40,6 +40,9 @@ def shuffle(e: Emitter, i: Instruction, form: Form) -> None:
         within = b.compare("<=", source, limit, True)
     source = b.and_(b.select(within, source, lanes), five)
     present = b.compare("!=", b.and_(b.lshr(b.splat(e.mask), source), b.const(I32, 1)), 0)
+    if e.checking is not None:
+        absent = b.and_(b.bits(b.and_(within, b.not_(present))), e.mask)
+        e.checking.absent(absent, i, e.instance)
     source = b.select(present, source, lanes)
     result = e.call("permute", WORDS, value, source)
     destination = i.operands[0]

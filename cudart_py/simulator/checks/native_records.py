@@ -1,0 +1,95 @@
+"""The records that machine code keeps of accesses to global memory, beside the history that the NumPy engine keeps.
+
+Machine code's records say less: they only tell whether there may be a finding. So they are of use to one launch alone,
+and stay where they are because their times are older than those of any later launch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ptx.running.observer import PieceRecords
+from ..state.memory.shadow import FILLED, ShadowMemory
+
+__all__ = ["NativeRecords"]
+
+Array = NDArray[Any]
+
+# The time takes 32 bits of a record. A launch that would begin behind this one begins anew, with new records.
+_LAST_BEGIN = 1 << 31
+# The record of a piece that was written before all times; machine code reads the lowest bits of a line's record.
+_WRITTEN = 4
+_LINE = 32
+
+
+class _Clock:
+    """The time of machine code's records, and how often it has begun anew."""
+
+    def __init__(self) -> None:
+        self.now = _WRITTEN + 1
+        self.era = 0
+
+
+_clock = _Clock()
+
+
+def _new(lines: int) -> PieceRecords:
+    """Return records for an allocation that was written before, by whomever."""
+    writes, reads = (np.zeros(lines * _LINE, np.uint64) for _ in range(2))
+    write_lines, read_lines = (np.full(lines, _WRITTEN, np.uint64) for _ in range(2))
+    return PieceRecords(writes, reads, write_lines, read_lines, unwritten=False)
+
+
+class NativeRecords:
+    """The records of one launch."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        if _clock.now > _LAST_BEGIN:
+            _clock.now, _clock.era = _WRITTEN + 1, _clock.era + 1
+        self.begin = _clock.now
+        # The allocations that were not written completely before, with the records of their writes.
+        self._unwritten: list[tuple[ShadowMemory, int, PieceRecords]] = []
+
+    def of(self, start: int, shift: int) -> PieceRecords:
+        """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes."""
+        shadow: ShadowMemory = self._memory.shadow(start)
+        count = -(-shadow.size // 4) << (2 - shift)
+        lines = -(-count // _LINE)
+        if not shadow.initialised:
+            records = _new(lines)
+            records.write_lines[:] = 0
+            history = shadow.history
+            if history.written:
+                history.divide(1 << shift)
+                known = (history.writes != 0).reshape(-1, 1 << (shift - history.shift)).all(axis=1)
+                records.writes[:count] = known * np.uint64(_WRITTEN)
+            self._unwritten.append((shadow, shift, records))
+            return records._replace(unwritten=True)
+        key = _clock.era, shift
+        if key not in shadow.native:
+            shadow.native = {key: _new(lines)}
+        kept: PieceRecords = shadow.native[key]
+        return kept
+
+    def end(self, now: int) -> None:
+        """Advance the time, whether the launch has ended or runs again."""
+        _clock.now = max(_clock.now, now + 1)
+
+    def keep(self) -> None:
+        """Note in the histories what the launch has written."""
+        for shadow, shift, records in self._unwritten:
+            count = -(-shadow.size // 4) << (2 - shift)
+            written = (records.writes.reshape(-1, _LINE) != 0) | (records.write_lines[:, None] != 0)
+            written = written.reshape(-1)[:count]
+            if written.all():
+                shadow.initialised = True
+                continue
+            history = shadow.history
+            history.divide(1 << shift)
+            filled = np.repeat(np.where(written, FILLED, 0), 1 << (shift - history.shift))
+            np.maximum(history.writes, filled, out=history.writes)
+            shadow.look_through()

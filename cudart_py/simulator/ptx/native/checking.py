@@ -1,0 +1,208 @@
+"""Write what the checks need in a kernel's function: a call before each access, and the times of what puts in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from ..compiling.control_flow import Code
+from ..compiling.opcodes import form_of
+from ..syntax.instructions import Immediate, Instruction, Operand, Register
+from ..syntax.types import type_size
+from .errors import NotNative
+from .instances import Instance, Layout, Place
+from .layout import BlockCheck, Context, Doubt, Head, Status
+from .library.frame import element, when
+from .library.records import TICK, block_word, raise_doubt
+from .vectors import I32, I64, Builder
+
+if TYPE_CHECKING:
+    from .scheduling import Scheduling
+    from .sites import Sites
+
+__all__ = ["Checking", "begin_checks", "release_checks", "whole"]
+
+Value = Any
+
+_SPACES = ("global", "shared", "local", "generic")
+_MOST_BARRIERS = 64
+_WORD = 2
+
+
+def whole(instruction: Instruction) -> bool:
+    """Return whether a barrier is one of all threads of a block."""
+    return len(instruction.operands) == (3 if "red" in form_of(instruction).words else 1)
+
+
+class Checking:
+    """Write the checks of one warp's function."""
+
+    def __init__(
+        self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
+    ) -> None:
+        if layout.places[0].live:
+            raise NotNative("registers that may be read before they are written")
+        self._b = b
+        self._layout = layout
+        self._sites = sites
+        self._schedule = schedule
+        self._context, self._state = arguments
+        self._shift = sites.shift = _least_shift(layout)
+        self._barriers = [
+            number
+            for number, place in enumerate(layout.places)
+            if place.block.terminator.kind == "barrier" and whole(_end_of(place))
+        ]
+        if len(self._barriers) > _MOST_BARRIERS:
+            raise NotNative("so many barriers")
+        reach = {id(place.instance.code): place.instance.code for place in layout.places}
+        self._reach = {key: _reachable(code) for key, code in reach.items()}
+
+    # --- accesses
+
+    def access(
+        self,
+        kind: str,
+        space: str,
+        address: Value,
+        size: int,
+        count: int,
+        site: int,
+        mask: Value,
+        values: Sequence[Value],
+    ) -> None:
+        """Look at an access to `count` elements of `size` bytes before it happens."""
+        if space not in _SPACES:
+            return
+        b = self._b
+        name = f"check.{kind}.{space}.{size}.{count}.{self._shift}"
+        given = values if kind in ("st", "sv") else []
+        arguments = [self._context, address, mask, I32(site), *given]
+        function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
+        b.call(function, arguments)
+
+    def absent(self, lanes: Value, instruction: Instruction, instance: Instance) -> None:
+        """Doubt a shuffle from lanes that take no part."""
+        self._doubt_if(self._b.icmp_unsigned("!=", lanes, I32(0)), instruction, instance)
+
+    def _doubt_if(self, truth: Value, instruction: Instruction, instance: Instance) -> None:
+        """Return with a doubt if something holds."""
+        b = self._b
+        with when(b, truth, likely=False):
+            raise_doubt(b, self._context, I32(self._sites.add(instruction, instance)), Doubt.FINDING)
+            b.ret(I32(Status.FAULT))
+
+    # --- lanes that come together
+
+    def together(self, place: Place) -> None:
+        """Look whether the member mask names all lanes that execute a block, which synchronises their warp."""
+        b, operand = self._b, place.block.mask
+        site = place.block.instructions[0] if place.block.instructions else place.block.terminator.instruction
+        mask = b.load(self._schedule.mask, typ=I32)
+        members = self._members(operand, place.instance)
+        if members is not None and site is not None:
+            named = b.and_(b.lshr(members, b.lanes()), b.const(I32, 1))
+            outside = b.and_(b.bits(b.compare("==", named, 0)), mask)
+            self._doubt_if(b.icmp_unsigned("!=", outside, I32(0)), site, place.instance)
+        now = _advance(b, self._context)
+        warp = b.zext(b.load(self._schedule.head(Head.NUMBER), typ=I32), I64)
+        b.store(now, element(b, block_word(b, self._context, BlockCheck.WARPS), warp, I64))
+
+    def _members(self, operand: Operand | None, instance: Instance) -> Value | None:
+        b = self._b
+        if isinstance(operand, Register):
+            return instance.load(b, self._state, instance.code.slot(operand.name), I32)
+        assert isinstance(operand, Immediate)
+        bits = operand.value & 0xFFFFFFFF
+        return None if bits == 0xFFFFFFFF else b.const(I32, bits)
+
+    # --- barriers
+
+    def arrive(self, number: int) -> None:
+        """Note that lanes wait at a barrier; doubt it if others wait at another one."""
+        if number not in self._barriers:
+            return
+        b, place = self._b, self._layout.places[number]
+        bit = I64(1 << self._barriers.index(number))
+        word = block_word(b, self._context, BlockCheck.WAITS)
+        there = b.load(word, typ=I64)
+        other = b.icmp_unsigned("!=", b.and_(there, b.not_(bit)), I64(0))
+        b.store(bit, word)
+        self._doubt_if(other, _end_of(place), place.instance)
+
+    def passing(self, place: Place) -> None:
+        """Note that lanes have gone past the barriers that can't be reached again from a block."""
+        if place.instance.caller is not None or not place.block.instructions:
+            return
+        b, bits, here = self._b, 0, place.block.index
+        reach = self._reach[id(place.instance.code)]
+        for bit, number in enumerate(self._barriers):
+            other = self._layout.places[number]
+            at = other.block.index
+            if other.instance is place.instance and here in reach[at] and at not in reach[here] and at != here:
+                bits |= 1 << bit
+        if bits:
+            word = block_word(b, self._context, BlockCheck.PASSED)
+            b.store(b.or_(b.load(word, typ=I64), I64(bits)), word)
+
+
+def begin_checks(b: Builder, context: Value) -> None:
+    """Write that a block begins: nothing of its shared memory has been written."""
+    now = _advance(b, context)
+    for word in BlockCheck:
+        if word < BlockCheck.WARPS:
+            begins = word in (BlockCheck.BEGIN, BlockCheck.BARRIER)
+            b.store(now if begins else I64(0), block_word(b, context, word))
+
+
+def release_checks(b: Builder, context: Value) -> None:
+    """Write that all lanes of a block go on from a barrier; doubt it if some had gone past it."""
+    waits, passed = (block_word(b, context, word) for word in (BlockCheck.WAITS, BlockCheck.PASSED))
+    both = b.and_(b.load(waits, typ=I64), b.load(passed, typ=I64))
+    with when(b, b.icmp_unsigned("!=", both, I64(0)), likely=False):
+        raise_doubt(b, context, I32(0), Doubt.FINDING)
+        b.ret(I32(Status.FAULT))
+    b.store(I64(0), waits)
+    b.store(I64(0), passed)
+    b.store(_advance(b, context), block_word(b, context, BlockCheck.BARRIER))
+
+
+def _advance(b: Builder, context: Value) -> Value:
+    """Advance the time and return it."""
+    now = b.add(b.word(context, Context.NOW), I64(TICK))
+    b.set_word(context, Context.NOW, now)
+    return now
+
+
+def _end_of(place: Place) -> Instruction:
+    instruction = place.block.terminator.instruction
+    assert instruction is not None
+    return instruction
+
+
+def _least_shift(layout: Layout) -> int:
+    """Return which power of two of bytes the least access has, at most a word."""
+    sizes = [
+        form.vector * type_size(form.type)
+        for place in layout.places
+        for form in map(form_of, place.block.instructions)
+        if form.row.access in ("ld", "st", "atom", "red") and form.space not in ("param", "const", "local")
+    ]
+    return min([_WORD, *(size.bit_length() - 1 for size in sizes)])
+
+
+def _reachable(code: Code) -> dict[int, frozenset[int]]:
+    """Return, for each block of a function, the blocks that can come after it."""
+    known = {}
+    for block in code.blocks:
+        found: set[int] = set()
+        waiting = list(block.terminator.targets)
+        while waiting:
+            index = waiting.pop()
+            if index not in found:
+                found.add(index)
+                waiting.extend(code.blocks[index].terminator.targets)
+        known[block.index] = frozenset(found)
+    return known

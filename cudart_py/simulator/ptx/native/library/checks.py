@@ -1,0 +1,237 @@
+"""Look at accesses for what the checks may have to report.
+
+``check.KIND.SPACE.SIZE.COUNT.SHIFT(context, addresses, mask, site[, values])`` compares an access to `COUNT` elements
+of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own. It only says that there may
+be a finding; then the launch runs again with the NumPy engine. `KIND` is "ld" for a load, "ls" for a strong one, "st"
+for a store, "sv" for a strong one, "at" for an atomic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
+from ..layout import LANES, BlockCheck, Context, Doubt, SiteCheck
+from ..vectors import I1, I32, I64, PTR, vector
+from .comparing import Comparison
+from .frame import each_active, element, when
+from .hosts import address_type, safe_addresses
+from .records import block_value, block_word, raise_doubt, site_row
+
+__all__ = ["build_check"]
+
+Value = Any
+
+_WORD = 2
+# How often a block's shared memory is looked through for whether all has been written.
+_MOST_LOOKS = 4
+
+
+class _Check(Comparison):
+    """A check of an access to any space."""
+
+    def build(self) -> None:
+        """Write the function."""
+        {"global": self._global, "shared": self._shared, "local": self._local, "generic": self._generic}[self.space]()
+
+    # --- generic addresses
+
+    def _generic(self) -> None:
+        b, rest = self.b, self.mask
+        name = f"{self.size}.{self.count}.{self.shift}"
+        for space, window in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+            offsets = b.sub(self.given, b.const(I64, window))
+            lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest)
+            rest = b.and_(rest, b.not_(lanes))
+            with when(b, b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
+                kind = address_type(space)
+                passed = offsets if kind.element == I64 else b.trunc(offsets, kind)
+                function = b.declared(
+                    f"check.{self.kind}.{space}.{name}", ir.VoidType(), [PTR, kind, I32, I32, *self.types]
+                )
+                b.call(function, [self.context, passed, lanes, self.site, *self.values])
+        rest = b.and_(rest, b.bits(b.compare("<", self.given, SHARED_WINDOW)))
+        kinds = [PTR, self.given.type, I32, I32, *self.types]
+        function = b.declared(f"check.{self.kind}.global.{name}", ir.VoidType(), kinds)
+        b.call(function, [self.context, self.given, rest, self.site, *self.values])
+        b.ret_void()
+
+    # --- global memory
+
+    def _global(self) -> None:
+        b = self.b
+        site = site_row(b, self.context, self.site)
+
+        def kept(word: SiteCheck) -> Value:
+            return b.load(b.at(site, 8 * word), typ=I64)
+
+        def all_known() -> Value:
+            last = b.sub(kept(SiteCheck.HIGH), I64(self.whole))
+            low, high = b.splat(kept(SiteCheck.LOW)), b.splat(last)
+            among = b.and_(b.icmp_unsigned(">=", self.given, low), b.icmp_unsigned("<=", self.given, high))
+            return b.icmp_unsigned("==", b.and_(b.bits(among), self.mask), self.mask)
+
+        quiet = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
+        known = all_known()
+        if self.loads:
+            with when(b, b.and_(known, quiet), likely=True):
+                b.ret_void()
+        with when(b, b.not_(known), likely=False):
+            self._find(b.extract_element(self.given, b.trailing_zeros(self.mask)))
+            if self.loads:
+                still = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
+                with when(b, b.and_(all_known(), still), likely=True):
+                    b.ret_void()
+        limit = b.word(self.context, Context.BEGIN)
+        with when(b, all_known(), likely=True):
+            first = b.extract_element(self.given, I32(0))
+            start = self._piece(first, kept(SiteCheck.LOW))
+            tables = tuple(
+                (kept(SiteCheck[name]), kept(SiteCheck[f"{name[:-1]}_LINES"])) for name in ("WRITES", "READS")
+            )
+            self._side_by_side(first, start, tables, limit, kept(SiteCheck.FLOOR))
+
+        def place(lane: Value, body: Any) -> None:
+            address = self._lane(0, lane)
+            low, high = kept(SiteCheck.LOW), kept(SiteCheck.HIGH)
+            inside = b.and_(
+                b.icmp_unsigned(">=", address, low),
+                b.icmp_unsigned("<=", address, b.sub(high, I64(self.whole))),
+            )
+            with when(b, b.not_(inside), likely=False):
+                self._find(address)
+            low, high = kept(SiteCheck.LOW), kept(SiteCheck.HIGH)
+            inside = b.and_(
+                b.icmp_unsigned(">=", address, low),
+                b.icmp_unsigned("<=", address, b.sub(high, I64(self.whole))),
+            )
+            # What is outside is a fault, which the access itself finds.
+            with when(b, inside, likely=True):
+                piece = self._piece(address, low)
+                writes, reads = kept(SiteCheck.WRITES), kept(SiteCheck.READS)
+                for records, lines in ((writes, SiteCheck.WRITE_LINES), (reads, SiteCheck.READ_LINES)):
+                    self._expand(records, kept(lines), piece, self.pieces)
+                body(address, piece, writes, reads, kept(SiteCheck.FLOOR))
+
+        self._one_by_one(place, limit)
+
+    def _find(self, address: Value) -> None:
+        b = self.b
+        function = b.declared("find.", I1, [PTR, I32, I64, I1])
+        b.call(function, [self.context, self.site, address, I1(not self.loads)])
+
+    def _piece(self, address: Value, low: Value) -> Value:
+        b = self.b
+        return b.lshr(b.sub(address, b.and_(low, I64(-4))), I64(self.shift))
+
+    # --- shared memory
+
+    def _shared(self) -> None:
+        b, context = self.b, self.context
+        end = b.sub(b.word(context, Context.SHARED_END), I64(self.whole))
+        among = b.and_(b.compare(">=", self.wide, RESERVED_SHARED), b.icmp_signed("<=", self.wide, b.splat(end)))
+        # Bytes that CUDA's headers use, or a fault.
+        with when(b, b.icmp_unsigned("!=", b.and_(b.bits(among), self.mask), self.mask), likely=False):
+            b.ret_void()
+        barrier = block_value(b, context, BlockCheck.BARRIER)
+        read, written = (block_word(b, context, word) for word in (BlockCheck.READ, BlockCheck.WRITTEN))
+        writes, reads = b.pointer(context, Context.SHARED_WRITES), b.pointer(context, Context.SHARED_READS)
+        floor = block_value(b, context, BlockCheck.BEGIN)
+        if self.kind == "ld":
+            noted = b.load(b.at(site_row(b, context, self.site), 8 * SiteCheck.RECORDS), typ=I64)
+            quiet = b.icmp_unsigned("!=", b.load(written, typ=I64), barrier)
+            with when(b, b.and_(quiet, b.icmp_unsigned("==", noted, I64(0))), likely=True):
+                b.store(barrier, read)
+                self._filled()
+                self._only_written(writes, floor)
+        elif not self.loads:
+            with when(b, b.icmp_unsigned("==", b.load(read, typ=I64), barrier), likely=False):
+                raise_doubt(b, context, self.site, Doubt.SHARED)
+            b.store(barrier, written)
+        first = b.extract_element(self.wide, I32(0))
+        start = b.lshr(first, I64(self.shift))
+        writes, reads = b.ptrtoint(writes, I64), b.ptrtoint(reads, I64)
+        self._side_by_side(first, start, ((writes, None), (reads, None)), barrier, floor)
+
+        def place(lane: Value, body: Any) -> None:
+            address = self._lane(0, lane)
+            body(address, b.lshr(address, I64(self.shift)), writes, reads, floor)
+
+        self._one_by_one(place, barrier)
+
+    def _filled(self) -> None:
+        """Return where all of the block's shared memory has been written; look through it once between barriers."""
+        b, context = self.b, self.context
+        full, looks = block_word(b, context, BlockCheck.FULL), block_word(b, context, BlockCheck.LOOKS)
+        with when(b, b.icmp_unsigned("!=", b.load(full, typ=I64), I64(0)), likely=True):
+            b.ret_void()
+        seen = block_word(b, context, BlockCheck.LOOKED)
+        barrier = block_value(b, context, BlockCheck.BARRIER)
+        tries = b.load(looks, typ=I64)
+        again = b.icmp_unsigned("!=", b.load(seen, typ=I64), barrier)
+        with when(b, b.and_(again, b.icmp_unsigned("<", tries, I64(_MOST_LOOKS))), likely=False):
+            b.store(barrier, seen)
+            b.store(b.add(tries, I64(1)), looks)
+            function = b.declared(f"filled.{self.shift}", I1, [PTR])
+            with when(b, b.call(function, [context])):
+                b.store(I64(1), full)
+                b.ret_void()
+
+    def _only_written(self, writes: Value, floor: Value) -> None:
+        """Look only whether something has been written, and return."""
+        b = self.b
+        pieces = b.lshr(safe_addresses(b, self.wide, self.mask), b.const(I64, self.shift))
+        for number in range(self.pieces):
+            found: Value = ir.Constant(vector(I64), ir.Undefined)
+            for lane in range(LANES):
+                piece = b.add(b.extract_element(pieces, I32(lane)), I64(number))
+                found = b.insert_element(found, b.load(element(b, writes, piece, I64), typ=I64), I32(lane))
+            missing = b.bits(b.icmp_unsigned("<", found, b.splat(floor)))
+            with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
+                self._doubt()
+        b.ret_void()
+
+    # --- local memory
+
+    def _local(self) -> None:
+        b, context = self.b, self.context
+        size = b.word(context, Context.LOCAL_SIZE)
+        last = b.sub(size, I64(self.whole))
+        among = b.and_(b.icmp_unsigned("<", self.given, b.splat(size)), b.icmp_signed("<=", self.given, b.splat(last)))
+        with when(b, b.icmp_unsigned("!=", b.and_(b.bits(among), self.mask), self.mask), likely=False):
+            b.ret_void()
+        words = b.lshr(b.word(context, Context.LOCAL_STRIDE), I64(_WORD))
+        row = b.mul(b.word(context, Context.WARP_AT_HAND), words)
+        base = element(b, b.pointer(context, Context.LOCAL_WRITTEN), row, I32)
+        first = b.extract_element(self.given, b.trailing_zeros(self.mask))
+        same = b.icmp_unsigned("==", self.given, b.splat(first))
+        alike = b.icmp_unsigned("==", b.and_(b.bits(same), self.mask), self.mask)
+        with when(b, alike, likely=True):
+            self._local_words(base, first, self.mask)
+            b.ret_void()
+        self._spill()
+
+        def look(lane: Value) -> None:
+            self._local_words(base, self._lane(0, lane), b.shl(I32(1), lane))
+
+        each_active(b, self.mask, look)
+        b.ret_void()
+
+    def _local_words(self, base: Value, address: Value, lanes: Value) -> None:
+        b = self.b
+        for number in range(max(1, self.whole >> _WORD)):
+            word = element(b, base, b.add(b.lshr(address, I64(_WORD)), I64(number)), I32)
+            before = b.load(word, typ=I32)
+            if self.loads:
+                missing = b.icmp_unsigned("!=", b.and_(lanes, b.not_(before)), I32(0))
+                with when(b, missing, likely=False):
+                    raise_doubt(b, self.context, self.site, Doubt.FINDING)
+            else:
+                b.store(b.or_(before, lanes), word)
+
+
+def build_check(module: ir.Module, name: str) -> None:
+    """Build the check of a kind of access."""
+    _Check(module, name).build()

@@ -1,0 +1,177 @@
+"""Records of the checks: what they look like, which of them are in order, and where an allocation's lie.
+
+A record is a word of 64 bits: the thread in its lowest bits, then flags, and in the upper half the time, which barriers
+and what synchronises warps advance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...windows import RESERVED_SHARED
+from ..layout import LANES, BlockCheck, Context, Doubt, ExtentCheck, Fault, SiteCheck
+from ..vectors import I1, I32, I64, PTR, Builder, vector
+from .frame import begin, element, when
+from .hosts import search
+
+__all__ = [
+    "BLOCKS_BIT", "CALLBACK", "GRANULE_BITS", "LANES_BIT", "LINE_BITS", "MOST_THREADS", "OLD", "OWN", "PARTS", "RECORD",
+    "STRONG", "THREAD", "TICK", "WARPS_BIT", "block_value", "block_word", "build_expand", "build_filled", "build_find",
+    "build_ordered", "call_python", "first_thread", "raise_doubt", "site_row", "threads_of_block",
+]  # fmt: skip  # sorted
+
+Value = Any
+
+# The function of Python's that saves memory and prepares allocations.
+CALLBACK = "python.checks"
+# Memory is saved in granules of so many bytes before the launch changes it.
+GRANULE_BITS = 16
+
+MOST_THREADS = 1 << 28
+THREAD = MOST_THREADS - 1
+# Flags of a record: other lanes of the warp, other warps of the block, and other blocks had a part in it; it is strong.
+LANES_BIT, WARPS_BIT, BLOCKS_BIT, STRONG = (1 << bit for bit in (28, 29, 30, 31))
+PARTS = LANES_BIT | WARPS_BIT | BLOCKS_BIT
+# What tells whether a record is of one thread alone, strong or not.
+OWN = THREAD | PARTS
+TICK = 1 << 32
+# The bytes of a record, and one that is older than all launches.
+RECORD = 8
+OLD = 4
+# A line has so many bits of pieces; the lowest bits of its record tell how many pieces each thread has.
+LINE_BITS = 5
+_SPREAD = 3
+
+
+def block_word(b: Builder, context: Value, word: BlockCheck) -> Value:
+    """Return the pointer of a word of what the checks know of the block at hand."""
+    return b.at(b.pointer(context, Context.BLOCK_CHECKS), 8 * word)
+
+
+def block_value(b: Builder, context: Value, word: BlockCheck) -> Value:
+    """Return a word of what the checks know of the block at hand."""
+    return b.load(block_word(b, context, word), typ=I64)
+
+
+def raise_doubt(b: Builder, context: Value, site: Value, doubt: Value | Doubt) -> None:
+    """Note that the launch must run again; the first doubt counts."""
+    with when(b, b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))):
+        b.set_word(context, Context.FAULT, I64(Fault.DOUBT))
+        b.set_word(context, Context.FAULT_SITE, b.zext(site, I64))
+        b.set_word(context, Context.FAULT_MASK, I64(doubt))
+
+
+def first_thread(b: Builder, context: Value) -> Value:
+    """Return the number of the first thread of the block at hand; each warp has 32."""
+    return b.mul(b.word(context, Context.BLOCK), threads_of_block(b, context))
+
+
+def threads_of_block(b: Builder, context: Value) -> Value:
+    """Return how many numbers of threads each block has."""
+    return b.shl(b.word(context, Context.WARPS), I64(5))
+
+
+def build_ordered(module: ir.Module, name: str) -> None:
+    """Build ``ordered.(context, record, thread)``: whether a record's access is before what a thread does now."""
+    b, (context, record, thread) = begin(module, name, I1, [PTR, I64, I64])
+    with when(b, b.icmp_unsigned("==", b.and_(record, I64(OWN)), thread), likely=True):
+        b.ret(I1(1))
+    owner = b.and_(record, I64(THREAD))
+    own_block = b.icmp_unsigned("<", b.sub(owner, first_thread(b, context)), threads_of_block(b, context))
+    alone = b.icmp_unsigned("==", b.and_(record, I64(BLOCKS_BIT)), I64(0))
+    past = b.icmp_unsigned("<", record, block_value(b, context, BlockCheck.BARRIER))
+    with when(b, b.and_(b.and_(own_block, alone), past)):
+        b.ret(I1(1))
+    own_warp = b.icmp_unsigned("==", b.lshr(owner, I64(5)), b.lshr(thread, I64(5)))
+    alone = b.icmp_unsigned("==", b.and_(record, I64(WARPS_BIT | BLOCKS_BIT)), I64(0))
+    warp = b.lshr(b.sub(thread, first_thread(b, context)), I64(5))
+    time = b.load(element(b, block_word(b, context, BlockCheck.WARPS), warp, I64), typ=I64)
+    b.ret(b.and_(b.and_(own_warp, alone), b.icmp_unsigned("<", record, time)))
+
+
+def build_find(module: ir.Module, name: str) -> None:
+    """Build ``find.(context, site, address, stores)``: whether an allocation, then the site's, is at an address."""
+    b, (context, site, address, stores) = begin(module, name, I1, [PTR, I32, I64, I1])
+    place = search(b, context, b.pointer(context, Context.STARTS), address)
+    start = b.load(element(b, b.pointer(context, Context.STARTS), place, I64), typ=I64)
+    end = b.load(element(b, b.pointer(context, Context.ENDS), place, I64), typ=I64)
+    inside = b.and_(b.icmp_signed(">=", place, I64(0)), b.icmp_unsigned("<", address, end))
+    with when(b, b.not_(inside), likely=False):
+        b.ret(I1(0))
+    extent = b.at(b.pointer(context, Context.CHECK_EXTENTS), b.mul(place, I64(8 * ExtentCheck.WORDS)))
+
+    def get(word: ExtentCheck) -> Value:
+        return b.load(b.at(extent, 8 * word), typ=I64)
+
+    with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0)), likely=False):
+        call_python(b, context, Doubt.PREPARE, place)
+        with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0))):
+            b.ret(I1(0))
+    kept = site_row(b, context, site)
+    for name in ("WRITES", "READS", "WRITE_LINES", "READ_LINES", "FLOOR"):
+        b.store(get(ExtentCheck[name]), b.at(kept, 8 * SiteCheck[name]))
+    b.store(start, b.at(kept, 8 * SiteCheck.LOW))
+    b.store(end, b.at(kept, 8 * SiteCheck.HIGH))
+    records = b.or_(b.load(b.at(kept, 8 * SiteCheck.RECORDS), typ=I64), get(ExtentCheck.FLOOR))
+    b.store(records, b.at(kept, 8 * SiteCheck.MODE))
+    with when(b, stores):
+        b.store(I64(1), b.at(extent, 8 * ExtentCheck.STORED))
+        loaded = get(ExtentCheck.LOADED)
+        with when(b, b.icmp_unsigned("!=", loaded, I64(0)), likely=False):
+            raise_doubt(b, context, b.trunc(b.sub(loaded, I64(1)), I32), Doubt.GLOBAL)
+        b.ret(I1(1))
+    with when(b, b.icmp_unsigned("==", records, I64(0))):
+        b.store(b.add(b.zext(site, I64), I64(1)), b.at(extent, 8 * ExtentCheck.LOADED))
+        with when(b, b.icmp_unsigned("!=", get(ExtentCheck.STORED), I64(0)), likely=False):
+            raise_doubt(b, context, site, Doubt.GLOBAL)
+    b.ret(I1(1))
+
+
+def call_python(b: Builder, context: Value, what: Doubt, value: Value) -> None:
+    """Call the function of Python's."""
+    function = b.declared(CALLBACK, ir.VoidType(), [I64, I32, I64])
+    b.call(function, [b.ptrtoint(context, I64), I32(what), value])
+
+
+def site_row(b: Builder, context: Value, site: Value) -> Value:
+    """Return the pointer of what the checks know of a site."""
+    return b.at(b.pointer(context, Context.CHECK_SITES), b.mul(b.zext(site, I64), I64(8 * SiteCheck.WORDS)))
+
+
+def build_expand(module: ir.Module, name: str) -> None:
+    """Build ``expand.(records, lines, line)``, which gives the pieces of a line that has a record their own ones."""
+    b, (records, lines, line) = begin(module, name, ir.VoidType(), [I64, I64, I64])
+    place = b.inttoptr(b.add(lines, b.shl(line, I64(3))), PTR)
+    record = b.load(place, typ=I64)
+    spread = b.and_(record, I64(_SPREAD))
+    threads = b.lshr(b.lanes(I64), b.splat(spread))
+    pieces = b.inttoptr(b.add(records, b.shl(line, I64(3 + LINE_BITS))), PTR)
+    b.store(b.add(b.splat(b.sub(record, spread)), threads), pieces, align=RECORD)
+    b.store(I64(0), place)
+    b.ret_void()
+
+
+def build_filled(module: ir.Module, name: str) -> None:
+    """Build ``filled.SHIFT(context)``: whether all of a block's shared memory has been written."""
+    shift = int(name.partition(".")[2])
+    b, (context,) = begin(module, name, I1, [PTR])
+    writes, floor = b.pointer(context, Context.SHARED_WRITES), block_value(b, context, BlockCheck.BEGIN)
+    # Behind the last piece stand records that count as written.
+    end = b.lshr(b.add(b.word(context, Context.SHARED_END), I64((1 << shift) - 1)), I64(shift))
+    before, head, body, after = b.block, b.append_basic_block(), b.append_basic_block(), b.append_basic_block()
+    b.branch(head)
+    b.position_at_end(head)
+    piece = b.phi(I64)
+    piece.add_incoming(I64(RESERVED_SHARED >> shift), before)
+    b.cbranch(b.icmp_unsigned("<", piece, end), body, after)
+    b.position_at_end(body)
+    records = b.load(element(b, writes, piece, I64), typ=vector(I64), align=RECORD)
+    missing = b.bits(b.icmp_unsigned("<", records, b.splat(floor)))
+    with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
+        b.ret(I1(0))
+    piece.add_incoming(b.add(piece, I64(LANES)), b.block)
+    b.branch(head)
+    b.position_at_end(after)
+    b.ret(I1(1))

@@ -1,0 +1,190 @@
+"""Run a launch that is watched by checks in machine code, and take back what it did where there may be a finding.
+
+Machine code looks at each access only as far as is needed to know that there is nothing to report. Where there may be,
+the launch's changes of memory are undone, and the NumPy engine runs it with the checks themselves: so reports are the
+same with both engines. Loads are recorded only where the launch stores to the same memory: a launch that turns out to
+do so begins again, and records them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from .layout import BlockCheck, Context, Doubt, ExtentCheck, Fault, SiteCheck
+from .library.records import CALLBACK, GRANULE_BITS, TICK
+
+if TYPE_CHECKING:
+    from ..running.observer import AccessRecords
+    from .launch import NativeLaunch
+
+__all__ = ["BlockRecords", "DoubtError", "Recorded", "Speculation", "install", "speculations"]
+
+Array = NDArray[Any]
+
+_GRANULE = 1 << GRANULE_BITS
+_NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
+# Behind this time a record would overflow.
+_LAST = 0xF0000000
+_LANES = 32
+
+# The launches that run, by the addresses of their contexts.
+speculations: dict[int, Speculation] = {}
+
+
+class DoubtError(Exception):
+    """A launch can't go on in machine code; `again` tells whether it can when more of its loads are recorded."""
+
+    def __init__(self, again: bool = False) -> None:
+        self.again = again
+
+
+class Recorded:
+    """Which sites of a kernel record their loads, learnt from its launches."""
+
+    def __init__(self, sites: int) -> None:
+        self.sites = np.zeros(sites, np.bool_)
+        # How often its launches had to run with NumPy.
+        self.doubts = 0
+
+
+class BlockRecords:
+    """What the checks record of one block while it runs: its shared and local memory, and when its lanes waited."""
+
+    def __init__(self, shared_end: int, shift: int, local_words: int) -> None:
+        pieces = -(-shared_end // (1 << shift))
+        self.words = np.zeros(BlockCheck.WORDS, np.uint64)
+        self.writes = np.zeros(pieces + _LANES, np.uint64)
+        # They are looked at in groups, and what is behind the last one counts as written.
+        self.writes[pieces:] = _NEVER
+        self.reads = np.zeros(pieces + _LANES, np.uint64)
+        self.local_written = np.zeros(local_words, np.uint32)
+
+    def release(self, context: Array) -> None:
+        """Note that all lanes of the block go on from a barrier."""
+        words = self.words
+        if words[BlockCheck.WAITS] & words[BlockCheck.PASSED]:
+            raise DoubtError
+        words[[BlockCheck.WAITS, BlockCheck.PASSED]] = 0
+        context[Context.NOW] += np.uint64(TICK)
+        words[BlockCheck.BARRIER] = context[Context.NOW]
+
+
+class Speculation:
+    """One attempt to run a launch in machine code while checks watch it."""
+
+    def __init__(self, launch: NativeLaunch, records: AccessRecords, recorded: Recorded) -> None:
+        self._launch = launch
+        self._memory = launch.state.memory
+        self._records = records
+        self._recorded = recorded
+        self._shift = launch.kernel.sites.shift
+        self._saved: list[tuple[int, Array]] = []
+        self.raised: BaseException | None = None
+        context = launch.context
+        self._starts, self._ends = self._memory.extents()
+        self._sites = np.zeros((max(len(recorded.sites), 1), SiteCheck.WORDS), np.uint64)
+        self._sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
+        self._sites[: len(recorded.sites), SiteCheck.RECORDS] = recorded.sites
+        self._extents = np.zeros((len(self._starts) + 1, ExtentCheck.WORDS), np.uint64)
+        # A granule for each piece from the first allocation to the last one.
+        self._first = int(self._starts[0]) if len(self._starts) else self._memory.base
+        last = int(self._ends[-1]) if len(self._starts) else self._first
+        self._flags = np.zeros((last - self._first >> GRANULE_BITS) + 1, np.uint8)
+        self._kept: list[Any] = []
+        for word, array in (
+            (Context.CHECK_SITES, self._sites),
+            (Context.CHECK_EXTENTS, self._extents),
+            (Context.SAVED, self._flags),
+        ):
+            context[word] = array.ctypes.data
+        context[Context.SAVED_BASE] = self._first
+        context[Context.NOW] = context[Context.BEGIN] = records.begin * TICK
+
+    # --- what machine code asks for
+
+    def answer(self, what: int, value: int) -> None:
+        """Save a granule of memory, or prepare the records of an allocation."""
+        if what == Doubt.SAVE:
+            self._save(value)
+        else:
+            self._prepare(value)
+
+    def fail(self, error: BaseException) -> None:
+        """End the launch by an exception that the functions of Python's have raised."""
+        self.raised = error
+        self._launch.context[Context.FAULT] = Fault.RAISED
+
+    def _save(self, number: int) -> None:
+        self._flags[number] = 1
+        base = self._memory.base
+        start = self._first + (number << GRANULE_BITS)
+        index = max(int(np.searchsorted(self._starts, start, "right")) - 1, 0)
+        while index < len(self._starts) and self._starts[index] < start + _GRANULE:
+            low = max(start, int(self._starts[index])) - base
+            high = min(start + _GRANULE, int(self._ends[index])) - base
+            if low < high:
+                self._saved.append((low, self._memory.bytes[low:high].copy()))
+            index += 1
+
+    def _prepare(self, index: int) -> None:
+        records = self._records.of(int(self._starts[index]), self._shift)
+        self._kept.append(records)
+        row = self._extents[index]
+        row[ExtentCheck.WRITES] = records.writes.ctypes.data
+        row[ExtentCheck.READS] = records.reads.ctypes.data
+        row[ExtentCheck.WRITE_LINES] = records.write_lines.ctypes.data
+        row[ExtentCheck.READ_LINES] = records.read_lines.ctypes.data
+        row[ExtentCheck.FLOOR] = records.unwritten
+        row[ExtentCheck.READY] = 1
+
+    # --- the end
+
+    def doubted(self) -> DoubtError:
+        """Return what ends the attempt at a fault or doubt in machine code, after it has learnt from it."""
+        context = self._launch.context
+        kind, doubt = int(context[Context.FAULT]), int(context[Context.FAULT_MASK])
+        if kind != Fault.DOUBT or doubt == Doubt.FINDING:
+            return DoubtError()
+        recorded = self._recorded.sites
+        before = int(recorded.sum())
+        if doubt == Doubt.GLOBAL:
+            recorded[int(context[Context.FAULT_SITE])] = True
+        if doubt == Doubt.SHARED or int(recorded.sum()) == before:
+            recorded[:] = True
+        return DoubtError(again=True)
+
+    def overflows(self) -> bool:
+        """Return whether the launch has taken more time than records have room for."""
+        return int(self._launch.context[Context.NOW]) // TICK > _LAST
+
+    def undo(self) -> None:
+        """Give memory back what it had before the launch."""
+        for low, data in self._saved:
+            self._memory.bytes[low : low + len(data)] = data
+
+    def end(self) -> None:
+        """Tell the records how late it is."""
+        self._records.end(int(self._launch.context[Context.NOW]) // TICK)
+
+
+def _answer(context: int, what: int, value: int) -> None:
+    speculation = speculations[context]
+    try:
+        speculation.answer(what, value)
+    except BaseException as error:  # machine code can't pass it on
+        speculation.fail(error)
+
+
+_function = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int32, ctypes.c_int64)(_answer)
+
+
+def install() -> None:
+    """Let machine code that is linked from here on find the function."""
+    address = ctypes.cast(_function, ctypes.c_void_p).value
+    assert address is not None
+    llvm.add_symbol(CALLBACK, address)
