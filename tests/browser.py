@@ -35,6 +35,8 @@ addEventListener("load", () => {
         smallest: Math.min(...boxes.map(([, box]) => box.height)),
         outside: outside.map(([text]) => text.textContent),
         fetched: frame.contentWindow.performance.getEntriesByType("resource").length,
+        sources: frame.contentWindow.performance.getEntriesByType("resource").map(entry => entry.name),
+        title: page.title,
         ground: style.backgroundColor,
         text: style.color,
     });
@@ -61,11 +63,17 @@ class Browser:
 
     def look(self, html: str, width: int, *, dark: bool = False) -> Any:
         """Show a page in a frame of a width; return the answers to the questions."""
-        style = f"width: {width}px; height: 900px; border: 0"
-        frame = f'<iframe id="frame" style="{style}" srcdoc="{escape(html)}"></iframe>'
+        return self._ask(f'srcdoc="{escape(html)}"', width, dark=dark)
+
+    def visit(self, page: Path, width: int, *, dark: bool = False) -> Any:
+        """Show a file, with the files beside it, in a frame of a width; return the answers to the questions."""
+        return self._ask(f'src="{page.as_uri()}"', width, "--allow-file-access-from-files", dark=dark)
+
+    def _ask(self, source: str, width: int, *options: str, dark: bool) -> Any:
+        frame = f'<iframe id="frame" style="width: {width}px; height: 900px; border: 0" {source}></iframe>'
         answers = f'<pre id="found"></pre><script>{QUESTIONS}</script>'
         self._window.write_text(f'<!DOCTYPE html><meta charset="utf-8">{frame}{answers}')
-        shown = self.run(scheme(dark), "--window-size=1600,1000", "--dump-dom", self._window.as_uri())
+        shown = self.run(*options, scheme(dark), "--window-size=1600,1000", "--dump-dom", self._window.as_uri())
         return json.loads(unescape(re.search(r'<pre id="found">(.*?)</pre>', shown, re.DOTALL)[1]))
 
     def ink(self, html: str, width: int, height: int, *, dark: bool) -> Any:

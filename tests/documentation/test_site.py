@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from tests.browser import Browser, contrast
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,3 +47,72 @@ def test_a_link_without_a_target_ends_the_build_and_is_named(builder, tmp_path, 
 def test_each_page_of_the_documentation_is_in_the_site(site):
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
+
+
+class Links(HTMLParser):
+    """The names that a page gives its places, where it leads, and what it loads."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.places, self.leads, self.loads = set(), set(), set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.places |= {values[name] for name in ("id", "name") if values.get(name)}
+        if tag == "a" and values.get("href"):
+            self.leads.add(values["href"])
+        elif tag in ("script", "img", "iframe", "source") and values.get("src"):
+            self.loads.add(values["src"])
+        elif tag == "link" and values.get("href"):
+            self.loads.add(values["href"])
+
+
+@pytest.fixture(scope="module")
+def links(site):
+    """Return the links of each page but the one for an address that is not there, which is shown at any depth."""
+    return {page: Links(page) for page in site.rglob("*.html") if page.name != "404.html"}
+
+
+def test_each_link_leads_to_a_place_that_exists(links):
+    """The reference's too, of which MkDocs sees only the names of what it shows."""
+    for page, found in links.items():
+        for link in found.leads:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            assert target.is_file(), f"{page.name}: {link}"
+            if parts.fragment and target in links and not parts.fragment.startswith("__"):
+                assert unquote(parts.fragment) in links[target].places, f"{page.name}: {link}"
+
+
+def test_a_page_loads_nothing_from_other_places(links):
+    for page, found in links.items():
+        for link in found.loads:
+            parts = urlsplit(link)
+            assert not parts.scheme, f"{page.name}: {link}"
+            assert not parts.netloc, f"{page.name}: {link}"
+            assert (page.parent / unquote(parts.path)).is_file(), f"{page.name}: {link}"
+
+
+SHOWN = ["index", "guide/streams", "guide/arguments", "coming-from/cupy", "reference/arrays", "architecture", "names"]
+
+
+@pytest.mark.parametrize("width", [1400, 400], ids=["wide", "narrow"])
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_page_fits_the_window_and_fetches_nothing_from_elsewhere(chromium, site, name, width):
+    answers = chromium.visit(site / f"{name}.html", width)
+    assert answers["width"] == width
+    assert answers["scrolled"] <= width, "the page is wider than the window"
+    assert answers["title"].endswith("cudart-py")
+    assert all(source.startswith("file:") for source in answers["sources"]), answers["sources"]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_text_stands_out_from_its_ground(tmp_path, site, dark):
+    # A browser of its own, since the pages keep the colors that were shown last.
+    answers = Browser(tmp_path).visit(site / "index.html", 1000, dark=dark)
+    assert contrast(answers) > 7
+    light = sum(map(int, re.findall(r"\d+", answers["ground"])[:3])) > 380
+    assert light is not dark
