@@ -66,10 +66,21 @@ def left() -> list[type]:
     return [type(thing) for thing in gc.get_objects() if isinstance(thing, Chunk | Group | LaunchState)]
 
 
+engines = pytest.mark.parametrize("engine", ["numpy", "native"])
+
+
+def choose(monkeypatch, engine):
+    if engine == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+
+
+@engines
 @pytest.mark.filterwarnings("ignore::cudart_py.SimulatorWarning")  # because one kernel's reads are wrong on purpose
 @pytest.mark.parametrize("mode", ["warn", "off"])
 @pytest.mark.parametrize("kernel", ["tiles", "unwritten", "ordered"])
-def test_nothing_is_left_of_a_launch(module, no_collection, kernel, mode):
+def test_nothing_is_left_of_a_launch(module, no_collection, monkeypatch, kernel, mode, engine):
+    choose(monkeypatch, engine)
     out = cuda.zeros(3 * CHUNK * THREADS + 1, np.int32)
     with cuda.checks(mode), cuda.profile():
         module[kernel][3 * CHUNK, THREADS](out)
@@ -77,8 +88,10 @@ def test_nothing_is_left_of_a_launch(module, no_collection, kernel, mode):
     assert left() == []
 
 
+@engines
 @pytest.mark.parametrize("mode", ["warn", "off"])
-def test_nothing_is_left_of_a_launch_that_failed(python, mode):
+def test_nothing_is_left_of_a_launch_that_failed(python, monkeypatch, mode, engine):
+    choose(monkeypatch, engine)
     program = f"""
 import gc
 gc.disable()

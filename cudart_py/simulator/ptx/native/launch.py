@@ -159,6 +159,7 @@ class NativeLaunch:
     def _specials(self) -> Array:
         chunk = Chunk(self.state, 0, 1)
         values = [int(chunk.special(name)) for name in self.kernel.sites.specials]
+        chunk.let_go()
         return np.array([*values, 0], np.uint64)
 
     def new_resident(self) -> Resident:

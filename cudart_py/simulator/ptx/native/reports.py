@@ -27,6 +27,8 @@ def group_of(launch: NativeLaunch, instance: Instance, mask: int) -> tuple[Group
     state = launch.state
     block, warp = int(launch.context[Context.BLOCK]), int(launch.context[Context.WARP_AT_HAND])
     chunk = Chunk(state, block, 1)
+    # Its first group, which never runs, would keep it.
+    chunk.let_go()
     places = np.flatnonzero(mask >> np.arange(LANES) & 1)
     group = Group(chunk, instance.code, places + LANES * warp, len(places))
     frames, prefix = [], []
