@@ -209,22 +209,25 @@ def _table(headings: Sequence[str], rows: Any, right: str) -> str:
 
 
 def pictures(found: Json) -> Result:
-    """Return the pictures: efficiencies against devices, rates of products, and bandwidths of sums against bytes."""
-    efficiencies: dict[str, list[tuple[float, float]]] = {}
-    largest: dict[tuple[str, str, str, int, str], Figure] = {}
+    """Return the pictures: of each stop efficiencies against devices, and bandwidths of sums against bytes."""
+    largest: dict[tuple[str, str, int], Figure] = {}
     for figure in figures(found):
-        if figure.efficiency is not None:
-            key = (figure.stop, figure.way, figure.mode, figure.count, figure.scaling)
-            if key not in largest or largest[key].size < figure.size:
-                largest[key] = figure
-    for figure in largest.values():
-        name = f"{figure.stop}: {figure.way}, {figure.scaling}, {figure.mode}"
-        efficiencies.setdefault(name, [(1.0, 1.0)]).append((figure.count, float(figure.efficiency or 0)))
-    found_pictures = []
-    full = Limit("as many times as fast", "", 1.0)
-    if efficiencies:
-        found_pictures.append(Curve("efficiency", "devices", "efficiency", efficiencies, logarithmic="x", line=full))
+        # Some ways have the scaling in their names.
+        scaling = "" if figure.scaling in figure.way else f", {figure.scaling}"
+        line = f"{figure.way}{scaling}, {figure.mode}"
+        key = (figure.stop, line, figure.count)
+        if figure.efficiency is not None and (key not in largest or largest[key].size < figure.size):
+            largest[key] = figure
+    lines_of: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for (stop, line, count), figure in largest.items():
+        points = lines_of.setdefault(stop, {}).setdefault(line, [(1.0, 1.0)])
+        points.append((count, float(figure.efficiency or 0)))
+    full = Limit("each device as fast as one alone", "", 1.0)
+    drawn = [
+        Curve(f"{stop}-efficiency", "devices", "efficiency", lines, logarithmic="x", line=full)
+        for stop, lines in lines_of.items()
+    ]
     most, lines = bandwidths(found)
     if lines:
-        found_pictures.append(Curve("bandwidth", f"bytes on each of {most} devices", "GB/s", lines, logarithmic="x"))
-    return Result((), pictures=found_pictures)
+        drawn.append(Curve("bandwidth", f"bytes on each of {most} devices", "GB/s", lines, logarithmic="x"))
+    return Result((), pictures=drawn)

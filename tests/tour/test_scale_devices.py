@@ -143,8 +143,10 @@ def test_the_page_says_what_ran_and_what_did_not(tables, found):
 
 
 def test_pictures_begin_at_one_device(tables, found):
-    efficiency, bandwidth = tables.pictures(found).pictures
-    assert efficiency.lines["distributed_gemm: SUMMA, strong, one process"] == [(1.0, 1.0), (2, 0.96)]
+    halo, product, monte_carlo, bandwidth = tables.pictures(found).pictures
+    assert set(halo.lines) == {"overlapped, strong, one process", "larger plate, weak, one process"}
+    assert product.lines["SUMMA, strong, one process"] == [(1.0, 1.0), (2, 0.96)]
+    assert set(monte_carlo.lines) == {"weak scaling, one process"}
     assert set(bandwidth.lines) == {"NCCL, one process", "model", "NCCL's tests"}
 
 
