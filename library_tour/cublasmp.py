@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import cudart_py as cuda
@@ -11,7 +13,7 @@ from .block_cyclic import BlockCyclic, Blocks, Layouts
 from .libraries.high_level import lender, lent, runs_on_gpu
 from .ranks import Ranks
 
-__all__ = ["INSTALL", "CublasMp", "in_strips", "missing"]
+__all__ = ["INSTALL", "CublasMp", "CublasMpRefusalError", "in_strips", "missing"]
 
 INSTALL = (
     "not run here: cuBLASMp needs ranks with a GPU each (mpiexec), and pip install 'nvmath-python[cu13-distributed]' "
@@ -19,11 +21,15 @@ INSTALL = (
 )
 
 
+class CublasMpRefusalError(RuntimeError):
+    """cuBLASMp or nvmath has refused a product, in all ranks alike; the message is theirs."""
+
+
 class CublasMp:
     """The product of matrices that lie in some layouts, of which this process is a rank; all ranks make it together.
 
     cuBLASMp takes matrices by columns, and ours lie by rows: it is asked for the transposed product of the transposed
-    operands, which are the same memory.
+    operands, which are the same memory. Raises CublasMpRefusalError, also when it multiplies.
     """
 
     def __init__(self, ranks: Ranks, device: cuda.Device, layouts: Layouts) -> None:
@@ -31,11 +37,12 @@ class CublasMp:
         advanced = importlib.import_module("nvmath.distributed.linalg.advanced")
         self.ranks, self.workers, self.devices = ranks, ranks.count, [device]
         self.blocks = [Blocks(device, ranks.rank, layouts)]
-        if distributed.get_context() is None:
-            distributed.initialize(device.ordinal, ranks.comm, backends=["nccl"])
+        with _refusals():
+            if distributed.get_context() is None:
+                distributed.initialize(device.ordinal, ranks.comm, backends=["nccl"])
         [own] = self.blocks
         turned = [_turned(layouts[number], distributed.distribution) for number in (1, 0, 2)]
-        with device:
+        with device, _refusals():
             operands = [lent(array).T for array in (own.b, own.a, own.c)]
             self._matmul = advanced.Matmul(*operands, distributions=turned, beta=0.0, stream=own.compute.handle)
             self._matmul.plan(stream=own.compute.handle)
@@ -43,7 +50,7 @@ class CublasMp:
     def multiply(self) -> None:
         """Queue the product in the stream of this rank's blocks; all ranks do."""
         [own] = self.blocks
-        with own.device:
+        with own.device, _refusals():
             self._matmul.execute(stream=own.compute.handle)
 
     def close(self) -> None:
@@ -83,6 +90,15 @@ def _missing_here() -> str:
     except (ImportError, RuntimeError) as error:  # the latter, where a library is not found
         return f"{INSTALL} ({type(error).__name__}: {str(error).splitlines()[0]})"
     return ""
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn what nvmath raises into a refusal: its own errors, cuBLASMp's, and NCCL's have no base of their own."""
+    try:
+        yield
+    except Exception as error:
+        raise CublasMpRefusalError(f"{type(error).__name__}: {error}") from error
 
 
 def _turned(layout: BlockCyclic, distribution: Any) -> Any:

@@ -45,12 +45,12 @@ from cudart_py import libraries
 from .. import ranks, timing
 from ..block_cyclic import BlockCyclic, Blocks, Layouts, joined, near_square, pieces, strips
 from ..checks import compare
-from ..cublasmp import CublasMp, in_strips, missing
+from ..cublasmp import CublasMp, CublasMpRefusalError, in_strips, missing
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import arithmetic_limit
 from ..ranks import Ranks
 from ..several import NEEDS, devices_from, mean_ms
-from ..stop import Curve, Limit, Result, Row, Size, Value
+from ..stop import Check, Curve, Limit, Result, Row, Size, Value
 
 TITLE = "A matrix product on several devices: SUMMA, cuBLASMp"
 SIZE = Size("rows and columns of the matrices", full=16384, small=200, least=1)
@@ -221,20 +221,22 @@ class RankGrid:
                 self.worker.add_product(number)
 
     def _send(self, operand: int, number: int) -> None:
-        """Let MPI send a panel's part of A or B along the line of the rank that has it, and queue its copy from there.
+        """Let MPI send a panel's part of A or B along the line of the rank that has it, and queue its copy to the room.
 
         MPI reads and writes host memory, so the copies from and to it must be done.
         """
         worker, line = self.worker, self.lines[operand]
         room, owner = worker.arriving(operand, number), number % line.size
+        own = line.rank == owner
         staged = self.staged[operand][number % SLOTS][: room.size].reshape(room.shape)
-        worker.copies.synchronize()
-        if line.rank == owner:
-            cuda.memcpy(staged, worker.own(operand, number), stream=worker.copies)
+        if line.size > 1:
             worker.copies.synchronize()
-        line.Bcast(staged, owner)
+            if own:
+                cuda.memcpy(staged, worker.own(operand, number), stream=worker.copies)
+                worker.copies.synchronize()
+            line.Bcast(staged, owner)
         worker.copies.wait(worker.free[number % SLOTS])
-        cuda.memcpy(room, staged, stream=worker.copies)
+        cuda.memcpy(room, worker.own(operand, number) if own else staged, stream=worker.copies)
 
     def redistributed(self, matrix: Floats) -> Floats:
         """Return this rank's strip of a matrix after the way of all strips to the layout of A, and back."""
@@ -278,7 +280,7 @@ def run(device: cuda.Device, size: int) -> Result:
     limit, pictures = arithmetic_limit(device), []
     rows = checked_rows(device, grid, makers, few)
     if timing.available():
-        rows, curve = timed_rows(rows, device, makers, max(size, few), limit)
+        rows, curve = timed_rows(rows, device, right_ones(makers, rows, together), max(size, few), limit)
         pictures.append(curve)
     if lacks:
         rows.append(Row("cuBLASMp", note=lacks))
@@ -299,23 +301,39 @@ def checked_rows(
         alone = libraries.gemm(cuda.to_device(a), cuda.to_device(b)).to_host()
     rows = [Row("one device", check=compare("one device: the product is NumPy's", alone, expected))]
     for name, make in makers.items():
-        with closing(make(size)) as team:
-            for worker in team.blocks:
-                worker.take(a, b)
-            team.multiply()
-            got = np.concatenate([worker.result().ravel() for worker in team.blocks])
-            layout = team.blocks[0].layouts[2]
-        exact = np.concatenate([layout.part(expected, worker.number).ravel() for worker in team.blocks])
-        values: dict[str, Value] = {"workers": math.prod(layout.grid)}
-        if isinstance(team, Grid | RankGrid) and not timing.available():
-            plan = team.plan
-            values |= {"grid": "{} x {}".format(*plan.grid), "panels": len(plan.panels), "bytes sent": plan.bytes_sent}
-        rows.append(Row(name, values, compare(f"{name}: the product is that of one device", got, exact)))
+        fact = f"{name}: the product is that of one device"
+        try:
+            rows.append(product_row(name, fact, make(size), a, b, expected))
+        except CublasMpRefusalError as error:
+            rows.append(Row(name, check=Check(fact, False, str(error))))
     with closing(grid(size)) as blocks:
         kept = blocks.redistributed(a)
         mine = strips(a.shape, blocks.workers).part(a, blocks.ranks.rank) if blocks.ranks else a
     rows.append(Row("redistributed", check=compare("strips become blocks, and strips again", kept, mine)))
     return rows
+
+
+def product_row(name: str, fact: str, team: Team, a: Floats, b: Floats, expected: Floats) -> Row:
+    """Return the row of a product that is checked in the blocks of this process."""
+    with closing(team):
+        for worker in team.blocks:
+            worker.take(a, b)
+        team.multiply()
+        got = np.concatenate([worker.result().ravel() for worker in team.blocks])
+    layout = team.blocks[0].layouts[2]
+    exact = np.concatenate([layout.part(expected, worker.number).ravel() for worker in team.blocks])
+    values: dict[str, Value] = {"workers": math.prod(layout.grid)}
+    if isinstance(team, Grid | RankGrid) and not timing.available():
+        plan = team.plan
+        values |= {"grid": "{} x {}".format(*plan.grid), "panels": len(plan.panels), "bytes sent": plan.bytes_sent}
+    return Row(name, values, compare(fact, got, exact))
+
+
+def right_ones(makers: Mapping[str, Maker], rows: Sequence[Row], together: Ranks | None) -> dict[str, Maker]:
+    """Return those whose products are right, of ranks in all of them; all ranks call it."""
+    right = {row.name for row in rows if row.check and row.check.holds}
+    everywhere = set.intersection(*together.comm.allgather(right)) if together else right
+    return {name: make for name, make in makers.items() if name in everywhere}
 
 
 def timed_rows(

@@ -6,6 +6,7 @@ import importlib
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -15,6 +16,7 @@ import pytest
 import cudart_py as cuda
 from library_tour import cublasmp
 from library_tour.block_cyclic import BlockCyclic, joined, near_square, pieces, strips
+from library_tour.course import distributed_gemm
 from library_tour.course.distributed_gemm import Grid, Plan, Worker
 from library_tour.runner import run_stop
 
@@ -223,6 +225,31 @@ def test_nvmath_gets_the_transposed_operands_and_the_stream_of_the_blocks(device
     np.testing.assert_array_equal(own.result(), a @ b)
     team.close()
     assert nvmath.asked == []
+
+
+@pytest.mark.needs("libraries")
+def test_a_product_that_cublasmp_refuses_fails_alone_and_is_not_timed(device):
+    def refuse(size: int) -> cublasmp.CublasMp:
+        raise cublasmp.CublasMpRefusalError("cuBLASMpError: not supported")
+
+    makers = {"SUMMA": partial(Grid, [device]), "cuBLASMp, grid": refuse}
+    rows = distributed_gemm.checked_rows(device, makers["SUMMA"], makers, 20)
+    assert [(row.name, row.check.holds) for row in rows if not row.check.holds] == [("cuBLASMp, grid", False)]
+    assert rows[2].check.detail == "cuBLASMpError: not supported"
+    assert set(distributed_gemm.right_ones(makers, rows, None)) == {"SUMMA"}
+    elsewhere = SimpleNamespace(comm=SimpleNamespace(allgather=lambda own: [own, set()]))
+    assert distributed_gemm.right_ones(makers, rows, elsewhere) == {}
+
+
+def test_what_nvmath_raises_is_a_refusal(device, group, monkeypatch):
+    nvmath = FakeNvmath(group(1))
+    monkeypatch.setattr(cublasmp.importlib, "import_module", lambda name: nvmath)
+    monkeypatch.setattr(cublasmp, "lent", Turned)
+    monkeypatch.setattr(nvmath, "plan", lambda stream: 1 / 0)
+    one = OneRank(other="")
+    one.count = 1
+    with pytest.raises(cublasmp.CublasMpRefusalError, match="ZeroDivisionError"):
+        cublasmp.CublasMp(one, device, Plan(9, (1, 1)).layouts)
 
 
 def test_the_guides_product_by_nvmath_runs(device, group, monkeypatch):

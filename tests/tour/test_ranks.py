@@ -42,7 +42,7 @@ several.SECONDS = 0
 timing.available = lambda: True
 counters.available = lambda: False
 limits.measured_ceiling = lambda device, kind: 4e12
-sys.exit(main(["run", "halo", "--size", "32"]))
+sys.exit(main(["run", {!r}, "--size", "32"]))
 """
 
 
@@ -59,11 +59,12 @@ def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
         assert len(re.findall(rf"^{name} +4 .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
-def test_ranks_take_times_together(mpiexec):
-    done = mpiexec("-c", A_CLOCK, count=2)
+@pytest.mark.parametrize(("name", "last"), [("halo", "larger plate"), ("distributed_gemm", "redistributed")])
+def test_ranks_take_times_together(mpiexec, name, last):
+    done = mpiexec("-c", A_CLOCK.format(name), count=2)
     assert done.returncode == 0, done.stderr
     assert "efficiency" in done.stdout
-    assert "larger plate" in done.stdout
+    assert last in done.stdout
 
 
 @pytest.mark.parametrize(
