@@ -113,6 +113,19 @@ KERNEL(long_loops)(int* out) {
     for (int i = 0; i < 3000 * (threadIdx.x & 3); i++) s = s * 3 + i;
     out[I] = s;
 }
+KERNEL(lock)(int* mutex, int* count) {
+    while (atomicCAS(mutex, 0, 1) != 0) {}
+    *(volatile int*)count += 1;
+    __threadfence();
+    atomicExch(mutex, 0);
+}
+KERNEL(watch)(volatile int* flag) {
+    if (blockIdx.x == 2) *flag = 7;
+    while (!*flag) {}
+}
+KERNEL(grid_stride)(const int* at, int* bins) {
+    for (unsigned i = I; i < 4096; i += gridDim.x * blockDim.x) atomicAdd(&bins[at[i] & 63], 1);
+}
 KERNEL(looks_at_the_clock)(long long* out) { out[threadIdx.x] = clock64(); }
 KERNEL(beyond)(int* out, int n) { out[threadIdx.x * n] = 1; }
 """
@@ -128,6 +141,7 @@ CASES: dict[str, list[Any]] = {
     "paths": [AT, BYTES, 500],
     "copies": [BYTES, BYTES],
     "long_loops": [BYTES],
+    "grid_stride": [AT, BYTES],
 }  # fmt: skip  # one table after the other
 
 
@@ -178,10 +192,15 @@ def test_a_launch_that_nobody_counts_runs_other_code(kernels: Kernels) -> None:
     assert counted.lines == count(kernels, "native", "gather_int", 128, CASES["gather_int"]).lines
 
 
-def test_numpy_counts_what_machine_code_lacks(kernels: Kernels) -> None:
-    counted = count(kernels, "native", "looks_at_the_clock", 32, [BYTES])
-    assert not ran_natively(kernels, "looks_at_the_clock")
-    assert counted.metrics["smsp__inst_executed.sum"] > 0
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("looks_at_the_clock", [BYTES]), ("lock", [BYTES, BYTES]), ("watch", [BYTES])]
+)
+def test_numpy_counts_what_machine_code_lacks_and_where_the_order_of_lanes_shows(
+    kernels: Kernels, name: str, arguments: list[Any]
+) -> None:
+    counted = count(kernels, "native", name, 32, arguments)
+    assert not ran_natively(kernels, name)
+    assert counted.lines == count(kernels, "numpy", name, 32, arguments).lines
 
 
 def test_a_fault_is_the_same_while_counters_watch(kernels: Kernels) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
+from ..compiling.opcodes import form_of
 from ..running.observer import AccessCount, BlockCount
+from .instances import Layout, Place
 from .layout import Context, Count
 from .sites import Sites
 from .vectors import I64, Builder
@@ -14,11 +17,11 @@ from .vectors import I64, Builder
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
-__all__ = ["COUNT_BYTES", "Counting", "hand_over"]
+__all__ = ["Counting", "depends_on_order", "hand_over"]
 
 Value = Any
 
-COUNT_BYTES = 8 * Count.WORDS
+_COUNT_BYTES = 8 * Count.WORDS
 _BLOCK_BYTES = 16
 _WORD = 4
 # What may be counted of an access to a space: of a generic one the lanes of each space apart.
@@ -57,9 +60,28 @@ class Counting:
         way = "atomic" if kind in ("atom", "red") else "access"
         # Constants are read from global memory.
         name = f"count.{'global' if space == 'const' else space}.{way}.{max(1, size // _WORD)}"
-        arguments = [b.at(self._accesses, COUNT_BYTES * row), address, mask]
+        arguments = [b.at(self._accesses, _COUNT_BYTES * row), address, mask]
         function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
         b.call(function, arguments)
+
+
+def depends_on_order(layout: Layout, loops: Iterable[tuple[int, int]]) -> bool:
+    """Return whether lanes may repeat a loop the more often the later others come, whose order differs by engine.
+
+    A loop is given by the numbers of the blocks at its end and its beginning.
+    """
+    return any(_sees_others(place) for end, start in loops for place in layout.places[start : end + 1])
+
+
+def _sees_others(place: Place) -> bool:
+    """Return whether a block watches memory that others change, or uses what an atomic has found there."""
+    code = place.instance.code
+    for instruction in place.block.instructions:
+        if form_of(instruction).row.access == "atom":
+            found = set(code.touched(instruction)[1])
+            if any(found.intersection(code.touched(other)[0]) for other in code.function.instructions):
+                return True
+    return place.block.spins
 
 
 def hand_over(launch: NativeLaunch) -> None:

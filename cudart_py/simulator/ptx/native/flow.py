@@ -12,7 +12,7 @@ from ..compiling.opcodes import form_of
 from ..compiling.program import Program
 from ..syntax.instructions import Immediate, Register
 from .checking import Checking
-from .counting import Counting
+from .counting import Counting, depends_on_order
 from .emitter import Emitter
 from .errors import NotNative
 from .flushing import processor_flushes
@@ -57,7 +57,10 @@ class Flow:
         self._checking = Checking(b, layout, sites, self._schedule, arguments) if "checks" in watch else None
         self.barriers = bool(layout.barriers)
         self._turns = [_turns(place.block) for place in layout.places]
-        self.spins = any(self._spins(number, target) for number, target in self._back_edges())
+        loops = self._back_edges()
+        self.spins = any(self._spins(number, target) for number, target in loops)
+        if self._counting is not None and depends_on_order(layout, loops):
+            raise NotNative("counts of a loop in which lanes may wait for others")
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
 
