@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cudart_py.simulator.calls.launches.observers import Observers
+from cudart_py.simulator.checks import findings
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
 from cudart_py.simulator.ptx import Fault
 from cudart_py.simulator.ptx.compiling.program import program_of
@@ -201,6 +204,17 @@ def test_numpy_counts_what_machine_code_lacks_and_where_the_order_of_lanes_shows
     counted = count(kernels, "native", name, 32, arguments)
     assert not ran_natively(kernels, name)
     assert counted.lines == count(kernels, "numpy", name, 32, arguments).lines
+
+
+def test_a_launch_with_findings_which_runs_again_is_counted_once(kernels: Kernels) -> None:
+    given = [AT, AT, BYTES]
+    expected = count(kernels, "numpy", "gather_int", 128, given)
+    kernels.engine = "native"
+    counters, arrays = LaunchCounters(), [kernels.put(array) for array in given]
+    kernels.launch("gather_int", 3, 128, *arrays, observer=Observers(counters, LaunchChecks()))
+    assert any("race" in text for text in findings.pending)
+    findings.pending.clear()
+    assert counters.lines == expected.lines
 
 
 def test_a_fault_is_the_same_while_counters_watch(kernels: Kernels) -> None:
