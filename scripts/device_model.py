@@ -1,19 +1,27 @@
-"""What halo and all_reduce should take on many GPUs, by the formulas of docs/many-devices.md."""
+"""What halo, all_reduce and distributed_gemm should take on many GPUs, by the formulas of docs/many-devices.md."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-__all__ = ["Rates", "all_reduce_seconds", "bus_bandwidth", "halo_seconds"]
+from library_tour.block_cyclic import near_square
+from library_tour.course.distributed_gemm import PANELS
+
+__all__ = ["Rates", "all_reduce_seconds", "bus_bandwidth", "halo_seconds", "product_seconds"]
 
 FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Bytes a second and latencies in seconds: of a GPU's memory, its links in the host, and its network adapter."""
+    """What a GPU does in a second: bytes of its memory, its links and its network adapter, and products' operations.
+
+    Latencies are in seconds.
+    """
 
     memory: float = 4260e9
+    products: float = 51.27e12
     link: float = 396e9
     link_latency: float = 12.2e-6
     network: float = 50e9
@@ -48,3 +56,18 @@ def all_reduce_seconds(gpus: int, nbytes: float, rates: Rates | None = None) -> 
 def bus_bandwidth(gpus: int, nbytes: float, seconds: float) -> float:
     """Return the bytes a second that NCCL's tests would tell of sums that take so long."""
     return 2 * (gpus - 1) / gpus * nbytes / seconds
+
+
+def product_seconds(gpus: int, size: int, rates: Rates | None = None) -> float:
+    """Return the seconds of a product of square matrices on a grid of GPUs, to which panels travel meanwhile."""
+    known, grid = rates or Rates(), near_square(gpus)
+    computing = 2 * size**3 / gpus / known.products
+    if gpus == 1:
+        return computing
+    near = gpus <= known.gpus_of_host
+    latency, link = (known.link_latency, known.link) if near else (known.network_latency, known.network)
+    panels = PANELS * math.lcm(*grid)
+    received = FLOAT * size**2 * (sum(grid) - 2) / gpus
+    travelling = panels * latency + received / link
+    # Nothing is multiplied before the first panel has come.
+    return max(computing, travelling) + travelling / panels

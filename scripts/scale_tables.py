@@ -98,7 +98,10 @@ def _of_product(each: Json, outcome: Json) -> Iterator[Figure]:
     for way, points in lines.items():
         for size, rate in points:
             told, base = f"{rate:.1f} TFLOP/s", alone[size]
-            yield Figure(each["stop"], way, each["mode"], count, STRONG, int(size), told, rate / count / base)
+            predicted = _prediction(each["stop"], way, count, int(size))
+            yield Figure(
+                each["stop"], way, each["mode"], count, STRONG, int(size), told, rate / count / base, predicted
+            )
         for base_size in alone:
             size, rate = points[-1]
             if weak_size(int(base_size), count) == size and base_size < size:
@@ -114,7 +117,9 @@ def _rate(values: Json) -> str:
 
 
 def _prediction(stop: str, way: str, count: int, size: int) -> float | None:
-    """Return the efficiency of halo, or the GB/s of all_reduce, that the model predicts."""
+    """Return the efficiency that the model predicts, or of all_reduce the GB/s; None where it knows nothing."""
+    if way == "SUMMA":
+        return device_model.product_seconds(1, size) / count / device_model.product_seconds(count, size)
     if stop == "halo":
         alone = device_model.halo_seconds(1, size, size)["computing"]
         if way == "larger plate":
@@ -168,9 +173,7 @@ def page(found: Json) -> str:
     if rows:
         headings = ("stop", "way", "in", "devices", "scaling", "size", "rate", "efficiency", "model")
         parts.append("## Scaling\n\n" + _table(headings, rows, "lllrlrrrr"))
-        parts.append(
-            "The model tells an efficiency of `halo`, and of `all_reduce` the GB/s of rings, whatever the way."
-        )
+        parts.append("The model tells efficiencies, and of `all_reduce` the GB/s of rings, whatever the way.")
     most, lines = bandwidths(found)
     if lines:
         parts.append(f"## Bus bandwidth of sums on {most} devices, in GB/s\n\n" + _by_bytes(lines))

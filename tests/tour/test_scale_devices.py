@@ -62,6 +62,13 @@ def test_the_model_is_that_of_the_guide(model):
         bandwidth = 1e-9 * model.bus_bandwidth(gpus, 2**30, seconds[-1])
         assert numbers == pytest.approx([*(1e3 * each for each in seconds), bandwidth], rel=0.003)
 
+    for gpus, *numbers in documented("| GPUs | 8,192 rows"):
+        expected = []
+        for size in (8192, 16384, 32768):
+            taken = model.product_seconds(int(gpus), size)
+            expected += [1e3 * taken, model.product_seconds(1, size) / gpus / taken]
+        assert numbers == pytest.approx(expected, rel=0.002, abs=0.0051)
+
 
 def test_one_gpu_exchanges_nothing(model):
     assert len(set(model.halo_seconds(1, 100, 100).values())) == 1
@@ -131,6 +138,7 @@ def test_figures_are_those_of_all_devices(tables, found):
 def test_predictions_stand_beside_what_they_predict(tables, found):
     predicted = {(each.stop, each.way): each.predicted for each in tables.figures(found) if each.predicted}
     assert predicted[("halo", "overlapped")] == pytest.approx(1)
+    assert predicted[("distributed_gemm", "SUMMA")] == pytest.approx(0.995, abs=0.003)
     assert predicted[("all_reduce", "NCCL")] == pytest.approx(392.5, rel=0.001)
 
 
