@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,30 +44,38 @@ def require() -> None:
         raise MissingPlotExtraError("plots need matplotlib: install the extra `plot`, pip install 'cudart-py[plot]'")
 
 
-def draw(name: str, title: str, result: Result, folder: Path, width: float = WIDTH) -> list[Path]:
+def draw(
+    name: str,
+    title: str,
+    result: Result,
+    folder: Path,
+    width: float = WIDTH,
+    *,
+    formats: Sequence[str] = FORMATS,
+) -> list[Path]:
     """Draw a stop's rates and pictures into `folder`; return the files, none where there is nothing to draw.
 
     The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line. `width` is that
-    of each picture in inches; films have one of their own.
+    of each picture in inches, and `formats` are its files' suffixes; films have a width and a format of their own.
     """
     heading = f"{name}: {title}"
     files = []
     for stem, picture in _pictures(name, result):
         match picture:
             case Curve():
-                files += save(_curve(heading, picture, width), folder / stem)
+                files += save(_curve(heading, picture, width), folder / stem, formats)
             case Bars():
-                files += save(_bars(heading, picture, width), folder / stem)
+                files += save(_bars(heading, picture, width), folder / stem, formats)
             case Timeline():
-                files += save(_timeline(heading, picture, width), folder / stem)
+                files += save(_timeline(heading, picture, width), folder / stem, formats)
             case Film():
                 files.append(_film(heading, picture, folder / f"{stem}.gif"))
     return files
 
 
-def save(drawn: Figure, stem: Path) -> list[Path]:
+def save(drawn: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write a figure in every format; return the files."""
-    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in FORMATS]
+    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in formats]
     for file in files:
         drawn.savefig(file, dpi=150)
     return files

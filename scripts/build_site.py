@@ -19,6 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from library_tour import stops
+from library_tour.pages import site as course
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -29,6 +32,7 @@ def assemble(folder: Path) -> Path:
     pages = folder / "pages"
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("mkdocs.yml"))
     shutil.copyfile(ROOT / "CHANGELOG.md", pages / "changelog.md")
+    course.write(pages / "course" / "stops")
     config = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
     config |= {"docs_dir": str(pages), "nav": [expanded(entry, pages) for entry in config["nav"]]}
     options = find(config["plugins"], "mkdocstrings")["handlers"]["python"]["options"]
@@ -47,7 +51,11 @@ def expanded(entry: Any, pages: Path) -> Any:
         return {title: [expanded(item, pages) for item in inside]}
     if not inside.endswith("/"):
         return entry
-    found = sorted((pages / inside).glob("*.md"), key=lambda path: (path.name != "index.md", path.name))
+    # The stops in the order of the tour, all other pages by their names.
+    order = {name: at for at, name in enumerate(stops.names())}
+    found = sorted(
+        (pages / inside).glob("*.md"), key=lambda path: (path.name != "index.md", order.get(path.stem, 0), path.name)
+    )
     return {title: [str(path.relative_to(pages)) for path in found]}
 
 

@@ -30,9 +30,8 @@ def addresses(name: str, title: str, result: Result) -> dict[str, str]:
     if not available():
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        files = plots.draw(name, title, result, Path(folder))
+        files = plots.draw(name, title, result, Path(folder), formats=("svg",))
         return {
             file.stem: f"data:{TYPES[file.suffix]};base64,{base64.b64encode(file.read_bytes()).decode()}"
             for file in files
-            if file.suffix in TYPES
         }

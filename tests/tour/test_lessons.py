@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,8 @@ def test_a_lesson_is_complete(name):
         assert text == text.strip()
         assert text.endswith((".", "?", "```")), text
         assert not any(line.startswith(("#", "<")) for line in text.splitlines()), text
+        # A list without an empty line above it is none for every reader of Markdown.
+        assert not re.search(r"^(?![-*\d\s])\S.*\n([-*]|\d+\.) ", text, re.MULTILINE), text
     assert lesson.start(name).suffix == lesson.solution(name).suffix
 
 

@@ -16,7 +16,7 @@ COINCIDING = Curve("two", "x", "y", {"first": [(1, 1), (2, 2)], "second": [(1, 1
 def drawn(monkeypatch, tmp_path):
     """Return what a picture becomes: the figure, laid out as it is saved."""
     figures = []
-    monkeypatch.setattr(plots, "save", lambda figure, stem: figures.append(figure) or [])
+    monkeypatch.setattr(plots, "save", lambda figure, stem, formats: figures.append(figure) or [])
 
     def draw(picture: Picture, width: float = plots.WIDTH):
         plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path, width)

@@ -1,0 +1,153 @@
+"""The course's pages of the documentation's site, in Markdown: a page a stop, from its lesson and the recorded run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from .. import lesson, plots, recorded, steps, stops
+from ..lesson import Lesson
+from ..report import cell, number
+from ..stop import Result, Row
+from .pictures import available
+
+__all__ = ["write"]
+
+# Beside the pages.
+PICTURES = "pictures"
+
+
+def write(folder: Path) -> list[Path]:
+    """Write the page of every stop into a folder, and the pictures beside them; return the pages in the tour's order.
+
+    Without matplotlib there are no pictures.
+    """
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+    pages = []
+    for name in stops.names():
+        page = folder / f"{name}.md"
+        page.write_text("\n\n".join(_page(name, folder)) + "\n", encoding="utf-8")
+        pages.append(page)
+    return pages
+
+
+def _page(name: str, folder: Path) -> Iterator[str]:
+    of = lesson.load(name) if lesson.has_lesson(name) else None
+    known = recorded.stop(name)
+    result = recorded.result(known) if known else None
+    stop = stops.load(name)
+    yield f"# {name}"
+    yield f"*{_text(stop.TITLE)}*"
+    if of:
+        yield "## What is to be learnt"
+        yield _list(of.learn)
+        yield "## The code, step by step"
+        yield from _steps(name, of)
+    yield "## Figures"
+    yield from _output(stop.__doc__ or "")
+    if result:
+        size = f" The size is {known['size']:,}." if known and known["size"] else ""
+        yield f"{_text(recorded.machine())}.{size}{_limit(result)}"
+        yield from _tables(result)
+        yield from _pictures(name, stop.TITLE, result, folder)
+    if of:
+        yield "## What to look at"
+        yield _list(of.look_at)
+        yield "## Exercise"
+        yield from _exercise(name, of)
+        yield "## Where the course's figures are from"
+        yield of.course
+
+
+def _steps(name: str, of: Lesson) -> Iterator[str]:
+    for at, step in enumerate(of.steps, 1):
+        yield f"### {at}. {_text(step.name)}"
+        yield step.text
+        for piece in steps.pieces(name, of, step):
+            caption = f"`{piece.name}`: {piece.caption}"
+            if piece.known:
+                yield f"{caption}, as before."
+            else:
+                yield f"{caption}."
+                marked = " ".join(str(number - piece.first + 1) for number in sorted(piece.changed))
+                highlighted = f' hl_lines="{marked}"' if marked else ""
+                yield _code(piece.lines, piece.language, f' linenums="{piece.first}"{highlighted}')
+
+
+def _code(lines: Sequence[str], language: str, options: str = "") -> str:
+    return "\n".join([f"```{{ .{language}{options} }}", *lines, "```"])
+
+
+def _output(docstring: str) -> Iterator[str]:
+    """Yield what the stop's docstring shows of its output, which is that of the simulator."""
+    _, found, output = inspect.cleandoc(docstring).partition("    $ library-tour run")
+    if found:
+        yield "On the simulator, which checks and counts:"
+        yield _code(textwrap.dedent(found + output).strip().splitlines(), "text")
+
+
+def _limit(result: Result) -> str:
+    limit = result.limit
+    return f" The limit is {number(limit.rate)} {limit.unit}: {_text(limit.name)}." if limit and limit.rate else ""
+
+
+def _tables(result: Result) -> Iterator[str]:
+    yield from _table(result.rows)
+    for heading, rows in result.tables.items():
+        yield f"**{_text(heading)}**"
+        yield from _table(rows)
+
+
+def _table(rows: Sequence[Row]) -> Iterator[str]:
+    columns = list(dict.fromkeys(column for row in rows for column in row.values))
+    if columns:
+        lines = [f"| | {' | '.join(map(_text, columns))} |", f"|---|{'---:|' * len(columns)}"]
+        for row in rows:
+            if not row.values:  # a row of checks alone
+                continue
+            cells = [_cell(column, row) for column in columns]
+            lines.append(f"| {_text(row.name)} | {' | '.join(cells)} |")
+        yield "\n".join(lines)
+
+
+def _cell(column: str, row: Row) -> str:
+    if column not in row.values:
+        return ""
+    return _text(cell(column, row.values[column]).plain.rstrip(" ▏▎▍▌▋▊▉█").strip())
+
+
+def _text(text: str) -> str:
+    """Return plain text as Markdown, also in a cell of a table."""
+    escaped = re.sub(r"([\\`*_{}\[\]#])", r"\\\1", " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace("|", "&#124;")
+
+
+def _pictures(name: str, title: str, result: Result, folder: Path) -> Iterator[str]:
+    if available():
+        for file in plots.draw(name, title, result, folder / PICTURES, formats=("svg",)):
+            yield f"![{_text(file.stem)}: {_text(title)}]({PICTURES}/{file.name})"
+
+
+def _exercise(name: str, of: Lesson) -> Iterator[str]:
+    exercise, start, solution = of.exercise, lesson.start(name), lesson.solution(name)
+    language = "python" if start.suffix == ".py" else "cuda"
+    yield exercise.task
+    yield f"This command writes the file `{start.name}`, from which you start:"
+    yield _code([f"library-tour exercise {name}"], "sh")
+    yield _code(start.read_text(encoding="utf-8").splitlines(), language)
+    yield "This one checks what you made of it, on the simulator, which needs no GPU:"
+    yield _code([f"library-tour exercise {name} {start.name}"], "sh")
+    yield _folded("Hint", exercise.hint)
+    code = _code(solution.read_text(encoding="utf-8").splitlines(), language)
+    yield _folded("Solution", f"{exercise.answer}\n\n{code}")
+
+
+def _folded(title: str, text: str) -> str:
+    return f'??? note "{title}"\n\n{textwrap.indent(text, "    ")}'
+
+
+def _list(texts: Sequence[str]) -> str:
+    return "\n".join("- " + textwrap.indent(text, "  ").lstrip() for text in texts)

@@ -1,0 +1,62 @@
+"""The course's pages of the documentation's site, as Markdown; the site's own tests build them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from library_tour import lesson, recorded, stops
+from library_tour.pages import pictures, site
+from library_tour.stop import Result, Row
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Return a folder with the pages of all stops, without pictures, which take long."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(site, "available", lambda: False)
+    folder = tmp_path_factory.mktemp("site")
+    assert [page.stem for page in site.write(folder)] == list(stops.names())
+    patch.undo()
+    return folder
+
+
+@pytest.mark.parametrize("name", stops.names())
+def test_every_stop_has_a_page_with_its_title_and_what_it_prints(pages, name):
+    text = (pages / f"{name}.md").read_text()
+    assert text.startswith(f"# {name}\n")
+    assert f"library-tour run {name}" in text or name in stops.LIBRARIES
+    if lesson.has_lesson(name):
+        assert f"library-tour exercise {name} {lesson.start(name).name}" in text
+        assert '??? note "Solution"' in text
+
+
+def test_changed_lines_are_numbered_within_their_block(pages):
+    text = (pages / "transpose.md").read_text()
+    [options, block] = re.search(r"```\{ .cuda (linenums=\"52\"[^}]*)\}\n(.*?)```", text, re.DOTALL).groups()
+    marked = int(re.search(r'hl_lines="(\d+)"', options)[1])
+    assert "out[size_t(column) * rows + row]" in block.splitlines()[marked - 1]
+
+
+def test_the_recorded_figures_are_a_table(pages):
+    text = (pages / "transpose.md").read_text()
+    assert recorded.machine() in text
+    known = next(row for row in recorded.result(recorded.stop("transpose")).rows if row.name == "naive")
+    assert re.search(rf"^\| naive \| .*{known.values['GB/s']:,.0f}", text, re.MULTILINE)
+
+
+def test_names_are_no_markup_in_a_table():
+    [table] = site._tables(Result([Row("a*b_c|d<e>", {"ms": 1.5, "[x]": "`"}), Row("without values")]))
+    assert table.splitlines()[-1] == r"| a\*b\_c&#124;d&lt;e> | 1.50 | \` |"
+    assert table.splitlines()[0] == r"| | ms | \[x\] |"
+
+
+def test_pictures_lie_beside_the_page(tmp_path):
+    if not pictures.available():
+        pytest.skip("matplotlib is not installed (the extra plot)")
+    (tmp_path / site.PICTURES).mkdir()
+    result = recorded.result(recorded.stop("transpose"))
+    links = list(site._pictures("transpose", "A title", result, tmp_path))
+    assert links == ["![transpose: A title](pictures/transpose.svg)"]
+    assert (tmp_path / "pictures" / "transpose.svg").stat().st_size > 1000
