@@ -58,7 +58,7 @@ for step in $steps; do
         # Tests of the toolkit ask how much memory is free, so that they run one after the other.
         others="tests/simulator tests/conformance tests/libraries tests/tour"
         note suite "$python" -m pytest -q -p no:cacheprovider tests $(printf -- '--ignore=%s ' $others)
-        note suite-rest "$python" -m pytest -q -p no:cacheprovider -n 8 $others
+        note suite-rest "$python" -m pytest -q -p no:cacheprovider -n 4 $others
         ;;
     sanitizer)
         # Each test marked unsanitized says why.

@@ -31,6 +31,7 @@ from typing import Any
 
 import cudart_py as cuda
 
+ROOT = Path(__file__).parents[2]
 FENCE = re.compile(
     r"^(?P<indent> *)(?:<!-- (?P<mark>[^\n]+) -->\n+)?"
     r"^(?P=indent)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
@@ -38,6 +39,12 @@ FENCE = re.compile(
 )
 MARKS = re.compile(r"prints|raises \w[\w.]*|needs: \w+(, \w+)*|not run: \w.*|file: [\w.-]+|environment|commands")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def page_environment() -> dict[str, str]:
+    """Return the environment of a process that runs a page: on the simulator, whose outputs the pages show."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path, "CUDART_PY_DRIVER": "simulator"}
 
 
 @dataclass(frozen=True)

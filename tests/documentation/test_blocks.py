@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.documentation.blocks import blocks_of
+from tests.documentation.blocks import blocks_of, page_environment
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -38,8 +37,7 @@ def name_of(path):
 def run_page(page, folder):
     """Run a page in a process of its own and in a folder; return what went wrong."""
     command = [sys.executable, "-m", "tests.documentation.blocks", str(page)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=page_environment(), capture_output=True, text=True, timeout=300)
     return done.stderr if done.returncode else ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.documentation.blocks import page_environment
 from tests.documentation.coming_from import rows_of
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +38,7 @@ def test_a_table_has_theirs_ours_and_a_note(page):
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_table_says_of_this_package_runs(page, tmp_path):
     command = [sys.executable, "-W", "error", "-m", "tests.documentation.coming_from", str(page)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=page_environment(), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
