@@ -9,6 +9,7 @@ import cudart_py as cuda
 from cudart_py.profiling.metric_names import (
     BYTES,
     CONFLICTS,
+    GLOBAL,
     LANES,
     LOCAL_REQUESTS,
     LOCAL_SECTORS,
@@ -40,6 +41,7 @@ COLUMNS: Mapping[str, Column] = {
     "sectors/store": Column(names(SECTORS, ["st"]), names(REQUESTS, ["st"])),
     "used by loads": Column(names(BYTES, ["ld"]), names(SECTORS, ["ld"]), 1 / SECTOR_BYTES),
     "used by stores": Column(names(BYTES, ["st"]), names(SECTORS, ["st"]), 1 / SECTOR_BYTES),
+    "sectors": Column(names(SECTORS, GLOBAL)),
     "loads": Column(names(REQUESTS, ["ld"])),
     "stores": Column(names(REQUESTS, ["st"])),
     "sectors read": Column([*names(SECTORS, ["ld"]), "l1tex__t_sectors_pipe_tex_mem_texture.sum"]),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .counter_plots import draw_counters
+from .figures import FORMATS, WIDTH, figure, save, ticks
 from .report import number
 from .stop import Bars, Curve, Film, Limit, Picture, Result, Row, Timeline
 
@@ -19,12 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["WIDTH", "MissingPlotExtraError", "draw", "figure", "require", "save", "ticks"]
+__all__ = ["MissingPlotExtraError", "draw", "require"]
 
-FORMATS = ("svg", "png")
-WIDTH = 7.0  # inches
-# An inch holds so many characters of a title, and of a legend's entry.
-TITLE_LETTERS, LEGEND_LETTERS = 12.5, 15
+LEGEND_LETTERS = 15  # that an inch holds
 BAR_HEIGHT, AROUND_BARS = 0.25, 1.3  # inches
 FILM_MS = 150  # a frame
 LIMIT: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2, "zorder": 1}  # under what is drawn
@@ -55,8 +53,9 @@ def draw(
 ) -> list[Path]:
     """Draw a stop's rates and pictures into `folder`; return the files, none where there is nothing to draw.
 
-    The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line. `width` is that
-    of each picture in inches, and `formats` are its files' suffixes; films have a width and a format of their own.
+    The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line. Where a driver
+    counts instead of timing, the counters are drawn. `width` is that of each picture in inches, and `formats` are its
+    files' suffixes; films have a width and a format of their own.
     """
     heading = f"{name}: {title}"
     files = []
@@ -70,31 +69,7 @@ def draw(
                 files += save(_timeline(heading, picture, width), folder / stem, formats)
             case Film():
                 files.append(_film(heading, picture, folder / f"{stem}.gif"))
-    return files
-
-
-def save(drawn: Figure, stem: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write a figure in every format; return the files."""
-    files = [stem.with_name(f"{stem.name}.{suffix}") for suffix in formats]
-    for file in files:
-        drawn.savefig(file, dpi=150)
-    return files
-
-
-def figure(title: str, subtitle: str, width: float, height: float) -> Figure:
-    """Return an empty figure of so many inches under a title and a line that says what is drawn."""
-    # Without pyplot: no window system, nothing global to close.
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    lines = [textwrap.fill(text, int(TITLE_LETTERS * width)) for text in (title, subtitle) if text]
-    drawn.suptitle("\n".join(lines), x=0.01, horizontalalignment="left", fontsize=10)
-    return drawn
-
-
-def ticks(axis: Axis) -> None:
-    """Write an axis' numbers with thousands set apart."""
-    axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    return files + draw_counters(name, heading, result, folder, width, formats)
 
 
 def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:

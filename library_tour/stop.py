@@ -62,13 +62,15 @@ class Row:
     """One line of a stop's table.
 
     `values` are keyed by column and unit ("ms", "GB/s"); a column that a row does not have stays empty.
-    `note` is a sentence below the table, for what a column cannot say.
+    `note` is a sentence below the table, for what a column cannot say. `metrics` are what a driver that profiles has
+    counted, by Nsight Compute's names, for pictures.
     """
 
     name: str
     values: Mapping[str, Value] = field(default_factory=dict)
     check: Check | None = None
     note: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

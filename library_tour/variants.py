@@ -46,13 +46,14 @@ def measure(
     """Check all variants, then time those that are right; one row each, in the given order.
 
     `explained_by` names the counters (`counters.COLUMNS`) that say why one is faster than the other; a
-    driver that counts shows them. `quick` is for a curve, whose many points need not be as exact.
+    driver that counts shows them. `quick` is for a curve, whose many points need not be as exact and are
+    counted only where counters are named.
     """
-    checked = [_check(variant, explained_by) for variant in variants]
+    checked = [_check(variant, explained_by, quick) for variant in variants]
     return [_time(variant, row, limit, quick) for variant, row in zip(variants, checked, strict=True)]
 
 
-def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
+def _check(variant: Variant, explained_by: Sequence[str], quick: bool) -> Row:
     progress.tell(variant.name)
     if variant.prepare:
         variant.prepare()
@@ -61,13 +62,17 @@ def _check(variant: Variant, explained_by: Sequence[str]) -> Row:
     if variant.before:
         variant.before()
         cuda.current_device().synchronize()
+    metrics: dict[str, float] = {}
     try:
-        counted = counters.count(variant.launch, explained_by)
+        if explained_by or not quick:
+            metrics = counters.counted(variant.launch)
+        else:
+            variant.launch()
         got = on_host(variant.output)
     except (cuda.NotSupportedError, cuda.NotFoundError) as error:
         return Row(variant.name, note=f"not run here: {error}")
     check = compare(f"{variant.name} equals NumPy's result", got, variant.expected, variant.tolerance)
-    return Row(variant.name, {**variant.columns, **counted}, check)
+    return Row(variant.name, {**variant.columns, **counters.values(metrics, explained_by)}, check, metrics=metrics)
 
 
 def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:
@@ -82,7 +87,8 @@ def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:
 def side_by_side(cases: Mapping[str, Sequence[Row]], column: str) -> list[Row]:
     """Merge the same variants' rows of several cases: one column a case, which holds each row's `column`.
 
-    A row's check holds if it does in every case; its note is the first case's that has one.
+    A row's check holds if it does in every case; its note is the first case's that has one, and its metrics are those
+    of all cases together.
     """
     merged = []
     for rows in zip(*cases.values(), strict=True):
@@ -91,7 +97,8 @@ def side_by_side(cases: Mapping[str, Sequence[Row]], column: str) -> list[Row]:
         wrong = [check for check in checks if not check.holds]
         check = (wrong or checks)[0] if checks else None
         note = next((row.note for row in rows if row.note), "")
-        merged.append(Row(rows[0].name, values, check and Check(check.fact, not wrong, check.detail), note))
+        metrics = {name: sum(row.metrics.get(name, 0) for row in rows) for name in rows[0].metrics}
+        merged.append(Row(rows[0].name, values, check and Check(check.fact, not wrong, check.detail), note, metrics))
     return merged
 
 

@@ -1,0 +1,95 @@
+"""Pictures of what a driver counted while the kernels of a stop were checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import counters
+from .figures import figure, save
+from .report import cell
+from .stop import Result, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_counters"]
+
+# Columns that are drawn besides those of the stop's own table, until there are enough.
+PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "used by loads", "used by stores")
+MOST_PANELS = 6
+PANEL_WIDTH, BAR_HEIGHT, AROUND_PANEL = 2.2, 0.19, 0.45  # inches
+
+
+def draw_counters(
+    name: str, heading: str, result: Result, folder: Path, width: float, formats: Sequence[str]
+) -> list[Path]:
+    """Draw what was counted of the rows of each table; return the files, none where nothing was counted."""
+    files = []
+    for number, (table, rows) in enumerate({"": result.rows, **result.tables}.items(), 1):
+        panels = _panels(rows)
+        if panels:
+            stem = f"{name}-counters" + (f"-{number}" if number > 1 else "")
+            subtitle = "Counted, not timed" + (f": {table.rstrip(':')}" if table else "")
+            files += save(_figure(heading, subtitle, panels, width), folder / stem, formats)
+    return files
+
+
+def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Return the columns to be drawn, with the rows' values, first those of the table; zeros alone are left out."""
+    own = [column for row in rows for column in row.values if column in counters.COLUMNS]
+    labels = _labels(rows)
+    panels: dict[str, dict[str, float]] = {}
+    for column in dict.fromkeys([*own, *PICTURED]):
+        found = {}
+        for label, row in zip(labels, rows, strict=True):
+            value = row.values.get(column, counters.values(row.metrics, [column]).get(column))
+            if isinstance(value, (int, float)):
+                found[label] = float(value)
+        if any(found.values()) and len(panels) < MOST_PANELS:
+            panels[column] = found
+    return panels
+
+
+def _labels(rows: Sequence[Row]) -> list[str]:
+    """Return the rows' names, with the size of the work where a row has less than others."""
+    cells = [row.values.get("cells") for row in rows]
+    most = max((size for size in cells if isinstance(size, int)), default=0)
+    return [
+        f"{row.name} ({size:,} cells)" if isinstance(size, int) and size < most else row.name
+        for row, size in zip(rows, cells, strict=True)
+    ]
+
+
+def _figure(title: str, subtitle: str, panels: Mapping[str, Mapping[str, float]], width: float) -> Figure:
+    labels = list(dict.fromkeys(label for values in panels.values() for label in values))
+    across = max(1, min(len(panels), int(width / PANEL_WIDTH)))
+    down = -(-len(panels) // across)
+    drawn = figure(title, subtitle, width, 0.6 + down * (AROUND_PANEL + BAR_HEIGHT * len(labels)))
+    axes = drawn.subplots(down, across, sharey=True, squeeze=False).ravel()
+    for panel, (column, values) in zip(axes, panels.items(), strict=False):
+        _panel(panel, column, [values.get(label) for label in labels])
+    for panel in axes[len(panels) :]:
+        panel.set_axis_off()
+    axes[0].set_yticks(range(len(labels)), labels)
+    axes[0].set_ylim(len(labels) - 0.5, -0.5)
+    return drawn
+
+
+def _panel(axes: Axes, column: str, values: Sequence[float | None]) -> None:
+    axes.set_title(column, loc="left", fontsize=9)
+    axes.barh(range(len(values)), [value or 0.0 for value in values])
+    for place, value in enumerate(values):
+        if value is not None:
+            text = cell(column, value if counters.COLUMNS[column].under else int(value)).plain
+            axes.annotate(
+                text, (value, place), (3, 0), textcoords="offset points", fontsize=7, verticalalignment="center"
+            )
+    # Room for the numbers behind the bars, which say more than an axis.
+    axes.set_xlim(0, 1.7 * max(value or 0.0 for value in values))
+    axes.set_xticks([])
+    axes.tick_params(axis="y", length=0, labelsize=8)
+    for side in ("top", "right", "bottom"):
+        axes.spines[side].set_visible(False)

@@ -1,0 +1,127 @@
+"""The roofline: what a card allows kernels by the operations that they do for each byte, from counters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cudart_py.profiling.metric_names import GLOBAL, LOCAL_SECTORS, SECTOR_BYTES, SECTORS, names, total
+
+from .figures import WIDTH, figure, save, ticks
+from .report import number
+from .stop import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CARDS", "Card", "Kernel", "draw_roofline", "kernels_of"]
+
+MOST_NAMED = 45  # kernels with a line each; of more, a stop has one line
+OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
+TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
+
+
+class Card(NamedTuple):
+    """What bounds a kernel on a card: memory in GB/s, arithmetic in TFLOP/s, and where the figures are from."""
+
+    name: str
+    bandwidth: float
+    fp32: float
+    fp64: float
+    source: str = "data sheet"
+
+
+CARDS = {
+    "h200": Card("NVIDIA H200", 4278, 65.2, 33.4, "measured: a copy, and multiply-adds"),
+    "h100": Card("NVIDIA H100 SXM", 3350, 66.9, 33.5),
+    "a100": Card("NVIDIA A100 40GB", 1555, 19.5, 9.7),
+    "v100": Card("NVIDIA V100 SXM2", 900, 15.7, 7.8),
+    "t4": Card("NVIDIA T4", 320, 8.1, 0.25),
+    "rtx4090": Card("NVIDIA RTX 4090", 1008, 82.6, 1.29),
+}
+
+
+class Kernel(NamedTuple):
+    """A row's kernels on the roofline: operations a byte, and whether most of them are in double precision."""
+
+    stop: str
+    row: str
+    intensity: float
+    double: bool
+
+    def most(self, card: Card) -> float:
+        """Return the TFLOP/s that the card allows."""
+        return min(1e-3 * card.bandwidth * self.intensity, card.fp64 if self.double else card.fp32)
+
+
+def kernels_of(stop: str, rows: Sequence[Row]) -> list[Kernel]:
+    """Return the rows that have operations of floating point and move bytes.
+
+    Bytes are those of the sectors that warps touch, 32 each, as if no cache served any. Additions and products count
+    as one operation, and multiply-adds as two.
+    """
+    found = []
+    for row in rows:
+        moved = SECTOR_BYTES * total(
+            row.metrics, [*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, ("ld", "st")), TEXELS]
+        )
+        single, double = (_operations(row.metrics, letter) for letter in "fd")
+        if moved and single + double:
+            found.append(Kernel(stop, row.name, (single + double) / moved, double > single))
+    return found
+
+
+def _operations(metrics: Mapping[str, float], letter: str) -> float:
+    return total(metrics, names(OPERATIONS, [f"{letter}{kind}" for kind in ("add", "mul", "fma", "fma")]))
+
+
+def draw_roofline(kernels: Sequence[Kernel], folder: Path, card: Card, width: float = WIDTH) -> list[Path]:
+    """Draw kernels by their operations a byte under the roof of a card; return the files, none without kernels.
+
+    Of many kernels those of a stop share a line.
+    """
+    return save(_roofline(kernels, card, width), folder / "roofline") if kernels else []
+
+
+def _roofline(kernels: Sequence[Kernel], card: Card, width: float) -> Figure:
+    few = len(kernels) <= MOST_NAMED and len({(kernel.stop, kernel.row) for kernel in kernels}) == len(kernels)
+    labels = [f"{kernel.stop}: {kernel.row}" if few else kernel.stop for kernel in kernels]
+    lines = list(dict.fromkeys(labels))
+    below = 0.2 * len(lines)
+    title = f"Roofline of {card.name} ({card.source}): {card.bandwidth:,.0f} GB/s"
+    subtitle = (
+        "TFLOP/s at most, by the operations of floating point for each byte that warps ask for. No cache is counted: "
+        "what a cache serves moves a kernel to the right. Dashed: from here on arithmetic is the limit."
+    )
+    drawn = figure(title, subtitle, width, 3.9 + below)
+    roof, strip = drawn.subplots(2, 1, sharex=True, height_ratios=(2.4, below + 0.2))
+    reach = [1e3 * peak / card.bandwidth for peak in (card.fp32, card.fp64)] + [each.intensity for each in kernels]
+    for double, colour in ((False, "C0"), (True, "C1")):
+        peak = card.fp64 if double else card.fp32
+        ridge = 1e3 * peak / card.bandwidth
+        ends = [min(reach) / 4, ridge, 8 * max(reach)]
+        roof.plot(ends, [min(peak, 1e-3 * card.bandwidth * end) for end in ends], color=colour, linewidth=1)
+        strip.axvline(ridge, color=colour, linestyle="--", linewidth=1)
+        chosen = [(kernel, label) for kernel, label in zip(kernels, labels, strict=True) if kernel.double == double]
+        places = [kernel.intensity for kernel, _ in chosen]
+        dots: dict[str, Any] = {"color": colour, "marker": "o", "linestyle": "", "markersize": 4, "alpha": 0.7}
+        precision = f"fp{64 if double else 32}: {peak:g} TFLOP/s, from {ridge:.3g} operations a byte on"
+        roof.plot(places, [kernel.most(card) for kernel, _ in chosen], label=precision, **dots)
+        strip.plot(places, [lines.index(label) for _, label in chosen], **dots)
+    if few:
+        for place, kernel in enumerate(kernels):
+            text = number(kernel.most(card))
+            strip.text(1.01, place, text, transform=strip.get_yaxis_transform(), fontsize=8, verticalalignment="center")
+    roof.set_xscale("log")
+    roof.set_yscale("log")
+    strip.set_yticks(range(len(lines)), lines)
+    strip.set_ylim(len(lines) - 0.5, -0.5)
+    strip.set_xlabel("operations a byte", fontsize=9)
+    for axes in (roof, strip):
+        axes.grid(alpha=0.3)
+        axes.tick_params(labelsize=8)
+    ticks(strip.xaxis)
+    ticks(roof.yaxis)
+    drawn.legend(loc="outside lower center", fontsize=9)
+    return drawn

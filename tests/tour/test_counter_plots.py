@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+import cudart_py as cuda
+from library_tour import counter_plots, counters, plots, roofline
+from library_tour.roofline import CARDS, Card, Kernel, kernels_of
+from library_tour.runner import run_stop
+from library_tour.stop import Result, Row
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
+
+LOADS, SECTORS = (f"l1tex__t_{what}_pipe_lsu_mem_global_op_ld.sum" for what in ("requests", "sectors"))
+FFMA, DADD = (f"smsp__sass_thread_inst_executed_op_{kind}_pred_on.sum" for kind in ("ffma", "dadd"))
+CARD = Card("a card", bandwidth=1000, fp32=10, fp64=5)
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """Return the figures that are drawn, laid out as they are saved."""
+    drawn = []
+
+    def keep(figure, stem, formats=()):
+        figure.draw_without_rendering()
+        drawn.append(figure)
+        return [stem.with_suffix(".png")]
+
+    for module in (counter_plots, plots, roofline):
+        monkeypatch.setattr(module, "save", keep)
+    return drawn
+
+
+def counted(name: str, **values: float) -> Row:
+    return Row(name, values, metrics={LOADS: 10, SECTORS: 40, "smsp__inst_executed.sum": 7})
+
+
+def test_what_was_counted_is_drawn_column_by_column_first_those_of_the_table(figures, tmp_path):
+    files = plots.draw("idea", "What it shows", Result([counted("a", **{"sectors/load": 4.0})]), tmp_path)
+    assert [file.name for file in files] == ["idea-counters.png"]
+    assert [axes.get_title(loc="left") for axes in figures[0].axes if axes.axison] == ["sectors/load", "instructions"]
+
+
+def test_a_column_of_zeros_alone_is_not_drawn(figures, tmp_path):
+    plots.draw("idea", "", Result([Row("a", {"conflicts": 0, "loads": 3})]), tmp_path)
+    assert [axes.get_title(loc="left") for axes in figures[0].axes if axes.axison] == ["loads"]
+
+
+def test_nothing_counted_is_no_picture(tmp_path):
+    assert plots.draw("idea", "", Result([Row("a", {"ms": 1.0})]), tmp_path) == []
+
+
+def test_every_table_has_a_picture_of_its_own(figures, tmp_path):
+    result = Result([counted("a")], tables={"Others:": [counted("a")], "Words": [Row("b", {"kind": "none"})]})
+    files = plots.draw("idea", "", result, tmp_path)
+    assert [file.name for file in files] == ["idea-counters.png", "idea-counters-2.png"]
+    assert "Counted, not timed: Others" in figures[1].get_suptitle()
+
+
+def test_a_row_with_less_work_says_so_beside_its_name(figures, tmp_path):
+    plots.draw("idea", "", Result([Row("a", {"cells": 5, "loads": 3}), Row("b", {"cells": 9, "loads": 3})]), tmp_path)
+    assert [label.get_text() for label in figures[0].axes[0].get_yticklabels()] == ["a (5 cells)", "b"]
+
+
+@pytest.mark.parametrize("width", [4, 7])
+def test_no_text_leaves_the_figure(figures, tmp_path, width):
+    rows = [counted("a row with a name as long as they go"), counted("b")]
+    plots.draw("idea", "What it shows", Result(rows), tmp_path, width)
+    roofline.draw_roofline([Kernel("idea", "a row with a name as long as they go", 2.0, False)], tmp_path, CARD, width)
+    for inches in (figure.get_tightbbox() for figure in figures):
+        assert inches.x0 >= 0
+        assert inches.x1 <= width
+
+
+def test_operations_a_byte_are_those_of_all_sectors_and_a_multiply_add_is_two():
+    rows = [
+        Row("single", metrics={SECTORS: 10, FFMA: 320}),
+        Row("double", metrics={SECTORS: 10, DADD: 160}),
+        Row("none", metrics={SECTORS: 10}),
+    ]
+    assert kernels_of("idea", rows) == [
+        Kernel("idea", "single", 2.0, double=False),
+        Kernel("idea", "double", 0.5, double=True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("intensity", "double", "most"), [(2, False, 2), (20, False, 10), (2, True, 2), (20, True, 5)], ids=str
+)
+def test_memory_bounds_to_the_left_and_arithmetic_to_the_right(intensity, double, most):
+    assert Kernel("idea", "a", intensity, double).most(CARD) == most
+
+
+def test_the_roofline_names_the_card_and_each_of_few_kernels(figures, tmp_path):
+    [file] = roofline.draw_roofline([Kernel("idea", "a", 2.0, False), Kernel("idea", "b", 20.0, True)], tmp_path, CARD)
+    assert file.name == "roofline.png"
+    assert "a card" in figures[0].get_suptitle()
+    _, strip = figures[0].axes
+    assert [label.get_text() for label in strip.get_yticklabels()] == ["idea: a", "idea: b"]
+
+
+def test_of_many_kernels_those_of_a_stop_share_a_line(figures, tmp_path):
+    kernels = [Kernel(stop, str(number), number, False) for stop in ("first", "second") for number in range(1, 40)]
+    roofline.draw_roofline(kernels, tmp_path, CARD)
+    _, strip = figures[0].axes
+    assert [label.get_text() for label in strip.get_yticklabels()] == ["first", "second"]
+
+
+def test_without_kernels_there_is_no_roofline(tmp_path):
+    assert roofline.draw_roofline([], tmp_path, CARD) == []
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=str)
+def test_single_precision_is_the_faster_one_on_every_card(card):
+    assert card.fp32 > card.fp64 > 0
+    assert card.bandwidth > 0
+
+
+@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+def test_wider_tiles_of_a_matrix_product_do_more_operations_a_byte():
+    rows = run_stop("matmul", cuda.Device(0), 64).result.rows
+    found = {kernel.row: kernel.intensity for kernel in kernels_of("matmul", rows)}
+    assert (
+        found["a thread an element"] < found["tiles of 8 x 8"] < found["tiles of 16 x 16"] < found["tiles of 32 x 32"]
+    )
