@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from site_links import link_names
+
 from library_tour import stops
 from library_tour.pages import site as course
 
@@ -94,7 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pages", type=Path, help="an empty folder for the pages and the configuration of MkDocs")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
-        return build(assemble(options.pages or Path(temporary)), options.site.absolute())
+        status = build(assemble(options.pages or Path(temporary)), options.site.absolute())
+    if not status:
+        link_names(options.site)
+    return status
 
 
 if __name__ == "__main__":

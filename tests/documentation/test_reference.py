@@ -10,6 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import benchmark, libraries
+from cudart_py.context.limits import Limits
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in Path(__file__).parents[2].glob("docs/reference/*.md")}
 # Those of a module and of a string have headings, since they have no docstring that could be shown.
@@ -25,3 +26,9 @@ def test_every_public_name_is_there_once(package):
 
 def test_the_pages_are_listed_on_their_first_page():
     assert set(re.findall(r"\]\((\w+)\.md\)", PAGES["index"])) == set(PAGES) - {"index"}
+
+
+def test_the_limits_of_a_device_are_all_there():
+    assert set(re.findall(r"^\| `(\w+)`", PAGES["devices"], re.MULTILINE)) == {
+        name for name in vars(Limits) if not name.startswith("_")
+    }

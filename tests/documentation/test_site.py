@@ -87,6 +87,20 @@ def test_each_link_leads_to_a_place_that_exists(links):
                 assert unquote(parts.fragment) in links[target].places, f"{page.name}: {link}"
 
 
+def test_a_name_in_the_text_leads_to_the_reference(links, site):
+    arrays, streams = "../reference/arrays.html#cudart_py", "../reference/streams.html#cudart_py"
+    assert f"{arrays}.to_device" in links[site / "guide" / "arguments.html"].leads
+    assert {f"{arrays}.memcpy", f"{streams}.Stream"} <= links[site / "coming-from" / "cpp.html"].leads
+    assert "reference/streams.html#cudart_py.Stream.synchronize" in links[site / "names.html"].leads
+
+
+def test_a_name_of_another_package_leads_nowhere(site):
+    row = re.search(
+        r"<td>([^\n]*Device.get_all_devices[^\n]*)</td>", (site / "coming-from" / "cuda-core.html").read_text()
+    )
+    assert "<a" not in row[1]
+
+
 def test_a_page_loads_nothing_from_other_places(links):
     for page, found in links.items():
         for link in found.loads:
