@@ -69,9 +69,11 @@ def _of_rows(each: Json, outcome: Json) -> Iterator[Figure]:
         # A stop tells of fewer devices, too, and has four workers on one that is alone.
         if each["count"] == 1 or values.get("devices", each["count"]) != each["count"]:
             continue
+        # Other rows, such as that of one strip, are no work of all devices.
+        if not scaling and each["stop"] != "all_reduce":
+            continue
         # Without times instructions stand for them in one of the stops.
-        timed = "ms" in values and (scaling or each["stop"] == "all_reduce")
-        if not timed and "efficiency" not in values:
+        if "ms" not in values and "efficiency" not in values:
             continue
         efficiency, rate = values.get("efficiency"), _rate(values)
         predicted = _prediction(each["stop"], row["name"], each["count"], outcome["size"])

@@ -113,7 +113,11 @@ def found():
         "nccl_tests": {"2": [[4096, 0.5]]},
         "runs": [
             a_run("halo", 1, {"overlapped": overlapped}),
-            a_run("halo", 2, {"one strip": {"ms": 0.5}, "overlapped": overlapped, "larger plate": overlapped}),
+            a_run(
+                "halo",
+                2,
+                {"one strip": {"ms": 0.5, "efficiency": 1.0}, "overlapped": overlapped, "larger plate": overlapped},
+            ),
             a_run("all_reduce", 2, {"NCCL": {"ms": 3.0, "GB/s": 357.0}}, 2**28, {"bandwidth": {"NCCL": [[4096, 0.4]]}}),
             a_run("distributed_gemm", 2, {}, 10240, {"rates": rates}),
             a_run("monte_carlo_ranks", 2, {"weak scaling": {"ms": 1.0, "efficiency": 0.99, "devices": 2}}),
