@@ -16,6 +16,7 @@ from rich.console import Console
 import cudart_py as cuda
 
 from . import plots, ranks, report, showing, stops, timing
+from .roofline import CARDS
 from .tour import INTERRUPTED, Files, run_stops
 
 __all__ = ["main"]
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         names = [options.stop] if options.command == "show" else names_to_run(options.stops)
         for name in names:
             stops.module_name(name)
-        files = Files(options.json, options.plot, options.html)
+        files = Files(options.json, options.plot, options.html, CARDS[options.card])
         files.check()
         if options.driver:
             # Read at the first CUDA call, and nothing has made one yet.
@@ -118,8 +119,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"library-tour {cuda.__version__}")
     parser.set_defaults(
-        command="run", stops=[], size=None, json=None, plot=None, html=None, driver=None, device=None, untimed=False
-    )
+        command="run", stops=[], size=None, json=None, plot=None, html=None, driver=None, device=None, untimed=False,
+        card="h200",
+    )  # fmt: skip  # grouped by meaning
     commands = parser.add_subparsers(title="commands")
     list_ = commands.add_parser("list", help="name the stops")
     list_.add_argument("--json", action="store_true", help="as JSON on standard output")
@@ -130,6 +132,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--json", type=Path, metavar="FILE", help="write rows, checks and versions there; - is standard output"
     )
     run.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
+    run.add_argument(
+        "--card",
+        choices=CARDS,
+        default="h200",
+        help="whose roofline --plot draws where kernels are counted, h200 at first",
+    )
     run.add_argument("--html", type=Path, metavar="DIR", help="write a page for each stop there, with its lesson")
     run.add_argument("--untimed", action="store_true", help="check small sizes and time nothing, as under a sanitizer")
     show_ = commands.add_parser("show", help="run one stop and explain it: its code step by step, and an exercise")

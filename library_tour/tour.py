@@ -15,6 +15,7 @@ import cudart_py as cuda
 
 from . import plots, progress, ranks, record, report, timing
 from .pages import folder as pages
+from .roofline import CARDS, Card, draw_roofline, kernels_of
 from .runner import Outcome, run_stop
 
 __all__ = ["INTERRUPTED", "Files", "run_stops", "title"]
@@ -27,11 +28,15 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass
 class Files:
-    """What is written beside the report: a JSON file or standard output, a folder of pictures, a folder of pages."""
+    """What is written beside the report: a JSON file or standard output, a folder of pictures, a folder of pages.
+
+    `card` is that of the roofline among the pictures.
+    """
 
     json: Path | None = None
     plots: Path | None = None
     pages: Path | None = None
+    card: Card = CARDS["h200"]
     drawn: list[Path] = field(default_factory=list)
 
     def check(self) -> None:
@@ -72,10 +77,13 @@ class Files:
             self._tell(f"written: {self.json}")
         if self.pages and outcomes:
             self._tell(f"written: {self.pages / 'index.html'}, and a page for each stop")
+        if self.plots:
+            kernels = [kernel for done in outcomes for kernel in kernels_of(done.name, done.result.all_rows)]
+            self.drawn += draw_roofline(kernels, self.plots, self.card)
         for file in self.drawn:
             self._tell(f"drawn: {file}")
         if self.plots and not self.drawn:
-            self._tell("drawn: nothing, for these stops' pictures are of a GPU's rates")
+            self._tell("drawn: nothing, for these stops have neither pictures nor counters here")
 
     def _tell(self, line: str) -> None:
         self.console.print(Text(line), soft_wrap=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import plots, stops, timing
+from library_tour import plots, roofline, stops, timing
 from library_tour.__main__ import main
 from library_tour.stop import Check, Curve, Result, Row
 
@@ -254,6 +254,26 @@ def test_plot_writes_svg_and_png(only_stops, tmp_path):
         "first-growth.png",
         "first-growth.svg",
     ]
+
+
+@pytest.mark.parametrize(("options", "card"), [([], "NVIDIA H200"), (["--card", "t4"], "NVIDIA T4")], ids=str)
+def test_plot_draws_the_roofline_of_all_kernels_that_were_counted(options, card, only_stops, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
+    metrics = {
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 4,
+        "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 32,
+    }
+    drawn = []
+    monkeypatch.setattr(roofline, "save", lambda figure, stem: drawn.append(figure) or [stem])
+
+    def counted(device: cuda.Device, size: int) -> Result:
+        return Result([Row("only", metrics=metrics)])
+
+    only_stops(first=counted, second=counted)
+    assert main(["run", "--plot", str(tmp_path), *options]) == 0
+    [figure] = drawn
+    assert card in figure.get_suptitle()
+    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["first: only", "second: only"]
 
 
 def test_plot_without_matplotlib_names_the_extra(monkeypatch, tmp_path, capsys):
