@@ -59,7 +59,7 @@ def _columns(machines: Mapping[str, Sequence[Row]]) -> dict[str, list[str]]:
 
 
 def _kind(column: str, rows: Sequence[Row]) -> str:
-    if column == CHECK or any(isinstance(row.values.get(column), str) for row in rows):
+    if column == CHECK or any(isinstance(row.values.get(column, ""), str) and row.values.get(column) for row in rows):
         return "words"
     return "part" if column.startswith("of ") else "figure"
 

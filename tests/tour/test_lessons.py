@@ -14,7 +14,6 @@ PACKAGE = Path(lesson.__file__).parent
 # The stops whose lessons are still to be written. Take a name out when its lesson is there.
 UNWRITTEN = {
     "device_query",
-    "vector_add",
     "map",
     "launch_shapes",
     "occupancy",
@@ -23,7 +22,6 @@ UNWRITTEN = {
     "nan_check",
     "copies",
     "copies_2d",
-    "memset",
     "stream_ordered",
     "variables",
     "pinned_and_mapped",
@@ -33,11 +31,7 @@ UNWRITTEN = {
     "texture",
     "local_memory",
     "l2_persistence",
-    "coalescing",
-    "stride_and_offset",
     "aliasing",
-    "bank_conflicts",
-    "divergence",
     "synchronization",
     "logical_and",
     "dot_product",

@@ -1,0 +1,17 @@
+// Sum the rows of a tile of 32 x 32 numbers in shared memory; a block is one warp.
+
+constexpr int SIDE = 32;
+
+extern "C" __global__ void sum_rows(const unsigned* in, unsigned* sums)
+{
+    __shared__ unsigned tile[SIDE][SIDE];
+
+    int lane = threadIdx.x;
+    for (int row = 0; row < SIDE; row++)
+        tile[row][lane] = in[row * SIDE + lane];
+    __syncwarp();
+    unsigned sum = 0;
+    for (int k = 0; k < SIDE; k++)
+        sum += tile[lane][(lane + k) % SIDE];
+    sums[lane] = sum;
+}

@@ -1,0 +1,13 @@
+// Reverse n numbers, eight for each thread.
+
+constexpr int EACH = 8;
+
+extern "C" __global__ void reverse(const unsigned* in, unsigned* out, int n)
+{
+    int first = EACH * blockIdx.x * blockDim.x + threadIdx.x;
+    for (int k = 0; k < EACH; k++) {
+        int i = first + k * blockDim.x;
+        if (i < n)
+            out[n - 1 - i] = in[i];
+    }
+}

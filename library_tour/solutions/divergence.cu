@@ -1,0 +1,17 @@
+// Numbers of even index are halved and get one added, `passes` times; from those of odd index, one is subtracted as
+// often. A block has 256 threads and computes 256 numbers.
+
+extern "C" __global__ void two_ways(const float* in, float* out, int passes)
+{
+    int half = blockDim.x / 2;
+    bool odd = threadIdx.x >= half;
+    int i = blockIdx.x * blockDim.x + 2 * (threadIdx.x % half) + odd;
+    float x = in[i];
+    if (!odd)
+        for (int pass = 0; pass < passes; pass++)
+            x = x * 0.5f + 1.0f;
+    else
+        for (int pass = 0; pass < passes; pass++)
+            x = x - 1.0f;
+    out[i] = x;
+}
