@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Build the documentation's site: Markdown pages of docs/, with those that are generated, as a folder of HTML.
 
-    uv run --group docs scripts/build_site.py FOLDER             open FOLDER/index.html, which needs no server
+    uv run --group docs scripts/build_site.py FOLDER             open FOLDER/index.html; only its search needs a server
     uv run --group docs scripts/build_site.py FOLDER --pages DIR   keep what is given to MkDocs in DIR
 
 A warning, such as one of a link without a target, ends the build with status 1. Nothing is fetched from the network.
@@ -36,7 +36,7 @@ def assemble(folder: Path) -> Path:
     shutil.copyfile(ROOT / "CHANGELOG.md", pages / "changelog.md")
     course.write(pages / "course" / "stops")
     config = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
-    config |= {"docs_dir": str(pages), "nav": [expanded(entry, pages) for entry in config["nav"]]}
+    config |= {"docs_dir": pages.name, "nav": [expanded(entry, pages) for entry in config["nav"]]}
     options = find(config["plugins"], "mkdocstrings")["handlers"]["python"]["options"]
     options["extensions"] = [str(Path(__file__).with_name("reference_extension.py"))]
     path = folder / "mkdocs.yml"
