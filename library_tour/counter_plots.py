@@ -20,6 +20,8 @@ __all__ = ["draw_counters"]
 # Columns that are drawn besides those of the stop's own table, until there are enough.
 PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "used by loads", "used by stores")
 MOST_PANELS = 6
+# Where a bar is full, but for counts.
+FULL = {"used by loads": 1.0, "used by stores": 1.0, "active lanes": 32.0}
 PANEL_WIDTH, BAR_HEIGHT, AROUND_PANEL = 2.2, 0.19, 0.45  # inches
 
 
@@ -38,7 +40,10 @@ def draw_counters(
 
 
 def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """Return the columns to be drawn, with the rows' values, first those of the table; zeros alone are left out."""
+    """Return the columns to be drawn, with the rows' values, first those of the table.
+
+    Zeros alone are left out, and beside the table's columns what is full in every row.
+    """
     own = [column for row in rows for column in row.values if column in counters.COLUMNS]
     labels = _labels(rows)
     panels: dict[str, dict[str, float]] = {}
@@ -48,9 +53,10 @@ def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
             value = row.values.get(column, counters.values(row.metrics, [column]).get(column))
             if isinstance(value, (int, float)):
                 found[label] = float(value)
-        if any(found.values()) and len(panels) < MOST_PANELS:
+        full = column not in own and all(value == FULL.get(column) for value in found.values())
+        if any(found.values()) and not full:
             panels[column] = found
-    return panels
+    return dict(list(panels.items())[:MOST_PANELS])
 
 
 def _labels(rows: Sequence[Row]) -> list[str]:
@@ -88,7 +94,7 @@ def _panel(axes: Axes, column: str, values: Sequence[float | None]) -> None:
                 text, (value, place), (3, 0), textcoords="offset points", fontsize=7, verticalalignment="center"
             )
     # Room for the numbers behind the bars, which say more than an axis.
-    axes.set_xlim(0, 1.7 * max(value or 0.0 for value in values))
+    axes.set_xlim(0, 1.7 * FULL.get(column, max(value or 0.0 for value in values)))
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0, labelsize=8)
     for side in ("top", "right", "bottom"):

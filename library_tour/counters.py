@@ -23,8 +23,9 @@ from cudart_py.profiling.metric_names import (
 
 from .stop import Value
 
-__all__ = ["COLUMNS", "Column", "available", "count", "counted", "values"]
+__all__ = ["COLUMNS", "TEXELS", "Column", "available", "count", "counted", "values"]
 
+TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
 BOTH, ATOMICS = ("ld", "st"), ("red", "atom")
 
 
@@ -41,10 +42,10 @@ COLUMNS: Mapping[str, Column] = {
     "sectors/store": Column(names(SECTORS, ["st"]), names(REQUESTS, ["st"])),
     "used by loads": Column(names(BYTES, ["ld"]), names(SECTORS, ["ld"]), 1 / SECTOR_BYTES),
     "used by stores": Column(names(BYTES, ["st"]), names(SECTORS, ["st"]), 1 / SECTOR_BYTES),
-    "sectors": Column(names(SECTORS, GLOBAL)),
+    "sectors": Column([*names(SECTORS, GLOBAL), TEXELS]),
     "loads": Column(names(REQUESTS, ["ld"])),
     "stores": Column(names(REQUESTS, ["st"])),
-    "sectors read": Column([*names(SECTORS, ["ld"]), "l1tex__t_sectors_pipe_tex_mem_texture.sum"]),
+    "sectors read": Column([*names(SECTORS, ["ld"]), TEXELS]),
     "constants": Column(["idc__requests.sum"]),
     "local": Column(names(LOCAL_REQUESTS, BOTH)),
     "sectors/local": Column(names(LOCAL_SECTORS, BOTH), names(LOCAL_REQUESTS, BOTH)),

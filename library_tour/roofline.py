@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cudart_py.profiling.metric_names import GLOBAL, LOCAL_SECTORS, SECTOR_BYTES, SECTORS, names, total
 
+from .counters import TEXELS
 from .figures import WIDTH, figure, save, ticks
 from .report import number
 from .stop import Row
@@ -19,7 +20,6 @@ __all__ = ["CARDS", "Card", "Kernel", "draw_roofline", "kernels_of"]
 
 MOST_NAMED = 45  # kernels with a line each; of more, a stop has one line
 OPERATIONS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
-TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
 
 
 class Card(NamedTuple):

@@ -45,6 +45,15 @@ def test_a_column_of_zeros_alone_is_not_drawn(figures, tmp_path):
     assert [axes.get_title(loc="left") for axes in figures[0].axes if axes.axison] == ["loads"]
 
 
+def test_what_is_full_in_every_row_is_drawn_only_where_the_table_has_it(figures, tmp_path):
+    used = "smsp__sass_data_bytes_mem_global_op_ld.sum"
+    for values in ({}, {"used by loads": 1.0}):
+        row = Row("a", {"loads": 10, **values}, metrics={SECTORS: 40, used: 32 * 40})
+        plots.draw("idea", "", Result([row]), tmp_path)
+    drawn = [[axes.get_title(loc="left") for axes in figure.axes if axes.axison] for figure in figures]
+    assert drawn == [["loads"], ["loads", "used by loads"]]
+
+
 def test_nothing_counted_is_no_picture(tmp_path):
     assert plots.draw("idea", "", Result([Row("a", {"ms": 1.0})]), tmp_path) == []
 
