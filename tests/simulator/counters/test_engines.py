@@ -110,6 +110,17 @@ KERNEL(copies)(const int4* in, int4* out) {
     __syncthreads();
     out[I] = tile[127 - threadIdx.x];
 }
+// Pairs of lanes at one place, and bytes whose words change with a step that is the same for all lanes.
+KERNEL(banks)(double* out) {
+    __shared__ double tile[128];
+    __shared__ char bytes[256];
+    tile[threadIdx.x] = bytes[threadIdx.x] = I;
+    __syncthreads();
+    double s = tile[threadIdx.x & ~1] + tile[threadIdx.x & ~2];
+    #pragma unroll 1
+    for (int step = 0; step < 8; step += 2) s += bytes[step + 130 * (threadIdx.x & 1)];
+    out[I] = s;
+}
 KERNEL(long_loops)(int* out) {
     int s = 1;
     #pragma unroll 1
@@ -143,6 +154,7 @@ CASES: dict[str, list[Any]] = {
     "tables": [AT, BYTES],
     "paths": [AT, BYTES, 500],
     "copies": [BYTES, BYTES],
+    "banks": [BYTES],
     "long_loops": [BYTES],
     "grid_stride": [AT, BYTES],
 }  # fmt: skip  # one table after the other
