@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
 from ..state.memory.shadow import STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
 from .races.concurrency import UNORDERED
-from .races.guessed_loads import GuessedLoads
 from .races.races import Race, Races
 from .shadow_table import ShadowTable
 

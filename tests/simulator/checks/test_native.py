@@ -161,6 +161,30 @@ extern "C" __global__ void tables(int* out, int k) {
     for (int j = 0; j < 16; j++) s += table[(j * k + threadIdx.x) & 15];
     out[blockIdx.x * 256 + threadIdx.x] = s;
 }
+extern "C" __global__ void greatest(unsigned long long* out, const unsigned long long* in) {
+    unsigned long long value = in[blockIdx.x * 256 + threadIdx.x], old = *out, seen;
+    while (old < value) {
+        seen = atomicCAS(out, old, value);
+        if (seen == old) break;
+        old = seen;
+    }
+}
+extern "C" __global__ void sorted(int* x) {
+    __shared__ int s[256], counts[16];
+    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    s[t] = x[i];
+    if (t < 16) counts[t] = 0;
+    __syncthreads();
+    atomicAdd(&counts[s[t] & 15], 1);
+    for (int k = 2; k <= 256; k *= 2)
+        for (int j = k / 2; j; j /= 2) {
+            int l = t ^ j, a = s[t], b = s[l];
+            __syncthreads();
+            if (l > t && (a > b) == ((t & k) == 0)) { s[t] = b; s[l] = a; }
+            __syncthreads();
+        }
+    x[(i * 37) % 1024] = s[t] + 0 * counts[t & 15];
+}
 extern "C" __global__ void count_then_race(int* x) {
     atomicAdd(x, 1);
     __syncthreads();
@@ -192,6 +216,13 @@ def test_what_threads_do_in_order_runs_in_machine_code(kernels: Kernels) -> None
     bytes_, shorts = kernels.put(np.arange(1024).astype(np.uint8)), kernels.zeros(2048, np.int16)
     assert checked(kernels, "wide", kernels.zeros(2048, np.float64), bytes_, shorts)
     assert checked(kernels, "tables", x, 5)
+    values = np.random.default_rng(0).integers(0, 1000, 256).astype(np.int32)
+    on_device = kernels.put(np.resize(values, 1024))
+    assert checked(kernels, "sorted", on_device, grid=1)
+    np.testing.assert_array_equal(kernels.get(on_device, 1024)[np.arange(256) * 37 % 1024], np.sort(values))
+    large, most = kernels.put(np.arange(1024, dtype=np.uint64)), kernels.zeros(1, np.uint64)
+    assert checked(kernels, "greatest", most, large)
+    assert kernels.get(most, 1, np.uint64)[0] == 1023
 
 
 def test_a_launch_that_runs_again_has_changed_nothing_before(kernels: Kernels) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ..compiling.control_flow import Code
+from ..compiling.guessed_loads import GuessedLoads
 from ..compiling.opcodes import form_of
 from ..syntax.instructions import Immediate, Instruction, Operand, Register
 from ..syntax.types import type_size
@@ -27,7 +28,8 @@ __all__ = ["Checking", "begin_checks", "release_checks", "whole"]
 Value = Any
 
 _SPACES = ("global", "shared", "local", "generic")
-_MOST_BARRIERS = 64
+_PASSED_WORDS = BlockCheck.WORDS - BlockCheck.PASSED
+_MOST_BARRIERS = 64 * _PASSED_WORDS
 _WORD = 2
 
 
@@ -58,6 +60,7 @@ class Checking:
         if len(self._barriers) > _MOST_BARRIERS:
             raise NotNative("so many barriers")
         reach = {id(place.instance.code): place.instance.code for place in layout.places}
+        self._guessed = GuessedLoads()
         self._reach = {key: _reachable(code) for key, code in reach.items()}
 
     # --- accesses
@@ -82,6 +85,12 @@ class Checking:
         arguments = [self._context, address, mask, I32(site), *given]
         function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
         b.call(function, arguments)
+
+    def kind_of_load(self, instruction: Instruction, code: Code) -> str:
+        """Return the kind of a load: "ls" for a strong one, "lg" for a guess that a compare-and-swap checks."""
+        if form_of(instruction).strong:
+            return "ls"
+        return "lg" if self._guessed.contain(code, instruction) else "ld"
 
     def absent(self, lanes: Value, instruction: Instruction, instance: Instance) -> None:
         """Doubt a shuffle from lanes that take no part."""
@@ -125,11 +134,11 @@ class Checking:
         if number not in self._barriers:
             return
         b, place = self._b, self._layout.places[number]
-        bit = I64(1 << self._barriers.index(number))
+        mine = I64(1 + self._barriers.index(number))
         word = block_word(b, self._context, BlockCheck.WAITS)
         there = b.load(word, typ=I64)
-        other = b.icmp_unsigned("!=", b.and_(there, b.not_(bit)), I64(0))
-        b.store(bit, word)
+        other = b.and_(b.icmp_unsigned("!=", there, I64(0)), b.icmp_unsigned("!=", there, mine))
+        b.store(mine, word)
         self._doubt_if(other, _end_of(place), place.instance)
 
     def passing(self, place: Place) -> None:
@@ -143,9 +152,12 @@ class Checking:
             at = other.block.index
             if other.instance is place.instance and here in reach[at] and at not in reach[here] and at != here:
                 bits |= 1 << bit
-        if bits:
-            word = block_word(b, self._context, BlockCheck.PASSED)
-            b.store(b.or_(b.load(word, typ=I64), I64(bits)), word)
+        passed = block_word(b, self._context, BlockCheck.PASSED)
+        for index in range(_PASSED_WORDS):
+            part = bits >> 64 * index & 0xFFFFFFFFFFFFFFFF
+            if part:
+                word = b.at(passed, 8 * index)
+                b.store(b.or_(b.load(word, typ=I64), I64(part)), word)
 
 
 def begin_checks(b: Builder, context: Value) -> None:
@@ -155,18 +167,26 @@ def begin_checks(b: Builder, context: Value) -> None:
         if word < BlockCheck.WARPS:
             begins = word in (BlockCheck.BEGIN, BlockCheck.BARRIER)
             b.store(now if begins else I64(0), block_word(b, context, word))
+    _forget_passed(b, context)
 
 
 def release_checks(b: Builder, context: Value) -> None:
     """Write that all lanes of a block go on from a barrier; doubt it if some had gone past it."""
-    waits, passed = (block_word(b, context, word) for word in (BlockCheck.WAITS, BlockCheck.PASSED))
-    both = b.and_(b.load(waits, typ=I64), b.load(passed, typ=I64))
-    with when(b, b.icmp_unsigned("!=", both, I64(0)), likely=False):
+    waits = block_word(b, context, BlockCheck.WAITS)
+    barrier = b.sub(b.load(waits, typ=I64), I64(1))
+    passed = element(b, block_word(b, context, BlockCheck.PASSED), b.lshr(barrier, I64(6)), I64)
+    bit = b.and_(b.lshr(b.load(passed, typ=I64), b.and_(barrier, I64(63))), I64(1))
+    with when(b, b.icmp_unsigned("!=", bit, I64(0)), likely=False):
         raise_doubt(b, context, I32(0), Doubt.FINDING)
         b.ret(I32(Status.FAULT))
     b.store(I64(0), waits)
-    b.store(I64(0), passed)
+    _forget_passed(b, context)
     b.store(_advance(b, context), block_word(b, context, BlockCheck.BARRIER))
+
+
+def _forget_passed(b: Builder, context: Value) -> None:
+    passed = block_word(b, context, BlockCheck.PASSED)
+    b.store(b.each(I64, [0] * _PASSED_WORDS), passed, align=8)
 
 
 def _advance(b: Builder, context: Value) -> Value:

@@ -11,8 +11,17 @@ from __future__ import annotations
 from enum import IntEnum
 
 __all__ = [
-    "LANES", "BlockCheck", "Context", "Count", "Doubt", "ExtentCheck", "Fault", "Head", "SiteCheck", "Status",
-]  # fmt: skip  # sorted
+    "LANES",
+    "BlockCheck",
+    "Context",
+    "Count",
+    "Doubt",
+    "ExtentCheck",
+    "Fault",
+    "Head",
+    "SiteCheck",
+    "Status",
+]
 
 LANES = 32
 
@@ -188,12 +197,12 @@ class ExtentCheck(IntEnum):
 
 
 class BlockCheck(IntEnum):
-    """The words of what the checks know of a block: times, shifted as in records, and barriers as bits.
+    """The words of what the checks know of a block: times, shifted as in records, and barriers.
 
     `WRITTEN` and `READ` are the time of the barrier behind which shared memory was written, and read without a record;
     `FULL` tells whether all of it has been written, `LOOKS` and `LOOKED` how often and when that was looked for.
-    `WAITS` is the barrier at which lanes wait, `PASSED` those that lanes have gone past since the last one. From
-    `WARPS` on stands when each warp was synchronised.
+    `WAITS` is one more than the barrier at which lanes wait, and from `PASSED` on stand those that lanes have gone past
+    since the last one, a bit for each. From `WARPS` on stands when each warp was synchronised.
     """
 
     BEGIN = 0
@@ -204,9 +213,9 @@ class BlockCheck(IntEnum):
     LOOKS = 5
     LOOKED = 6
     WAITS = 7
-    PASSED = 8
-    WARPS = 9
-    WORDS = 41
+    WARPS = 8
+    PASSED = 40
+    WORDS = 48
 
 
 class Doubt(IntEnum):

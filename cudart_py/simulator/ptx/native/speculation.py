@@ -32,6 +32,10 @@ _NEVER = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LAST = 0xF0000000
 _LANES = 32
 
+# Granules to save memory in, since fresh memory costs as much again as copying; so many are kept.
+_spare: list[Array] = []
+_MOST_SPARE = 512
+
 # The launches that run, by the addresses of their contexts.
 speculations: dict[int, Speculation] = {}
 
@@ -67,9 +71,11 @@ class BlockRecords:
     def release(self, context: Array) -> None:
         """Note that all lanes of the block go on from a barrier."""
         words = self.words
-        if words[BlockCheck.WAITS] & words[BlockCheck.PASSED]:
+        waits = int(words[BlockCheck.WAITS]) - 1
+        passed = words[BlockCheck.PASSED :]
+        if int(passed[waits // 64]) >> waits % 64 & 1:
             raise DoubtError
-        words[[BlockCheck.WAITS, BlockCheck.PASSED]] = 0
+        words[BlockCheck.WAITS] = passed[:] = 0
         context[Context.NOW] += np.uint64(TICK)
         words[BlockCheck.BARRIER] = context[Context.NOW]
 
@@ -83,7 +89,7 @@ class Speculation:
         self._records = records
         self._recorded = recorded
         self._shift = launch.kernel.sites.shift
-        self._saved: list[tuple[int, Array]] = []
+        self._saved: list[tuple[int, int, Array]] = []
         self.raised: BaseException | None = None
         context = launch.context
         self._starts, self._ends = self._memory.extents()
@@ -128,7 +134,9 @@ class Speculation:
             low = max(start, int(self._starts[index])) - base
             high = min(start + _GRANULE, int(self._ends[index])) - base
             if low < high:
-                self._saved.append((low, self._memory.bytes[low:high].copy()))
+                kept = _spare.pop() if _spare else np.empty(_GRANULE, np.uint8)
+                kept[: high - low] = self._memory.bytes[low:high]
+                self._saved.append((low, high, kept))
             index += 1
 
     def _prepare(self, index: int) -> None:
@@ -164,11 +172,13 @@ class Speculation:
 
     def undo(self) -> None:
         """Give memory back what it had before the launch."""
-        for low, data in self._saved:
-            self._memory.bytes[low : low + len(data)] = data
+        for low, high, kept in self._saved:
+            self._memory.bytes[low:high] = kept[: high - low]
 
     def end(self) -> None:
-        """Tell the records how late it is."""
+        """Tell the records how late it is, and leave what memory was saved in to later launches."""
+        _spare.extend(kept for _, _, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
+        self._saved.clear()
         self._records.end(int(self._launch.context[Context.NOW]) // TICK)
 
 

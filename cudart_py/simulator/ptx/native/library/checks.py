@@ -2,8 +2,8 @@
 
 ``check.KIND.SPACE.SIZE.COUNT.SHIFT(context, addresses, mask, site[, values])`` compares an access to `COUNT` elements
 of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own. It only says that there may
-be a finding; then the launch runs again with the NumPy engine. `KIND` is "ld" for a load, "ls" for a strong one, "st"
-for a store, "sv" for a strong one, "at" for an atomic.
+be a finding; then the launch runs again with the NumPy engine. `KIND` is "ld" for a load, "ls" for a strong one, "lg"
+for a guess that a compare-and-swap checks, "st" for a store, "sv" for a strong one, "at" for an atomic.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from llvmlite import ir
 from ...windows import LOCAL_WINDOW, RESERVED_SHARED, SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, BlockCheck, Context, Doubt, SiteCheck
 from ..vectors import I1, I32, I64, PTR, vector
-from .comparing import Comparison
 from .frame import each_active, element, when
 from .hosts import address_type, safe_addresses
+from .lane_by_lane import LaneByLane
 from .records import block_value, block_word, raise_doubt, site_row
 
 __all__ = ["build_check"]
@@ -29,7 +29,7 @@ _WORD = 2
 _MOST_LOOKS = 4
 
 
-class _Check(Comparison):
+class _Check(LaneByLane):
     """A check of an access to any space."""
 
     def build(self) -> None:
@@ -87,14 +87,14 @@ class _Check(Comparison):
         limit = b.word(self.context, Context.BEGIN)
         with when(b, all_known(), likely=True):
             first = b.extract_element(self.given, I32(0))
-            start = self._piece(first, kept(SiteCheck.LOW))
+            start = self.piece_of(first, kept(SiteCheck.LOW))
             tables = tuple(
                 (kept(SiteCheck[name]), kept(SiteCheck[f"{name[:-1]}_LINES"])) for name in ("WRITES", "READS")
             )
-            self._side_by_side(first, start, tables, limit, kept(SiteCheck.FLOOR))
+            self.side_by_side(first, start, tables, limit, kept(SiteCheck.FLOOR))
 
         def place(lane: Value, body: Any) -> None:
-            address = self._lane(0, lane)
+            address = self.lane(0, lane)
             low, high = kept(SiteCheck.LOW), kept(SiteCheck.HIGH)
             inside = b.and_(
                 b.icmp_unsigned(">=", address, low),
@@ -109,22 +109,18 @@ class _Check(Comparison):
             )
             # What is outside is a fault, which the access itself finds.
             with when(b, inside, likely=True):
-                piece = self._piece(address, low)
+                piece = self.piece_of(address, low)
                 writes, reads = kept(SiteCheck.WRITES), kept(SiteCheck.READS)
                 for records, lines in ((writes, SiteCheck.WRITE_LINES), (reads, SiteCheck.READ_LINES)):
-                    self._expand(records, kept(lines), piece, self.pieces)
+                    self.expand(records, kept(lines), piece, self.pieces)
                 body(address, piece, writes, reads, kept(SiteCheck.FLOOR))
 
-        self._one_by_one(place, limit)
+        self.one_by_one(place, limit)
 
     def _find(self, address: Value) -> None:
         b = self.b
         function = b.declared("find.", I1, [PTR, I32, I64, I1])
         b.call(function, [self.context, self.site, address, I1(not self.loads)])
-
-    def _piece(self, address: Value, low: Value) -> Value:
-        b = self.b
-        return b.lshr(b.sub(address, b.and_(low, I64(-4))), I64(self.shift))
 
     # --- shared memory
 
@@ -153,13 +149,13 @@ class _Check(Comparison):
         first = b.extract_element(self.wide, I32(0))
         start = b.lshr(first, I64(self.shift))
         writes, reads = b.ptrtoint(writes, I64), b.ptrtoint(reads, I64)
-        self._side_by_side(first, start, ((writes, None), (reads, None)), barrier, floor)
+        self.side_by_side(first, start, ((writes, None), (reads, None)), barrier, floor)
 
         def place(lane: Value, body: Any) -> None:
-            address = self._lane(0, lane)
+            address = self.lane(0, lane)
             body(address, b.lshr(address, I64(self.shift)), writes, reads, floor)
 
-        self._one_by_one(place, barrier)
+        self.one_by_one(place, barrier)
 
     def _filled(self) -> None:
         """Return where all of the block's shared memory has been written; look through it once between barriers."""
@@ -190,7 +186,7 @@ class _Check(Comparison):
                 found = b.insert_element(found, b.load(element(b, writes, piece, I64), typ=I64), I32(lane))
             missing = b.bits(b.icmp_unsigned("<", found, b.splat(floor)))
             with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
-                self._doubt()
+                self.doubt()
         b.ret_void()
 
     # --- local memory
@@ -211,10 +207,10 @@ class _Check(Comparison):
         with when(b, alike, likely=True):
             self._local_words(base, first, self.mask)
             b.ret_void()
-        self._spill()
+        self.spill()
 
         def look(lane: Value) -> None:
-            self._local_words(base, self._lane(0, lane), b.shl(I32(1), lane))
+            self._local_words(base, self.lane(0, lane), b.shl(I32(1), lane))
 
         each_active(b, self.mask, look)
         b.ret_void()

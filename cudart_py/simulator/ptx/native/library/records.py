@@ -17,10 +17,32 @@ from .frame import begin, element, when
 from .hosts import search
 
 __all__ = [
-    "BLOCKS_BIT", "CALLBACK", "GRANULE_BITS", "LANES_BIT", "LINE_BITS", "MOST_THREADS", "OLD", "OWN", "PARTS", "RECORD",
-    "STRONG", "THREAD", "TICK", "WARPS_BIT", "block_value", "block_word", "build_expand", "build_filled", "build_find",
-    "build_ordered", "call_python", "first_thread", "raise_doubt", "site_row", "threads_of_block",
-]  # fmt: skip  # sorted
+    "BLOCKS_BIT",
+    "CALLBACK",
+    "GRANULE_BITS",
+    "LANES_BIT",
+    "LINE_BITS",
+    "MOST_THREADS",
+    "OLD",
+    "OWN",
+    "PARTS",
+    "RECORD",
+    "STRONG",
+    "THREAD",
+    "TICK",
+    "WARPS_BIT",
+    "block_value",
+    "block_word",
+    "build_expand",
+    "build_filled",
+    "build_find",
+    "build_ordered",
+    "call_python",
+    "first_thread",
+    "raise_doubt",
+    "site_row",
+    "threads_of_block",
+]
 
 Value = Any
 

@@ -70,7 +70,8 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
     e.accessed = True
     if form.space != "const":
         e.observe("ld", space, address, size * count, site)
-        e.check("ls" if form.strong else "ld", space, address, size, count, site)
+        if e.checking is not None:
+            e.check(e.checking.kind_of_load(i, e.code), space, address, size, count, site)
     elif isinstance(access.base, Register):
         # One at a fixed place is an operand for the hardware.
         e.observe("ld", "const", address, size * count, site)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...ptx.compiling.opcodes import form_of
-from ...ptx.syntax.instructions import Instruction, Register, Vector
+from ..syntax.instructions import Instruction, Register, Vector
+from .opcodes import form_of
 
 if TYPE_CHECKING:
-    from ...ptx.compiling.control_flow import Code
+    from .control_flow import Code
 
 __all__ = ["GuessedLoads"]
 

@@ -1,0 +1,190 @@
+"""Compare the records of a warp's lanes one after the other, and leave their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..layout import Context
+from ..vectors import I1, I64, PTR
+from .frame import each_active, when
+from .records import BLOCKS_BIT, LANES_BIT, PARTS, STRONG, THREAD, WARPS_BIT, first_thread, threads_of_block
+from .side_by_side import SideBySide
+
+__all__ = ["LaneByLane"]
+
+Value = Any
+
+
+class LaneByLane(SideBySide):
+    """Compare what stands anywhere."""
+
+    def one_by_one(self, place: Any, limit: Value) -> None:
+        """Compare and leave the records of one lane after the other."""
+        b = self.b
+        base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
+        self.spill()
+        if self.kind == "st":
+            self._plain_stores(place, limit)
+
+        def judge(lane: Value) -> None:
+            thread = b.add(base, b.zext(lane, I64))
+
+            def compare(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+                for number in range(self.pieces):
+                    offset = b.shl(b.add(piece, I64(number)), I64(3))
+                    write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                    self._compare(write, read, thread, limit, floor, now, lambda: self.unchanged(address, lane))
+                    if self.kind == "at":
+                        self._leave_strong(write, thread, limit, now)
+                if self.kind == "at" and self.space == "global":
+                    self.save(address)
+
+            place(lane, compare)
+
+        each_active(b, self.mask, judge)
+        if self.values:
+
+            def record(lane: Value) -> None:
+                thread = b.add(base, b.zext(lane, I64))
+
+                def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+                    if self.space == "global":
+                        self.save(address)
+                    for number in range(self.pieces):
+                        write = b.inttoptr(b.add(writes, b.shl(b.add(piece, I64(number)), I64(3))), PTR)
+                        self._leave(write, thread, limit, now, lambda: self.unchanged(address, lane))
+                    self.put(address, lane)
+
+                place(lane, leave)
+
+            each_active(b, self.mask, record)
+        b.ret_void()
+
+    def _plain_stores(self, place: Any, limit: Value) -> None:
+        """Store and record lane by lane where records are old or the lane's own, and return if all are."""
+        b = self.b
+        base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
+        rest, doubtful = b.alloca(I1), b.alloca(I1)
+        for flag in (rest, doubtful):
+            b.store(I1(0), flag)
+
+        def store(lane: Value) -> None:
+            thread = b.add(base, b.zext(lane, I64))
+
+            def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
+                fine, own, places = I1(1), I1(0), []
+                for number in range(self.pieces):
+                    offset = b.shl(b.add(piece, I64(number)), I64(3))
+                    write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
+                    before = b.load(write, typ=I64)
+                    for record in (before, b.load(read, typ=I64)):
+                        fine = b.and_(fine, self.plainly(record, thread, limit))
+                    own = b.or_(own, b.icmp_unsigned(">=", before, limit))
+                    places.append(write)
+                with when(b, b.not_(fine), likely=False):
+                    b.store(I1(1), rest)
+                with when(b, fine, likely=True):
+                    if self.space == "global":
+                        self.save(address)
+                    # A lane behind it that stores the same would seem to change nothing.
+                    with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
+                        b.store(I1(1), doubtful)
+                    self.put(address, lane)
+                    for write in places:
+                        b.store(b.or_(now, thread), write)
+
+            place(lane, leave)
+
+        each_active(b, self.mask, store)
+        with when(b, b.not_(b.load(rest, typ=I1)), likely=True):
+            b.ret_void()
+        with when(b, b.load(doubtful, typ=I1), likely=False):
+            self.doubt()
+            b.ret_void()
+
+    def _compare(
+        self, write: Value, read: Value, thread: Value, limit: Value, floor: Value, now: Value, unchanged: Any
+    ) -> None:
+        """Compare one piece's records with what a lane does; a load leaves its own."""
+        b = self.b
+        before = b.load(write, typ=I64)
+        if self.loads:
+            with when(b, b.icmp_unsigned("<", before, floor), likely=False):
+                self.doubt()
+            if self.strong:
+                return
+            with when(b, self._conflicts(before, thread, limit), likely=False):
+                swapped = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
+                with when(b, I1(1) if self.leaves else b.not_(swapped)):
+                    self.doubt()
+            if not self.leaves:
+                return
+            self._merge(read, b.load(read, typ=I64), thread, limit, now)
+            return
+        weak = b.icmp_unsigned("==", b.and_(before, I64(STRONG)), I64(0)) if self.strong else I1(1)
+        with when(b, weak), when(b, self._conflicts(before, thread, limit), likely=False):
+            meets = b.not_(unchanged()) if self.values else I1(1)
+            with when(b, meets, likely=False):
+                self.doubt()
+        with when(b, self._conflicts(b.load(read, typ=I64), thread, limit), likely=False):
+            meets = b.not_(unchanged()) if self.values else I1(1)
+            with when(b, meets, likely=False):
+                self.doubt()
+
+    def _conflicts(self, record: Value, thread: Value, limit: Value) -> Value:
+        """Return whether a record is of this launch, and nothing puts it before what a thread does now."""
+        b = self.b
+        start, look, after = b.block, b.append_basic_block(), b.append_basic_block()
+        b.cbranch(b.icmp_unsigned("<", record, limit), after, look)
+        b.position_at_end(look)
+        function = b.declared("ordered.", I1, [PTR, I64, I64])
+        found = b.not_(b.call(function, [self.context, record, thread]))
+        end = b.block
+        b.branch(after)
+        b.position_at_end(after)
+        result = b.phi(I1)
+        result.add_incoming(I1(0), start)
+        result.add_incoming(found, end)
+        return result
+
+    def _merge(self, place: Value, before: Value, thread: Value, limit: Value, now: Value) -> None:
+        """Leave a record of a read that tells whether others had a part in it too."""
+        b = self.b
+        mine = b.or_(now, thread)
+        kept = b.alloca(I64)
+        b.store(mine, kept)
+        with when(b, self._conflicts(before, thread, limit)):
+            b.store(b.or_(mine, self._parts(before, thread)), kept)
+        b.store(b.load(kept, typ=I64), place)
+
+    def _leave_strong(self, place: Value, thread: Value, limit: Value, now: Value) -> None:
+        """Leave a record of a strong write that tells whether others had a part in it too, in order or not."""
+        b = self.b
+        before = b.load(place, typ=I64)
+        mine = b.or_(b.or_(now, thread), I64(STRONG))
+        shared = b.or_(mine, self._parts(before, thread))
+        b.store(b.select(self.plainly(before, thread, limit), mine, shared), place)
+
+    def _parts(self, before: Value, thread: Value) -> Value:
+        """Return the flags of a record that takes the place of another thread's."""
+        b = self.b
+        owner = b.and_(before, I64(THREAD))
+        flags = b.or_(b.and_(before, I64(PARTS)), I64(LANES_BIT))
+        other_warp = b.icmp_unsigned("!=", b.lshr(owner, I64(5)), b.lshr(thread, I64(5)))
+        flags = b.or_(flags, b.select(other_warp, I64(WARPS_BIT), I64(0)))
+        distance = b.sub(owner, first_thread(b, self.context))
+        other_block = b.icmp_unsigned(">=", distance, threads_of_block(b, self.context))
+        return b.or_(flags, b.select(other_block, I64(BLOCKS_BIT), I64(0)))
+
+    def _leave(self, write: Value, thread: Value, limit: Value, now: Value, unchanged: Any) -> None:
+        """Leave the record of a lane's write."""
+        b = self.b
+        before = b.load(write, typ=I64)
+        if self.strong:
+            self._leave_strong(write, thread, limit, now)
+            return
+        # Another lane of the same instruction may have stored something else.
+        recent = b.icmp_unsigned(">=", before, now)
+        with when(b, recent), when(b, self._conflicts(before, thread, limit)), when(b, b.not_(unchanged())):
+            self.doubt()
+        b.store(b.or_(now, thread), write)
