@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import cudart_py as cuda
 from tests.documentation.blocks import run_page
 
 NEEDS = {
+    # The driver of a GPU may be older than the compiler, and refuses its PTX then.
+    "cuda.load(": "in_process",
     "as_device_array": "interop",
     "from_dlpack": "interop",
     "libraries.": "libraries",
@@ -49,6 +52,7 @@ def run_cell(cell: str, names: dict[str, Any], capabilities: frozenset[str]) -> 
 
 def main(page: Path) -> None:
     """Run a page and its table; raise what a row raises, with the row as a note."""
+    warnings.simplefilter("error", cuda.SimulatorWarning)
     names = run_page(page)
     capabilities = cuda.capabilities()
     for row in rows_of(page):
