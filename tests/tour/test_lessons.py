@@ -20,7 +20,6 @@ UNWRITTEN = {
     "errors",
     "debug_print",
     "nan_check",
-    "copies",
     "copies_2d",
     "stream_ordered",
     "variables",
