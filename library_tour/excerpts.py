@@ -33,7 +33,7 @@ def find(stop: str, name: str) -> Excerpt:
     files = list(_files(stop))
     for file in files:
         text = file.read_text(encoding="utf-8")
-        found = _in_python(text, plain) if file.suffix == ".py" else _in_cuda(text.splitlines(), plain)
+        found = _in_python(text, plain) if file.suffix == ".py" else _in_cuda(text.splitlines(), name)
         if found:
             first, last = found
             return Excerpt(file, first, text.splitlines()[first - 1 : last])
@@ -74,12 +74,16 @@ def _in_python(text: str, name: str) -> tuple[int, int] | None:
 
 def _in_cuda(lines: Sequence[str], name: str) -> tuple[int, int] | None:
     """Return the first and last line of a definition, which begins and ends without indentation."""
-    word = re.escape(name)
+    word = re.escape(name.partition("<")[0])
     # A function's name has its parameters behind it, a structure's its base or its body, a constant's its value.
-    begins = re.compile(rf"^(?!//)\w.*\b{word}\s*\(|^(?:struct|class)\s+{word}\b|^\w[^(]*\b{word}\b\s*(?:=|\[|;)")
-    for at, line in enumerate(lines):
-        if not begins.search(line):
-            continue
+    begins = re.compile(
+        rf"^(?!//)\w.*\b{word}\s*\(|^(?:struct|class)\s+(?:alignas\(\d+\)\s+)?{word}\b"
+        rf"|^\w[^(]*\b{word}\b\s*(?:=|\[|;)"
+    )
+    found = [at for at, line in enumerate(lines) if begins.search(line)]
+    # A specialisation of a template has its arguments in its definition.
+    special = [at for at in found if re.search(rf"\b{re.escape(name)}", lines[at])] if "<" in name else []
+    for at in special or found:
         last = at
         while not re.match(r"\}|\S.*[;}]\s*(?://.*)?$", lines[last]):
             last += 1

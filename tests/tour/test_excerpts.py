@@ -21,6 +21,8 @@ from library_tour import excerpts
         ("reduction", "block_sum", "template <class Number>", "}"),
         ("reduction", "finished", "// The number of blocks that have finished; zero", "__device__ unsigned finished;"),
         ("reduction", "COURSE_MS", "COURSE_MS = {", "8.04e3 / 256}"),
+        ("nan_check", "Layout<double>", "template <>", "};"),
+        ("nan_check", "Group", "// As many numbers as one load takes.", "};"),
         ("copies", "run", "def run(", ""),
     ],
 )
@@ -36,6 +38,11 @@ def test_what_is_called_is_not_taken_for_a_definition():
     """Lines that use a name are indented, and comments name it too."""
     found = excerpts.find("transpose", "load_square")
     assert found.lines[1].startswith("__device__ Square load_square(const float* in")
+
+
+def test_a_specialisation_of_a_template_is_found_by_its_arguments():
+    assert excerpts.find("nan_check", "Layout<double>").lines[1] == "struct Layout<double> {"
+    assert excerpts.find("nan_check", "Layout<float>").lines[1] == "struct Layout<float> {"
 
 
 def test_a_name_that_is_nowhere_is_an_error_with_the_files():

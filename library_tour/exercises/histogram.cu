@@ -1,0 +1,9 @@
+// Count how often each side of a die was thrown; the counts are zero at the beginning.
+//
+// The result is right, but every throw makes an atomic addition to global memory.
+
+extern "C" __global__ void count_throws(const int* throws, unsigned* counts, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        atomicAdd(&counts[throws[i]], 1);
+}

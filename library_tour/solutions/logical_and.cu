@@ -1,0 +1,9 @@
+// Set *found to 1 if any of n numbers is above a limit; it is zero at the beginning.
+
+extern "C" __global__ void any_above(const float* x, float limit, int* found, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    bool any = __syncthreads_or(i < n && x[i] > limit);
+    if (any && threadIdx.x == 0)
+        atomicOr(found, 1);
+}
