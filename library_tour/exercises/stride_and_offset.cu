@@ -1,17 +1,10 @@
-// Compute the squared distance from the origin of n points with four coordinates each.
+// Multiply n numbers of x by a factor, from index `offset` on, with warps that begin at the start of a sector.
 //
-// The result is right, but each load of a warp uses a quarter of the bytes that it moves.
+// The result is right, but with most offsets every warp begins inside a sector, and touches a fifth one.
 
-extern "C" __global__ void squares(const float* points, float* out, int n)
+extern "C" __global__ void scale(float* x, float factor, int offset, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n)
-        return;
-    volatile const float* point = points + 4 * i;  // volatile, so that the compiler does not join the loads
-    float sum = 0.0f;
-    for (int k = 0; k < 4; k++) {
-        float x = point[k];
-        sum += x * x;
-    }
-    out[i] = sum;
+    int i = offset + blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < offset + n)
+        x[i] *= factor;
 }

@@ -1,10 +1,11 @@
-// Compute the squared distance from the origin of n points with four coordinates each.
+// Multiply n numbers of x by a factor, from index `offset` on, with warps that begin at the start of a sector.
 
-extern "C" __global__ void squares(const float* points, float* out, int n)
+constexpr int IN_SECTOR = 32 / sizeof(float);
+
+extern "C" __global__ void scale(float* x, float factor, int offset, int n)
 {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n)
-        return;
-    float4 point = reinterpret_cast<const float4*>(points)[i];
-    out[i] = point.x * point.x + point.y * point.y + point.z * point.z + point.w * point.w;
+    int begin = offset / IN_SECTOR * IN_SECTOR;
+    int i = begin + blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= offset && i < offset + n)
+        x[i] *= factor;
 }
