@@ -39,6 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Return 0, 1 for a failed check, an error of a stop or an answer that is not right, 2 for wrong usage, or 130 after
     Ctrl-C.
     """
+    try:
+        return run_command(arguments)
+    except KeyboardInterrupt:
+        sys.stderr.write("library-tour: interrupted\n")
+        return INTERRUPTED
+
+
+def run_command(arguments: Sequence[str] | None) -> int:
+    """Run the command that the arguments name; return its status."""
     parser = build_parser()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (advice := meant(words[0])):
@@ -70,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except USAGE_ERRORS as error:
             parser.exit(USAGE, f"library-tour: {error}\n")
         if options.command == "show":
-            return show(options.stop, device, options.size)
+            return showing.show(options.stop, device, options.size)
         return run_stops(device, names, options.size, files, together)
 
 
@@ -84,15 +93,6 @@ def meant(word: str) -> str:
     if not near or near[0] in COMMANDS:
         return ""
     return f"there is no command {word!r}; did you mean `library-tour run {near[0]}`?"
-
-
-def show(name: str, device: cuda.Device, size: int | None) -> int:
-    """Show a stop; Ctrl-C ends that with one line."""
-    try:
-        return showing.show(name, device, size)
-    except KeyboardInterrupt:
-        sys.stderr.write("library-tour: interrupted\n")
-        return INTERRUPTED
 
 
 def names_to_run(asked: Sequence[str]) -> Sequence[str]:

@@ -33,7 +33,8 @@ def check_answers(stop: str, files: Sequence[Path]) -> list[list[Check]]:
     An answer is right if every fact holds. The files are tried one after the other. One that leaves the driver in an
     error ends with that, and the files after it are not tried: an empty list each.
     """
-    command = [sys.executable, "-m", __name__, stop, *map(str, files)]
+    # Without the working directory on the path: an answer that lies there has a name like that of a module.
+    command = [sys.executable, "-P", "-m", __name__, stop, *map(str, files)]
     # The package's own place first, in a checkout that is not installed too.
     root = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])

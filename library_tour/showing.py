@@ -124,6 +124,7 @@ def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
     yield Text(f"\nTo begin: library-tour exercise {name}")
     yield _heading("Where the course's figures are from")
     yield Markdown(of.course)
+    yield Text(f"\nThe same as a page with pictures: library-tour run {name} --html pages", "dim")
 
 
 def _source(path: Path) -> Syntax:

@@ -71,3 +71,11 @@ def test_a_file_that_is_neither_cuda_nor_python_is_wrong(tmp_path):
     [[check]] = answers.check_answers("daxpy", [file])
     assert not check.holds
     assert "answer.txt is neither CUDA C++ (.cu) nor Python (.py)" in check.detail
+
+
+def test_an_answer_named_like_a_module_does_not_take_its_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "numpy.py"
+    file.write_text("raise RuntimeError('the wheels came off')")
+    [[check]] = answers.check_answers("daxpy", [file])
+    assert check.detail == "numpy.py:1: RuntimeError: the wheels came off"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from library_tour import lesson, recorded
+from library_tour import answers, lesson, recorded, showing
 from library_tour.__main__ import main
 
 
@@ -25,7 +25,7 @@ def test_show_has_the_lesson_the_code_and_the_figures_of_both_machines(shown):
     parts = [
         "What is to be learnt", "The code, step by step", "if (i < n)", "On this machine", "size 1,000",
         recorded.machine(), "What to look at", "library-tour exercise daxpy",
-        "Where the course's figures are from",
+        "Where the course's figures are from", "library-tour run daxpy --html pages",
     ]  # fmt: skip  # in the order of the page
     places = [text.find(part) for part in parts]
     assert -1 not in places, dict(zip(parts, places, strict=True))
@@ -42,6 +42,17 @@ def test_show_of_an_unknown_stop_is_status_2(capsys):
         main(["show", "transpos"])
     assert exit_.value.code == 2
     assert "did you mean transpose?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["show", "daxpy"], ["exercise", "daxpy", str(lesson.start("daxpy"))]])
+def test_ctrl_c_ends_in_one_line(arguments, monkeypatch, capsys):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(showing, "run_stop", interrupt)
+    monkeypatch.setattr(answers, "check_answers", interrupt)
+    assert main(arguments) == 130
+    assert capsys.readouterr().err == "library-tour: interrupted\n"
 
 
 def test_exercise_writes_the_start_and_says_how_it_is_checked(shown, tmp_path, monkeypatch):
