@@ -23,7 +23,6 @@ UNWRITTEN = {
     "pinned_and_mapped",
     "managed",
     "peer",
-    "constant_memory",
     "texture",
     "local_memory",
     "l2_persistence",
