@@ -23,8 +23,8 @@ On the software driver, which checks and does not time:
     host, each waits  yes   right
     An asynchronous call returns when its work is queued. A clock of the host that
     is read without a wait therefore shows the time of the calls. In the course it
-    said 0.043 ms for 10 steps of CUB's transform, which is less than one kernel
-    takes.
+    said 0.043 ms for 10 steps of CUB's transform on a card that is not known here,
+    which is less than one kernel takes.
     CUB's device-wide functions return at once, as launches do. Thrust's algorithms
     wait before they return, unless their policy is thrust::cuda::par_nosync.
 """
@@ -96,7 +96,7 @@ def run(device: cuda.Device, size: int) -> Result:
     notes = [
         "An asynchronous call returns when its work is queued. A clock of the host that is read without a wait "
         f"therefore shows the time of the calls. In the course it said {COURSE_MS} ms for {STEPS} steps of CUB's "
-        "transform, which is less than one kernel takes.",
+        "transform on a card that is not known here, which is less than one kernel takes.",
         "CUB's device-wide functions return at once, as launches do. Thrust's algorithms wait before they return, "
         "unless their policy is thrust::cuda::par_nosync.",
     ]

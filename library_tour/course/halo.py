@@ -15,7 +15,7 @@ On the software driver with one device, which checks, counts and does not time:
     kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:18):
     race: it reads 16 bytes of global memory at 0x7f… (0 bytes into the
     20400-byte allocation at 0x7f… of device 1, allocated at
-    library_tour/course/halo.py:91), which a copy in another stream wrote, and
+    library_tour/course/halo.py:90), which a copy in another stream wrote, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'ld.global.v4.f32 {%f44, %f45, %f46, %f47}, [%rd21]'

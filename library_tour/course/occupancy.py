@@ -69,7 +69,8 @@ On the software driver, which checks, counts and does not time:
     so many bytes have to be in flight as it moves during the latency (Little's
     law). The course's advice is 128 to 256 threads a block, some hundred blocks and
     10,000 threads at least. The memory of today's large GPUs asks for more: for all
-    threads that fit, and for more than 4 bytes from each.
+    threads that fit, and for more than 4 bytes from each. The course's cycles are
+    of a card that is not known here.
 """
 
 from __future__ import annotations
@@ -445,6 +446,6 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         "Few threads copy slowly because few loads are in flight: to reach a bandwidth, so many bytes have to be in "
         "flight as it moves during the latency (Little's law). The course's advice is 128 to 256 threads a block, some "
         "hundred blocks and 10,000 threads at least. The memory of today's large GPUs asks for more: for all threads "
-        "that fit, and for more than 4 bytes from each.",
+        "that fit, and for more than 4 bytes from each. The course's cycles are of a card that is not known here.",
         *([timed] if timing.available() else []),
     ]

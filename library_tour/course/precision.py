@@ -65,7 +65,7 @@ from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-from .. import timing
+from .. import counters, timing
 from ..checks import poisoned
 from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
@@ -239,7 +239,7 @@ def function_row(name: str, way: Way, module: cuda.Module, size: int, limit: Lim
     arguments = kind.choose(*numbers)
     out = poisoned(arguments[0].shape, way.dtype)
     a, b, c = (cuda.to_device(argument) for argument in arguments)
-    kernel[blocks_for(out.size, OWN * BLOCK), BLOCK](a, b, c, out, out.size, 1)
+    metrics = counters.counted(kernel[blocks_for(out.size, OWN * BLOCK), BLOCK].bind(a, b, c, out, out.size, 1))
     got = out.to_host()
 
     longer = np.longdouble if way.dtype == np.float64 else np.float64
@@ -253,7 +253,7 @@ def function_row(name: str, way: Way, module: cuda.Module, size: int, limit: Lim
     else:
         same = float(np.mean(got == kind.function(*arguments)))
         values.update({"bound": in_words(way.bound), "as NumPy": f"{100 * same:.0f} %", "PTX": way.ptx})
-    return Row(name, values, check)
+    return Row(name, values, check, metrics=metrics)
 
 
 def largest_error(got: Array, exact: Array) -> float:

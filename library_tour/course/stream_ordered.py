@@ -18,7 +18,7 @@ On the software driver, which checks and does not time:
     used without a wait: kernel add_to at kernels/stream_ordered.cu:21: race: it
     reads 4 bytes of global memory at 0x7f… (0 bytes into the 16380-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/stream_ordered.py:273), which kernel store_multiple in
+    library_tour/course/stream_ordered.py:272), which kernel store_multiple in
     another stream, block (0, 0, 0), thread (0, 0, 0) wrote at
     kernels/stream_ordered.cu:14, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
@@ -27,7 +27,7 @@ On the software driver, which checks and does not time:
     freed too early: 4,095 of 4,095 numbers are wrong.
     kernel add_to at kernels/stream_ordered.cu:21: race: it reads 4 bytes of global
     memory at 0x7f… (0 bytes into the 16380-byte allocation at
-    0x7f…, allocated at library_tour/course/stream_ordered.py:254), which a
+    0x7f…, allocated at library_tour/course/stream_ordered.py:253), which a
     fill in another stream wrote, and nothing puts one before the other: give both
     the same stream (stream=s), or let one wait for the other; block (0, 0, 0),
     thread (0, 0, 0), instruction 'ld.global.u32 %r7, [%rd5]'

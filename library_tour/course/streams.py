@@ -33,7 +33,7 @@ On the software driver, which checks and does not time:
     first one.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:282), which kernel spin in another
+    allocated at library_tour/course/streams.py:280), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
@@ -43,7 +43,7 @@ On the software driver, which checks and does not time:
     the first one.
     kernel spin at kernels/streams.cu:29: race: it writes 4 bytes of global memory
     at 0x7f… (0 bytes into the 4096-byte allocation at 0x7f…,
-    allocated at library_tour/course/streams.py:282), which kernel spin in another
+    allocated at library_tour/course/streams.py:280), which kernel spin in another
     stream, block (0, 0, 0), thread (0, 0, 0) read at kernels/streams.cu:29, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction

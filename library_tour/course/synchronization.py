@@ -32,7 +32,7 @@ On the software driver, which checks, counts and does not time:
     block's barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:110: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:318), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:317), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:110, and nothing puts one
     before the other; block (0, 0, 0), thread (255, 0, 0), instruction
     'ld.global.f32 %f1, [%rd10]'

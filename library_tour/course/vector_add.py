@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from ..checks import compare, poison
+from ..counters import counted
 from ..device_code import blocks_for, load
 from ..limits import copy_limit
 from ..stop import Result, Row, Size
@@ -64,13 +65,13 @@ def run(device: cuda.Device, size: int) -> Result:
     kernel = load("vector_add")["vector_add"]
     check = compare("the sum equals NumPy's", add(kernel, a, b, Phases()), reference(a, b))
     phases = Phases()
-    add(kernel, a, b, phases)
+    metrics = counted(lambda: add(kernel, a, b, phases))
 
     limit = copy_limit(device)
     rows = [
         Row("allocate", {"MB": 3e-6 * a.nbytes, **phases.rates("allocate")}),
         Row("copy in", {"MB": 2e-6 * a.nbytes, **phases.rates("copy in", 2 * a.nbytes)}),
-        Row("launch", {"MB": 3e-6 * a.nbytes, **phases.rates("launch", 3 * a.nbytes, limit)}, check),
+        Row("launch", {"MB": 3e-6 * a.nbytes, **phases.rates("launch", 3 * a.nbytes, limit)}, check, metrics=metrics),
         Row("copy out", {"MB": 1e-6 * a.nbytes, **phases.rates("copy out", a.nbytes)}),
         Row("free", {"MB": 3e-6 * a.nbytes, **phases.rates("free")}),
     ]
