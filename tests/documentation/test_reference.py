@@ -10,6 +10,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py import benchmark, libraries
+from cudart_py.benchmark import pytest_plugin
 from cudart_py.context.limits import Limits
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in Path(__file__).parents[2].glob("docs/reference/*.md")}
@@ -18,7 +19,7 @@ BY_HAND = Counter(f"cudart_py.{name}" for name in re.findall(r"^## `?(\w+)`?$", 
 NAMED = Counter(name for text in PAGES.values() for name in re.findall(r"^::: (\S+)", text, re.MULTILINE)) + BY_HAND
 
 
-@pytest.mark.parametrize("package", [cuda, benchmark, libraries], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [cuda, benchmark, pytest_plugin, libraries], ids=lambda package: package.__name__)
 def test_every_public_name_is_there_once(package):
     found = Counter({name: count for name, count in NAMED.items() if name.rpartition(".")[0] == package.__name__})
     assert found == Counter(f"{package.__name__}.{name}" for name in package.__all__)
