@@ -130,6 +130,7 @@ WAYS: dict[str, Watching] = {
     "checks": ("numpy", LaunchChecks),
     "native": ("native", lambda: None),
     "native-counters": ("native", LaunchCounters),
+    "native-checks": ("native", LaunchChecks),
 }
 watched = pytest.mark.parametrize("watching", WAYS.values(), ids=WAYS)
 

@@ -10,7 +10,8 @@ import pytest
 from cudart_py.simulator.calls.launches.observers import Observers
 from cudart_py.simulator.ptx.running.observer import Observer
 
-EVENTS = {name: method for name, method in vars(Observer).items() if inspect.isfunction(method)}
+# What machine code records is no event: one observer at most, the checks, has records.
+EVENTS = {name: method for name, method in vars(Observer).items() if inspect.isfunction(method) and name != "records"}
 
 
 @pytest.mark.parametrize("event", EVENTS)
@@ -22,3 +23,16 @@ def test_each_observer_sees_each_event_in_turn(event: str) -> None:
     arguments = tuple(f"argument {index}" for index in range(len(inspect.signature(EVENTS[event]).parameters) - 1))
     getattr(Observers(*watching), event)(*arguments)
     assert seen == [(0, *arguments), (1, *arguments)]
+
+
+def test_the_checks_of_several_observers_have_the_records() -> None:
+    counters, checks = Observer(), Observer()
+    counters.watch, checks.watch = frozenset({"counters"}), frozenset({"checks"})
+    checks.records = lambda: "records"
+    both = Observers(counters, checks)
+    both.start(None)
+    assert both.watch == {"checks", "counters"}
+    assert both.records() == "records"
+    checks.watch = None
+    both.start(None)
+    assert both.watch is None
