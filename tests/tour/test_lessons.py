@@ -15,8 +15,6 @@ PACKAGE = Path(lesson.__file__).parent
 UNWRITTEN = {
     "device_query",
     "occupancy",
-    "errors",
-    "debug_print",
     "copies_2d",
     "stream_ordered",
     "variables",
