@@ -1,0 +1,13 @@
+// Print the numbers of an array, four in a line, as in "group 2: 8 -1 0 5". The array has n numbers, a multiple of four.
+
+extern "C" __global__ void print_groups(const int* x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    // All lanes of the warp take part in the shuffles, those beyond the end too.
+    int first = i < n ? x[i] : 0;
+    int second = __shfl_down_sync(0xffffffff, first, 1, 4);
+    int third = __shfl_down_sync(0xffffffff, first, 2, 4);
+    int fourth = __shfl_down_sync(0xffffffff, first, 3, 4);
+    if (i < n && i % 4 == 0)
+        printf("group %d: %d %d %d %d\n", i / 4, first, second, third, fourth);
+}
