@@ -46,8 +46,9 @@ def write_index(folder: Path, outcomes: Sequence[Outcome], environment: Mapping[
     }
     body = (
         "<header><h1>A tour of CUDA</h1><p>Each stop is one topic: its code step by step, its figures on this machine "
-        f"beside those of an H200, and an exercise.</p></header><main>{facts(known)}"
-        f'<div class="scroll"><table class="stops"><tbody>{rows}</tbody></table></div></main>'
+        f"beside those of an H200, and an exercise.</p></header><main>"
+        f'<div class="scroll"><table class="stops"><tbody>{rows}</tbody></table></div>'
+        f"<section><h2>This run</h2>{facts(known)}</section></main>"
     )
     path = folder / "index.html"
     path.write_text(document("A tour of CUDA", body, style=STYLE.read_text(encoding="utf-8")), encoding="utf-8")

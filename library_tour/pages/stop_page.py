@@ -82,18 +82,14 @@ def _figures(done: Outcome, machine: str, before: Result | None) -> Iterator[str
         yield f"<h3>{escape(heading)}</h3>" if heading else ""
         yield beside(tables)
         yield from (
-            f"<p><strong>{escape(row.name)}</strong>: {_lines(row.note)}</p>"
+            f'<p class="note"><strong>{escape(row.name)}</strong>: {escape(row.note)}</p>'
             for row in tables.get(machine, ())
             if row.note
         )
-    yield from (f"<p>{_lines(note)}</p>" for note in result.notes)
+    yield from (f'<p class="note">{escape(note)}</p>' for note in result.notes)
     yield from (
         f'<p class="worse">FAILED: {escape(check.fact)}. {escape(check.detail)}</p>' for check in done.failed_checks
     )
-
-
-def _lines(text: str) -> str:
-    return escape(text).replace("\n", "<br>")
 
 
 def _tables(results: Mapping[str, Result | None]) -> Iterator[tuple[str, dict[str, Sequence[Row]]]]:
