@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import counters
-from .figures import figure, save
+from .figures import figure, row_labels, save
 from .report import cell
 from .stop import Result, Row
 
@@ -45,7 +45,7 @@ def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     Zeros alone are left out, and beside the table's columns what is full in every row.
     """
     own = [column for row in rows for column in row.values if column in counters.COLUMNS]
-    labels = _labels(rows)
+    labels = row_labels(rows)
     panels: dict[str, dict[str, float]] = {}
     for column in dict.fromkeys([*own, *PICTURED]):
         found = {}
@@ -57,16 +57,6 @@ def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
         if any(found.values()) and not full:
             panels[column] = found
     return dict(list(panels.items())[:MOST_PANELS])
-
-
-def _labels(rows: Sequence[Row]) -> list[str]:
-    """Return the rows' names, with the size of the work where a row has less than others."""
-    cells = [row.values.get("cells") for row in rows]
-    most = max((size for size in cells if isinstance(size, int)), default=0)
-    return [
-        f"{row.name} ({size:,} cells)" if isinstance(size, int) and size < most else row.name
-        for row, size in zip(rows, cells, strict=True)
-    ]
 
 
 def _figure(title: str, subtitle: str, panels: Mapping[str, Mapping[str, float]], width: float) -> Figure:

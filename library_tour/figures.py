@@ -1,4 +1,4 @@
-"""Figures of matplotlib: an empty one under its title, the numbers on an axis, and the files."""
+"""What figures have in common: title, the numbers on an axis, the names of a table's rows, and the files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .stop import Row
+
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["FORMATS", "WIDTH", "figure", "save", "ticks"]
+__all__ = ["FORMATS", "WIDTH", "figure", "row_labels", "save", "ticks"]
 
 FORMATS = ("svg", "png")
 WIDTH = 7.0  # inches
@@ -40,3 +42,13 @@ def figure(title: str, subtitle: str, width: float, height: float) -> Figure:
 def ticks(axis: Axis) -> None:
     """Write an axis' numbers with thousands set apart."""
     axis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+
+
+def row_labels(rows: Sequence[Row]) -> list[str]:
+    """Return the rows' names, with the size of the work where a row has less than others."""
+    cells = [row.values.get("cells") for row in rows]
+    most = max((size for size in cells if isinstance(size, int)), default=0)
+    return [
+        f"{row.name} ({size:,} cells)" if isinstance(size, int) and size < most else row.name
+        for row, size in zip(rows, cells, strict=True)
+    ]

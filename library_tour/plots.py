@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .counter_plots import draw_counters
-from .figures import FORMATS, WIDTH, figure, save, ticks
+from .figures import FORMATS, WIDTH, figure, row_labels, save, ticks
 from .report import number
 from .stop import Bars, Curve, Film, Limit, Picture, Result, Row, Timeline
 
@@ -29,7 +29,8 @@ LIMIT: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2, 
 SHADES = ("C0", "C9")  # of spans that follow each other at once
 MARKERS = "os^Dv<>pP*"
 MOST_MARKED = 40  # points of a line
-WIDEST, NARROWEST = 3.6, 1.4  # of lines in points, the first one beneath the others
+# Of lines in points: each one beneath another is wider by a step, and all steps together are not more than the most.
+NARROWEST, STEP, MOST_STEPS = 1.4, 1.4, 3.2
 
 
 class MissingPlotExtraError(RuntimeError):
@@ -84,7 +85,8 @@ def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:
 
 
 def _rates(limit: Limit, rows: list[Row]) -> Bars:
-    return Bars("", limit.unit, {row.name: {"": float(row.values[limit.unit])} for row in rows}, limit)
+    rates = {label: {"": float(row.values[limit.unit])} for label, row in zip(row_labels(rows), rows, strict=True)}
+    return Bars("", limit.unit, rates, limit)
 
 
 def _axes(title: str, subtitle: str, width: float, height: float) -> tuple[Figure, Axes]:
@@ -144,7 +146,8 @@ def _curve(title: str, curve: Curve, width: float) -> Figure:
     for rank, (label, points) in enumerate(curve.lines.items()):
         x, y = zip(*points, strict=True)
         # Lines that coincide are seen, since each is narrower than the ones beneath it.
-        line = NARROWEST + (WIDEST - NARROWEST) * (1 - (rank + 1) / len(curve.lines))
+        above = len(curve.lines) - 1 - rank
+        line = NARROWEST + above * min(STEP, MOST_STEPS / max(len(curve.lines) - 1, 1))
         marker = MARKERS[rank % len(MARKERS)] if len(points) <= MOST_MARKED else ""
         axes.plot(x, y, marker=marker, markersize=line + 2, linewidth=line, label=label)
     if curve.line is not None and curve.line.rate is not None:

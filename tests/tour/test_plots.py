@@ -93,6 +93,14 @@ def test_a_timed_result_is_drawn_as_bars(tmp_path):
     assert all(file.stat().st_size > 1000 for file in files)
 
 
+def test_a_rate_of_less_work_says_so_beside_its_name(tmp_path, monkeypatch):
+    rows = [Row(name, {"cells": cells, "GB/s": 5.0, "of limit": 0.5}) for name, cells in (("a", 50), ("b", 4000))]
+    figures = []
+    monkeypatch.setattr(plots, "save", lambda figure, stem, formats: figures.append(figure) or [])
+    plots.draw("idea", "What it shows", Result(rows, Limit("link", rate=10.0)), tmp_path)
+    assert [label.get_text() for label in figures[0].axes[0].get_yticklabels()] == ["a (50 cells)", "b"]
+
+
 def test_without_rates_there_are_no_bars(tmp_path):
     assert plots.draw("idea", "What it shows", Result([Row("a")], Limit("link")), tmp_path) == []
 
