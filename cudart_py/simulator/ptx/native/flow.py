@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..compiling.codegen import exit_slots
-from ..compiling.control_flow import Block, CallSite
+from ..compiling.control_flow import Block
 from ..compiling.opcodes import form_of
 from ..compiling.program import Program
 from ..syntax.instructions import Immediate, Register
@@ -20,9 +20,10 @@ from .instances import ASIDE, HELD, PARKED, Instance, Layout, Place
 from .layout import Context, Fault, Head, Status
 from .library.frame import record_fault, when
 from .lowering.table import lowering
+from .passing import assigned, returned
 from .scheduling import Scheduling
 from .sites import Sites
-from .vectors import I1, I32, I64, PTR, Builder, lane_type
+from .vectors import I1, I32, I64, PTR, Builder
 
 __all__ = ["Flow"]
 
@@ -262,7 +263,7 @@ class Flow:
             site = place.instance.code.call_sites[id(terminator.instruction)]
             inner = place.instance.callees[place.block.index]
             names = [parameter.name for parameter in module.function_parameters[inner.code.name]]
-            return _assigned(e, site.arguments, inner, names)
+            return assigned(e, site.arguments, inner, names)
         if terminator.kind == "return":
             caller, call = place.instance.caller, place.instance.call
             assert caller is not None
@@ -271,7 +272,7 @@ class Flow:
             site = caller.code.call_sites[id(call.terminator.instruction)]
             code = place.instance.code
             names = [parameter.name for parameter in module.function_results[code.name]]
-            return _returned(e, site, caller, [code.parameter_pieces.get(name, {}) for name in names])
+            return returned(e, site, caller, [code.parameter_pieces.get(name, {}) for name in names])
         return []
 
     def _end(self, number: int, place: Place, e: Emitter, condition: Value) -> None:
@@ -381,37 +382,3 @@ def _turns(block: Block) -> int:
         return _SPIN_TURNS
     rows = [form_of(instruction).row for instruction in block.instructions]
     return _LOOP_TURNS if any(row.access == "atom" or row.name in ("membar", "fence") for row in rows) else 0
-
-
-def _assigned(
-    e: Emitter, arguments: list[dict[tuple[int, int], int]], inner: Instance, names: list[str]
-) -> list[tuple[Instance, int, Value]]:
-    """Return the values of a function's parameters."""
-    found = []
-    for name, pieces in zip(names, arguments, strict=False):
-        for key, slot in inner.code.parameter_pieces.get(name, {}).items():
-            found.append((inner, slot, _piece(e, pieces, key, _storage(inner, slot))))
-    return found
-
-
-def _returned(
-    e: Emitter, site: CallSite, caller: Instance, results: list[dict[tuple[int, int], int]]
-) -> list[tuple[Instance, int, Value]]:
-    """Return the values of a call's results."""
-    found = []
-    for pieces, wanted in zip(results, site.results, strict=False):
-        for key, slot in wanted.items():
-            found.append((caller, slot, _piece(e, pieces, key, _storage(caller, slot))))
-    return found
-
-
-def _storage(instance: Instance, slot: int) -> ir.Type:
-    return lane_type(instance.code.types[slot])
-
-
-def _piece(e: Emitter, pieces: dict[tuple[int, int], int], key: tuple[int, int], element: ir.Type) -> Value:
-    """Return a piece of a parameter as it was stored."""
-    if key not in pieces:
-        raise NotNative("a parameter that is read in other pieces than it is written")
-    value = e.register(pieces[key])
-    return value if value.type.element == element else e.viewed(value, element)

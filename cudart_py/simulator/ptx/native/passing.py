@@ -1,0 +1,51 @@
+"""Give the registers of functions the values that calls and returns pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ..compiling.control_flow import CallSite
+from .emitter import Emitter
+from .errors import NotNative
+from .instances import Instance
+from .vectors import lane_type
+
+__all__ = ["assigned", "returned"]
+
+Value = Any
+
+
+def assigned(
+    e: Emitter, arguments: list[dict[tuple[int, int], int]], inner: Instance, names: list[str]
+) -> list[tuple[Instance, int, Value]]:
+    """Return the values of a function's parameters."""
+    found = []
+    for name, pieces in zip(names, arguments, strict=False):
+        for key, slot in inner.code.parameter_pieces.get(name, {}).items():
+            found.append((inner, slot, _piece(e, pieces, key, _storage(inner, slot))))
+    return found
+
+
+def returned(
+    e: Emitter, site: CallSite, caller: Instance, results: list[dict[tuple[int, int], int]]
+) -> list[tuple[Instance, int, Value]]:
+    """Return the values of a call's results."""
+    found = []
+    for pieces, wanted in zip(results, site.results, strict=False):
+        for key, slot in wanted.items():
+            found.append((caller, slot, _piece(e, pieces, key, _storage(caller, slot))))
+    return found
+
+
+def _storage(instance: Instance, slot: int) -> ir.Type:
+    return lane_type(instance.code.types[slot])
+
+
+def _piece(e: Emitter, pieces: dict[tuple[int, int], int], key: tuple[int, int], element: ir.Type) -> Value:
+    """Return a piece of a parameter as it was stored."""
+    if key not in pieces:
+        raise NotNative("a parameter that is read in other pieces than it is written")
+    value = e.register(pieces[key])
+    return value if value.type.element == element else e.viewed(value, element)
