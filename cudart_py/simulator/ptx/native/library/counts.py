@@ -105,9 +105,9 @@ def _by_window(b: Builder, way: str, row: Value, given: Value, mask: Value) -> N
 
 def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
     """Return the sectors and the different addresses; of atomics only the sectors."""
-    sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
     if not atomic:
-        return _different(b, sectors, mask), _different(b, addresses, mask)
+        return _spread(b, addresses, mask)
+    sectors = b.lshr(addresses, b.const(I64, _SECTOR_SHIFT))
     # Lanes at one word take turns, each of which needs its sectors anew, unless all are at one word.
     places = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
     together = b.bits(b.icmp_unsigned("==", places, b.splat(b.extract_element(places, I32(0)))))
@@ -124,11 +124,25 @@ def _global(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool)
     return _different(b, b.or_(sectors, taken), mask), I64(0)
 
 
+def _spread(b: Builder, addresses: Value, mask: Value) -> tuple[Value, Value]:
+    """Return the sectors and the different addresses, with words of 32 bits where they lie near each other."""
+    counts = b.alloca(I64), b.alloca(I64)
+    lowest = b.and_(b.reduced("umin", addresses), I64(-_IN_SECTOR - 1))
+    behind = b.sub(addresses, b.splat(lowest))
+    near = b.icmp_unsigned("<", b.reduced("umax", behind), I64(1 << 32))
+    for condition, keys in ((near, b.trunc(behind, vector(I32))), (b.not_(near), behind)):
+        with when(b, condition):
+            sectors = b.lshr(keys, b.like(keys, _SECTOR_SHIFT))
+            for count, values in zip(counts, (sectors, keys), strict=True):
+                b.store(_different(b, values, mask), count)
+    return b.load(counts[0], typ=I64), b.load(counts[1], typ=I64)
+
+
 def _local(b: Builder, addresses: Value, mask: Value, words: int, atomic: bool) -> tuple[Value, Value]:
     """Return the sectors of local memory, in which the words of one address lie side by side over the lanes."""
-    own = b.lshr(addresses, b.const(I64, _WORD_SHIFT))
-    groups = b.lshr(b.lanes(I64), b.const(I64, _GROUP_SHIFT))
-    sectors = b.or_(b.shl(own, b.const(I64, 2)), groups)
+    # A lane has much less than 2^32 bytes.
+    own = b.and_(b.trunc(addresses, vector(I32)), b.const(I32, 0xFFFFFFFC))
+    sectors = b.or_(own, b.lshr(b.lanes(), b.const(I32, _GROUP_SHIFT)))
     return b.mul(_different(b, sectors, mask), I64(words)), I64(0)
 
 
