@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from .native.worth import Worth, worth
 from .running import launch as numpy_engine
 
 if TYPE_CHECKING:
@@ -21,13 +22,25 @@ def run(
 ) -> None:
     """Execute a launch to its end, as `running.launch.run`; `engine` is ``numpy``, ``native`` or ``auto``.
 
-    The native engine leaves to NumPy's what it lacks; ``auto`` leaves it all that isn't worth compiling, and all whose
-    results depend on the order of atomics. `code_cache` keeps its machine code between processes, and up to so
-    many `threads` run the blocks of a launch.
+    The native engine leaves to NumPy's what it lacks, and ``auto`` leaves it all that isn't worth compiling.
+    `code_cache` keeps machine code between processes, and up to so many `threads` run the blocks of a launch.
     """
     native: Callable[[LaunchState], bool] | None = None
-    if engine != "numpy" and find_spec("llvmlite") is not None:
-        from .native.engine import run_native  # because llvmlite is an extra
-
-        native = partial(run_native, store=code_cache, threads=threads, choose=engine == "auto")
+    if engine != "numpy" and _has_llvmlite():
+        native = partial(_run_native, choose=engine == "auto", code_cache=code_cache, threads=threads)
     numpy_engine.run(*arguments, native=native, **options)
+
+
+@cache
+def _has_llvmlite() -> bool:
+    return find_spec("llvmlite") is not None
+
+
+def _run_native(state: LaunchState, choose: bool, code_cache: CodeCache | None, threads: int) -> bool:
+    """Run a launch in machine code, or return that the NumPy engine must; with `choose`, only one that is worth it."""
+    value = worth(state) if choose else Worth.COMPILING
+    if value == Worth.NOTHING:
+        return False
+    from .native.engine import run_native  # because llvmlite is an extra, and takes a tenth of a second to import
+
+    return run_native(state, code_cache, compiles=value == Worth.COMPILING, threads=threads)

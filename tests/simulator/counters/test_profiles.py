@@ -215,7 +215,8 @@ WATCHING = {
 } | {"observer"}
 
 
-def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, module):
+def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, module, monkeypatch):
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
     data, out = cuda.zeros(64, np.float32), cuda.zeros(64, np.float32)
     device.synchronize()
     files, blocks = set(), []

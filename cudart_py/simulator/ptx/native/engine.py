@@ -9,7 +9,6 @@ from .errors import NotNative
 from .launch import run_blocks, run_checked
 from .machine import CodeCache, Kernel, compile_kernel
 from .threads import run_in_threads
-from .worth import Worth, worth
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -20,19 +19,16 @@ __all__ = ["run_native"]
 _WATCHED = frozenset({"checks", "counters"})
 
 
-def run_native(state: LaunchState, store: CodeCache | None, choose: bool = False, threads: int = 1) -> bool:
+def run_native(state: LaunchState, store: CodeCache | None, *, compiles: bool = True, threads: int = 1) -> bool:
     """Run a launch, or return that the NumPy engine must; `store` keeps machine code between processes.
 
-    Up to so many `threads` run a kernel without atomics and calls of Python's. With `choose`, only launches run that
-    are worth it.
+    Up to so many `threads` run a kernel without atomics and calls of Python's. Without `compiles`, only kernels run
+    whose machine code is there.
     """
     watch = state.observer.watch if state.observer is not None else frozenset()
     if watch is None or not watch <= _WATCHED or math.prod(state.launch.cluster) > 1:
         return False
-    value = worth(state, watch) if choose else Worth.COMPILING
-    if value == Worth.NOTHING:
-        return False
-    kernel = _kernel(state, store, watch, value == Worth.COMPILING)
+    kernel = _kernel(state, store, watch, compiles)
     if kernel is None:
         return False
     if "checks" in watch:

@@ -319,14 +319,14 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
     while kernel.recorded.doubts < _MOST_DOUBTS:
         records = observer.records()
         launch = NativeLaunch(kernel, state)
-        launch.speculation = Speculation(launch, records, kernel.recorded)
+        launch.speculation = speculation = Speculation(launch, records, kernel.recorded)
         address = launch.context.ctypes.data
-        launches[address], speculations[address] = launch, launch.speculation
+        launches[address], speculations[address] = launch, speculation
         again = False
         try:
             launch.run()
         except DoubtError as doubted:
-            launch.speculation.undo()
+            speculation.undo()
             again = doubted.again
         except BaseException:
             launch.end()
@@ -337,7 +337,9 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             return True
         finally:
             del launches[address], speculations[address]
-            launch.speculation.end()
+            speculation.end()
+            # Each holds the other, and a launch's memory must go with the last reference to it.
+            launch.speculation = None
         if not again:
             kernel.recorded.doubts += 1
             break

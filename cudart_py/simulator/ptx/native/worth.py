@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Set
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def _depends_on_order(body: Function) -> bool:
     return False
 
 
-def worth(state: LaunchState, watch: Set[str]) -> Worth:
+def worth(state: LaunchState) -> Worth:
     """Return what a launch is worth by its size, and by what the kernel's launches have cost with NumPy.
 
     Where the order of lanes shows, the size alone decides, so that launches which are alike give the same results.
@@ -74,9 +73,10 @@ def worth(state: LaunchState, watch: Set[str]) -> Worth:
     if program.estimate is None:
         program.estimate = Estimate(program)
     estimate: Estimate = program.estimate
+    watched = state.observer is not None
     executed = state.blocks * state.threads * estimate.instructions
-    expected = executed / (_WATCHED_NUMPY_RATE if watch else _NUMPY_RATE)
-    cost = estimate.instructions * (_WATCHED_COMPILE_SECONDS if watch else _COMPILE_SECONDS)
+    expected = executed / (_WATCHED_NUMPY_RATE if watched else _NUMPY_RATE)
+    cost = estimate.instructions * (_WATCHED_COMPILE_SECONDS if watched else _COMPILE_SECONDS)
     if estimate.ordered:
         return Worth.COMPILING if expected >= cost else Worth.NOTHING
     saved = max(expected, program.seconds)
