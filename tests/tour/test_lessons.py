@@ -16,7 +16,6 @@ UNWRITTEN = {
     "device_query",
     "occupancy",
     "copies_2d",
-    "stream_ordered",
     "variables",
     "pinned_and_mapped",
     "managed",

@@ -1,0 +1,33 @@
+"""Multiply numbers by several factors in one stream, and add the result to a total in another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import cudart_py as cuda
+from library_tour.device_code import blocks_for, load
+
+BLOCK = 256
+
+
+def add_product(
+    total: cuda.DeviceArray,
+    x: cuda.DeviceArray,
+    factors: Sequence[int],
+    working: cuda.Stream,
+    reading: cuda.Stream,
+    pool: cuda.MemoryPool,
+) -> None:
+    """Add the product of `x` and all factors to the total."""
+    module, grid = load("stream_ordered"), blocks_for(x.size, BLOCK)
+    product = x
+    for factor in factors:
+        last, product = product, cuda.empty(x.size, np.uint32, stream=working, pool=pool)
+        module["store_multiple"][grid, BLOCK, 0, working](last, product, factor, x.size)
+        if last is not x:
+            last.close()
+    reading.wait(working)
+    module["add_to"][grid, BLOCK, 0, reading](total, product, x.size)
+    product.close(stream=reading)
