@@ -1,28 +1,30 @@
 """The exceptions of this package, as one tree.
 
-CudaError
-├── NoDeviceError                           no driver, or no device
-├── InvalidValueError       (ValueError)    an argument that the driver refuses
-├── InvalidHandleError      (ValueError)    a handle that is not one, or no longer
-├── InvalidContextError                     no context, a destroyed one, another's
-├── OutOfMemoryError        (MemoryError)   device, pinned or managed memory
-├── NotSupportedError       (NotImplementedError)
-├── NotFoundError           (LookupError)   a kernel, variable or file that is not there
-├── ImageError                              a cubin, PTX or fatbin that cannot be loaded
-├── NotReadyError                           unfinished work was asked for its result
-├── EventNotRecordedError   (ValueError)    a time was asked of an event that nothing recorded
-├── EventTimingError        (ValueError)    a time was asked of an event made without timing
-├── CaptureError                            not allowed while a stream is captured
-├── PeerAccessError                         peer access missing, or enabled twice
-├── LaunchError                             a launch that was refused
-├── KernelFaultError                        a kernel that failed; the context is lost
-│   ├── IllegalAddressError
-│   ├── MisalignedAddressError
-│   ├── KernelAssertError                   a device-side assert
-│   └── KernelTimeoutError
-├── NvrtcError                              the run-time compiler
-│   └── CompileError                        with the log and the source lines
-└── LinkError                               nvJitLink, with its log
+    CudaError
+    ├── NoDeviceError                           no driver, or no device
+    ├── InvalidValueError       (ValueError)    an argument that the driver refuses
+    ├── InvalidHandleError      (ValueError)    a handle that is not one, or no longer
+    ├── InvalidContextError                     no context, a destroyed one, another's
+    ├── OutOfMemoryError        (MemoryError)   device, pinned or managed memory
+    ├── NotSupportedError       (NotImplementedError)
+    ├── NotFoundError           (LookupError)   a kernel, variable or file that is not there
+    ├── ImageError                              a cubin, PTX or fatbin that cannot be loaded
+    ├── NotReadyError                           unfinished work was asked for its result
+    ├── EventNotRecordedError   (ValueError)    a time was asked of an event that nothing recorded
+    ├── EventTimingError        (ValueError)    a time was asked of an event made without timing
+    ├── CaptureError                            not allowed while a stream is captured
+    ├── PeerAccessError                         peer access missing, or enabled twice
+    ├── LaunchError                             a launch that was refused
+    ├── KernelFaultError                        a kernel that failed; the context is lost
+    │   ├── IllegalAddressError
+    │   ├── MisalignedAddressError
+    │   ├── KernelAssertError                   a device-side assert
+    │   └── KernelTimeoutError
+    ├── NvrtcError                              the run-time compiler
+    │   └── CompileError                        with the log and the source lines
+    └── LinkError                               nvJitLink, with its log
+
+The exception in brackets is one of Python's, which an `except` may name instead.
 """
 
 from __future__ import annotations

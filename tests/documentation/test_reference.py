@@ -22,6 +22,7 @@ NAMED = Counter(name for text in PAGES.values() for name in re.findall(r"^::: (\
 @pytest.mark.parametrize("package", [cuda, benchmark, pytest_plugin, libraries], ids=lambda package: package.__name__)
 def test_every_public_name_is_there_once(package):
     found = Counter({name: count for name, count in NAMED.items() if name.rpartition(".")[0] == package.__name__})
+    del found["cudart_py.errors"]  # of which the page shows the tree
     assert found == Counter(f"{package.__name__}.{name}" for name in package.__all__)
 
 
