@@ -72,8 +72,8 @@ LESSON = Lesson(
     look_at=[
         "'shared memory of a block' is 48 KiB for every kernel, and 'opted in' is what a kernel may have if it asks, "
         "227 KiB on compute capability 9.0. This package opts in by itself when a launch needs it.",
-        "Some limits have not changed for many generations: 1,024 threads in a block, 255 registers of a thread, 65,535 "
-        "blocks in y and z. Shared memory is what differs most.",
+        "Some limits have not changed for many generations: 1,024 threads in a block, 255 registers of a thread, "
+        "65,535 blocks in y and z. Shared memory is what differs most.",
         "Divide the two peaks: an H200 has 66.9 TFLOP/s in single precision and 4,814 GB/s. So a kernel with fewer "
         "than 14 operations for each byte that it moves waits for memory.",
         "In the table of peaks, the ratio of single to double precision is 2 for devices made for science, and 32 for "
@@ -84,8 +84,8 @@ LESSON = Lesson(
         task="Write `largest_tile(has: cuda.DeviceProperties) -> int`: how many rows and columns the largest square "
         "tile of floats has that one block can hold in shared memory, where the launch opts in to as much as the "
         "device allows. It must be right for devices of any generation.",
-        hint="The names of three properties begin with `shared_memory_per_`. Which one is the limit of a block that has "
-        "opted in?",
+        hint="The names of three properties begin with `shared_memory_per_`. Which one is the limit of a block "
+        "that has opted in?",
         answer="`shared_memory_per_block_optin` divided by the 4 bytes of a float is the number of elements, and the "
         "root of that, rounded down, is the side. A constant that is right on one device wastes shared memory on "
         "another, or makes a launch that is refused there.",
