@@ -23,6 +23,8 @@ _LAST_BEGIN = 1 << 31
 # The record of a piece that was written before all times; machine code reads the lowest bits of a line's record.
 _WRITTEN = 4
 _LINE = 32
+# The bytes of the largest allocation whose records are made anew for each launch, if a part of it has been written.
+_MOST_PARTLY = 1 << 24
 
 
 class _Clock:
@@ -54,15 +56,20 @@ class NativeRecords:
         # The allocations that were not written completely before, with the records of their writes.
         self._unwritten: list[tuple[ShadowMemory, int, PieceRecords]] = []
 
-    def of(self, start: int, shift: int) -> PieceRecords:
-        """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes."""
+    def of(self, start: int, shift: int) -> PieceRecords | None:
+        """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
+
+        None stands for a large allocation of which a part has been written: all its records would have to be made.
+        """
         shadow: ShadowMemory = self._memory.shadow(start)
         count = -(-shadow.size // 4) << (2 - shift)
         lines = -(-count // _LINE)
         if not shadow.initialised:
+            history = shadow.history
+            if history.written and shadow.size > _MOST_PARTLY:
+                return None
             records = _new(lines)
             records.write_lines[:] = 0
-            history = shadow.history
             if history.written:
                 history.divide(1 << shift)
                 known = (history.writes != 0).reshape(-1, 1 << (shift - history.shift)).all(axis=1)
@@ -83,6 +90,9 @@ class NativeRecords:
         """Note in the histories what the launch has written."""
         for shadow, shift, records in self._unwritten:
             count = -(-shadow.size // 4) << (2 - shift)
+            if records.write_lines.all():
+                shadow.initialised = True
+                continue
             written = (records.writes.reshape(-1, _LINE) != 0) | (records.write_lines[:, None] != 0)
             written = written.reshape(-1)[:count]
             if written.all():
@@ -90,6 +100,8 @@ class NativeRecords:
                 continue
             history = shadow.history
             history.divide(1 << shift)
-            filled = np.repeat(np.where(written, FILLED, 0), 1 << (shift - history.shift))
-            np.maximum(history.writes, filled, out=history.writes)
+            # Only what was written is touched: the rest of a large allocation takes no memory.
+            parts = 1 << (shift - history.shift)
+            pieces = (np.flatnonzero(written)[:, None] * parts + np.arange(parts)).reshape(-1)
+            history.writes[pieces] = np.maximum(history.writes[pieces], FILLED)
             shadow.look_through()

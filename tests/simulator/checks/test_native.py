@@ -190,6 +190,10 @@ extern "C" __global__ void count_then_race(int* x) {
     __syncthreads();
     x[1] = threadIdx.x;
 }
+extern "C" __global__ void happens_to_be(int* x) {
+    if (threadIdx.x == 96) x[0] = 96;
+    atomicAdd(&x[0], 1);
+}
 extern "C" __global__ void first_half(int* x) { if (threadIdx.x < 128) x[threadIdx.x] = 1; }
 extern "C" __global__ void copy(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
 extern "C" __global__ void no_barrier(int* x, int with) {
@@ -235,6 +239,15 @@ def test_a_launch_that_runs_again_has_changed_nothing_before(kernels: Kernels) -
     assert kernels.get(x, 2).tolist() == [256, 255]
 
 
+def test_a_store_of_what_atomics_have_summed_up_is_a_race(kernels: Kernels) -> None:
+    """Here it stores the sum of the warps before it."""
+    kernels.engine = "native"
+    findings.pending.clear()
+    kernels.launch("happens_to_be", 1, 128, kernels.zeros(1), observer=LaunchChecks())
+    assert any("race" in text for text in findings.pending)
+    findings.pending.clear()
+
+
 def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Kernels) -> None:
     x, y = kernels.zeros(256), kernels.zeros(256)
     kernels.memory.shadows[x] = ShadowMemory(x, 1024, False)
@@ -247,6 +260,20 @@ def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Ke
     kernels.memory.shadows[y] = ShadowMemory(y, 1024, False)
     checked(kernels, "no_barrier", y, 1, grid=1)
     assert kernels.memory.shadows[y].initialised
+
+
+def test_a_large_allocation_of_which_a_part_is_written_is_left_to_numpy(kernels: Kernels) -> None:
+    """Its records would have to be made for each launch; the kernel's launches on other memory aren't left."""
+    kernels.engine = "native"
+    size = (1 << 24) + 4
+    x, y = kernels.zeros(size // 4), kernels.zeros(256)
+    shadow = kernels.memory.shadows[x] = ShadowMemory(x, size, False)
+    for _ in range(4):
+        kernels.launch("first_half", 1, 256, x, observer=LaunchChecks())
+    assert shadow.history.writes[:128].all()
+    assert not shadow.history.writes[128:].any()
+    assert checked(kernels, "first_half", y, grid=1)
+    assert kernels.get(x, 128).all()
 
 
 def test_a_mistake_of_one_launch_is_none_of_the_next(kernels: Kernels) -> None:

@@ -322,12 +322,12 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
         launch.speculation = speculation = Speculation(launch, records, kernel.recorded)
         address = launch.context.ctypes.data
         launches[address], speculations[address] = launch, speculation
-        again = False
         try:
             launch.run()
         except DoubtError as doubted:
             speculation.undo()
             again = doubted.again
+            kernel.recorded.doubts += doubted.counts and not again
         except BaseException:
             launch.end()
             raise
@@ -341,7 +341,6 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             # Each holds the other, and a launch's memory must go with the last reference to it.
             launch.speculation = None
         if not again:
-            kernel.recorded.doubts += 1
             break
     # Its checks begin again, behind the times of what was undone.
     observer.start(state)

@@ -41,10 +41,14 @@ speculations: dict[int, Speculation] = {}
 
 
 class DoubtError(Exception):
-    """A launch can't go on in machine code; `again` tells whether it can when more of its loads are recorded."""
+    """A launch can't go on in machine code; `again` tells whether it can when more of its loads are recorded.
 
-    def __init__(self, again: bool = False) -> None:
+    `counts` says that the kernel's other launches probably can't either.
+    """
+
+    def __init__(self, again: bool = False, counts: bool = True) -> None:
         self.again = again
+        self.counts = counts
 
 
 class Recorded:
@@ -141,6 +145,8 @@ class Speculation:
 
     def _prepare(self, index: int) -> None:
         records = self._records.of(int(self._starts[index]), self._shift)
+        if records is None:
+            raise DoubtError(counts=False)
         self._kept.append(records)
         row = self._extents[index]
         row[ExtentCheck.WRITES] = records.writes.ctypes.data

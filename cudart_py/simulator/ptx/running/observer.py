@@ -66,8 +66,11 @@ class AccessRecords(Protocol):
 
     begin: int
 
-    def of(self, start: int, shift: int) -> PieceRecords:
-        """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes."""
+    def of(self, start: int, shift: int) -> PieceRecords | None:
+        """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
+
+        None says that they cost too much, so that the NumPy engine runs the launch.
+        """
 
     def end(self, now: int) -> None:
         """Advance the time, whether the launch has ended or runs again."""

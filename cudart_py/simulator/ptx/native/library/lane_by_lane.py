@@ -121,9 +121,13 @@ class LaneByLane(SideBySide):
                 return
             self._merge(read, b.load(read, typ=I64), thread, limit, now)
             return
-        weak = b.icmp_unsigned("==", b.and_(before, I64(STRONG)), I64(0)) if self.strong else I1(1)
-        with when(b, weak), when(b, self._conflicts(before, thread, limit), likely=False):
-            meets = b.not_(unchanged()) if self.values else I1(1)
+        atomic = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
+        with (
+            when(b, b.not_(atomic) if self.strong else I1(1)),
+            when(b, self._conflicts(before, thread, limit), likely=False),
+        ):
+            # Whether an atomic has left the value that is stored now depends on the order of both.
+            meets = b.or_(atomic, b.not_(unchanged())) if self.values else I1(1)
             with when(b, meets, likely=False):
                 self.doubt()
         with when(b, self._conflicts(b.load(read, typ=I64), thread, limit), likely=False):
