@@ -19,7 +19,6 @@ UNWRITTEN = {
     "texture",
     "local_memory",
     "l2_persistence",
-    "aliasing",
     "synchronization",
     "events",
     "streams",
