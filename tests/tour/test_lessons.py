@@ -19,7 +19,6 @@ UNWRITTEN = {
     "texture",
     "local_memory",
     "l2_persistence",
-    "synchronization",
     "events",
     "streams",
     "graphs",
