@@ -88,8 +88,8 @@ LESSON = Lesson(
         "sector, and use 4 of its 32 bytes. That is cheap.",
         "Loads of 16 bytes touch 16 sectors and use all of them: a larger number of sectors is no waste by itself.",
         "On a GPU, compare a thread for each row with a warp for each row: the sums are the same, and so are the bytes "
-        "that are asked for. On the H200 the first read 1,008 GB/s and the second 4,334 GB/s. With eight numbers a "
-        "thread it copied 1,119 GB/s where they are contiguous, and 4,136 GB/s where they are block-strided.",
+        "that are asked for. On the H200 the first read 1,010 GB/s and the second about 4,350 GB/s. With eight "
+        "numbers a thread it copied 1,110 GB/s where they are contiguous, and 4,120 GB/s where they are block-strided.",
     ],
     exercise=Exercise(
         task="Each thread reverses eight numbers: it reads neighbouring ones and writes them to the other end of the "

@@ -48,7 +48,7 @@ LESSON = Lesson(
             shows=["FP32_LANES", "peak"],
             text="No call tells how many lanes for single precision a multiprocessor has, so a table by compute "
             "capability does. The peak is two operations, a multiplication and an addition, for each lane in each "
-            "clock. A table of the program shows where the peaks of the course's devices lie.",
+            "clock. The last table of the stop has the peaks of the course's devices, too.",
         ),
         Step(
             name="what a multiprocessor holds",

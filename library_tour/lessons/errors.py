@@ -56,10 +56,11 @@ LESSON = Lesson(
     steps=[
         Step(
             name="invalid configuration",
-            shows=["invalid_configuration"],
+            shows=["error_of", "told", "invalid_configuration"],
             text="A block of 2,048 threads is refused before anything is queued. The package raises a `ValueError` "
             "that names the argument. The driver's own call returns a status, which `cuda.check` turns into an "
-            "exception. The device goes on working.",
+            "exception. The device goes on working. `error_of` returns what a function raises, and `told` describes it "
+            "beside the status.",
         ),
         Step(
             name="failed allocation",

@@ -72,15 +72,15 @@ LESSON = Lesson(
             name="1 thread",
             shows=["cooled", "stride_over", "cool"],
             text="One step of cooling. `stride_over` shares `n` places among any number of threads, so that the same "
-            "kernel runs with one thread and with a thread for each cell. `cooled` is a function of the host and of "
-            "the device; the `static_assert` even lets the compiler compute it.",
+            "kernel runs with one thread and with a thread for each cell. `cooled` is one function for the "
+            "host and for the device.",
         ),
         Step(
             name="matrix, 32 x 8",
             shows=["matrix_add"],
             text="A thread for each element of a matrix. x counts columns, whose elements are neighbours in memory, "
-            "so a warp of a block of 32 x 8 threads reads 32 neighbours of one row. Which shape of block is good "
-            "depends on this line alone: the kernel is right with every shape.",
+            "so a warp of a block of 32 x 8 threads reads 32 neighbours of one row. The kernel "
+            "is right with every shape of block, and fast with those whose warps lie along rows.",
             compared_with="every thread's number",
         ),
         Step(
@@ -92,7 +92,7 @@ LESSON = Lesson(
     ],
     look_at=[
         "The rows from '1 thread' to 'a thread a cell' do the same work. On an H200 they reached from 0.13 to "
-        "2,688 GB/s: a single thread waits for each of its loads before it starts the next one.",
+        "about 2,650 GB/s: a single thread waits for each of its loads before it starts the next one.",
         "The column 'active lanes', counted where there is no GPU: a block of one thread still takes a warp, of which "
         "31 lanes are idle, and blocks of 3 x 3 use 9 lanes of 32.",
         "'matrix, 1 x 256' keeps its lanes busy, and yet it is slow: each lane reads another row, which the column "

@@ -82,10 +82,9 @@ LESSON = Lesson(
     look_at=[
         "The columns 'loads' and 'stores', which are counted where there is no GPU: 256 launches load two numbers and "
         "store one in each pass, the loop in memory loads one and stores one, and the loop in registers does so once.",
-        "On an H200 the loop in registers took 414 ms where 256 launches took 499 ms: with precise functions, "
-        "arithmetic is most of the work. With fast math the difference is larger, 86 ms where 256 launches took "
-        "325 ms.",
-        "'in memory' and 'in registers' took the same time on an H200 with fast math, 85 and 86 ms: both reach 96 % of "
+        "On an H200 the loop in registers took about 415 ms, and 256 launches took about 500 ms: with precise "
+        "functions, arithmetic is most of the work. With fast math the difference is larger, 86 ms and 325 ms.",
+        "'in memory' and 'in registers' took the same time on an H200 with fast math, about 86 ms: both reach 96 % of "
         "what the special-function units can do, and the stores of the one are hidden behind that.",
         "The row 'pow, fast math' is wrong on purpose. Fast math computes a power by the logarithm of its base, which "
         "a negative number does not have.",

@@ -91,8 +91,8 @@ LESSON = Lesson(
         "instructions and loads.",
         "The rows that were caught, and their notes: the mask of 12 digits and the host's `isnan()`.",
         "The column 'loads' falls to a quarter with loads of 16 bytes.",
-        "On an H200, the three tests with a load of 4 bytes a thread reached 37 % of the rate at which memory can be "
-        "read, loads of 16 bytes 95.7 %, and four of them in flight 97.5 %.",
+        "On an H200, the three tests with a load of 4 bytes a thread reached 36 % of the rate at which memory can be "
+        "read, loads of 16 bytes 95 %, and four of them in flight 98 %.",
     ],
     exercise=Exercise(
         task="The numbers have half precision: a sign, 5 bits of exponent and 10 bits of mantissa. They come as "

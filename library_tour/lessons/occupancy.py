@@ -72,20 +72,20 @@ LESSON = Lesson(
         ),
         Step(
             name="memory",
-            shows=["Node", "PastL1", "walk", "chase<PastL1>"],
+            shows=["Node", "after", "link", "PastL1", "walk", "chase<PastL1>"],
             text="The latency that has to be hidden. A node contains the address of the next one, so that each load "
             "needs the result of the load before, and one thread can do nothing but wait. The time divided by the "
-            "number of steps is the latency of one load.",
+            "number of steps is the latency of one load. `link` makes the chain, in an order that looks random.",
         ),
         Step(
             name="L1 cache",
-            shows=["Node", "ThroughL1", "walk", "chase<ThroughL1>"],
+            shows=["ThroughL1", "walk", "chase<ThroughL1>"],
             text="The same chain, short enough for the first-level cache, and loaded through it: `__ldca` in place of "
             "`__ldcg`.",
         ),
         Step(
             name="shared memory",
-            shows=["SHARED_NODES", "chase_shared"],
+            shows=["SHARED_NODES", "after", "chase_shared"],
             text="The same walk through shared memory, where a node is an offset in bytes.",
         ),
     ],
@@ -96,10 +96,10 @@ LESSON = Lesson(
         "because half of the warps were there. Blocks of 100 threads fill all 64 warps, and were slower still, since "
         "the last warp of each has 4 threads.",
         "In the table of ever more threads, the rate grows with the bytes in flight. On an H200, 270,336 threads "
-        "reached 3,052 GB/s with loads of 4 bytes and 3,970 with loads of 16. Once every thread is there, more bytes "
-        "are in flight only if each thread has more of them on the way.",
-        "The latencies of an H200: 23 cycles for shared memory, 32 for the L1 cache, 282 for the L2 cache and 662 for "
-        "memory. Without a GPU, the table counts the loads of the chain instead.",
+        "reached about 3,000 GB/s with loads of 4 bytes and 3,970 with loads of 16. Once every thread is there, more "
+        "bytes are in flight only if each thread has more of them on the way.",
+        "The latencies of an H200: 23 cycles for shared memory, 32 for the L1 cache, about 280 for the L2 cache and "
+        "660 to 690 for memory. Without a GPU, the table counts the loads of the chain instead.",
     ],
     exercise=Exercise(
         task="Write `loads_in_flight(capability, threads, registers, latency, bytes_a_cycle) -> int`: how many loads "
