@@ -23,8 +23,6 @@ UNWRITTEN = {
     "graphs",
     "heat",
     "cooling",
-    "precision",
-    "matmul",
     "monte_carlo",
     "nested_monte_carlo",
     "crank_nicolson",
