@@ -85,8 +85,8 @@ LESSON = Lesson(
             name="another type at the same address",
             shows=["reread_float", "host_reread_float"],
             text="C++ says that pointers to different types do not alias (strict aliasing). A host compiler with -O2 "
-            "uses this and returns the 1 that it has stored, although a float 0, whose bits are all zero, lies there by now. The "
-            "device code loads the number again.",
+            "uses this and returns the 1 that it has stored, although a float 0, whose bits are all zero, lies there "
+            "by now. The device code loads the number again.",
         ),
     ],
     look_at=[
