@@ -18,7 +18,6 @@ UNWRITTEN = {
     "texture",
     "local_memory",
     "l2_persistence",
-    "events",
     "streams",
     "graphs",
     "heat",
