@@ -97,9 +97,9 @@ LESSON = Lesson(
         "256 loads more, one for each term.",
         "The column 'constants' counts reads of constant memory at an address that is known only at run time. It is "
         "32 times as large for a table of which a warp reads 32 words as for one of which it reads one.",
-        "On an H200 the table of 32 words takes 33.0 ms in constant memory, 0.60 ms in shared memory and 0.90 ms in "
+        "On an H200 the table of 32 words takes 33 ms in constant memory, 0.6 ms in shared memory and 0.9 ms in "
         "global memory, where the L1 cache holds it.",
-        "On an H200 the polynomial of 256 terms takes 4.24 ms with coefficients in global memory and 1.67 ms with "
+        "On an H200 the polynomial of 256 terms takes 4.2 ms with coefficients in global memory and 1.7 ms with "
         "those in constant memory. With 4 terms there is next to no difference, since reading and writing the numbers "
         "takes longer than the terms.",
     ],

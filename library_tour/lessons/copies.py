@@ -101,11 +101,11 @@ LESSON = Lesson(
         "The table 'When the call returns, the copy is' is the same with and without a GPU. Its two columns differ "
         "where pinned memory is copied, and for a pageable source.",
         "On an H200, pinned memory reaches the rate of the link, 55 GB/s. Pageable memory reaches 31 GB/s to the "
-        "device and 44 GB/s from it, since each byte is first copied within the host.",
+        "device and 44 GB/s from it, since each byte is copied within the host, too.",
         "The column 'call ms', which a GPU fills, is the time until the call of a copy in a stream returns. On an H200 "
-        "it is 0.19 ms of 4.8 ms for a pinned source, and nearly the whole time for pageable memory.",
-        "A copy within the device of an H200 reads and writes 4,093 GB/s, against 55 GB/s over the link: what a kernel "
-        "needs again should stay on the device.",
+        "it is 0.2 ms of 4.8 ms for a pinned source, and nearly the whole time for pageable memory.",
+        "A copy within the device of an H200 reads and writes about 4,100 GB/s, against 55 GB/s over the link: what a "
+        "kernel needs again should stay on the device.",
     ],
     exercise=Exercise(
         task="Write `upload(target, source, buffers, stream)`: it copies the pageable array `source` to the device, "

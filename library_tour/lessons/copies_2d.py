@@ -60,8 +60,8 @@ LESSON = Lesson(
     look_at=[
         "The column 'calls': one for each row of the window, or one for all rows.",
         "Every row of the table also checks that nothing outside of the window has changed.",
-        "On an H200 6,143 copies of a row each reach 0.88 GB/s, and one copy of all rows 52 GB/s. A row has 16 KB, and "
-        "its copy takes 19 microseconds, in which the link could carry 1 MB: the calls are slow, not the link.",
+        "On an H200 6,143 copies of a row each reach 0.9 GB/s, and one copy of all rows 52 GB/s. A row has 16 KB, and "
+        "its copy takes some 19 microseconds, in which the link could carry 1 MB: the calls are slow, not the link.",
         "Copies in both directions at once reach 91 GB/s on an H200, where one direction of the link carries 55 GB/s.",
     ],
     exercise=Exercise(

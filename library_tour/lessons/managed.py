@@ -103,13 +103,13 @@ LESSON = Lesson(
     look_at=[
         "Without a GPU all rows over one step have the same counters: no instruction shows where a page is. Only times "
         "differ.",
-        "On an H200 page faults bring the array at 8.1 GB/s, and a prefetch with its kernel at 48 GB/s. A copy of "
+        "On an H200 page faults bring the array at 8 GB/s, and a prefetch with its kernel at 48 GB/s. A copy of "
         "pinned memory with its kernel reaches 53 GB/s.",
-        "An array that is on the device already takes 0.20 ms on an H200, instead of 33 ms with page faults: whether "
+        "An array that is on the device already takes 0.2 ms on an H200, instead of 33 ms with page faults: whether "
         "pages must move decides everything else.",
         "The prefetch in pieces beside the long kernel takes 6.9 ms on an H200, against 9.5 ms one after the other.",
-        "On an H200 the host reads pages that are on the device at 3.9 GB/s by page faults, at 4.9 GB/s after a "
-        "prefetch, and at 9.9 GB/s if they are mostly read, because the host then has a copy.",
+        "On an H200 the host reads pages that are on the device at about 4 GB/s by page faults, at 5 GB/s after a "
+        "prefetch, and at 10 GB/s if they are mostly read, because the host then has a copy.",
     ],
     exercise=Exercise(
         task="Write `advanced(x, y, steps)`: it lets the kernel of the stop advance the numbers of `x` into `y`. Both "

@@ -79,11 +79,11 @@ LESSON = Lesson(
     look_at=[
         "The column 'sectors/load' doubles with the stride until it reaches 32, at a stride of 8. 'used by loads' "
         "halves as often, to 12.5 %.",
-        "On an H200, the rate halves with each doubling up to a stride of 8: 2,733, 1,473, 736 and 367 GB/s. Beyond "
-        "that it still falls, although the sectors of a warp do not: the sectors that are touched lie further apart.",
+        "On an H200, the rate halves with each doubling up to a stride of 8: about 2,700, 1,500, 740 and 370 GB/s. It "
+        "goes on falling beyond that, although a warp touches no more than 32 sectors: they lie further apart.",
         "An offset that is no multiple of 8 makes it 5 sectors a warp, of which 80 % are used. On an H200 it costs "
-        "only 4 % of the rate, 2,599 instead of 2,705 GB/s: the fifth sector of a warp is the first one of the next "
-        "warp, which mostly finds it in a cache.",
+        "only about 4 % of the rate: the fifth sector of a warp is the first one of the next warp, which mostly finds "
+        "it in a cache.",
     ],
     exercise=Exercise(
         task="Multiply `n` numbers of `x` by a factor in place, from index `offset` on. Whatever the offset is, a "

@@ -86,8 +86,8 @@ LESSON = Lesson(
     look_at=[
         "The columns 'loads' and 'wavefronts': a `__device__` array costs loads from global memory at each step, "
         "shared memory costs wavefronts, which are its passes, and a register costs neither.",
-        "On an H200 the steps take 22.5 ms in a `__device__` array, 1.53 ms in shared memory of either kind, and 1.23 "
-        "ms in registers.",
+        "On an H200 the steps take 22 ms in a `__device__` array, 1.5 ms in shared memory of either kind, and 1.2 ms "
+        "in registers.",
         "The table 'Who sees a variable, and how long it lasts' has a check behind every row.",
         "The last table: blocks of 256 threads on one multiprocessor. On an H200 8 blocks fit if each has 16 KiB of "
         "shared memory, 4 with 48 KiB, and one with 227 KiB.",
