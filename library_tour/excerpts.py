@@ -13,6 +13,8 @@ from .device_code import find as find_device_code
 
 __all__ = ["Excerpt", "find"]
 
+_BOUNDS = re.compile(r"\w.*\b__launch_bounds__\([^()]*\)$")
+
 
 @dataclass(frozen=True)
 class Excerpt:
@@ -80,7 +82,13 @@ def _in_cuda(lines: Sequence[str], name: str) -> tuple[int, int] | None:
         rf"^(?!//)\w.*\b{word}\s*\(|^(?:struct|class)\s+(?:alignas\(\d+\)\s+)?{word}\b"
         rf"|^\w[^(]*\b{word}\b\s*(?:=|\[|;)"
     )
-    found = [at for at, line in enumerate(lines) if begins.search(line)]
+    # A function's name may be on a line of its own, below its launch bounds.
+    indented = re.compile(rf"\s+{word}\s*\(")
+    found = [
+        at
+        for at, line in enumerate(lines)
+        if begins.search(line) or (at and _BOUNDS.match(lines[at - 1]) and indented.match(line))
+    ]
     # A specialisation of a template has its arguments in its definition.
     special = [at for at in found if re.search(rf"\b{re.escape(name)}", lines[at])] if "<" in name else []
     for at in special or found:
@@ -90,7 +98,7 @@ def _in_cuda(lines: Sequence[str], name: str) -> tuple[int, int] | None:
             if last == len(lines):
                 return None
         first = at
-        while first and re.match(r"//|template\b", lines[first - 1]):
+        while first and (re.match(r"//|template\b", lines[first - 1]) or _BOUNDS.match(lines[first - 1])):
             first -= 1
         return first + 1, last + 1
     return None

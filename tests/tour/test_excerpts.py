@@ -21,6 +21,7 @@ from library_tour import excerpts
         ("reduction", "block_sum", "template <class Number>", "}"),
         ("reduction", "finished", "// The number of blocks that have finished; zero", "__device__ unsigned finished;"),
         ("reduction", "COURSE_MS", "COURSE_MS = {", "8.04e3 / 256}"),
+        ("local_memory", "count_unrolled<8>", "template <int blocks>", "}"),
         ("nan_check", "Layout<double>", "template <>", "};"),
         ("nan_check", "Group", "// As many numbers as one load takes.", "};"),
         ("copies", "run", "def run(", ""),

@@ -1,0 +1,22 @@
+// Write the moving sums of each column: the sum of a number and the WINDOW - 1 numbers above it. A thread has one column,
+// and keeps the last WINDOW numbers, so that it loads each number once.
+
+constexpr int WINDOW = 7;
+
+extern "C" __global__ void moving_sums(const float* __restrict__ in, float* __restrict__ out, int rows, int columns)
+{
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (column >= columns)
+        return;
+    float last[WINDOW] = {};
+    float sum = 0.0f;
+    for (int row = 0; row < rows; row++) {
+        float number = in[row * columns + column];
+        sum += number - last[0];
+#pragma unroll
+        for (int k = 0; k < WINDOW - 1; k++)
+            last[k] = last[k + 1];
+        last[WINDOW - 1] = number;
+        out[row * columns + column] = sum;
+    }
+}
