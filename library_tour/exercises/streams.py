@@ -1,0 +1,35 @@
+"""Copy an array to the device in pieces, compute each piece there, and copy it back.
+
+The result is right, but all pieces are queued in one stream, so that nothing overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+import cudart_py as cuda
+from library_tour.device_code import blocks_for
+
+PIECES, BLOCK = 8, 256
+# Of the kernel: x = A x + C, so many times.
+A, C, STEPS = 1664525, 1013904223, 4
+
+
+def transform(
+    kernel: cuda.Kernel,
+    source: NDArray[Any],
+    target: NDArray[Any],
+    on_device: cuda.DeviceArray,
+    streams: Sequence[cuda.Stream],
+) -> None:
+    """Queue the pieces of a pinned array; the other streams begin after the first one, which ends after them."""
+    length = blocks_for(source.size, PIECES)
+    for start in range(0, source.size, length):
+        stream, piece = streams[0], slice(start, start + length)
+        part = on_device[piece]
+        cuda.memcpy(part, source[piece], stream=stream)
+        kernel[blocks_for(part.size, BLOCK), BLOCK, 0, stream](part, A, C, STEPS, part.size)
+        cuda.memcpy(target[piece], part, stream=stream)
