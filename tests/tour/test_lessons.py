@@ -20,7 +20,6 @@ UNWRITTEN = {
     "cooling",
     "monte_carlo",
     "nested_monte_carlo",
-    "crank_nicolson",
     "halo",
     "all_reduce",
     "monte_carlo_ranks",

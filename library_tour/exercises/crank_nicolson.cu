@@ -1,0 +1,26 @@
+// Solve tridiagonal systems whose ends are joined: a warp solves a ring of 32 unknowns, a lane a row.
+//
+// So far, each lane computes its unknown from those of its neighbours again and again, which comes closer to the
+// solution so slowly that 40 passes are not enough.
+
+constexpr unsigned ALL = 0xffffffff;
+
+// Row i of a system is down[i] x[i - 1] + middle[i] x[i] + up[i] x[i + 1] = right[i]; the neighbours of row 0 are the
+// rows 31 and 1, and those of row 31 the rows 30 and 0. A block is a warp, and solves the system of its number.
+extern "C" __global__ void solve_ring(const float* down, const float* middle, const float* up, const float* right,
+                                      float* x)
+{
+    int lane = threadIdx.x;
+    int i = 32 * blockIdx.x + lane;
+    float a = down[i];
+    float b = middle[i];
+    float c = up[i];
+    float r = right[i];
+    float solution = 0.0f;
+    for (int pass = 0; pass < 40; pass++) {
+        float before = __shfl_sync(ALL, solution, (lane + 31) % 32);
+        float behind = __shfl_sync(ALL, solution, (lane + 1) % 32);
+        solution = (r - a * before - c * behind) / b;
+    }
+    x[i] = solution;
+}
