@@ -72,9 +72,13 @@ def found(kernels: Kernels, engine: str, name: str, number: int) -> tuple[list[s
     return texts, np.concatenate([kernels.get(array, N) for array in arrays])
 
 
+# Lanes that store what another lane of the same instruction has just put in the place of what a third has read.
+SAME_INSTRUCTION = [700000693, 700002792]
+
+
 def test_random_kernels_have_the_same_findings() -> None:
-    seed = int(np.random.default_rng().integers(1 << 30))
-    numbers = [*range(12), *range(seed, seed + 8)]
+    # Always the same ones: a race may show in one order of the blocks alone (docs/simulator.md).
+    numbers = [*range(20), *SAME_INSTRUCTION]
     kernels = Kernels("".join(random_kernel(number) for number in numbers))
     some = 0
     for number in numbers:

@@ -64,31 +64,32 @@ class LaneByLane(SideBySide):
         """Store and record lane by lane where records are old or the lane's own, and return if all are."""
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
-        rest, doubtful = b.alloca(I1), b.alloca(I1)
-        for flag in (rest, doubtful):
+        rest, again, changed = b.alloca(I1), b.alloca(I1), b.alloca(I1)
+        for flag in (rest, again, changed):
             b.store(I1(0), flag)
 
         def store(lane: Value) -> None:
             thread = b.add(base, b.zext(lane, I64))
 
             def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
-                fine, own, places = I1(1), I1(0), []
+                fine, own, recent, places = I1(1), I1(0), I1(0), []
                 for number in range(self.pieces):
                     offset = b.shl(b.add(piece, I64(number)), I64(3))
                     write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
-                    before = b.load(write, typ=I64)
-                    for record in (before, b.load(read, typ=I64)):
+                    for record in (b.load(write, typ=I64), b.load(read, typ=I64)):
                         fine = b.and_(fine, self.plainly(record, thread, limit))
-                    own = b.or_(own, b.icmp_unsigned(">=", before, limit))
+                        own = b.or_(own, b.icmp_unsigned(">=", record, limit))
+                    recent = b.or_(recent, b.icmp_unsigned(">=", b.load(write, typ=I64), now))
                     places.append(write)
                 with when(b, b.not_(fine), likely=False):
                     b.store(I1(1), rest)
+                    b.store(b.or_(b.load(again, typ=I1), recent), again)
                 with when(b, fine, likely=True):
                     if self.space == "global":
                         self.save(address)
                     # A lane behind it that stores the same would seem to change nothing.
                     with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
-                        b.store(I1(1), doubtful)
+                        b.store(I1(1), changed)
                     self.put(address, lane)
                     for write in places:
                         b.store(b.or_(now, thread), write)
@@ -98,7 +99,7 @@ class LaneByLane(SideBySide):
         each_active(b, self.mask, store)
         with when(b, b.not_(b.load(rest, typ=I1)), likely=True):
             b.ret_void()
-        with when(b, b.load(doubtful, typ=I1), likely=False):
+        with when(b, b.and_(b.load(again, typ=I1), b.load(changed, typ=I1)), likely=False):
             self.doubt()
             b.ret_void()
 
