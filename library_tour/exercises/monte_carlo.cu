@@ -1,0 +1,38 @@
+// Count how many random points of a square lie in its quarter circle, those with x x + y y below the square of the
+// side. Point i has the coordinates `coordinate(2 * i)` and `coordinate(2 * i + 1)`. A launch takes the points from
+// `first` on, so many as `points` says, and adds its count to the total.
+//
+// So far each thread has a sequence of random numbers. Which points are tried depends on the number of threads, and a
+// second launch tries the same ones again.
+
+// Turn a number into one that looks random: each bit of the result depends on all bits of the number.
+__device__ unsigned mix(unsigned x)
+{
+    x = (x ^ x >> 16) * 0x85ebca6b;
+    x = (x ^ x >> 13) * 0xc2b2ae35;
+    return x ^ x >> 16;
+}
+
+// A random integer in [0, 2^24).
+__device__ unsigned long long coordinate(unsigned index)
+{
+    return mix(index) >> 8;
+}
+
+extern "C" __global__ void count_inside(unsigned first, unsigned points, unsigned* total)
+{
+    unsigned inside = 0;
+    unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned state = mix(thread + 1);
+    for (unsigned i = thread; i < points; i += gridDim.x * blockDim.x) {
+        state = mix(state + 1);
+        unsigned long long x = coordinate(state);
+        state = mix(state + 1);
+        unsigned long long y = coordinate(state);
+        if (x * x + y * y < 1ull << 48)
+            inside++;
+    }
+    inside = __reduce_add_sync(0xffffffff, inside);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(total, inside);
+}

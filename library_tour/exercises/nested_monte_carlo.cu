@@ -1,0 +1,29 @@
+// Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values, which are
+// the integers from zero on. Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
+//
+// The result is right, but a thread has a whole start value. Where there are few of these, most lanes have nothing to
+// do.
+
+// Turn a number into one that looks random: each bit of the result depends on all bits of the number.
+__device__ unsigned mix(unsigned x)
+{
+    x = (x ^ x >> 16) * 0x85ebca6b;
+    x = (x ^ x >> 13) * 0xc2b2ae35;
+    return x ^ x >> 16;
+}
+
+// The end of a walk if it is above zero, or zero. Each bit of eight random numbers is a step up or down.
+__device__ int payoff(int start, unsigned walk)
+{
+    int end = start;
+    for (unsigned word = 0; word < 8; word++)
+        end += 2 * __popc(mix(8 * walk + word)) - 32;
+    return max(end, 0);
+}
+
+extern "C" __global__ void sum_payoffs(int* sums, int outer, int inner)
+{
+    for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < outer; j += gridDim.x * blockDim.x)
+        for (int i = 0; i < inner; i++)
+            sums[j] += payoff(j, j * inner + i);
+}

@@ -1,0 +1,22 @@
+// Add up how much neighbouring numbers differ: the sum of |a[i + 1] - a[i]|. The total is zero at the beginning.
+
+// Add n numbers from whatever can be indexed. Threads stride over them.
+template <class Input>
+__device__ void add(Input in, float* total, int n)
+{
+    float sum = 0.0f;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        sum += in[i];
+    atomicAdd(total, sum);
+}
+
+struct Differences {
+    const float* a;
+
+    __device__ float operator[](int i) const { return fabsf(a[i + 1] - a[i]); }
+};
+
+extern "C" __global__ void variation(const float* a, float*, float* total, int n)
+{
+    add(Differences{a}, total, n - 1);
+}

@@ -1,0 +1,27 @@
+// Sum the payoffs of random walks from several start values: `inner` walks from each of `outer` start values, which are
+// the integers from zero on. Walk i from start value j has the index j * inner + i. The sums are zero at the beginning.
+
+// Turn a number into one that looks random: each bit of the result depends on all bits of the number.
+__device__ unsigned mix(unsigned x)
+{
+    x = (x ^ x >> 16) * 0x85ebca6b;
+    x = (x ^ x >> 13) * 0xc2b2ae35;
+    return x ^ x >> 16;
+}
+
+// The end of a walk if it is above zero, or zero. Each bit of eight random numbers is a step up or down.
+__device__ int payoff(int start, unsigned walk)
+{
+    int end = start;
+    for (unsigned word = 0; word < 8; word++)
+        end += 2 * __popc(mix(8 * walk + word)) - 32;
+    return max(end, 0);
+}
+
+extern "C" __global__ void sum_payoffs(int* sums, int outer, int inner)
+{
+    for (int walk = blockIdx.x * blockDim.x + threadIdx.x; walk < outer * inner; walk += gridDim.x * blockDim.x) {
+        int start = walk / inner;
+        atomicAdd(&sums[start], payoff(start, walk));
+    }
+}
