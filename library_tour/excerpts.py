@@ -28,6 +28,7 @@ class Excerpt:
 def find(stop: str, name: str) -> Excerpt:
     """Return the definition of a function, structure, class or constant in the code of a stop.
 
+    A method of a Python class is named as in "Pieces.queue".
     The arguments of a template's instance, as in "transpose_tile<1>", are not looked at. Raises LookupError with the
     files that were searched where none has it.
     """
@@ -58,7 +59,11 @@ def _files(stop: str) -> Iterator[Path]:
 
 
 def _in_python(text: str, name: str) -> tuple[int, int] | None:
-    for node in ast.parse(text).body:
+    owner, _, name = name.rpartition(".")
+    body: Sequence[ast.stmt] = ast.parse(text).body
+    if owner:
+        body = [part for node in body if isinstance(node, ast.ClassDef) and node.name == owner for part in node.body]
+    for node in body:
         match node:
             case ast.FunctionDef() | ast.ClassDef():
                 first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

@@ -28,8 +28,9 @@ class Step:
 
     `name` is the row's name in the stop's table, where the step is a row. `shows` names the code: functions, structures
     and constants of `kernels/<stop>.cu`, of a header that it includes, or of the stop's Python program. An instance of
-    a template has its arguments, as in "transpose_tile<1>". Lines that differ from the code of the step before are
-    highlighted, or from that of the step which `compared_with` names. `text` is Markdown.
+    a template has its arguments, as in "transpose_tile<1>", and a method of a Python class has the class, as in
+    "Pieces.queue". Lines that differ from the code of the step before are highlighted, or from that of the step which
+    `compared_with` names. `text` is Markdown.
     """
 
     name: str

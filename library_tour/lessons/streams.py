@@ -76,7 +76,7 @@ LESSON = Lesson(
     steps=[
         Step(
             name="1 stream",
-            shows=["generate", "Pieces"],
+            shows=["generate", "Pieces.queue"],
             text="The array is copied in, computed and copied out in pieces. `queue` puts one operation of a piece "
             "into a stream: the copies name it as `stream=`, the launch as its fourth value. With one stream each "
             "operation waits for the one before, and the pieces gain nothing. The host's arrays are pinned, since a "

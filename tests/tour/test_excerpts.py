@@ -25,6 +25,7 @@ from library_tour import excerpts
         ("nan_check", "Layout<double>", "template <>", "};"),
         ("nan_check", "Group", "// As many numbers as one load takes.", "};"),
         ("copies", "run", "def run(", ""),
+        ("graphs", "Cooling.as_graph", "    def as_graph(self) -> None:", "        self.graph.launch(self.stream)"),
     ],
 )
 def test_a_definition_is_found_with_the_comment_above_it(stop, name, first, last):

@@ -15,7 +15,6 @@ PACKAGE = Path(lesson.__file__).parent
 UNWRITTEN = {
     "peer",
     "l2_persistence",
-    "graphs",
     "heat",
     "halo",
     "all_reduce",
