@@ -15,7 +15,6 @@ PACKAGE = Path(lesson.__file__).parent
 UNWRITTEN = {
     "peer",
     "heat",
-    "halo",
     "all_reduce",
     "monte_carlo_ranks",
     "distributed_gemm",
