@@ -79,8 +79,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The column 'loads' falls with the width of the tile: from one kind of tile to the next, a number that was "
-        "loaded serves twice as many threads.",
+        "Without a GPU, the column 'loads' falls with the width of the tile: from one kind of tile to the next, a "
+        "number that was loaded serves twice as many threads.",
         "The column 'wavefronts' counts passes through shared memory. It falls from tiles to several elements a "
         "thread, which is what the registers are for.",
         "Tiles of 8 x 8 were no faster on an H200 than no tiles at all, with 5.2 and 5.3 TFLOP/s, because its L1 cache "

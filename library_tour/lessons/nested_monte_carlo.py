@@ -86,8 +86,8 @@ LESSON = Lesson(
         "warp each 64, a launch each about 680, and blocks each about 1,000.",
         "With 16,384 start values and as many paths in all, a thread each made 517 billion steps in a second there, "
         "and a warp and blocks each about 1,100.",
-        "All ways simulate the same paths, because the random numbers follow from the path's index, `outer * inner + "
-        "i`.",
+        "All ways simulate the same paths, because the random numbers follow from the path's index, "
+        "`outer * inner + i`.",
     ],
     exercise=Exercise(
         task="Sum the payoffs of random walks: `inner` walks from each of `outer` start values. A thread has a whole "

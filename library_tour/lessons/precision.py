@@ -74,7 +74,8 @@ LESSON = Lesson(
             shows=["KINDS", "largest_error"],
             text="The kernel is that of the first step again, but `c` is now minus the *rounded* product. What is left "
             "is exactly what rounding the product has lost. The fused instruction finds it without an error. Rounded "
-            "apart, the result is zero: none of its digits is right.",
+            "apart, the result is zero: none of its digits is right. `KINDS` says how the numbers are chosen, and "
+            "`largest_error` measures errors in ulp.",
         ),
         Step(
             name="tiny a b, --ftz=true",
@@ -97,7 +98,8 @@ LESSON = Lesson(
             name="sin, fast math",
             shows=["Sine", "FOUR_FLAGS"],
             text="`sinf` is a function of many instructions. With `--use_fast_math` it is one instruction of PTX, for "
-            "the special-function unit, which none of the four flags alone would choose.",
+            "the special-function unit, which none of the four flags alone would choose. `FOUR_FLAGS` are those that "
+            "it is said to stand for.",
         ),
         Step(
             name="float",
@@ -109,7 +111,7 @@ LESSON = Lesson(
     look_at=[
         "An error of at most 0.50 in the column 'ulp' is a correct rounding, the same bits on every machine that "
         "follows IEEE 754. The approximate functions are an exception: the simulator rounds them once, and a GPU's "
-        "errors are larger, up to the column 'bound'.",
+        "errors are larger, within the bounds of the PTX manual.",
         "On an H200 the division took 2.37 ms, and 1.07 ms with fast math; the sine took 3.65 ms and 1.07 ms. The "
         "largest error of the sine was 3.57 ulp with fast math, and 0.98 ulp without.",
         "In the second table, 'float, c mistaken' computes with -1.91 in place of -1.9. After 2 steps its difference "
@@ -118,12 +120,12 @@ LESSON = Lesson(
         "make the same roundings.",
     ],
     exercise=Exercise(
-        task="The sign of `b b - 4 a c` tells whether a quadratic equation has two real roots, one or none. Where `b "
-        "b` and `4 a c` are nearly equal, the kernel's result may have no right digit, and not even the right sign. "
+        task="The sign of `b b - 4 a c` tells whether a quadratic equation has two real roots, one or none. Where "
+        "`b b` and `4 a c` are nearly equal, the kernel's result may have no right digit, and not even the right sign. "
         "Change it so that every result is right to 2 ulp. The numbers are doubles, so there is no longer type to go "
         "to. No product overflows.",
-        hint="`fma(x, y, z)` rounds once. If `product` is the rounded value of `x * y`, what does `fma(-x, y, "
-        "product)` compute? The functions `__dmul_rn` and `__dadd_rn` are never fused.",
+        hint="`fma(x, y, z)` rounds once. If `product` is the rounded value of `x * y`, what does "
+        "`fma(-x, y, product)` compute? The functions `__dmul_rn` and `__dadd_rn` are never fused.",
         answer="A fused multiply-add finds what the rounding of `4 a c` has lost, which is itself a number of the "
         "type. Another one subtracts the rounded product from the exact `b b`. The two results are added. Multiplying "
         "by 4 loses nothing, since only the exponent changes. This way to compute a difference of two products is "
