@@ -1,0 +1,30 @@
+// Count random points in a circle on several devices, so that all together find what one device finds.
+
+// A random number that depends on nothing but the seed and the number of the draw: a mix of all bits.
+__device__ unsigned random_bits(unsigned seed, unsigned draw)
+{
+    unsigned x = draw * 0x9e3779b9u ^ seed;
+    x = (x ^ x >> 16) * 0x85ebca6bu;
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    return x ^ x >> 16;
+}
+
+// A point in the unit square, of which the quarter of a circle has the area pi / 4.
+__device__ bool in_circle(unsigned seed, unsigned point)
+{
+    float x = (random_bits(seed, 2 * point) >> 8) * 0x1p-24f;
+    float y = (random_bits(seed, 2 * point + 1) >> 8) * 0x1p-24f;
+    return __fadd_rn(__fmul_rn(x, x), __fmul_rn(y, y)) < 1.0f;
+}
+
+// The share of one of `workers` devices, whose number is `worker`; `points` are the points of all of them together.
+extern "C" __global__ void count_hits(unsigned seed, unsigned worker, unsigned workers, unsigned points, unsigned* hits)
+{
+    // A loop whose stride is the number of threads of all devices.
+    unsigned threads = gridDim.x * blockDim.x;
+    unsigned first = worker * threads + blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned found = 0;
+    for (unsigned point = first; point < points; point += workers * threads)
+        found += in_circle(seed, point);
+    atomicAdd(hits, found);
+}
