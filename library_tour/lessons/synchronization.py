@@ -21,14 +21,15 @@ ACCESSES = WARPS * (1 + 3 * ROUNDS)
 
 
 def check(answer: cuda.Module) -> Iterator[Check]:
-    """Form the running sums of blocks, of which the last is full or not; count the accesses to shared memory."""
+    """Form the running sums of blocks, of which the last is full or not; count loads and accesses to shared memory."""
     for size in (2 * BLOCK, 3 * BLOCK - 77, 5):
         x = np.random.default_rng(5).integers(-99, 100, size).astype(np.int32)
         out, blocks = poisoned(size, np.int32), blocks_for(size, BLOCK)
         launch = answer["running_sums"][blocks, BLOCK].bind(cuda.to_device(x), out, size)
-        counted = counters.count(launch, ["wavefronts"])
+        counted = counters.count(launch, ["loads", "wavefronts"])
         expected = np.concatenate([np.cumsum(x[first : first + BLOCK]) for first in range(0, size, BLOCK)])
         yield compare(f"the running sums of {size:,} numbers", out.to_host(), expected.astype(np.int32))
+        yield at_most("a thread loads its own number only", float(counted["loads"]) / blocks, WARPS)
         fact = f"{ROUNDS} rounds make {ACCESSES} accesses of a warp to shared memory at most, in each block"
         yield at_most(fact, float(counted["wavefronts"]) / blocks, ACCESSES)
 
@@ -121,7 +122,7 @@ LESSON = Lesson(
         task="Replace each number of a block by the sum of the block's numbers up to it. The kernel does so in place, "
         "in eight rounds: a thread adds the sum of the thread that is 1, 2, 4, ... 128 before it. All threads "
         "come to a barrier in every round, and yet there is a race: the results may be right by chance. Mend it, and "
-        "keep the eight rounds.",
+        "keep the eight rounds; the numbers of other threads come from shared memory.",
         hint="In one round a thread reads `sums[tid - step]`, and another thread overwrites the same place. Which of "
         "the two must come first, and what makes sure of it?",
         answer="A round has two dependences. A sum must be written before it is read in the next round, which the "
