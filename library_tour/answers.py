@@ -25,6 +25,8 @@ from .stop import Check
 __all__ = ["check_answers"]
 
 SECONDS = 60
+# Enough for the exercises of stops for several devices.
+DEVICES = 4
 
 
 def check_answers(stop: str, files: Sequence[Path]) -> list[list[Check]]:
@@ -39,7 +41,7 @@ def check_answers(stop: str, files: Sequence[Path]) -> list[list[Check]]:
     root = Path(__file__).resolve().parent.parent
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_CHECKS": "warn"}
-    environment["PYTHONPATH"] = path
+    environment |= {"PYTHONPATH": path, "CUDART_PY_SIMULATOR_DEVICES": str(DEVICES)}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
     except subprocess.TimeoutExpired:
