@@ -94,7 +94,7 @@ LESSON = Lesson(
             shows=["join_nccl", "by_nccl"],
             text="NVIDIA's library knows the links between the GPUs and chooses its algorithm by the number of bytes. "
             "The call is queued in a stream of each worker. Calls of several workers of one process are a group, so "
-            "that none waits for another one that has not been queued.",
+            "that no call waits for one that has not been made yet.",
         ),
         Step(
             name="NCCL, as a graph",

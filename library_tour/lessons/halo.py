@@ -143,8 +143,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "The rows 'in turn' and 'overlapped' have the bits of one strip. The overlapped kernels load a little more, "
-        "since a row next to an edge is read by both kernels.",
+        "The rows 'in turn' and 'overlapped' have the bits of one strip. Without a GPU, the column 'loads' "
+        "shows that the overlapped kernels load a little more: rows near an edge are read by both kernels.",
         "Each inner cut sends two rows a step, however many rows a strip has. So the exchange takes as long for thin "
         "strips as for thick ones, while the computing becomes shorter with more devices.",
         "Two H200s with NVLink and a plate of 16,384 rows and columns have an efficiency of 0.925 in turn and of 0.970 "
