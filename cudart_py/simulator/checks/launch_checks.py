@@ -97,8 +97,8 @@ class LaunchChecks(Observer):
             return
         reached = marks.executed(group, block)
         if reached is not None:
-            sink, site, position = reached
-            what = f"uninitialised value reaches {sink}: {marks.origin()}"
+            sink, site, position, origin = reached
+            what = f"uninitialised value reaches {sink}: {origin}"
             self._findings.put("uninitialised", site, group, position, what)
 
     def unwritten(self, group: Group, slot: int) -> None:
@@ -118,8 +118,11 @@ class LaunchChecks(Observer):
             return
         positions, sources = absent
         marks, where = records_of(group.chunk).marks_of(group.chunk), self._findings.where(site)
-        marks.origin = lambda: f"a shuffle at {where} read it from lane {sources[0]} of the warp, which takes no part"
-        marks.read(site, group.lane_numbers[positions])
+        marks.read(
+            site,
+            group.lane_numbers[positions],
+            lambda: f"a shuffle at {where} read it from lane {sources[0]} of the warp, which takes no part",
+        )
 
     def fence(self, group: Group, site: Instruction) -> None:
         """Note a fence."""

@@ -180,10 +180,11 @@ class MemoryChecks:
             positions = np.array([footprint.position(int(place) * footprint.each) for place in places])
             marks = records_of(group.chunk).marks_of(group.chunk)
             findings, first = self._findings, int(places[0]) * footprint.each
-            marks.origin = lambda: (
-                f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}"
+            marks.read(
+                site,
+                group.lane_numbers[positions],
+                lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}",
             )
-            marks.read(site, group.lane_numbers[positions])
 
     def _race(self, race: Race, footprint: Footprint) -> None:
         before, piece, record = race

@@ -81,3 +81,18 @@ def test_a_store_of_defined_bytes_is_fine(device, name):
 @pytest.mark.parametrize("name", UNDEFINED)
 def test_a_store_of_undefined_bytes_is_found(device, name):
     assert [text for text in found(device, UNDEFINED[name]) if "uninitialised" in text]
+
+
+def test_the_load_is_named_whose_value_is_stored(device):
+    kernel = cuda.compile(
+        """extern "C" __global__ void add(float* p) {
+    p[4 * threadIdx.x] += 1.0f;
+    p[4 * threadIdx.x + 1] += 2.0f;
+    p[4 * threadIdx.x + 2] += 3.0f;
+}"""
+    )["add"]
+    kernel[1, 32](cuda.empty(128, np.float32))
+    with pytest.warns(cuda.SimulatorWarning) as warned:
+        device.synchronize()
+    text = str(warned[0].message)
+    assert "add at kernel.cu:2: uninitialised value reaches a store: it was read at kernel.cu:2 " in text

@@ -29,8 +29,10 @@ __all__ = ["Marks"]
 
 Array = NDArray[Any]
 
-# What a mark reached: "an address", "a branch" or "a store", the instruction, and the position of a lane.
-Reached = tuple[str, Instruction, int]
+# Returns a text that says where a marked value came from.
+Origin = Callable[[], str]
+# What a mark reached: "an address", "a branch" or "a store", the instruction, the position of a lane, and the register.
+Reached = tuple[str, Instruction, int, int]
 
 
 class _Step(NamedTuple):
@@ -51,22 +53,22 @@ class Marks:
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self._marks: dict[tuple[int, int, int], Array] = {}
-        self._pending: list[tuple[Instruction, Array]] = []
+        # Where the value of a register came from that was marked last in any lane.
+        self._origins: dict[tuple[int, int, int], Origin] = {}
+        self._pending: list[tuple[Instruction, Array, Origin]] = []
         self._steps: dict[int, tuple[list[_Step], frozenset[int]]] = {}
-        # Returns a text that says where the value that was marked last came from.
-        self.origin: Callable[[], str] = str
 
-    def read(self, site: Instruction, lanes: Array) -> None:
+    def read(self, site: Instruction, lanes: Array, origin: Origin) -> None:
         """Note that the load that is about to run reads uninitialised bytes, in these lanes of the chunk."""
-        self._pending.append((site, lanes))
+        self._pending.append((site, lanes, origin))
 
     def unwritten(self, group: Group, slot: int) -> None:
         """Mark a register that was never written."""
-        self._mark(group, slot, group.lane_numbers, undefined(group.code, slot))
-        self.origin = lambda: "a register that nothing has been written to"
+        marks = undefined(group.code, slot)
+        self._mark(group, slot, group.lane_numbers, marks, lambda: "a register that nothing has been written to")
 
-    def executed(self, group: Group, block: Block) -> Reached | None:
-        """Pass marks through a block that has just run; return what they reached first."""
+    def executed(self, group: Group, block: Block) -> tuple[str, Instruction, int, str] | None:
+        """Pass marks through a block that has just run; return what they reached first, and a text on their origin."""
         if not self._marks and not self._pending:
             return None
         known = self._steps.get(id(block))
@@ -75,21 +77,22 @@ class Marks:
         steps, kept = known
         lanes = group.lane_numbers
         pending, self._pending = self._pending, []
-        found: Reached | None = None
+        found: tuple[str, Instruction, int, str] | None = None
         for step in steps:
             reached = self._step(group, lanes, step)
-            found = found or reached
-            for site, missing in pending:
+            if reached is not None and found is None:
+                found = *reached[:3], self._origins[self._key(group, reached[3])]()
+            for site, missing, origin in pending:
                 if site is step.instruction:
                     # The predicate of a shuffle, which comes second, is defined.
                     for slot in step.writes[:1] if form_of(site).row.converges else step.writes:
-                        self._mark(group, slot, missing, loaded(group.code, site, slot))
+                        self._mark(group, slot, missing, loaded(group.code, site, slot), origin)
         condition = block.terminator.condition
         if condition >= 0:
             marked = self._of(group, condition, lanes)
             last = block.terminator.instruction
             if found is None and marked is not None and last is not None and not _is_choice(last):
-                found = "a branch", last, int(np.flatnonzero(marked)[0])
+                found = "a branch", last, int(np.flatnonzero(marked)[0]), self._origins[self._key(group, condition)]()
         self._forget(group, kept)
         return found
 
@@ -99,20 +102,21 @@ class Marks:
         for slot in step.addresses:
             marked = self._of(group, slot, lanes)
             if marked is not None:
-                found = found or ("an address", step.instruction, int(np.flatnonzero(marked)[0]))
+                found = found or ("an address", step.instruction, int(np.flatnonzero(marked)[0]), slot)
         if step.stored and found is None:
             marks = [self._of(group, slot, lanes) for slot in step.stored]
             present = [mark for mark in marks if mark is not None]
             if len(present) == len(marks):
                 position = _first_stored(present, step.size)
                 if position >= 0:
-                    found = "a store", step.instruction, position
+                    found = "a store", step.instruction, position, step.stored[0]
 
         marks_of = {slot: self._of(group, slot, lanes) for slot in step.reads} if step.rules else {}
         known = {slot: marks for slot, marks in marks_of.items() if marks is not None}
         results = {rule.slot: rule.marks(known) for rule in step.rules} if known else {}
+        origin = self._origins[self._key(group, next(iter(known)))] if known else None
         for slot in step.writes:
-            self._set(group, slot, lanes, results.get(slot))
+            self._set(group, slot, lanes, results.get(slot), origin)
         return found
 
     # --- the marks themselves
@@ -128,17 +132,20 @@ class Marks:
         chosen = marks if group.n == self._lanes else marks.take(lanes)
         return chosen if chosen.any() else None
 
-    def _mark(self, group: Group, slot: int, lanes: Array, marks: int) -> None:
-        self._marks.setdefault(self._key(group, slot), np.zeros(self._lanes, np.uint16))[lanes] = marks
-
-    def _set(self, group: Group, slot: int, lanes: Array, marks: Array | None) -> None:
+    def _mark(self, group: Group, slot: int, lanes: Array, marks: int, origin: Origin) -> None:
         key = self._key(group, slot)
-        if marks is not None and marks.any():
+        self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] = marks
+        self._origins[key] = origin
+
+    def _set(self, group: Group, slot: int, lanes: Array, marks: Array | None, origin: Origin | None = None) -> None:
+        key = self._key(group, slot)
+        if marks is not None and marks.any() and origin is not None:
             self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] = marks
+            self._origins[key] = origin
         elif key in self._marks:
             self._marks[key][lanes] = 0
             if not self._marks[key].any():
-                del self._marks[key]
+                del self._marks[key], self._origins[key]
 
     def _forget(self, group: Group, kept: frozenset[int]) -> None:
         """Drop the marks of registers that are not live any more in these lanes."""
