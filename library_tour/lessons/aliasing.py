@@ -92,9 +92,9 @@ LESSON = Lesson(
     look_at=[
         "The columns 'PTX loads' and 'PTX stores' count instructions of the compiled kernel, with and without a GPU. "
         "The stores of a sum of 16 planes fall from 17 to 1; the loads of four results fall from 8 to 2.",
-        "The weighted sum has 32 loads in every row. What differs is when they may begin: on an H200 the rate is 2,266 "
-        "GB/s where the pointers may alias, and 4,331 GB/s with `__restrict__`.",
-        "The four results hardly gain from fewer loads on an H200, 3,661 against 3,691 GB/s, because a cache answers "
+        "The weighted sum has 32 loads in every row. What differs is when they may begin: on an H200 the rate is 2,270 "
+        "GB/s where the pointers may alias, and 4,330 GB/s with `__restrict__`.",
+        "The four results hardly gain from fewer loads on an H200, 3,660 against 3,690 GB/s, because a cache answers "
         "the loads of a number that has just been loaded.",
         "In the last table an int of 1 remains only where a host compiler applies strict aliasing to a `float*`. "
         "A `char*` may point into any object, and `-fno-strict-aliasing` takes the rule away.",

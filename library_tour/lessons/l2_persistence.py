@@ -142,10 +142,10 @@ LESSON = Lesson(
         "The column 'of reads hit' is not measured. It is the share of reads that hit in a model of L2 which always "
         "replaces the line that was used longest ago. The picture 'model' shows it against the size of the weights: "
         "with a hit ratio of 1 it falls as soon as they exceed the room, and with a tuned ratio it falls slowly.",
-        "An H200 gains most from `__ldcs`: 6,082 GB/s instead of 4,788. The streaming policy lowers the rate to 4,113.",
-        "Weights that fit are read about as fast without a policy on an H200 as with a persisting one, 4,788 and 4,812 "
+        "An H200 gains most from `__ldcs`: 6,080 GB/s instead of 4,790. The streaming policy lowers the rate to 4,110.",
+        "Weights that fit are read about as fast without a policy on an H200 as with a persisting one, 4,790 and 4,810 "
         "GB/s. Its L2 replaces lines in another way than the model, so measure before you rely on a policy.",
-        "Large weights gain a little from persisting on an H200, 4,752 instead of 4,456 GB/s, and less with the tuned "
+        "Large weights gain a little from persisting on an H200, 4,750 instead of 4,460 GB/s, and less with the tuned "
         "ratio, 4,520 GB/s.",
     ],
     exercise=Exercise(

@@ -79,10 +79,10 @@ LESSON = Lesson(
         "away, and two thirds of the instructions. Spills are not counted there, since PTX has registers without end; "
         "the table of what the compiler reports shows them.",
         "With the value as the index, an access to local memory touches about 5 sectors where the lanes of a warp have "
-        "the same value, and about 18 where the values are random. On an H200 the rate falls from 1,716 to 229 GB/s.",
-        "On an H200 the unrolled loop reaches 1,125 GB/s, and 244 GB/s where it spills. More threads do not make up "
+        "the same value, and about 18 where the values are random. On an H200 the rate falls from 1,720 to 230 GB/s.",
+        "On an H200 the unrolled loop reaches 1,130 GB/s, and 240 GB/s where it spills. More threads do not make up "
         "for the spills.",
-        "Shared memory reaches 4,033 GB/s on an H200, for random values as for equal ones.",
+        "Shared memory reaches 4,030 GB/s on an H200, for random values as for equal ones.",
     ],
     exercise=Exercise(
         task="A thread writes the moving sums of its column: each is the sum of a number and the six numbers above it, "

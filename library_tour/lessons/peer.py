@@ -129,7 +129,7 @@ LESSON = Lesson(
         "loads.",
         "Between H200s the link is NVLink with 450 GB/s in each direction, a part of which is spent on the packets' "
         "headers. There a copy reached 396 GB/s, a kernel that reads the peer's memory 372 GB/s, and a copy of 64 "
-        "bytes took 5.0 us. A copy within one H200 reads and writes 4,254 GB/s together.",
+        "bytes took 5.0 us. A copy within one H200 reads and writes 4,250 GB/s together.",
     ],
     exercise=Exercise(
         task="Write `swap(arrays, spares, streams)`: it swaps the contents of two arrays on two devices. Device 0 has "

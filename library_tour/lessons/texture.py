@@ -102,12 +102,12 @@ LESSON = Lesson(
     look_at=[
         "At 90°, a warp whose pixels are in a row reads from 32 different rows. Without a GPU, the sectors show it: "
         "with warps of 8 x 4 pixels they are a quarter as many. Loads and texture fetches touch the same number.",
-        "On an H200 at 90°, the plain loads move 1,924 GB/s in rows and 3,352 GB/s in patches; the texture moves "
-        "2,890 and 2,968 GB/s. The order of the pixels helps plain loads more than a texture does.",
+        "On an H200 at 90°, the plain loads move 1,920 GB/s in rows and 3,350 GB/s in patches; the texture moves "
+        "2,890 and 2,970 GB/s. The order of the pixels helps plain loads more than a texture does.",
         "Shared memory touches few sectors at any angle, and is the slowest way to read the nearest texel on an H200, "
         "because it executes about three times as many instructions.",
         "The texture's filter takes about a third of the instructions of four plain loads and their interpolation. It "
-        "is the faster way on an H200 at every angle, for example 2,968 against 1,694 GB/s at 90°.",
+        "is the faster way on an H200 at every angle, for example 2,970 against 1,690 GB/s at 90°.",
     ],
     exercise=Exercise(
         task="Blur an image: each pixel becomes the mean of the 3 x 3 texels around it, with the weights 1 2 1, 2 4 2, "
