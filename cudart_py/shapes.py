@@ -83,6 +83,7 @@ def index(shape: tuple[int, ...], strides: tuple[int, ...], key: Any) -> tuple[i
         except TypeError:
             raise TypeError(
                 f"{type(k).__name__} is no index (axis {axis}); device arrays take ints and slices"
+                + ("; take a field of structures on the host" if isinstance(k, str) else "")
             ) from None
         if not -size <= position < size:
             raise IndexError(f"the index, {describe(position)}, is outside axis {axis} of size {size}")

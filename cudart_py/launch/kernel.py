@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import arguments
 from ..compilation.images import Resources
@@ -61,11 +61,16 @@ class Kernel(Function):
 
     def __getitem__(self, key: tuple[Any, ...]) -> Launch:
         if not isinstance(key, tuple) or not 2 <= len(key) <= 4:
-            raise TypeError(
-                f"launch {self.name} as {self.name}[grid, block], [grid, block, shared_bytes] or "
-                "[grid, block, shared_bytes, stream]"
-            )
+            raise self._without_shape()
         return self.launch(*key)
+
+    def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Raise TypeError, which says that a launch has its shape in brackets: `kernel[grid, block](...)`."""
+        raise self._without_shape()
+
+    def _without_shape(self) -> TypeError:
+        shapes = ("grid, block", "grid, block, shared_bytes", "grid, block, shared_bytes, stream")
+        return TypeError(f"launch {self.name} as {' or '.join(f'{self.name}[{shape}](...)' for shape in shapes)}")
 
     def launch(
         self,

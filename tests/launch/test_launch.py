@@ -193,6 +193,11 @@ def test_a_bad_shape_names_kernel_and_limit(device, module, key, error, words):
         module["saxpy"][key]
 
 
+def test_a_call_without_a_shape_says_how_a_kernel_is_launched(device, module):
+    with pytest.raises(TypeError, match=r"^launch saxpy as saxpy\[grid, block\]\(\.\.\.\) or .*stream\]\(\.\.\.\)$"):
+        module["saxpy"]((4,), (256,), (1.0,), shared_mem=0)
+
+
 def test_a_block_over_the_kernels_own_bound_is_refused(device, module):
     with pytest.raises(ValueError, match="bounded: a block of .* has 128 threads, and 64 is this kernel's limit"):
         module["bounded"][1, 128]

@@ -72,6 +72,7 @@ def test_a_view_writes_through(device):
         (np.s_[::-1], ValueError, "step -1 on axis 0"),
         (1.0, TypeError, "float is no index"),
         (True, TypeError, "bool is no index"),
+        ("x", TypeError, "str is no index .*; take a field of structures on the host"),
         ((..., ...), IndexError, "one Ellipsis"),
     ],
 )

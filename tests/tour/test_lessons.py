@@ -12,8 +12,7 @@ from library_tour.lesson import Lesson
 
 PACKAGE = Path(lesson.__file__).parent
 # The stops whose lessons are still to be written. Take a name out when its lesson is there.
-UNWRITTEN = {
-}
+UNWRITTEN = {}
 WRITTEN = [name for name in stops.names() if name not in UNWRITTEN]
 
 
