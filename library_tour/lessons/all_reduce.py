@@ -105,11 +105,13 @@ LESSON = Lesson(
     ],
     look_at=[
         "The column 'arrays sent' is what the busiest worker sends: with four workers, 3 arrays through one and 1.5 "
-        "round a ring or by kernels. With more workers the first number grows, and the second one stays below 2.",
+        "round a ring or by kernels. With more workers the first number grows, and the second one stays below 2. With "
+        "two workers both are 1, but through one the sums return only when all numbers have come, while a ring sends "
+        "both ways at once.",
         "GB/s is the bus bandwidth: the least number of bytes that a worker has to send, over the time. So it can be "
         "compared with the link's bandwidth, for any number of workers.",
-        "Two H200s with NVLink, 1 GiB each: 172 GB/s through one, 338 round a ring, 337 by kernels on peers, 331 by "
-        "NCCL, and 1.9 by MPI through the host. The link carries 396 GB/s in one direction.",
+        "Two H200s with NVLink, 1 GiB each: about 170 GB/s through one, 340 round a ring, by kernels on peers and by "
+        "NCCL nearly the same, and 1.9 GB/s by MPI through the host. The link carries 396 GB/s in one direction.",
         "The same two with 64 KiB each: 0.5 GB/s through one, 0.1 round a ring, 0.6 by kernels on peers, 0.3 by NCCL, "
         "and 3.3 by NCCL as a graph. Here the calls and the steps cost more than the bytes.",
     ],

@@ -97,10 +97,10 @@ LESSON = Lesson(
     look_at=[
         "Without a GPU, the column 'bytes sent': 4 workers in a grid of 2 x 2 send A once and B once, so 2 x 4 bytes "
         "x n^2. In strips each number of B would go to all 3 others.",
-        "Two H200s with NVLink: SUMMA in one process reaches 70.8, 84.0 and 93.9 TFLOP/s at 8,192, 16,384 and 32,768 "
-        "rows, an efficiency of 0.69, 0.80 and 0.88.",
-        "The same two in ranks, with panels through the host by MPI: 11.5, 19.6 and 43.9 TFLOP/s. cuBLASMp with "
-        "strips: 101.0, 105.6 and 108.3 TFLOP/s, an efficiency of 0.98 to 1.00.",
+        "Two H200s with NVLink: SUMMA in one process reaches 71, 84 and 94 TFLOP/s at 8,192, 16,384 and 32,768 rows, "
+        "an efficiency of 0.69, 0.80 and 0.88.",
+        "The same two in ranks, with panels through the host by MPI: 11, 20 and 44 TFLOP/s. cuBLASMp with strips: "
+        "101, 106 and 108 TFLOP/s, an efficiency of 0.98 to 1.00.",
         "The products of whole numbers are compared exactly. With other numbers the order of the additions, which the "
         "panels decide, changes the last bits.",
     ],

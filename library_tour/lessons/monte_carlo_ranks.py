@@ -87,10 +87,10 @@ LESSON = Lesson(
     look_at=[
         "Without a GPU the column 'instructions' stands for the time. It is divided by the number of workers, and the "
         "efficiency is 1: the work can be divided completely.",
-        "On one H200 several workers take turns on the same device, so two have an efficiency of about 0.5 and four of "
-        "0.25. That is no loss: the rate of all stays at 1,086 to 1,122 Gsteps/s.",
-        "On two H200s, in ranks, strong scaling has an efficiency of 0.961 and weak scaling of 1.01, which is 1 but "
-        "for the spread of the times. A launch and the sums at the end cost the same for fewer paths.",
+        "Where several workers share one GPU, they take turns: two have an efficiency of about 0.5 and four of about "
+        "0.25, while the rate of all together stays the same.",
+        "On two H200s strong scaling has an efficiency of 0.94 to 0.96, and weak scaling one of 0.97 to 1.01. The "
+        "launch and the sums at the end cost the same for fewer paths.",
         "The error of a Monte Carlo price falls with the square root of the number of paths: four times as many "
         "devices, with as many paths each, halve it.",
     ],
