@@ -80,6 +80,7 @@ DUNDERS = ("__getitem__", "__contains__", "__sub__", "__call__")
 # By these a sparse matrix describes itself to a library's call, and host memory to a launch.
 INTERNAL = {
     "DeviceArray.__contains__",  # it refuses every argument
+    "Kernel.__call__",  # so does this
     "RegisteredMemory.device_address",
     "SparseMatrix.check_open",
     "SparseMatrix.describe",
