@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "read_limit", "table"]
+__all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "read_limit", "table", "verdict"]
 
 Launches = Sequence[Mapping[str, Any]]
 
@@ -48,6 +48,9 @@ class Limit(NamedTuple):
     figure: str
     amount: float
     relative: bool
+
+    def __str__(self) -> str:
+        return f"{self.figure}:{self.amount:g}{'%' if self.relative else ''}"
 
     def exceeded(self, before: float, now: float) -> bool:
         """Return whether a figure has become worse by more than the limit."""
@@ -128,9 +131,25 @@ def table(found: Sequence[Change]) -> list[str]:
     return lines
 
 
+def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
+    """Return lines that name the limits exceeded and say how to accept the changes; none where nothing failed."""
+    failed = [change for change in found if change.failed]
+    if not failed:
+        return []
+    exceeded = dict.fromkeys(
+        str(limit)
+        for limit in limits
+        if any(limit.figure == change.figure and limit.exceeded(change.before, change.now) for change in failed)
+    )
+    return [
+        f"the run fails: {len(failed)} of the figures became worse by more than the limits: {', '.join(exceeded)}",
+        "If the change is intended, store the run again to accept it.",
+    ]
+
+
 def _row(change: Change) -> tuple[str, ...]:
     if not change.figure:
         return change.benchmark, "", "", "", "in one run only", ""
     before, now = change.before, change.now
-    percent = f"{100 * (now - before) / before:+.1f} %" if before else "from 0"
+    percent = f"{100 * (now - before) / before:+.1f} %" if before else f"{now:+,.6g}"
     return change.benchmark, change.figure, f"{before:,.6g}", f"{now:,.6g}", percent, "WORSE" if change.failed else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudart_py.benchmark.counter_gate import Change, changes, figures, read_limit, table
+from cudart_py.benchmark.counter_gate import Change, changes, figures, read_limit, table, verdict
 
 LOAD = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 STORE = "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
@@ -97,6 +97,24 @@ def test_the_table_marks_what_became_worse():
     assert [line.split() for line in lines] == [
         ["benchmark", "figure", "before", "now", "change"],
         ["t::a", "sectors", "44", "84", "+90.9", "%", "WORSE"],
-        ["t::b", "conflicts", "0", "7", "from", "0"],
+        ["t::b", "conflicts", "0", "7", "+7"],
         ["t::new", "in", "one", "run", "only"],
     ]
+
+
+def test_a_figure_from_zero_shows_how_much_was_added():
+    assert table([Change("t", "conflicts", 0, 3465, failed=True)])[1].split()[-2:] == ["+3,465", "WORSE"]
+
+
+def test_the_verdict_names_the_limits_that_are_exceeded_and_how_to_accept():
+    limits = [read_limit(text) for text in ("lanes:5%", "sectors:5%", "sectors:100", "conflicts:0")]
+    found = [
+        Change("t::a", "sectors", 44, 84, failed=True),
+        Change("t::b", "conflicts", 0, 7, failed=True),
+        Change("t::b", "lanes", 32, 31.9),
+    ]
+    assert verdict(found, limits) == [
+        "the run fails: 2 of the figures became worse by more than the limits: sectors:5%, conflicts:0",
+        "If the change is intended, store the run again to accept it.",
+    ]
+    assert verdict(found[2:], limits) == []

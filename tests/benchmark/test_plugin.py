@@ -339,7 +339,7 @@ def test_a_worse_counter_fails_the_run_with_a_table(run, stored, monkeypatch):
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["benchmark*figure*before*now*change", "*::test_work*sectors*100*130*+30.0 %*WORSE"])
-    result.stdout.fnmatch_lines(["the run fails: 1 of the figures became worse by more than the limits"])
+    result.stdout.fnmatch_lines(["the run fails: 1 of the figures became worse by more than the limits: sectors:5%"])
 
 
 def test_a_change_within_the_limit_is_shown_and_passes(run, stored, monkeypatch):
