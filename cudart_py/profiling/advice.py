@@ -59,7 +59,8 @@ def _scattered(metrics: Metrics) -> Iterator[tuple[str, str]]:
             yield (
                 f"The {verb} use {100 * used:.1f} % of the bytes that they move, {each:.1f} sectors each: let "
                 "neighbouring threads take neighbouring elements, or exchange the order in shared memory.",
-                f"{verb} of global memory that use less than {100 * _HALF_USED:.0f} % of the bytes moved",
+                f"{verb} of more than 1 sector of global memory that use less than {100 * _HALF_USED:.0f} % of the "
+                "bytes moved",
             )
 
 

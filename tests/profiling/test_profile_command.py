@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from cudart_py.__main__ import main
 from cudart_py.driver import seam
+from tests.documentation.blocks import blocks_of
 
 pytestmark = pytest.mark.needs("profile")
 
@@ -79,7 +81,7 @@ def test_json_has_the_lines_ranked_and_the_advice(program):
     assert sum(line["share"] for line in found["lines"]) == pytest.approx(1)
     assert [(advice["line"], advice["rule"]) for advice in found["advice"]] == [
         (13, "accesses of shared memory that take 1.5 times the passes without bank conflicts, or more"),
-        (4, "stores of global memory that use less than 50 % of the bytes moved"),
+        (4, "stores of more than 1 sector of global memory that use less than 50 % of the bytes moved"),
     ]
 
 
@@ -161,3 +163,12 @@ def test_a_program_without_launches_says_so(program):
     assert program.data("slow.py")["launches"] == []
     assert program.profile("--html", "found.html", "slow.py").returncode == 0
     assert "The program launched no kernels." in (program.folder / "found.html").read_text()
+
+
+def test_the_guides_page_shows_what_is_printed(program):
+    blocks = blocks_of(Path(__file__).parents[2] / "docs" / "guide" / "profiling.md")
+    text = blocks[0].text.partition("with cuda.profile()")[0]
+    (program.folder / "double.py").write_text(text + 'kernels["by_column"][8, 32](x, y, rows, columns)\n')
+    printed = program.profile("double.py").stdout.splitlines()
+    shown = next(block.text for block in blocks if block.text.startswith("double.cu"))
+    assert [line for line in shown.splitlines() if line not in printed] == []

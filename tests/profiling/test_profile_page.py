@@ -70,7 +70,7 @@ def test_hot_lines_are_ranked_and_lead_to_the_source(html):
 def test_advice_is_a_sentence_with_its_rule(html):
     advice = re.search(r'<ul class="advice">(.*?)</ul>', html, re.DOTALL)[1]
     assert "Shared memory makes 32.0 passes where one is enough" in advice
-    assert "Rule: stores of global memory that use less than 50 % of the bytes moved." in advice
+    assert "Rule: stores of more than 1 sector of global memory that use less than 50 % of the bytes moved." in advice
     assert texts(html, "div", "row advised")
 
 
