@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..ptx.compiling.reachability import reachable
 from ..ptx.syntax.instructions import Immediate, Register
 
 if TYPE_CHECKING:
@@ -84,17 +85,7 @@ class Divergence:
         """Return, for each block of a function, the blocks that can come after it."""
         known = self._reach.get(code.base)
         if known is None:
-            known = {}
-            for block in code.blocks:
-                found: set[int] = set()
-                waiting = list(block.terminator.targets)
-                while waiting:
-                    index = waiting.pop()
-                    if index not in found:
-                        found.add(index)
-                        waiting.extend(code.blocks[index].terminator.targets)
-                known[block.index] = frozenset(found)
-            self._reach[code.base] = known
+            known = self._reach[code.base] = reachable(code)
         return known
 
 

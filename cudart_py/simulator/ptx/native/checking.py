@@ -10,6 +10,7 @@ from llvmlite import ir
 from ..compiling.control_flow import Code
 from ..compiling.guessed_loads import GuessedLoads
 from ..compiling.opcodes import form_of
+from ..compiling.reachability import reachable
 from ..syntax.instructions import Immediate, Instruction, Operand, Register
 from ..syntax.types import type_size
 from .errors import NotNative
@@ -61,7 +62,7 @@ class Checking:
             raise NotNative("so many barriers")
         reach = {id(place.instance.code): place.instance.code for place in layout.places}
         self._guessed = GuessedLoads()
-        self._reach = {key: _reachable(code) for key, code in reach.items()}
+        self._reach = {key: reachable(code) for key, code in reach.items()}
 
     # --- accesses
 
@@ -211,18 +212,3 @@ def _least_shift(layout: Layout) -> int:
         if form.row.access in ("ld", "st", "atom", "red") and form.space not in ("param", "const", "local")
     ]
     return min([_WORD, *(size.bit_length() - 1 for size in sizes)])
-
-
-def _reachable(code: Code) -> dict[int, frozenset[int]]:
-    """Return, for each block of a function, the blocks that can come after it."""
-    known = {}
-    for block in code.blocks:
-        found: set[int] = set()
-        waiting = list(block.terminator.targets)
-        while waiting:
-            index = waiting.pop()
-            if index not in found:
-                found.add(index)
-                waiting.extend(code.blocks[index].terminator.targets)
-        known[block.index] = frozenset(found)
-    return known

@@ -1,0 +1,22 @@
+"""Which basic blocks of a function can come after which."""
+
+from __future__ import annotations
+
+from .control_flow import Code
+
+__all__ = ["reachable"]
+
+
+def reachable(code: Code) -> dict[int, frozenset[int]]:
+    """Return, for each block of a function, the blocks that can come after it."""
+    known = {}
+    for block in code.blocks:
+        found: set[int] = set()
+        waiting = list(block.terminator.targets)
+        while waiting:
+            index = waiting.pop()
+            if index not in found:
+                found.add(index)
+                waiting.extend(code.blocks[index].terminator.targets)
+        known[block.index] = frozenset(found)
+    return known
