@@ -196,6 +196,35 @@ def test_one_thread(benchmark: Any, kernels: Kernels, watching: Watching) -> Non
     assert kernels.get(out, 1, np.uint32)[0] == (pow(3, n, 1 << 33) - 1) // 2 % (1 << 32)
 
 
+@pytest.mark.parametrize("name", ["collatz", "nbody"])
+def test_two_threads(benchmark: Any, name: str) -> None:
+    """In machine code, beside one thread: `speedup` is by how many times two are faster."""
+    kernels = Kernels(SOURCE, "--use_fast_math")
+    kernels.engine = "native"
+    n = 2**20 if name == "collatz" else 2**13
+    if name == "collatz":
+        arguments: tuple[Any, ...] = (n, kernels.zeros(n))
+    else:
+        arguments = n, kernels.put(np.random.default_rng(0).random((n, 4), np.float32)), kernels.zeros(4 * n)
+
+    def launch() -> None:
+        kernels.launch(name, n // 256, 256, *arguments, steps=None)
+
+    def result() -> Any:
+        return kernels.get(arguments[-1], n)
+
+    launch()
+    expected = result()
+    if benchmark.enabled:
+        one = min(timeit.repeat(launch, number=1, repeat=10))
+    kernels.threads = 2
+    benchmark(launch)
+    np.testing.assert_array_equal(result(), expected)
+    if benchmark.stats is not None:
+        benchmark.extra_info["speedup"] = figure = one / benchmark.stats.stats.min
+        print(f"\n{benchmark.name}: {figure:.2f} times as fast as one thread")
+
+
 def test_parse_and_first_launch(benchmark: Any) -> None:
     """A kernel of about 100 instructions, from text to its first result."""
     n = 16
