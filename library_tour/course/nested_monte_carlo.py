@@ -37,7 +37,7 @@ import cudart_py as cuda
 
 from .. import timing
 from ..black_scholes import call_price
-from ..device_code import blocks_for, load
+from ..device_code import WAVES, blocks_for, load
 from ..limits import issue_limit
 from ..philox import normals
 from ..stop import Check, Curve, Points, Result, Row, Size
@@ -55,7 +55,7 @@ Array = NDArray[Any]
 
 
 class Way(NamedTuple):
-    """A kernel, and how many threads have a start value to themselves; 0 stands for blocks, as many as fit."""
+    """A kernel, and how many threads have a start value to themselves; 0 stands for blocks, some waves of them."""
 
     kernel: str
     threads: int
@@ -143,12 +143,13 @@ class Pricer:
 
     def __init__(self, device: cuda.Device) -> None:
         self.module = load("nested_monte_carlo", names=sorted({way.kernel for way in WAYS.values()}), fast_math=True)
-        self.most = device.sm_count * self.module[BLOCKS_EACH.kernel].occupancy(BLOCK).blocks
+        # The blocks of a launch: one wave alone would leave multiprocessors idle until the slowest of them has ended.
+        self.most = WAVES * device.sm_count * self.module[BLOCKS_EACH.kernel].occupancy(BLOCK).blocks
 
     def sums(self, way: Way, stages: Stages) -> cuda.DeviceArray:
         """Return an array for the sums of a way: of each start value, and of each of its blocks where it has some."""
-        fitting = self.most // (stages.outer if way.one_launch else 1)
-        blocks = 1 if way.threads else max(1, min(fitting, blocks_for(stages.inner, BLOCK)))
+        most = self.most // (stages.outer if way.one_launch else 1)
+        blocks = 1 if way.threads else max(1, min(most, blocks_for(stages.inner, BLOCK)))
         return cuda.empty((stages.outer, blocks, 2), np.float64)
 
     def launch(self, way: Way, stages: Stages, seed: int, sums: cuda.DeviceArray) -> Callable[[], object]:

@@ -8,7 +8,17 @@ import pytest
 import cudart_py as cuda
 from library_tour import counters
 from library_tour.course import monte_carlo
-from library_tour.course.nested_monte_carlo import FAN_PATHS, FANS, WAYS, Pricer, Stages, paths, reference, two_stages
+from library_tour.course.nested_monte_carlo import (
+    BLOCK,
+    FAN_PATHS,
+    FANS,
+    WAYS,
+    Pricer,
+    Stages,
+    paths,
+    reference,
+    two_stages,
+)
 from library_tour.runner import run_stop
 
 
@@ -51,6 +61,14 @@ def test_the_paths_from_one_start_value_are_those_of_the_stop_monte_carlo(pricer
     one = monte_carlo.reference(scheme, 64, 5).sum(axis=0)
     stages = Stages(1, 64, strike=20.0)
     assert sums_of(pricer, "a warp each", stages, 5)[0, 0] == pytest.approx(one[0] * 20 / monte_carlo.START, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["a launch each", "blocks each"])
+def test_many_paths_have_several_waves_of_blocks(pricer, name):
+    way, stages = WAYS[name], Stages(8, 2**24)
+    blocks = pricer.sums(way, stages).shape[1] * (stages.outer if way.one_launch else 1)
+    wave = cuda.current_device().sm_count * pricer.module[way.kernel].occupancy(BLOCK).blocks
+    assert 8 <= blocks / wave <= 32
 
 
 def test_estimates_are_near_the_closed_form(pricer):
