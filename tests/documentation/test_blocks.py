@@ -47,6 +47,12 @@ def test_the_blocks_of_a_page_run(page, tmp_path):
     assert run_page(page, tmp_path) == ""
 
 
+@pytest.mark.parametrize("page", [page for page in sorted(DOCS.rglob("*.md")) if blocks_of(page)], ids=name_of)
+def test_no_block_uses_a_function_that_only_some_versions_of_nvrtc_have(page):
+    """NVRTC of CUDA 13.0 does not know `__builtin_offsetof`, which later versions do."""
+    assert not any("__builtin_" in block.text for block in blocks_of(page))
+
+
 @pytest.mark.parametrize(("page", "test"), ELSEWHERE.items(), ids=list(ELSEWHERE))
 def test_the_test_of_a_page_names_it(page, test):
     assert any(block.language == "python" for block in blocks_of(DOCS / page))
