@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver.seam import raw
 from library_tour import stops, timing, variants
 from library_tour.course import cooling, events, vector_add
 from library_tour.stop import Limit, Row
@@ -82,6 +83,9 @@ PEERS = {
     "heat": 8192**2,
     "cooling": 2**26,
 }
+# Stops whose best variant copies over the link, and its bytes: hosts' links differ, so that each is beside the driver's
+# copy of as many bytes.
+OVER_THE_LINK = {"copies": 2**26 + 5, "copies_2d": 3 * 2**23}
 # Stops that measure by themselves have a benchmark of their own below.
 OWN = {"vector_add", "events"}
 UNTIMED = {
@@ -141,7 +145,20 @@ def benchmark(gpu_benchmark: Any, variant: variants.Variant, limit: Limit | None
 @pytest.mark.parametrize("name", BEST)
 @pytest.mark.benchmark(group="stops")
 def test_stop(run: Callable[[str, Mapping[str, Any]], None], device: cuda.Device, size: Size, name: str) -> None:
-    run(name, course_bars.peers(name, size(PEERS.get(name, 0), 2**12)))
+    peers = course_bars.peers(name, size(PEERS.get(name, 0), 2**12))
+    if name in OVER_THE_LINK:
+        peers["driver"] = drivers_copy(size(OVER_THE_LINK[name], 2**12))
+    run(name, peers)
+
+
+def drivers_copy(nbytes: int) -> Callable[[], object]:
+    """Return the driver's copy of page-locked memory to the device."""
+    source, target = cuda.pinned_empty(nbytes, np.uint8), cuda.empty(nbytes, np.uint8)
+
+    def copy() -> None:
+        cuda.check(raw.cuMemcpyHtoDAsync(target.pointer, source.ctypes.data, nbytes, cuda.legacy_default.handle))
+
+    return copy
 
 
 @pytest.mark.benchmark(group="stops")
