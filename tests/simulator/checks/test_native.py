@@ -37,12 +37,15 @@ STEPS = {
 BEGINNINGS = ["s[t] = t; __syncthreads();", "if (t < 96) s[t] = t; __syncthreads();", ""]
 
 
-def random_kernel(number: int) -> str:
-    """Return a kernel of a few steps, most of which race or read what nothing has written."""
+def random_kernel(number: int, steps: dict[str, int] = STEPS) -> str:
+    """Return a kernel of a few steps, most of which race or read what nothing has written.
+
+    The `steps` have their weights.
+    """
     generator = np.random.default_rng(number)
-    weights = np.array(list(STEPS.values())) / sum(STEPS.values())
+    weights = np.array(list(steps.values())) / sum(steps.values())
     lines = [BEGINNINGS[generator.choice(3, p=[0.6, 0.15, 0.25])]]
-    for step in generator.choice(list(STEPS), int(generator.integers(2, 9)), p=weights):
+    for step in generator.choice(list(steps), int(generator.integers(2, 9)), p=weights):
         by, behind = generator.choice([1, 1, 1, 1, 33, 0, 2, 4]), generator.choice([0, 0, 0, 1, 32, 64, 5])
         places = {"X": f"({by} * t + {behind}) & 127", "Y": f"({by} * i + {behind}) & 511"}
         lines.append(re.sub("[XY]", lambda match, places=places: places[match[0]], step))

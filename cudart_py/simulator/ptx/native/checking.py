@@ -16,6 +16,7 @@ from ..syntax.types import type_size
 from .errors import NotNative
 from .instances import Instance, Layout, Place
 from .layout import BlockCheck, Context, Doubt, Head, Status
+from .library.copies import GROUPS
 from .library.frame import element, when
 from .library.records import TICK, block_word, raise_doubt
 from .vectors import I32, I64, Builder
@@ -29,7 +30,7 @@ __all__ = ["Checking", "begin_checks", "release_checks", "whole"]
 Value = Any
 
 _SPACES = ("global", "shared", "local", "generic")
-_PASSED_WORDS = BlockCheck.WORDS - BlockCheck.PASSED
+_PASSED_WORDS = BlockCheck.COPY_TIME - BlockCheck.PASSED
 _MOST_BARRIERS = 64 * _PASSED_WORDS
 _WORD = 2
 
@@ -40,7 +41,7 @@ def whole(instruction: Instruction) -> bool:
 
 
 class Checking:
-    """Write the checks of one warp's function."""
+    """Write the checks of one warp's function; `copies` says that it has asynchronous copies."""
 
     def __init__(
         self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
@@ -53,6 +54,11 @@ class Checking:
         self._schedule = schedule
         self._context, self._state = arguments
         self._shift = sites.shift = _least_shift(layout)
+        self.copies = sites.copies = any(
+            form_of(instruction).row.access == "cp"
+            for place in layout.places
+            for instruction in place.block.instructions
+        )
         self._barriers = [
             number
             for number, place in enumerate(layout.places)
@@ -80,12 +86,29 @@ class Checking:
         """Look at an access to `count` elements of `size` bytes before it happens."""
         if space not in _SPACES:
             return
-        b = self._b
-        name = f"check.{kind}.{space}.{size}.{count}.{self._shift}"
+        if self.copies and space in ("shared", "generic"):
+            self._call(f"copied.{space}.{size * count}", self._context, address, mask, I32(site))
         given = values if kind in ("st", "sv") else []
-        arguments = [self._context, address, mask, I32(site), *given]
-        function = b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
-        b.call(function, arguments)
+        name = f"check.{kind}.{space}.{size}.{count}.{self._shift}"
+        self._call(name, self._context, address, mask, I32(site), *given)
+
+    def _call(self, name: str, *arguments: Value) -> None:
+        """Call a function of the library that returns nothing."""
+        function = self._b.declared(name, ir.VoidType(), [argument.type for argument in arguments])
+        self._b.call(function, arguments)
+
+    def issued(self, address: Value, size: int, mask: Value) -> None:
+        """Note asynchronous copies of `size` bytes to shared memory."""
+        self._call(f"issued.{size}", self._context, address, mask)
+
+    def group(self, event: str, allowed: int, mask: Value) -> None:
+        """Note that lanes end a group of copies (`event` is commit), or wait for groups (wait) or copies (wait_all)."""
+        if event == "wait":
+            # Of older groups it isn't known when they ended.
+            if allowed < GROUPS:
+                self._call(f"awaited.{allowed}", self._context, mask)
+        else:
+            self._call(f"awaited.{event.removeprefix('wait_')}", self._context, mask)
 
     def kind_of_load(self, instruction: Instruction, code: Code) -> str:
         """Return the kind of a load: "ls" for a strong one, "lg" for a guess that a compare-and-swap checks."""
@@ -119,6 +142,8 @@ class Checking:
         now = _advance(b, self._context)
         warp = b.zext(b.load(self._schedule.head(Head.NUMBER), typ=I32), I64)
         b.store(now, element(b, block_word(b, self._context, BlockCheck.WARPS), warp, I64))
+        if self.copies:
+            self._call("settle.warp", self._context)
 
     def _members(self, operand: Operand | None, instance: Instance) -> Value | None:
         b = self._b
@@ -161,17 +186,19 @@ class Checking:
                 b.store(b.or_(b.load(word, typ=I64), I64(part)), word)
 
 
-def begin_checks(b: Builder, context: Value) -> None:
-    """Write that a block begins: nothing of its shared memory has been written."""
+def begin_checks(b: Builder, context: Value, copies: bool) -> None:
+    """Write that a block begins: nothing of its shared memory has been written, and all `copies` are complete."""
     now = _advance(b, context)
     for word in BlockCheck:
         if word < BlockCheck.WARPS:
             begins = word in (BlockCheck.BEGIN, BlockCheck.BARRIER)
             b.store(now if begins else I64(0), block_word(b, context, word))
     _forget_passed(b, context)
+    if copies:
+        b.call(b.declared("settle.begin", ir.VoidType(), [context.type]), [context])
 
 
-def release_checks(b: Builder, context: Value) -> None:
+def release_checks(b: Builder, context: Value, copies: bool) -> None:
     """Write that all lanes of a block go on from a barrier; doubt it if some had gone past it."""
     waits = block_word(b, context, BlockCheck.WAITS)
     barrier = b.sub(b.load(waits, typ=I64), I64(1))
@@ -183,6 +210,8 @@ def release_checks(b: Builder, context: Value) -> None:
     b.store(I64(0), waits)
     _forget_passed(b, context)
     b.store(_advance(b, context), block_word(b, context, BlockCheck.BARRIER))
+    if copies:
+        b.call(b.declared("settle.block", ir.VoidType(), [context.type]), [context])
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from .checking import begin_checks, release_checks
+from .checking import Checking, begin_checks, release_checks
 from .instances import WAITING, Layout, word_of
 from .layout import Context, Head, Status
 from .library.frame import when
@@ -28,13 +28,13 @@ class _Driver:
     """The function ``run(context)``: it returns a `Status`, and goes on where it returned when it is called again."""
 
     def __init__(
-        self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checks: bool
+        self, module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None
     ) -> None:
         self._layout = layout
         self._alone = alone
         self._plain = plain
         self._flushes = flushes
-        self._checks = checks
+        self._checking = checking
         self._warp = module.globals["warp"]
         function = ir.Function(module, ir.FunctionType(I32, [PTR]), "run_blocks" if flushes else "run")
         function.attributes.add("nounwind")
@@ -85,9 +85,9 @@ class _Driver:
         self._clear(Context.LOCAL, Context.LOCAL_BYTES)
         self._set(Context.YIELDS, I64(0))
         self._set(Context.PATIENCE, I64(_PATIENCE))
-        if self._checks:
+        if self._checking is not None:
             self._clear(Context.LOCAL_WRITTEN, Context.LOCAL_WRITTEN_BYTES)
-            begin_checks(self._b, self._context)
+            begin_checks(self._b, self._context, self._checking.copies)
         if not self._alone:
             self._set(Context.FRESH, I64(0))
             self._each_state(self._begin_warp)
@@ -188,8 +188,8 @@ class _Driver:
             return
         with when(b, b.icmp_unsigned("!=", b.load(elsewhere, typ=I32), I32(0)), likely=False):
             b.ret(I32(Status.STUCK))
-        if self._checks:
-            release_checks(b, self._context)
+        if self._checking is not None:
+            release_checks(b, self._context, self._checking.copies)
         self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
         b.branch(sweep)
 
@@ -206,14 +206,14 @@ def _named(b: Builder, name: str) -> int:
 
 
 def write_driver(
-    module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checks: bool = False
+    module: ir.Module, layout: Layout, alone: bool, plain: bool, flushes: bool, checking: Checking | None = None
 ) -> None:
     """Write the function ``run``.
 
     `alone` says that the warps don't look at each other, `plain` that all barriers are one that all threads reach, and
-    `flushes` that the processor takes subnormal numbers for zeros meanwhile, and `checks` that checks watch.
+    `flushes` that the processor takes subnormal numbers for zeros meanwhile. `checking` is there where checks watch.
     """
-    _Driver(module, layout, alone, plain, flushes, checks).write()
+    _Driver(module, layout, alone, plain, flushes, checking).write()
     if flushes:
         _write_flushing(module)
 

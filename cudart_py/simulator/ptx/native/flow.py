@@ -38,7 +38,8 @@ _LOOP_TURNS = 4096
 class Flow:
     """Write the function ``warp`` of a module.
 
-    `barriers` and `spins` tell whether the kernel has barriers, and loops that may wait for other lanes.
+    `barriers` and `spins` tell whether the kernel has barriers, and loops that may wait for other lanes; `checking` is
+    there where checks watch.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Flow:
         self._schedule = Scheduling(b, layout, self._context, self._state)
         self._counting = Counting(b, sites, self._context) if "counters" in watch else None
         arguments = self._context, self._state
-        self._checking = Checking(b, layout, sites, self._schedule, arguments) if "checks" in watch else None
+        self.checking = Checking(b, layout, sites, self._schedule, arguments) if "checks" in watch else None
         self.barriers = bool(layout.barriers)
         self._turns = [_turns(place.block) for place in layout.places]
         loops = self._back_edges()
@@ -176,7 +177,7 @@ class Flow:
 
     def _emitter(self, instance: Instance) -> Emitter:
         arguments = self._context, self._state
-        return Emitter(self._b, self._program, instance, self._sites, arguments, self._counting, self._checking)
+        return Emitter(self._b, self._program, instance, self._sites, arguments, self._counting, self.checking)
 
     # --- one block
 
@@ -185,10 +186,10 @@ class Flow:
         e = self._emitter(instance)
         if block.converges:
             self._come_together(number, place)
-            if self._checking is not None:
-                self._checking.together(place)
-        if self._checking is not None:
-            self._checking.passing(place)
+            if self.checking is not None:
+                self.checking.together(place)
+        if self.checking is not None:
+            self.checking.passing(place)
         e.mask = b.load(self._schedule.mask, typ=I32)
         if self._counting is not None:
             self._counting.block(number, e.mask)
@@ -299,8 +300,8 @@ class Flow:
             b.store(b.and_(b.load(alive, typ=I32), b.not_(mask)), alive)
             b.branch(schedule.dispatch)
         elif kind == "barrier":
-            if self._checking is not None:
-                self._checking.arrive(number)
+            if self.checking is not None:
+                self.checking.arrive(number)
             schedule.add_lanes(schedule.word(PARKED, instance.numbers[terminator.targets[0]]), mask)
             schedule.add_lanes(schedule.head(Head.PARKED), mask)
             b.branch(schedule.dispatch)

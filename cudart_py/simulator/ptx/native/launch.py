@@ -70,7 +70,9 @@ class Resident:
         self.local = aligned(stride * warps * LANES)
         self.records = None
         if checked:
-            self.records = BlockRecords(RESERVED_SHARED + state.shared_size, kernel.sites.shift, stride // 4 * warps)
+            copying_warps = warps if kernel.sites.copies else 0
+            end = RESERVED_SHARED + state.shared_size
+            self.records = BlockRecords(end, kernel.sites.shift, stride // 4 * warps, copying_warps)
 
 
 class NativeLaunch:
@@ -185,6 +187,9 @@ class NativeLaunch:
             context[Context.SHARED_READS] = records.reads.ctypes.data
             context[Context.LOCAL_WRITTEN] = records.local_written.ctypes.data
             context[Context.LOCAL_WRITTEN_BYTES] = records.local_written.nbytes
+            if records.copy_words is not None and records.copy_rows is not None:
+                context[Context.COPY_WORDS] = records.copy_words.ctypes.data
+                context[Context.COPY_ROWS] = records.copy_rows.ctypes.data
 
     # --- running
 

@@ -14,6 +14,7 @@ __all__ = [
     "LANES",
     "BlockCheck",
     "Context",
+    "CopyRow",
     "Count",
     "Doubt",
     "ExtentCheck",
@@ -98,6 +99,9 @@ class Context(IntEnum):
     SHARED_READS = 56
     LOCAL_WRITTEN = 57
     LOCAL_WRITTEN_BYTES = 58
+    # The record of each word's last asynchronous copy, and the rows of `CopyRow` for each warp.
+    COPY_WORDS = 59
+    COPY_ROWS = 60
     WORDS = 64
 
 
@@ -203,6 +207,9 @@ class BlockCheck(IntEnum):
     `FULL` tells whether all of it has been written, `LOOKS` and `LOOKED` how often and when that was looked for.
     `WAITS` is one more than the barrier at which lanes wait, and from `PASSED` on stand those that lanes have gone past
     since the last one, a bit for each. From `WARPS` on stands when each warp was synchronised.
+
+    Asynchronous copies have a time of their own, `COPY_TIME`. Those that may not be complete for all threads lie
+    between `COPY_LOW` and `COPY_HIGH`.
     """
 
     BEGIN = 0
@@ -215,7 +222,25 @@ class BlockCheck(IntEnum):
     WAITS = 7
     WARPS = 8
     PASSED = 40
-    WORDS = 48
+    COPY_TIME = 48
+    COPY_LOW = 49
+    COPY_HIGH = 50
+    WORDS = 56
+
+
+class CopyRow(IntEnum):
+    """The rows of what the checks know of a warp's asynchronous copies, each a number for each lane.
+
+    They are the times of a lane's last copy, and until which its copies are complete for itself, for its warp and for
+    all threads; from `ENDED` on when its last groups of copies ended, the newest first.
+    """
+
+    ISSUED = 0
+    COMPLETE = 1
+    FOR_WARP = 2
+    FOR_ALL = 3
+    ENDED = 4
+    WORDS = 12
 
 
 class Doubt(IntEnum):

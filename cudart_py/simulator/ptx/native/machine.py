@@ -27,7 +27,7 @@ from .system import install
 __all__ = ["CodeCache", "Kernel", "build", "compile_kernel"]
 
 # Raise it when the same kernel becomes other machine code, or is described in another way.
-_FORMAT = 15
+_FORMAT = 16
 
 # Entering and asking LLVM is left to one thread at a time.
 _lock = threading.RLock()
@@ -96,7 +96,7 @@ def build(program: Program, layout: Layout, watch: frozenset[str] = frozenset())
     sites = Sites()
     flow = Flow(module, program, layout, sites, watch)
     flow.write()
-    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, "checks" in watch)
+    write_driver(module, layout, flow.alone, flow.plain, flow.flushes, flow.checking)
     return module, sites, flow
 
 

@@ -21,7 +21,7 @@ class Site:
 
 
 # The fields that JSON can hold as they are.
-_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls")
+_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies")
 
 
 @dataclass
@@ -29,8 +29,8 @@ class Sites:
     """The numbers of sites, symbols and special registers, each counted from 0, and what the code does.
 
     `counted` are the rows of counts of accesses: the number of a site, the kind, the space and the bytes of an access.
-    The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that it has atomics, and `calls` that
-    it calls Python.
+    The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that it has atomics, `calls` that it
+    calls Python, and `copies` that checks follow its asynchronous copies.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -40,6 +40,7 @@ class Sites:
     shift: int = 2
     atomics: bool = False
     calls: bool = False
+    copies: bool = False
 
     def add(self, instruction: Instruction, instance: Instance) -> int:
         """Return the number of a new site."""

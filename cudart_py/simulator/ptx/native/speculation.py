@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from .layout import BlockCheck, Context, Doubt, ExtentCheck, Fault, SiteCheck
+from .layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, SiteCheck
 from .library.records import CALLBACK, GRANULE_BITS, TICK
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Recorded:
 class BlockRecords:
     """What the checks record of one block while it runs: its shared and local memory, and when its lanes waited."""
 
-    def __init__(self, shared_end: int, shift: int, local_words: int) -> None:
+    def __init__(self, shared_end: int, shift: int, local_words: int, copying_warps: int) -> None:
         pieces = -(-shared_end // (1 << shift))
         self.words = np.zeros(BlockCheck.WORDS, np.uint64)
         self.writes = np.zeros(pieces + _LANES, np.uint64)
@@ -71,17 +71,34 @@ class BlockRecords:
         self.writes[pieces:] = _NEVER
         self.reads = np.zeros(pieces + _LANES, np.uint64)
         self.local_written = np.zeros(local_words, np.uint32)
+        # None where the kernel has no asynchronous copies.
+        self.copy_words = self.copy_rows = None
+        if copying_warps:
+            self.copy_words = np.zeros(-(-shared_end // 4) + _LANES, np.uint64)
+            self.copy_rows = np.zeros((copying_warps, CopyRow.WORDS, _LANES), np.uint64)
 
     def release(self, context: Array) -> None:
         """Note that all lanes of the block go on from a barrier."""
         words = self.words
         waits = int(words[BlockCheck.WAITS]) - 1
-        passed = words[BlockCheck.PASSED :]
+        passed = words[BlockCheck.PASSED : BlockCheck.COPY_TIME]
         if int(passed[waits // 64]) >> waits % 64 & 1:
             raise DoubtError
         words[BlockCheck.WAITS] = passed[:] = 0
         context[Context.NOW] += np.uint64(TICK)
         words[BlockCheck.BARRIER] = context[Context.NOW]
+        if self.copy_rows is not None:
+            self._settle(self.copy_rows)
+
+    def _settle(self, rows: Array) -> None:
+        """Find which asynchronous copies are complete for all threads of the block."""
+        words, now = self.words, self.words[BlockCheck.COPY_TIME]
+        until = np.maximum(rows[:, CopyRow.COMPLETE], rows[:, CopyRow.FOR_ALL])
+        idle = rows[:, CopyRow.ISSUED] <= until
+        rows[:, CopyRow.FOR_WARP] = rows[:, CopyRow.FOR_ALL] = np.where(idle, now, until)
+        words[BlockCheck.COPY_TIME] += np.uint64(1)
+        if idle.all():
+            words[BlockCheck.COPY_LOW], words[BlockCheck.COPY_HIGH] = _NEVER, 0
 
 
 class Speculation:

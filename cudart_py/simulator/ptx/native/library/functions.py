@@ -10,6 +10,7 @@ from .accesses import build_access
 from .atomics import build_atomic
 from .banks import build_most
 from .checks import build_check
+from .copies import build_awaited, build_copied, build_issued, build_settle
 from .counts import build_count
 from .hosts import HOSTS
 from .records import build_expand, build_filled, build_find, build_ordered
@@ -32,6 +33,10 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "find": build_find,
     "ordered": build_ordered,
     "filled": build_filled,
+    "issued": build_issued,
+    "awaited": build_awaited,
+    "settle": build_settle,
+    "copied": build_copied,
     "hosts": lambda module, name: HOSTS[name.partition(".")[2]](module),
 }
 

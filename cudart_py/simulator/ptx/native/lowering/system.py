@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ...compiling.forms import Form
-from ...syntax.instructions import Access, Immediate, Instruction
+from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
 from ..errors import NotNative
 from ..layout import Context
 from ..library.accesses import loaded_type
+from ..library.frame import when
 from ..system import CALLBACK, SLOT
-from ..vectors import I32, I64
+from ..vectors import I32, I64, Builder
 from .memory import located
 
 if TYPE_CHECKING:
     from ..emitter import Emitter
 
 __all__ = ["LOWERINGS"]
+
+Value = Any
 
 # The values that go through the exchange; the last one is the result.
 RESULT = 7
@@ -45,33 +48,80 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def copy(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``cp.async``: a copy at once; groups of copies and waits for them do nothing."""
-    b = e.b
+    """Write ``cp.async``: a copy at once; groups of copies and waits for them matter to checks alone."""
     if "wait_group" in form.words or "commit_group" in form.words or "wait_all" in form.words:
+        allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
+        if e.checking is not None:
+            e.checking.group(form.words[1].removesuffix("_group"), allowed, e.mask)
         return
     if "mbarrier" in form.words:
         raise NotNative("cp.async.mbarrier")
-    if e.checking is not None:
-        raise NotNative("cp.async that checks watch")
     operands = i.operands[:-1] if "L2::cache_hint" in form.words else i.operands
     to, source, size = operands[:3]
     assert isinstance(to, Access)
     assert isinstance(source, Access)
     assert isinstance(size, Immediate)
-    if len(operands) > 3 and operands[3] != size:
-        raise NotNative("cp.async that fills with zeros")
+    read = _bytes_read(e, operands[3], size.value) if len(operands) > 3 and operands[3] != size else None
     element, count = (4, 1) if size.value == 4 else (8, size.value // 8)
     e.accessed = True
     space, address = located(e, source, "global")
     site = e.sites.add(i, e.instance)
     e.observe("ld", space, address, size.value, site)
-    name = f"load.{space}.{element}.{count}"
-    loaded = e.call(name, loaded_type(element, count), e.context, address, e.mask, I32(site))
-    values = [loaded] if count == 1 else [b.extract_value(loaded, index) for index in range(count)]
+    e.check("ld", space, address, element, count, site)
+    values = _copied(e, f"load.{space}.{element}.{count}", address, site, read)
     space, address = located(e, to, "shared")
     site = e.sites.add(i, e.instance)
     e.observe("st", space, address, size.value, site)
+    e.check("st", space, address, element, count, site, values)
+    if e.checking is not None:
+        e.checking.issued(address, size.value, e.mask)
     e.call(f"store.{space}.{element}.{count}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
+
+
+def _bytes_read(e: Emitter, operand: Operand, size: int) -> Value:
+    """Return how many bytes each lane's copy reads: a number, or none where a predicate holds."""
+    b = e.b
+    if isinstance(operand, Register) and e.code.types[e.code.slot(operand.name)] == "pred":
+        return b.select(e.value(operand, "pred"), b.const(I32, 0), b.const(I32, size))
+    return e.value(operand, "u32")
+
+
+def _copied(e: Emitter, name: str, address: Value, site: int, read: Value | None) -> list[Value]:
+    """Load what is copied, in the elements that the name of a load tells; zeros stand behind what is read."""
+    b = e.b
+    size, count = (int(part) for part in name.split(".")[2:])
+    kind = loaded_type(size, count)
+
+    def load(mask: Value) -> list[Value]:
+        loaded = e.call(name, kind, e.context, address, mask, I32(site))
+        return [loaded] if count == 1 else [b.extract_value(loaded, index) for index in range(count)]
+
+    if read is None:
+        return load(e.mask)
+    some = b.and_(b.bits(b.compare("!=", read, 0)), e.mask)
+    before = b.block
+    with when(b, b.icmp_unsigned("!=", some, I32(0)), likely=True):
+        values = load(some)
+        inside = b.block
+    copied = []
+    for index, value in enumerate(values):
+        found = b.phi(value.type)
+        found.add_incoming(b.const(value.type.element, 0), before)
+        found.add_incoming(value, inside)
+        copied.append((index * size, found))
+    return [_cut(b, found, read, first, size) for first, found in copied]
+
+
+def _cut(b: Builder, value: Value, read: Value, first: int, size: int) -> Value:
+    """Return elements that begin at the byte `first` of what is copied, with zeros behind the bytes that are read."""
+    left = b.select(b.compare(">", read, first), b.sub(read, b.const(I32, first)), b.const(I32, 0))
+    missing = b.select(b.compare("<", left, size), b.sub(b.const(I32, size), left), b.const(I32, 0))
+    # What is shifted by its whole width has no certain value.
+    none = b.compare("==", missing, size)
+    bits = b.select(none, b.const(I32, 0), b.shl(missing, b.const(I32, 3)))
+    element = value.type.element
+    kept = b.lshr(b.const(element, -1), b.resized(bits, element, False))
+    return b.select(none, b.const(element, 0), b.and_(value, kept))
 
 
 LOWERINGS: dict[str, Any] = {"call": system_call, "cp": copy}
