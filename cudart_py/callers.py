@@ -7,7 +7,7 @@ import sys
 import warnings
 from types import FrameType
 
-__all__ = ["call_site", "calling_frame", "warn_caller"]
+__all__ = ["call_site", "calling_frame", "end_at_caller", "warn_caller"]
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
@@ -35,3 +35,14 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     name = frame.f_globals.get("__name__", "")
     warnings.warn_explicit(text, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
+
+
+def end_at_caller(error: BaseException) -> None:
+    """Let an exception's traceback end at the program's line that called the toolkit, without the toolkit's own."""
+    last, entry = None, error.__traceback__
+    while entry is not None:
+        if not entry.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            last = entry
+        entry = entry.tb_next
+    if last is not None:
+        last.tb_next = None

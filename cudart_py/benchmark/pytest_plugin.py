@@ -16,6 +16,8 @@ Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a 
 
 `fresh_driver` is for tests that provoke faults, and measures nothing: it calls `cuda.reset()` where that is needed.
 
+The report of a test that fails for a mistake in a kernel, which the simulator's checks raise, ends at the test's line.
+
 PYTEST_DONT_REWRITE: there is nothing to rewrite here, and pytest would warn where this is imported already.
 """
 
@@ -30,9 +32,10 @@ from typing import Any, NamedTuple, Unpack
 
 import pytest
 
+from ..callers import end_at_caller
 from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.seam import capabilities
-from ..errors import CudaError
+from ..errors import CudaError, SimulatorWarning
 from . import counter_gate
 from .device_timing import Work
 from .machine import gpu_info
@@ -109,6 +112,13 @@ def pytest_configure(config: pytest.Config) -> None:
     # An option of pytest-benchmark's tells that it is there, under whatever name it was loaded.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
+    """Let the traceback of a mistake that the checks raise end at the line that waited for the kernel."""
+    if call.excinfo is not None and call.excinfo.errisinstance(SimulatorWarning):
+        end_at_caller(call.excinfo.value)
 
 
 class _Fixtures:

@@ -303,6 +303,29 @@ def test_the_package_offers_the_plugin_to_pytest():
     }
 
 
+WRONG = """
+import numpy as np
+import cudart_py as cuda
+
+def test_copy():
+    source = 'extern "C" __global__ void copy(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x]; }'
+    out = cuda.empty(32, np.int32)
+    cuda.compile(source)["copy"][1, 32](cuda.empty(32, np.int32), out)
+    out.to_host()
+"""
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.unsanitized("the kernel is wrong on purpose")
+def test_the_report_of_a_mistake_that_the_checks_raise_ends_at_the_tests_line(run, monkeypatch):
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "error")
+    result = run(WRONG, "--tb=short")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E*SimulatorWarning: kernel copy at *uninitialised value reaches a store*"])
+    lines = [line for line in result.outlines if ".py:" in line and " in " in line]
+    assert [line.rpartition(" in ")[2] for line in lines] == ["test_copy"]
+
+
 # -- counters beside a stored run --------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from ...errors import SimulatorWarning
 from ..state.fault_reports import readable
 
 __all__ = [
+    "Finding",
     "deliver",
     "mode",
     "pending",
@@ -24,8 +25,31 @@ CHECKS_VARIABLE = "CUDART_PY_SIMULATOR_CHECKS"
 MODES = ("off", "warn", "error")
 _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 
+class Finding:
+    """A mistake, by the report of where it was found first, which waits to be delivered.
+
+    `again` counts the other instructions of the same line that make the same mistake.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._others = 0
+
+    def again(self) -> None:
+        """Count another instruction."""
+        self._others += 1
+
+    def __str__(self) -> str:
+        if not self._others:
+            return self._text
+        return (
+            f"{self._text}\n    the same at {self._others} more instruction{'s' * (self._others > 1)} of this line, "
+            "as in a loop that the compiler has unrolled"
+        )
+
+
 # Findings that no function has delivered yet.
-pending: list[str] = []
+pending: list[Finding] = []
 
 
 class _Choice:
@@ -55,14 +79,16 @@ def set_checks(chosen: str | None) -> str | None:
     return before
 
 
-def put_finding(text: str) -> None:
-    """Keep a finding until it is delivered."""
-    pending.append(readable(text))
+def put_finding(text: str) -> Finding:
+    """Keep a finding until it is delivered, and return it."""
+    finding = Finding(readable(text))
+    pending.append(finding)
+    return finding
 
 
 def deliver() -> None:
     """Warn of the pending findings at the program's own line; raise them when the mode, or a filter, says so."""
-    texts = pending[:]
+    texts = [str(finding) for finding in pending]
     pending.clear()
     if mode() == "error":
         raise SimulatorWarning("\n".join(texts))

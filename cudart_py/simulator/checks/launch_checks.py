@@ -1,7 +1,7 @@
 """The checks of a launch: an observer of the PTX machine that looks for mistakes that hardware hides.
 
 They are races in shared and global memory, uninitialised values, barriers that not all threads reach, and wrong member
-masks. A finding changes nothing about the launch; each place in the code is reported once a launch for each kind.
+masks. A finding changes nothing about the launch; each line is reported once a launch for each kind.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The findings of one launch: what an access did and where, reported once for each place in the code."""
+"""The findings of one launch: what an access did and where, reported once for each line of the source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .findings import put_finding
+from .findings import Finding, put_finding
 
 if TYPE_CHECKING:
     from ..ptx.running.groups import Group
@@ -20,8 +20,9 @@ ndarray = np.ndarray
 
 
 class LaunchFindings:
-    """Report the findings of one launch, each kind of mistake once at each instruction.
+    """Report the findings of one launch, each kind of mistake once for all instructions of a line that are alike.
 
+    A loop that the compiler has unrolled has each of its lines several times. Loads and stores of a line are not alike.
     It doesn't refer to the machine's state of the launch, which refers to its observer.
     """
 
@@ -29,16 +30,22 @@ class LaunchFindings:
         self._launch = state.launch
         self._memory = state.memory
         self._found: set[tuple[str, int]] = set()
+        self._reported: dict[tuple[object, ...], Finding] = {}
 
     def known(self, kind: str, site: Instruction) -> bool:
         """Return whether a kind of mistake has been reported for an instruction."""
         return (kind, id(site)) in self._found
 
     def put(self, kind: str, site: Instruction, group: Group, position: int, what: str) -> None:
-        """Report a mistake at an instruction, unless its kind has been reported there."""
-        if not self.known(kind, site):
-            self._found.add((kind, id(site)))
-            put_finding(self._launch.located(what, site, group, position))
+        """Report a mistake at an instruction, or count it where the report of an instruction like it waits."""
+        if self.known(kind, site):
+            return
+        self._found.add((kind, id(site)))
+        like = kind, site.opcode.partition(".")[0], site.file, site.line, site.user
+        if like in self._reported:
+            self._reported[like].again()
+        else:
+            self._reported[like] = put_finding(self._launch.located(what, site, group, position))
 
     def where(self, site: Instruction) -> str:
         """Return an instruction's file and line."""

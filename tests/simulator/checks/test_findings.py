@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 import warnings
 
 import numpy as np
@@ -156,6 +157,38 @@ def test_mode_error_raises_and_leaves_the_context_alone(device, module):
         with pytest.raises(cuda.SimulatorWarning, match="member mask"):
             device.synchronize()
     assert out.to_host()[5] == 0
+
+
+UNROLLED = """
+extern "C" __global__ void sums(const float* in, float* out)
+{
+    __shared__ float parts[128];
+    parts[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    #pragma unroll
+    for (int half = 64; half > 0; half /= 2) {
+        if (threadIdx.x < half)
+            parts[threadIdx.x] += parts[threadIdx.x + half];
+    }
+    out[threadIdx.x] = parts[threadIdx.x];
+}
+"""
+
+
+def test_a_missing_barrier_in_an_unrolled_loop_is_one_report_that_says_how_often_it_is_missing(device):
+    out = cuda.empty(128, np.float32)
+    texts = found(device, cuda.compile(UNROLLED)["sums"][1, 128], cuda.zeros(128, np.float32), out)
+    (of_loop,) = [text for text in texts if " parts[threadIdx.x] += " in text]
+    assert of_loop.endswith("the same at 5 more instructions of this line, as in a loop that the compiler has unrolled")
+
+
+def test_the_traceback_of_mode_error_ends_at_the_line_that_waited(device, module):
+    with pytest.raises(cuda.SimulatorWarning) as raised, cuda.checks("error"):
+        module["lane_outside_mask"][1, 32](ints(32))
+        device.synchronize()
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    assert [frame.filename for frame in frames] == [__file__]
+    assert frames[0].line == "device.synchronize()"
 
 
 def test_mode_off_looks_for_nothing(device, module):

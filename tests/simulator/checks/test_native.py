@@ -70,7 +70,7 @@ def found(kernels: Kernels, engine: str, name: str, number: int) -> tuple[list[s
     findings.pending.clear()
     for _ in range(2):
         kernels.launch(name, N // THREADS, THREADS, *arrays, observer=LaunchChecks())
-    texts = [re.sub("0x[0-9a-f]+", "", text) for text in findings.pending]
+    texts = [re.sub("0x[0-9a-f]+", "", text) for text in map(str, findings.pending)]
     findings.pending.clear()
     return texts, np.concatenate([kernels.get(array, N) for array in arrays])
 
@@ -251,7 +251,7 @@ def test_a_store_of_what_atomics_have_summed_up_is_a_race(kernels: Kernels) -> N
     kernels.engine = "native"
     findings.pending.clear()
     kernels.launch("happens_to_be", 1, 128, kernels.zeros(1), observer=LaunchChecks())
-    assert any("race" in text for text in findings.pending)
+    assert any("race" in text for text in map(str, findings.pending))
     findings.pending.clear()
 
 
@@ -261,7 +261,7 @@ def test_what_a_launch_in_machine_code_has_written_counts_as_written(kernels: Ke
     assert checked(kernels, "first_half", x, grid=1)
     assert checked(kernels, "copy", x, y, grid=1, block=128)
     kernels.launch("copy", 1, 256, x, y, observer=LaunchChecks())
-    assert any("where nothing has been written" in text for text in findings.pending)
+    assert any("where nothing has been written" in text for text in map(str, findings.pending))
     findings.pending.clear()
     assert not kernels.memory.shadows[x].initialised
     kernels.memory.shadows[y] = ShadowMemory(y, 1024, False)

@@ -224,7 +224,7 @@ def test_a_launch_with_findings_which_runs_again_is_counted_once(kernels: Kernel
     kernels.engine = "native"
     counters, arrays = LaunchCounters(), [kernels.put(array) for array in given]
     kernels.launch("gather_int", 3, 128, *arrays, observer=Observers(counters, LaunchChecks()))
-    assert any("race" in text for text in findings.pending)
+    assert any("race" in text for text in map(str, findings.pending))
     findings.pending.clear()
     assert counters.lines == expected.lines
 

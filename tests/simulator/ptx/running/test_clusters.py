@@ -54,6 +54,6 @@ def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels: Kerne
     kernels.launch(
         "without_sync", 2, 64, kernels.zeros(64), kernels.zeros(64), cluster=(2, 1, 1), observer=LaunchChecks()
     )
-    texts = "\n".join(pending)
+    texts = "\n".join(map(str, pending))
     pending.clear()
     assert "race: it reads 4 bytes of shared memory" in texts
