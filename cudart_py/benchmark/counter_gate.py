@@ -20,11 +20,11 @@ lowest of all launches counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "read_limit", "table", "verdict"]
+__all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "other_compiler", "read_limit", "table", "verdict"]
 
 Launches = Sequence[Mapping[str, Any]]
 
@@ -60,13 +60,17 @@ class Limit(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """A figure of one benchmark that differs from the stored run's; without one, only one of the runs has it."""
+    """A figure of one benchmark that differs from the stored run's.
+
+    Of a benchmark that only one of the runs has there is no figure, and `only` is "new", "not run" or "gone".
+    """
 
     benchmark: str
     figure: str = ""
     before: float = 0.0
     now: float = 0.0
     failed: bool = False
+    only: str = ""
 
 
 def read_limit(text: str) -> Limit:
@@ -99,16 +103,26 @@ def figures(launches: Launches, more: Iterable[str] = ()) -> dict[str, float]:
     return found
 
 
-def changes(before: Mapping[str, Launches], now: Mapping[str, Launches], limits: Sequence[Limit] = ()) -> list[Change]:
+def changes(
+    before: Mapping[str, Launches],
+    now: Mapping[str, Launches],
+    limits: Sequence[Limit] = (),
+    gone: Collection[str] = (),
+) -> list[Change]:
     """Compare two runs, each the launches of its benchmarks by their full names; return what differs.
 
-    A benchmark that only one of the runs has is one change without a figure, and never fails.
+    A benchmark that only one of the runs has is one change without a figure. It fails where there are limits and it is
+    among those that are `gone`, renamed or deleted: nothing would be compared with what is stored of it.
     """
     more = tuple(limit.figure for limit in limits if limit.figure not in FIGURES)
     found = []
     for benchmark in sorted(before.keys() | now.keys()):
-        if benchmark not in before or benchmark not in now:
-            found.append(Change(benchmark))
+        if benchmark not in before:
+            found.append(Change(benchmark, only="new"))
+            continue
+        if benchmark not in now:
+            lost = benchmark in gone
+            found.append(Change(benchmark, failed=lost and bool(limits), only="gone" if lost else "not run"))
             continue
         old, new = figures(before[benchmark], more), figures(now[benchmark], more)
         for figure in dict.fromkeys((*old, *new)):
@@ -131,25 +145,36 @@ def table(found: Sequence[Change]) -> list[str]:
     return lines
 
 
+def other_compiler(before: str, now: str) -> str:
+    """Return the line that says that a stored run's kernels were compiled by another version of NVRTC."""
+    return (
+        f"NVRTC {before} compiled the kernels of the stored run, and {now} those of this one: instructions and active "
+        "lanes may differ for that reason alone"
+    )
+
+
 def verdict(found: Sequence[Change], limits: Sequence[Limit]) -> list[str]:
     """Return lines that name the limits exceeded and say how to accept the changes; none where nothing failed."""
-    failed = [change for change in found if change.failed]
-    if not failed:
-        return []
-    exceeded = dict.fromkeys(
-        str(limit)
-        for limit in limits
-        if any(limit.figure == change.figure and limit.exceeded(change.before, change.now) for change in failed)
-    )
-    return [
-        f"the run fails: {len(failed)} of the figures became worse by more than the limits: {', '.join(exceeded)}",
-        "If the change is intended, store the run again to accept it.",
-    ]
+    worse = [change for change in found if change.failed and change.figure]
+    gone = [change.benchmark for change in found if change.failed and not change.figure]
+    lines = []
+    if worse:
+        exceeded = dict.fromkeys(
+            str(limit)
+            for limit in limits
+            if any(limit.figure == change.figure and limit.exceeded(change.before, change.now) for change in worse)
+        )
+        lines.append(
+            f"the run fails: {len(worse)} of the figures became worse by more than the limits: {', '.join(exceeded)}"
+        )
+    if gone:
+        lines.append(f"the run fails: the stored run has benchmarks that are no longer there: {', '.join(gone)}")
+    return [*lines, "If the change is intended, store the run again to accept it."] if lines else []
 
 
 def _row(change: Change) -> tuple[str, ...]:
     if not change.figure:
-        return change.benchmark, "", "", "", "in one run only", ""
+        return change.benchmark, "", "", "", change.only, "GONE" if change.failed else ""
     before, now = change.before, change.now
     percent = f"{100 * (now - before) / before:+.1f} %" if before else f"{now:+,.6g}"
     return change.benchmark, change.figure, f"{before:,.6g}", f"{now:,.6g}", percent, "WORSE" if change.failed else ""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ..compilation.programs import library_version
 from ..context.nvml import nvml
-from ..errors import NotSupportedError
+from ..errors import NotSupportedError, NvrtcError
 
-__all__ = ["gpu_info"]
+__all__ = ["gpu_info", "nvrtc_version"]
+
+_NVRTC = "nvidia-cuda-nvrtc"
 
 # The last ones are those that this one is often measured beside.
-_DISTRIBUTIONS = ("cuda-bindings", "nvidia-cuda-nvrtc", "numpy", "nvmath-python", "cuda-core", "cupy-cuda13x", "torch")
+_DISTRIBUTIONS = ("cuda-bindings", _NVRTC, "numpy", "nvmath-python", "cuda-core", "cupy-cuda13x", "torch")
 
 
 def gpu_info() -> dict[str, Any]:
@@ -31,6 +34,17 @@ def gpu_info() -> dict[str, Any]:
         }
     except bindings.NvmlError:  # no right to ask
         return {}
+
+
+def nvrtc_version() -> str:
+    """Return the version of NVRTC, with all its digits where its wheel is installed; empty without any NVRTC."""
+    try:
+        return version(_NVRTC)
+    except PackageNotFoundError:  # a toolkit's serves
+        try:
+            return ".".join(map(str, library_version()))
+        except NvrtcError:  # the kernels came from the cache
+            return ""
 
 
 def _versions() -> dict[str, str]:

@@ -37,8 +37,9 @@ from ..context.resetting import is_lost, reset, wait_for_devices
 from ..driver.seam import capabilities
 from ..errors import CudaError, SimulatorWarning
 from . import counter_gate
+from .collected_tests import CollectedTests
 from .device_timing import Work
-from .machine import gpu_info
+from .machine import gpu_info, nvrtc_version
 from .measuring import DeviceArguments, HostArguments, Works, measure, measure_host, run_once
 from .peers import measure_beside
 from .record import Measurement
@@ -58,12 +59,14 @@ class _Result(NamedTuple):
 
 
 class _Comparison(NamedTuple):
-    """What was counted beside a stored run, whose file is `path`."""
+    """What was counted beside a stored run, whose file is `path` and whose kernels this version of NVRTC compiled."""
 
     path: str
     changes: list[counter_gate.Change]
+    nvrtc: str
 
 
+_collected: pytest.StashKey[CollectedTests] = pytest.StashKey()
 _results: pytest.StashKey[list[_Result]] = pytest.StashKey()
 _comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
 
@@ -96,8 +99,10 @@ def _read_limit(text: str) -> counter_gate.Limit:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep only the tests that `--benchmark-select` names."""
+    """Note which tests there are, and keep only those that `--benchmark-select` names."""
+    config.stash[_collected].add(items)
     file = config.getoption("benchmark_select")
     if file is not None:
         names = set(file.read_text(encoding="utf-8").splitlines())
@@ -107,6 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     """Offer the fixtures, those with pytest-benchmark where it is."""
+    config.stash[_collected] = CollectedTests(config)
     config.stash[_results] = []
     config.stash[_comparisons] = []
     # An option of pytest-benchmark's tells that it is there, under whatever name it was loaded.
@@ -320,6 +326,7 @@ def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, A
     counted = _counted(config)
     if counted:
         output_json["counted"] = counted
+        output_json["nvrtc"] = nvrtc_version()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -355,7 +362,9 @@ def _compare(config: pytest.Config, benchmarks: Any) -> bool:
         before = _launches(run.get("counted", ()))
         if before and counted:
             both = both or not before.keys().isdisjoint(counted)
-            comparisons.append(_Comparison(str(path), counter_gate.changes(before, counted, limits)))
+            gone = [name for name in before if config.stash[_collected].lacks(name)]
+            found = counter_gate.changes(before, counted, limits, gone)
+            comparisons.append(_Comparison(str(path), found, run.get("nvrtc", "")))
     if limits and not both:
         if not stored:
             why = "needs --benchmark-compare with a run that is stored"
@@ -422,11 +431,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for line in lines(shown):
             terminalreporter.write_line(line)
     compared = config.stash.get(_comparisons, [])
-    for path, found in compared:
+    for path, found, nvrtc in compared:
         terminalreporter.section(f"Counters beside {path}", sep="-")
+        if nvrtc and nvrtc != nvrtc_version():
+            terminalreporter.write_line(counter_gate.other_compiler(nvrtc, nvrtc_version()))
         for line in counter_gate.table(found) if found else ["nothing has changed"]:
             terminalreporter.write_line(line)
-    every = [change for _, found in compared for change in found]
+    every = [change for one in compared for change in one.changes]
     # The last line of pytest says that all tests passed.
     for line in counter_gate.verdict(every, config.getoption("counters_compare_fail")):
         terminalreporter.write_line(line, red=True)

@@ -81,9 +81,21 @@ def test_what_differs_is_listed_and_only_what_a_limit_names_fails():
         Change("t::a", "instructions", 100, 110, failed=False),
         Change("t::a", "sectors", 44, 84, failed=True),
         Change("t::a", "lanes", 32, 3200 / 110, failed=False),
-        Change("t::gone"),
-        Change("t::new"),
+        Change("t::gone", only="not run"),
+        Change("t::new", only="new"),
     ]
+
+
+def test_a_benchmark_that_is_gone_fails_where_there_are_limits():
+    before, limits = {"t::a": [launch()], "t::old": [launch()]}, [read_limit("sectors:5%")]
+    found = changes(before, {"t::a": [launch()]}, limits, gone=["t::old"])
+    assert found == [Change("t::old", failed=True, only="gone")]
+    assert table(found)[1].split() == ["t::old", "gone", "GONE"]
+    assert verdict(found, limits) == [
+        "the run fails: the stored run has benchmarks that are no longer there: t::old",
+        "If the change is intended, store the run again to accept it.",
+    ]
+    assert not changes(before, {"t::a": [launch()]}, gone=["t::old"])[0].failed
 
 
 def test_a_figure_that_only_one_run_has_counts_from_zero():
@@ -93,12 +105,18 @@ def test_a_figure_that_only_one_run_has_counts_from_zero():
 
 
 def test_the_table_marks_what_became_worse():
-    lines = table([Change("t::a", "sectors", 44, 84, failed=True), Change("t::b", "conflicts", 0, 7), Change("t::new")])
+    lines = table(
+        [
+            Change("t::a", "sectors", 44, 84, failed=True),
+            Change("t::b", "conflicts", 0, 7),
+            Change("t::new", only="new"),
+        ]
+    )
     assert [line.split() for line in lines] == [
         ["benchmark", "figure", "before", "now", "change"],
         ["t::a", "sectors", "44", "84", "+90.9", "%", "WORSE"],
         ["t::b", "conflicts", "0", "7", "+7"],
-        ["t::new", "in", "one", "run", "only"],
+        ["t::new", "new"],
     ]
 
 

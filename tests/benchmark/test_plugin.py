@@ -394,6 +394,59 @@ def test_a_limit_fails_where_the_stored_run_has_none_of_the_benchmarks(run, stor
     result.stderr.fnmatch_lines(["*compared nothing: the stored run has no benchmark of this run; store a run again"])
 
 
+TWO = """
+def test_work(gpu_benchmark):
+    gpu_benchmark(list)
+
+def test_other(gpu_benchmark):
+    gpu_benchmark(list)
+"""
+
+
+@pytest.fixture
+def two_stored(run, monkeypatch, pytester):
+    """The file of a run that is stored, of two benchmarks in one module."""
+    counting(monkeypatch, 100)
+    run(TWO, "--benchmark-save=first").assert_outcomes(passed=2)
+    (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
+    return path
+
+
+def test_a_benchmark_that_was_renamed_fails_the_run_and_asks_for_acceptance(run, two_stored):
+    renamed = TWO.replace("test_other", "test_new")
+    result = run(renamed, "--benchmark-compare", "--counters-compare-fail=sectors:0")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*::test_new*new", "*::test_other*gone*GONE"])
+    result.stdout.fnmatch_lines(
+        ["the run fails: *no longer there: *::test_other", "*store the run again to accept it."]
+    )
+    assert run(renamed, "--benchmark-compare").ret == 0
+
+
+def test_a_benchmark_whose_file_is_deleted_is_gone_too(run, two_stored):
+    (name,) = (one["fullname"] for one in json.loads(two_stored.read_text())["counted"] if one["name"] == "test_other")
+    two_stored.write_text(two_stored.read_text().replace(name, "test_deleted.py::test_other"))
+    result = run(TWO, "--benchmark-compare", "--counters-compare-fail=sectors:0")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["test_deleted.py::test_other*gone*GONE"])
+
+
+@pytest.mark.parametrize("by", ["expression", "name"])
+def test_a_benchmark_that_is_left_out_is_not_gone(run, two_stored, request, by):
+    arguments = {"expression": ["-k", "work"], "name": [f"{request.node.originalname}.py::test_work"]}[by]
+    result = run(TWO, "--benchmark-compare", "--counters-compare-fail=sectors:0", *arguments)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*::test_other*not run"])
+
+
+def test_another_version_of_nvrtc_is_named(run, stored, pytester, monkeypatch):
+    (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
+    assert json.loads(path.read_text())["nvrtc"] == machine.nvrtc_version()
+    monkeypatch.setattr(pytest_plugin, "nvrtc_version", lambda: "13.9.1")
+    result = run(TEST, "--benchmark-compare")
+    result.stdout.fnmatch_lines([f"NVRTC {machine.nvrtc_version()} compiled *, and 13.9.1 those of this one: *"])
+
+
 def test_a_limit_on_a_driver_that_counts_nothing_is_an_error(run, stored, measured):
     result = run(TEST, "--benchmark-compare", "--counters-compare-fail=sectors:5%")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

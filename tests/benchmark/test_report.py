@@ -170,12 +170,30 @@ def test_counts_have_a_table_trends_and_their_steps(store, report):
     assert page.all("h2/?") == ["Counts of a simulator", "Runs"]
     assert page.rows("latest") == [
         ["benchmark", "sectors"],
-        ["t.py::a", "150 (+50.0 % worse)"],
+        ["t.py::a", "150 (+50.0 % since run 0002_run, worse)"],
         ["t.py::b", "7"],
     ]
     assert page.rows("steps")[1][:3] == ["t.py::a", "+50.0 % worse", "sectors"]
     assert page.all("figcaption") == ["sectors, at last 150"]
     assert page.all("article/p") == ["The same in every run: sectors 7."]
+
+
+def test_a_count_that_was_zero_shows_how_much_was_added_and_since_which_run(store, report):
+    for sectors in (0, 12):
+        store.add(counted={"t.py::a": [launch(sectors)]})
+    page = report()
+    assert page.rows("latest")[1] == ["t.py::a", "12 (+12 since run 0001_run, worse)"]
+    assert page.rows("steps")[1][:3] == ["t.py::a", "+12 worse", "sectors"]
+    assert page.all("figure/ul/li worse")[0].startswith("+12, worse: 0 to 12 at commit")
+
+
+def test_a_step_of_counts_names_the_versions_of_nvrtc_where_they_differ(store, report):
+    for sectors, nvrtc in ((1, "13.0.88"), (2, "13.5.37"), (3, "13.5.37")):
+        path = store.add(counted={"t.py::a": [launch(sectors)]})
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"nvrtc": nvrtc}))
+    first, second = report().all("figure/ul/li worse")
+    assert first.endswith("compiled by NVRTC 13.5.37, before by 13.0.88")
+    assert "NVRTC" not in second
 
 
 BENCHMARK = """

@@ -5,7 +5,8 @@ A comment in the line above a block says more of it:
 
     <!-- prints -->             the text block is what the Python block before it prints; `...` stands for anything
     <!-- raises ValueError -->  the Python block ends with this exception, whose last line counts as printed
-    <!-- needs: profile -->     the Python block is run where the driver has these capabilities
+    <!-- needs: profile -->     the Python block is run where the driver has these capabilities, and what stands behind
+                                `module` can be imported: `needs: interop, module cupy`
     <!-- not run: REASON -->    the Python block is not run, for this reason
     <!-- file: saxpy.cu -->     the block is written to this file before the next blocks run
     <!-- environment -->        the block's lines `export NAME=VALUE` hold for the whole page
@@ -15,6 +16,7 @@ A comment in the line above a block says more of it:
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import linecache
 import os
 import re
@@ -37,14 +39,21 @@ FENCE = re.compile(
     r"^(?P=indent)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
-MARKS = re.compile(r"prints|raises \w[\w.]*|needs: \w+(, \w+)*|not run: \w.*|file: [\w.-]+|environment|commands")
+MARKS = re.compile(
+    r"prints|raises \w[\w.]*|needs: (module )?\w+(, (module )?\w+)*|not run: \w.*|file: [\w.-]+|environment|commands"
+)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def page_environment() -> dict[str, str]:
     """Return the environment of a process that runs a page: on the simulator, whose outputs the pages show."""
+    return {**own_environment(), "CUDART_PY_DRIVER": "simulator"}
+
+
+def own_environment() -> dict[str, str]:
+    """Return the environment of a process that runs a page on this machine's own driver."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    return {**os.environ, "PYTHONPATH": path, "CUDART_PY_DRIVER": "simulator"}
+    return {**os.environ, "PYTHONPATH": path}
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,17 @@ def run_commands(block: Block) -> None:
     assert not done.returncode, f"{block.text}{done.stdout}{done.stderr}"
 
 
+def needs(block: Block) -> list[str]:
+    """Return what a block needs to be run: capabilities, and modules as `module cupy`."""
+    return block.mark.removeprefix("needs: ").split(", ") if block.mark.startswith("needs: ") else []
+
+
+def is_there(needed: str, capabilities: frozenset[str]) -> bool:
+    """Return whether the driver has a capability, or Python finds a module."""
+    module = needed.removeprefix("module ")
+    return needed in capabilities if module == needed else importlib.util.find_spec(module) is not None
+
+
 def run_page(page: Path) -> dict[str, Any]:
     """Run the Python blocks of a page, compare what they print with what the page says, and return their names."""
     blocks = blocks_of(page)
@@ -140,8 +160,8 @@ def run_page(page: Path) -> dict[str, Any]:
             right = printed is None or doctest.OutputChecker().check_output(block.text, printed, OPTIONS)
             assert right, f"{where}: the page says\n{block.text}\nand what is printed is\n{printed}"
         elif block.language == "python":
-            needed = set(re.findall(r"\w+", block.mark.removeprefix("needs:"))) if "needs:" in block.mark else set()
-            left_out = block.mark.startswith("not run: ") or not needed <= capabilities
+            possible = all(is_there(needed, capabilities) for needed in needs(block))
+            left_out = block.mark.startswith("not run: ") or not possible
             printed = None if left_out else run(page, block, names)
     return names
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation.blocks import blocks_of, page_environment
+from tests.documentation.blocks import blocks_of, needs, own_environment, page_environment
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -34,10 +34,10 @@ def name_of(path):
     return str(path.relative_to(DOCS))
 
 
-def run_page(page, folder):
+def run_page(page, folder, environment=page_environment):
     """Run a page in a process of its own and in a folder; return what went wrong."""
     command = [sys.executable, "-m", "tests.documentation.blocks", str(page)]
-    done = subprocess.run(command, cwd=folder, env=page_environment(), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
     return done.stderr if done.returncode else ""
 
 
@@ -51,6 +51,21 @@ def test_the_blocks_of_a_page_run(page, tmp_path):
 def test_no_block_uses_a_function_that_only_some_versions_of_nvrtc_have(page):
     """NVRTC of CUDA 13.0 does not know `__builtin_offsetof`, which later versions do."""
     assert not any("__builtin_" in block.text for block in blocks_of(page))
+
+
+SHARING = [page for page in PAGES if any("interop" in needs(block) for block in blocks_of(page))]
+
+
+@pytest.mark.needs("interop")
+@pytest.mark.unsanitized("each page is a process of its own")
+@pytest.mark.parametrize("page", SHARING, ids=name_of)
+def test_blocks_with_arrays_of_other_libraries_run_where_these_can_follow_our_addresses(page, tmp_path):
+    assert run_page(page, tmp_path, own_environment) == ""
+
+
+def test_no_block_is_left_out_of_all_runs():
+    marked = {(name_of(page), block.line) for page in PAGES for block in blocks_of(page) if "not run" in block.mark}
+    assert marked == set()
 
 
 @pytest.mark.parametrize(("page", "test"), ELSEWHERE.items(), ids=list(ELSEWHERE))
@@ -90,6 +105,13 @@ def test_a_block_that_is_not_run_prints_nothing_that_is_compared(wrong):
     blocks = "```python\n1 / 0\n```\n\n<!-- prints -->\n```text\n4\n```\n"
     assert wrong(f"<!-- needs: nothing_has_this -->\n{blocks}") == ""
     assert wrong(f"<!-- not run: it would take a day -->\n{blocks}") == ""
+
+
+def test_a_block_can_need_a_module(wrong):
+    page = "<!-- needs: {} -->\n```python\n1 / 0\n```\n"
+    assert wrong(page.format("module no_such_module")) == ""
+    assert "ZeroDivisionError" in wrong(page.format("module json"))
+    assert wrong(page.format("module json, nothing_has_this")) == ""
 
 
 def test_a_block_can_be_a_file(wrong):

@@ -49,6 +49,7 @@ class Run:
     `dirty`: whether the work tree had changes that were not committed.
     `machine`: what pytest-benchmark and the plugin know of the machine.
     `timed`, `counted`: the entries by the benchmarks' names.
+    `nvrtc`: the version of NVRTC that compiled the kernels that were counted, empty where it is not stored.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Run:
     machine: Mapping[str, Any]
     timed: Mapping[str, Entry]
     counted: Mapping[str, Entry]
+    nvrtc: str = ""
 
     @property
     def short_commit(self) -> str:
@@ -116,6 +118,7 @@ def _run(name: str, content: Mapping[str, Any]) -> Run:
         machine=content.get("machine_info") or {},
         timed={one["fullname"]: _timed(one) for one in content["benchmarks"]},
         counted=_counted(content.get("counted", ())),
+        nvrtc=str(content.get("nvrtc") or ""),
     )
 
 

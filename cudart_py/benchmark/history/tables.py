@@ -10,7 +10,7 @@ from ..record import format_seconds
 from .runs import Entry, Run
 from .steps import SHORTEST
 from .trend_chart import written
-from .trends import TIME, Setup, Trend
+from .trends import TIME, Setup, Step, Trend
 
 __all__ = ["changes", "counted_table", "percent", "runs_table", "steps_table", "timed_table"]
 
@@ -21,7 +21,12 @@ _MOST_STEPS = 100
 
 def percent(change: float) -> str:
     """Write a change, a part of what was before, with its sign."""
-    return "from 0" if math.isinf(change) else f"{100 * change:+.1f} %"
+    return f"{100 * change:+.1f} %"
+
+
+def _by(trend: Trend, step: Step) -> str:
+    """Write by how much a step changes a figure: a part of what was before, or the amount where that was 0."""
+    return f"+{written(trend.figure, step.after)}" if math.isinf(step.change) else percent(step.change)
 
 
 def changes(trend: Trend) -> list[tuple[str, str]]:
@@ -30,16 +35,18 @@ def changes(trend: Trend) -> list[tuple[str, str]]:
     for step in trend.steps:
         kind = "worse" if step.worse else "better"
         before, after = written(trend.figure, step.before), written(trend.figure, step.after)
-        found.append((f"{percent(step.change)}, {kind}: {before} to {after} {_since(step.last, step.first)}", kind))
+        found.append((f"{_by(trend, step)}, {kind}: {before} to {after} {_since(step.last, step.first)}", kind))
     return found
 
 
 def _since(last: Run, first: Run) -> str:
-    """Say at which commit a step is, and after which one that was measured."""
+    """Say at which commit a step is, after which one that was measured, and where NVRTC is another one since then."""
+    other = last.nvrtc and first.nvrtc and last.nvrtc != first.nvrtc
+    compiler = f", compiled by NVRTC {first.nvrtc}, before by {last.nvrtc}" if other else ""
     if not first.short_commit:
-        return f"in run {first.name}, {first.when:%Y-%m-%d}"
+        return f"in run {first.name}, {first.when:%Y-%m-%d}{compiler}"
     after = f", after {last.short_commit}" if last.short_commit not in ("", first.short_commit) else ""
-    return f"at commit {first.short_commit}{after} ({first.when:%Y-%m-%d}, run {first.name})"
+    return f"at commit {first.short_commit}{after} ({first.when:%Y-%m-%d}, run {first.name}){compiler}"
 
 
 def steps_table(setup: Setup, links: dict[str, str]) -> str:
@@ -57,7 +64,7 @@ def steps_table(setup: Setup, links: dict[str, str]) -> str:
         rows.append(
             (
                 Cell(trend.benchmark, "name", links[trend.benchmark]),
-                Cell(f"{percent(step.change)} {kind}", f"figure {kind}"),
+                Cell(f"{_by(trend, step)} {kind}", f"figure {kind}"),
                 Cell(trend.figure.name),
                 Cell(written(trend.figure, step.before), "figure"),
                 Cell(written(trend.figure, step.after), "figure"),
@@ -136,7 +143,7 @@ def _peers(entry: Entry) -> str:
 
 
 def counted_table(setup: Setup, links: dict[str, str]) -> str:
-    """Return what was counted in the latest run, each figure with its change since the run before."""
+    """Return what was counted in the latest run, each figure with its change since the run before, which is named."""
     latest = setup.runs[-1]
     names = list(dict.fromkeys(trend.figure.name for trends in setup.trends.values() for trend in trends))
     rows = []
@@ -161,7 +168,7 @@ def _figure(setup: Setup, trend: Trend) -> Cell:
     if step.first is not setup.runs[-1]:
         return Cell(now, "figure")
     kind = "worse" if step.worse else "better"
-    return Cell(f"{now} ({percent(step.change)} {kind})", f"figure {kind}")
+    return Cell(f"{now} ({_by(trend, step)} since run {step.last.name}, {kind})", f"figure {kind}")
 
 
 def runs_table(runs: Sequence[Run]) -> str:

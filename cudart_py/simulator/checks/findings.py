@@ -25,6 +25,7 @@ CHECKS_VARIABLE = "CUDART_PY_SIMULATOR_CHECKS"
 MODES = ("off", "warn", "error")
 _SPELLINGS = {"": "warn", "0": "off", "1": "warn"}
 
+
 class Finding:
     """A mistake, by the report of where it was found first, which waits to be delivered.
 

@@ -183,12 +183,18 @@ def test_a_missing_barrier_in_an_unrolled_loop_is_one_report_that_says_how_often
 
 
 def test_the_traceback_of_mode_error_ends_at_the_line_that_waited(device, module):
-    with pytest.raises(cuda.SimulatorWarning) as raised, cuda.checks("error"):
-        module["lane_outside_mask"][1, 32](ints(32))
-        device.synchronize()
-    frames = traceback.extract_tb(raised.value.__traceback__)
-    assert [frame.filename for frame in frames] == [__file__]
-    assert frames[0].line == "device.synchronize()"
+    out = ints(32)
+
+    def wait():
+        with cuda.checks("error"):
+            module["lane_outside_mask"][1, 32](out)
+            device.synchronize()
+
+    with pytest.raises(cuda.SimulatorWarning) as raised:
+        wait()
+    *_, last = frames = traceback.extract_tb(raised.value.__traceback__)
+    assert {frame.filename for frame in frames} == {__file__}
+    assert last.line == "device.synchronize()"
 
 
 def test_mode_off_looks_for_nothing(device, module):
