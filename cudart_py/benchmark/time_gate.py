@@ -3,8 +3,9 @@
 A benchmark has one figure: the ratio of its time to a peer's in the same run, where both runs have one
 (`gpu_benchmark(fn, beside=...)`), and else its median time. A baseline may hold several runs, each of another process
 or machine: its figure is their median. How much they differ is the noise, and so is what one run's samples say of the
-median. A benchmark is slower where its figure exceeds the baseline's by more than the limit and by more than three
-times the noise.
+median. Few runs may agree by chance, so that the noise is at least the median of that of its group of benchmarks. A
+benchmark is slower where its figure exceeds the baseline's by more than the limit and by more than three times the
+noise.
 """
 
 from __future__ import annotations
@@ -83,9 +84,20 @@ def noise(benchmark: Json, figure: str, values: Sequence[float]) -> float:
     return float(max(between, within))
 
 
+def _usual_noise(baseline: Json) -> dict[str | None, float]:
+    """Return the median noise of the benchmarks of each group."""
+    by_group: dict[str | None, list[float]] = {}
+    for one in baseline["benchmarks"]:
+        figure, values = next(iter(figures(one).items()))
+        if min(values) > 0:
+            by_group.setdefault(one["group"], []).append(noise(one, figure, values))
+    return {group: statistics.median(found) for group, found in by_group.items()}
+
+
 def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
     """Compare what both have; `limit` is 0.05 for five percent. What takes no time at all is left out."""
     before, found = benchmarks(baseline), []
+    usual = _usual_noise(baseline)
     for name, now in benchmarks(run).items():
         if name not in before:
             continue
@@ -94,7 +106,8 @@ def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
         values = recorded[figure]
         if min(values) <= 0:
             continue
-        allowed = max(limit, _NOISE_TIMES * noise(before[name], figure, values))
+        expected = max(noise(before[name], figure, values), usual.get(before[name]["group"], 0.0))
+        allowed = max(limit, _NOISE_TIMES * expected)
         found.append(Verdict(name, figure, statistics.median(values), statistics.median(current[figure]), allowed))
     return found
 

@@ -116,6 +116,22 @@ def test_the_limit_grows_with_the_distance_of_the_baselines_runs():
     assert found[2].limit == 0.05
 
 
+def test_the_limit_grows_with_the_usual_noise_of_the_group():
+    runs = [stored(1), stored(1), stored(1)]
+    for run in runs:
+        run["benchmarks"] = run["benchmarks"][:3]
+        for one in run["benchmarks"]:
+            one["group"] = "calls" if one is not run["benchmarks"][2] else "kernels"
+            one["extra_info"].pop("beside", None)
+    # The runs of the second one happen to agree.
+    for factor, run in zip((0.96, 1, 1.04), runs, strict=True):
+        run["benchmarks"][0]["stats"]["median"] *= factor
+    first, second, other = time_gate.compare(time_gate.merge(runs), runs[1], 0.05)
+    assert first.limit == pytest.approx(0.12, abs=1e-3)
+    assert second.limit == pytest.approx(0.06, abs=5e-3)
+    assert other.limit == 0.05
+
+
 def test_the_limit_of_one_run_grows_with_its_samples_spread():
     run = stored(1)
     run["benchmarks"][0]["stats"]["iqr"] = run["benchmarks"][0]["stats"]["median"]
