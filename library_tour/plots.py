@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,23 @@ def _pictures(name: str, result: Result) -> Iterator[tuple[str, Picture]]:
         if rated:
             yield name, _rates(limit, rated)
     for picture in result.pictures:
-        yield f"{name}-{picture.name}", picture
+        if drawn := _with_values(picture):
+            yield f"{name}-{picture.name}", drawn
+
+
+def _with_values(picture: Picture) -> Picture | None:
+    """Return a picture without the lines and bars that have no values, None where it has no others.
+
+    What a check has found to be wrong is not timed, and has none.
+    """
+    match picture:
+        case Curve():
+            lines = {label: points for label, points in picture.lines.items() if points}
+            return replace(picture, lines=lines) if lines else None
+        case Bars():
+            bars = {label: values for label, values in picture.bars.items() if values}
+            return replace(picture, bars=bars) if bars else None
+    return picture
 
 
 def _rates(limit: Limit, rows: list[Row]) -> Bars:
@@ -120,12 +137,12 @@ def _bars(title: str, picture: Bars, width: float) -> Figure:
         places = [place + thickness * (rank - (len(cases) - 1) / 2) for place in range(len(picture.bars))]
         lengths = [bars.get(case, 0.0) for bars in picture.bars.values()]
         axes.barh(places, lengths, thickness, label=case)
-        for place, length in zip(places, lengths, strict=True):
+        for place, bars in zip(places, picture.bars.values(), strict=True):
             # Beside the frame, where no line or bar passes.
             axes.text(
                 1.01,
                 place,
-                number(length),
+                number(bars[case]) if case in bars else "",
                 transform=axes.get_yaxis_transform(),
                 fontsize=8,
                 verticalalignment="center",

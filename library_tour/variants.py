@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,9 +12,9 @@ import cudart_py as cuda
 
 from . import counters, progress, timing
 from .checks import compare, on_host, poison
-from .stop import Check, Limit, Row, Value
+from .stop import Check, Limit, Points, Row, Value
 
-__all__ = ["Variant", "measure", "of_slowest", "side_by_side"]
+__all__ = ["Variant", "measure", "of_slowest", "points", "side_by_side"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,15 @@ def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:
     work = variant.timed or variant.launch
     ms = timing.fresh_ms(variant.before, work) if variant.before else timing.median_ms(work, quick=quick)
     return Row(row.name, {**timing.rates(ms, variant.amount, limit), **row.values}, row.check)
+
+
+def points(places: Iterable[float], rows: Iterable[Row], column: str) -> Points:
+    """Return a curve's points: each place with its row's `column`.
+
+    A row without the column, such as that of a wrong variant, which is not timed, has no point.
+    """
+    found = zip(places, rows, strict=True)
+    return [(place, float(row.values[column])) for place, row in found if column in row.values]
 
 
 def side_by_side(cases: Mapping[str, Sequence[Row]], column: str) -> list[Row]:

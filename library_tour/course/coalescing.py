@@ -51,7 +51,7 @@ from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import copy_limit, read_limit
 from ..stop import Curve, Limit, Result, Row, Size
-from ..variants import Variant, measure
+from ..variants import Variant, measure, points
 
 TITLE = "Coalescing: the sectors that the lanes of a warp touch"
 SIZE = Size("numbers to read", full=2**28 + 3, small=2**18 + 3)
@@ -188,5 +188,5 @@ def walking(module: cuda.Module, data: Numbers, x: cuda.DeviceArray, size: int) 
 def curve(found: dict[str, list[Row]], limit: Limit) -> Curve:
     """Return a curve of the rate against the numbers of a thread; of the sectors where nothing is timed."""
     column = limit.unit if timing.available() else "sectors/load"
-    lines = {name: [(int(row.name), float(row.values[column])) for row in rows] for name, rows in found.items()}
+    lines = {name: points(CURVE, rows, column) for name, rows in found.items()}
     return Curve("each", "numbers a thread", column, lines, logarithmic="x", line=limit)

@@ -50,7 +50,7 @@ from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import issue_limit
 from ..stop import Curve, Limit, Result, Size
-from ..variants import Variant, measure
+from ..variants import Variant, measure, points
 
 TITLE = "Coefficients and tables in constant memory"
 SIZE = Size("numbers to compute the polynomial of", full=2**27 + 3, small=2**13 + 5)
@@ -195,7 +195,5 @@ class Tables:
         lines = {}
         for memory in self.MEMORIES:
             rows = measure([self.variant(memory, words) for words in WORDS], limit, quick=True)
-            lines[f"{memory} memory"] = [
-                (words, float(row.values[UNIT])) for words, row in zip(WORDS, rows, strict=True)
-            ]
+            lines[f"{memory} memory"] = points(WORDS, rows, UNIT)
         return Curve("words", "different words that a warp reads at once", UNIT, lines, logarithmic="xy", line=limit)

@@ -62,7 +62,7 @@ from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import arithmetic_limit, copy_limit
 from ..stop import Curve, Result, Row, Size
-from ..variants import Variant, measure
+from ..variants import Variant, measure, points
 
 TITLE = "Divergence: warps whose threads take different branches"
 SIZE = Size("threads, with a number each", full=2**27 + 5, small=2**13 + 5)
@@ -176,8 +176,7 @@ def run(device: cuda.Device, size: int) -> Result:
 
 def curve(found: Mapping[int, Sequence[Row]], column: str) -> Curve:
     """Return the time or the instructions of each way, against the passes of a function."""
-    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in CHOICES}
-    for passes, rows in found.items():
-        for row in rows:
-            lines[row.name].append((passes, float(row.values[column])))
+    lines = {
+        name: points(found, rows, column) for name, rows in zip(CHOICES, zip(*found.values(), strict=True), strict=True)
+    }
     return Curve("length", "multiply-adds of a function", column, lines, logarithmic="xy")

@@ -148,7 +148,7 @@ def run(device: cuda.Device, size: int) -> Result:
     apart = {name: mistake.program for name, mistake in MISTAKES.items() if mistake.apart}
     # The report, or what a process wrote that ended otherwise.
     reports = {row.name: row.note or (row.check.detail if row.check else "") for row in all_shown_wrong(apart)}
-    rows = [judged(name, mistake, reports.get(name) or mistake.program()) for name, mistake in MISTAKES.items()]
+    rows = [judged(name, each, reports[name] if each.apart else each.program()) for name, each in MISTAKES.items()]
     sound = compare("the device works after what was refused", filled(COUNT), np.full(COUNT, 3, np.float32))
     notes = [
         "Every call of this package raises an exception for a status other than success, so that none is forgotten. A "

@@ -22,7 +22,7 @@ On the software driver, which checks, counts and does not time:
     no atomics: counts 10 of 4,096 values.
     kernel histogram_racy<10> at kernels/histogram.cu:53: race: it writes 4 bytes of
     global memory at 0x7f… (32 bytes into the 44-byte allocation at
-    0x7f…, allocated at library_tour/course/histogram.py:187), which block
+    0x7f…, allocated at library_tour/course/histogram.py:188), which block
     (15, 0, 0), thread (229, 0, 0) read at kernels/histogram.cu:53, and nothing puts
     one before the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.u32 [%rd15], %r33'
@@ -30,7 +30,7 @@ On the software driver, which checks, counts and does not time:
     no barriers: kernel histogram_unordered<10> at kernels/histogram.cu:89: race: it
     updates 4 bytes of global memory at 0x7f… (32 bytes into the 704-byte
     allocation at 0x7f…, allocated at
-    library_tour/course/histogram.py:195), which block (0, 0, 0), thread (8, 0, 0)
+    library_tour/course/histogram.py:196), which block (0, 0, 0), thread (8, 0, 0)
     wrote at kernels/histogram.cu:87, and nothing puts one before the other; block
     (0, 0, 0), thread (0, 0, 0), instruction 'atom.global.add.u32 %r40, [%rd37], 1'
         89 | atomicAdd(&mine[bin_of<bins>(values[i])], 1);
@@ -107,7 +107,8 @@ def run(device: cuda.Device, size: int) -> Result:
         note = f"The columns are {limit.unit} for so many bins, of values spread evenly over [0, 1) or all 0.5."
         rows = [of_slowest(row, limit) for row in rows]
         bars = {
-            row.name: {in_words(case): float(row.values[case]) for case in sorted(cases)} for row in rows if row.values
+            row.name: {in_words(case): float(row.values[case]) for case in sorted(cases) if case in row.values}
+            for row in rows
         }
         pictures = [Bars("cases", limit.unit, bars, limit)]
     else:

@@ -60,7 +60,7 @@ from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import read_limit
 from ..stop import Curve, Limit, Result, Row, Size
-from ..variants import Variant, measure
+from ..variants import Variant, measure, points
 
 TITLE = "Data that persists in the L2 cache"
 SIZE = Size("groups of four values to weigh", full=2**27, small=2**13 + 5)
@@ -285,11 +285,7 @@ def run(device: cuda.Device, size: int) -> Result:
     megabytes = [size * whole / 2**20 for size in WINDOWS]
 
     def curve(name: str, column: str, y: str, limit: Limit | None = None) -> Curve:
-        lines = {
-            line: [(x, float(row.values[column])) for x, row in zip(megabytes, found, strict=True)]
-            for line, found in curves.items()
-            if found
-        }
+        lines = {line: points(megabytes, found, column) for line, found in curves.items() if found}
         return Curve(name, "MiB of weights", y, lines, line=limit)
 
     pictures = [curve("model", HITS, "share of the weights' reads that hit, by a model")]

@@ -92,7 +92,7 @@ from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import copy_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
-from ..variants import Variant, measure
+from ..variants import Variant, measure, points
 
 TITLE = "Shapes of grids and blocks, and the threads that share work"
 SIZE = Size("cells to cool, or elements of each matrix", full=2**26 + 3, small=2**12 + 3, least=4)
@@ -278,8 +278,7 @@ def lanes(cells: Cells, limit: Limit) -> Curve:
     column = limit.unit if timing.available() else "active lanes"
     variants = [cells.variant(str(block), 0, block, CURVE_CELLS) for block in CURVE_BLOCKS]
     rows = measure(variants, limit, ["active lanes"], quick=True)
-    points = [(float(row.name), float(row.values[column])) for row in rows]
-    return Curve("block", "threads of a block", column, {"a thread a cell": points})
+    return Curve("block", "threads of a block", column, {"a thread a cell": points(CURVE_BLOCKS, rows, column)})
 
 
 def numbered(module: cuda.Module, shape: Shape) -> Row:

@@ -98,7 +98,9 @@ def run(device: cuda.Device, size: int) -> Result:
     }
     if timing.available():
         rows = [of_slowest(row, limit) for row in side_by_side(cases, limit.unit)]
-        bars = {row.name: {in_words(case): float(row.values[case]) for case in cases} for row in rows if row.values}
+        bars = {
+            row.name: {in_words(case): float(row.values[case]) for case in cases if case in row.values} for row in rows
+        }
         pictures = [Bars("cases", limit.unit, bars, limit)]
         columns = (
             f"The columns are {limit.unit} for values that differ between the lanes of a warp and for values that are "

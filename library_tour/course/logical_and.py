@@ -128,7 +128,11 @@ def run(device: cuda.Device, size: int) -> Result:
         column = "ms" if timing.available() else "loads"
         found = by_place(device, x, column)
         tables[EARLY_TABLE] = [Row(f"at {place:g}", found[place][0], found[place][1]) for place in PLACES]
-        lines = {name: [(place, float(found[place][0][name])) for place in PLACES] for name in found[PLACES[0]][0]}
+        # What is wrong is not timed.
+        names = dict.fromkeys(name for values, _ in found.values() for name in values)
+        lines = {
+            name: [(place, values[name]) for place, (values, _) in found.items() if name in values] for name in names
+        }
         pictures = [Curve("early", "where the only zero is, as a part of the array", column, lines)]
     part = [f"The row '{EVERY}' is timed with {ATOMICS:,} numbers."] if size > ATOMICS else []
     return Result([*rows, wrong], limit, notes=[*NOTES, *part], tables=tables, pictures=pictures)

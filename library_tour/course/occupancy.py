@@ -91,7 +91,7 @@ from ..host_latency import host_latencies
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import SHARED_BYTES, copy_limit, read_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size, Value
-from ..variants import Variant, measure, side_by_side
+from ..variants import Variant, measure, points, side_by_side
 
 TITLE = "Occupancy: warps on a multiprocessor, and latency"
 SIZE = Size("numbers to copy", full=2**28, small=2**16, least=4)
@@ -295,9 +295,7 @@ def by_threads(device: cuda.Device, copies: Copies, limit: Limit) -> tuple[list[
     if not timing.available():
         return rows, []
     lines = {
-        f"{case.partition(', ')[2]} a load": [
-            (grid * BLOCK, float(row.values[limit.unit])) for grid, row in zip(grids, found, strict=True)
-        ]
+        f"{case.partition(', ')[2]} a load": points([grid * BLOCK for grid in grids], found, limit.unit)
         for case, found in cases.items()
     }
     return rows, [Curve("threads", "threads in all", limit.unit, lines, logarithmic="xy", line=limit)]

@@ -42,7 +42,7 @@ from ..device_code import blocks_for, load
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
-from ..variants import Variant, measure
+from ..variants import Variant, measure, points
 
 TITLE = "Strided and misaligned access to global memory"
 SIZE = Size("numbers in each array", full=2**30, small=2**21)
@@ -105,7 +105,6 @@ def curve(kind: str, rows: dict[str, Row], limit: Limit) -> Curve:
     """Return a curve of the rate against the stride or the offset; of the sectors where nothing is timed."""
     column = limit.unit if timing.available() else "sectors/load"
     steps = sorted(int(name.split()[1]) for name in rows if name.startswith(kind))
-    points = [(step, float(rows[f"{kind} {step}"].values[column])) for step in steps]
-    lines = {f"copied with this {kind}": points}
+    lines = {f"copied with this {kind}": points(steps, [rows[f"{kind} {step}"] for step in steps], column)}
     x = f"{kind}, in numbers of 4 bytes"
     return Curve(kind, x, column, lines, logarithmic="x" if kind == "stride" else "", line=limit)

@@ -32,7 +32,7 @@ On the software driver, which checks, counts and does not time:
     block's barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:110: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:317), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:319), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:110, and nothing puts one
     before the other; block (0, 0, 0), thread (255, 0, 0), instruction
     'ld.global.f32 %f1, [%rd10]'
@@ -89,7 +89,7 @@ from ..device_code import blocks_for, load
 from ..inputs import repeated
 from ..limits import copy_limit
 from ..stop import Curve, Result, Row, Size, Value
-from ..variants import Variant, measure
+from ..variants import Variant, measure, points
 from ..wrong import all_shown_wrong
 
 TITLE = "Waiting for a warp, a block and the grid, and votes"
@@ -275,10 +275,12 @@ def cycles(device: cuda.Device, module: cuda.Module) -> list[Row]:
 
 def curve(device: cuda.Device, module: cuda.Module, random: np.random.Generator, most: int) -> Curve:
     """Return the time of a step against the numbers, at most so many, by launches and in one kernel."""
-    lines: dict[str, list[tuple[float, float]]] = {STEPWISE: [], AT_ONCE: []}
-    for size in [*(numbers for numbers in CURVE if numbers < most), most]:
-        for row in measure(smoothing(device, module, random, size), None, quick=True):
-            lines[row.name].append((size, 1e3 * float(row.values["ms"]) / STEPS))
+    sizes = [*(numbers for numbers in CURVE if numbers < most), most]
+    found = [measure(smoothing(device, module, random, size), None, quick=True) for size in sizes]
+    lines = {
+        name: [(size, 1e3 * ms / STEPS) for size, ms in points(sizes, rows, "ms")]
+        for name, rows in zip((STEPWISE, AT_ONCE), zip(*found, strict=True), strict=True)
+    }
     return Curve("steps", "numbers", "µs a step", lines, logarithmic="xy")
 
 

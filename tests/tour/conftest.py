@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 import cudart_py as cuda
-from library_tour import device_code, stops
+from library_tour import device_code, host_latency, limits, stops, timing
+from library_tour.course import monte_carlo, nested_monte_carlo, occupancy, precision, streams
 from library_tour.stop import Result, Size
 
 Run = Callable[[cuda.Device, int], Result]
@@ -49,6 +50,30 @@ def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable
         monkeypatch.setattr(device_code, "find", lambda name: {stem: changed}[name])
 
     return change
+
+
+@pytest.fixture
+def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everything that is done for a GPU alone run everywhere; the times themselves mean nothing."""
+
+    def once(work: Callable[[], object], stream: cuda.Stream | None = None, quick: bool = False) -> float:
+        work()
+        (stream or cuda.legacy_default).synchronize()
+        return 1.0
+
+    monkeypatch.setattr(timing, "available", lambda: True)
+    monkeypatch.setattr(timing, "median_ms", once)
+    monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)
+    monkeypatch.setattr(limits, "measured_ceiling", lambda device, kind: 4e12)
+    monkeypatch.setattr(monte_carlo, "SEEDS", 2)
+    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**20)
+    monkeypatch.setattr(occupancy, "STEPS", 64)
+    monkeypatch.setattr(streams, "SPIN_MS", 1e-5)
+    monkeypatch.setattr(streams, "PIECES", 4)
+    monkeypatch.setattr(streams, "TRIED_STEPS", 4)
+    monkeypatch.setattr(precision, "ROUNDS", 8)
+    monkeypatch.setattr(host_latency, "OTHERS", (2**15, 2**16))
+    monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (1000, 1001))
 
 
 @pytest.fixture(scope="session")

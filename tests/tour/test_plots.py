@@ -105,6 +105,20 @@ def test_without_rates_there_are_no_bars(tmp_path):
     assert plots.draw("idea", "What it shows", Result([Row("a")], Limit("link")), tmp_path) == []
 
 
+def test_what_has_no_values_is_left_out(drawn):
+    """The lines and bars of wrong variants, which are not timed."""
+    curve = drawn(Curve("two", "x", "y", {"wrong": [], "right": [(1, 1), (2, 2)]}, logarithmic="xy"))
+    assert [line.get_label() for line in curve.axes[0].get_lines()] == ["right"]
+    bars = drawn(Bars("cases", "GB/s", {"wrong": {}, "partly": {"many": 1.0}, "right": {"few": 2.0, "many": 3.0}}))
+    assert [label.get_text() for label in bars.axes[0].get_yticklabels()] == ["partly", "right"]
+    assert [text.get_text() for text in bars.axes[0].texts] == ["1.00", "3.00", "", "2.00"]
+
+
+@pytest.mark.parametrize("picture", [Curve("two", "x", "y", {"wrong": []}), Bars("cases", "GB/s", {"wrong": {}})])
+def test_a_picture_without_values_is_not_drawn(picture, tmp_path):
+    assert plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path) == []
+
+
 def test_a_curve_is_a_picture_of_its_own(tmp_path):
     curve = Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, logarithmic="xy")
     files = plots.draw("idea", "What it shows", Result([], pictures=[curve]), tmp_path)

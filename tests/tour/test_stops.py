@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 import cudart_py as cuda
-from library_tour import counters, host_latency, limits, plots, record, report, stops, timing
-from library_tour.course import histogram, monte_carlo, nested_monte_carlo, occupancy, precision, streams
+from library_tour import counters, plots, record, report, stops
+from library_tour.course import histogram, monte_carlo
 from library_tour.philox import philox
 from library_tour.report import headline
 from library_tour.runner import Outcome, run_stop
@@ -38,30 +38,6 @@ SMALL = {
 def explained(outcome: Outcome) -> str:
     checks = "; ".join(f"{check.fact}: {check.detail}" for check in outcome.failed_checks)
     return f"{checks} {outcome.message} {outcome.traceback}"
-
-
-@pytest.fixture
-def any_clock(monkeypatch):
-    """Let everything that is done for a GPU alone run everywhere; the times themselves mean nothing."""
-
-    def once(work, stream=None, quick=False) -> float:
-        work()
-        (stream or cuda.legacy_default).synchronize()
-        return 1.0
-
-    monkeypatch.setattr(timing, "available", lambda: True)
-    monkeypatch.setattr(timing, "median_ms", once)
-    monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)
-    monkeypatch.setattr(limits, "measured_ceiling", lambda device, kind: 4e12)
-    monkeypatch.setattr(monte_carlo, "SEEDS", 2)
-    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**20)
-    monkeypatch.setattr(occupancy, "STEPS", 64)
-    monkeypatch.setattr(streams, "SPIN_MS", 1e-5)
-    monkeypatch.setattr(streams, "PIECES", 4)
-    monkeypatch.setattr(streams, "TRIED_STEPS", 4)
-    monkeypatch.setattr(precision, "ROUNDS", 8)
-    monkeypatch.setattr(host_latency, "OTHERS", (2**15, 2**16))
-    monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (1000, 1001))
 
 
 def places(text: str) -> set[str]:

@@ -1,0 +1,84 @@
+"""A variant with a wrong result is not timed: the stop fails by its check, and never by an error of its own."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+import cudart_py as cuda
+from library_tour import counters, plots, record, report, several, stops, timing, variants
+from library_tour.course import crank_nicolson, monte_carlo, nested_monte_carlo
+from library_tour.pages import folder as pages
+from library_tour.runner import Outcome, run_stop
+from library_tour.stop import Check, Film, Row, Timeline
+
+# Where 60 is large, since it counts rows and columns, or time steps.
+SMALL = {"crank_nicolson": 2, "matmul": 20, "variables": 5}
+# The checks that fail: all of them, or every third, so that the same variant is right in one case and wrong in another.
+EVERY = {"all": 1, "every third": 3}
+
+
+@pytest.fixture
+def failing(any_clock, monkeypatch):
+    """Run a stop with a clock, while checks that compare arrays fail; return how it ended, and whether any did."""
+    monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
+    # What would be timed has been checked, and takes long.
+    for clock in ("median_ms", "fresh_ms", "call_ms", "waiting_ms"):
+        monkeypatch.setattr(timing, clock, lambda *_, **__: 1.0)
+    monkeypatch.setattr(several, "SECONDS", 0)
+    monkeypatch.setattr(crank_nicolson, "SHOWN_CELLS", (16, 32))
+    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**10)
+    monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (70, 71))
+    monkeypatch.setattr(nested_monte_carlo, "SEEDS", 1)
+
+    def run(name: str, every: int) -> tuple[Outcome, bool]:
+        compared: list[str] = []
+
+        def compare(fact, *arrays) -> Check:
+            compared.append(fact)
+            return Check(fact, len(compared) % every != 1 % every, "made wrong")
+
+        for module in (variants, stops.load(name)):
+            if hasattr(module, "compare"):
+                monkeypatch.setattr(module, "compare", compare)
+        # What is wrong on purpose runs in processes of its own, and takes long.
+        for function, found in {
+            "shown_wrong": lambda name, *_, **__: Row(name, note="not run"),
+            "all_shown_wrong": lambda programs, **__: [Row(name, note="not run") for name in programs],
+        }.items():
+            if hasattr(stops.load(name), function):
+                monkeypatch.setattr(stops.load(name), function, found)
+        return run_stop(name, cuda.Device(0), SMALL.get(name, 60)), bool(compared)
+
+    return run
+
+
+@pytest.mark.parametrize("every", EVERY.values(), ids=EVERY)
+@pytest.mark.parametrize("name", stops.COURSE)
+def test_the_stop_fails_by_its_checks_and_is_reported(failing, monkeypatch, tmp_path, name, every):
+    outcome, compared = failing(name, every)
+    assert outcome.state == ("failed" if compared else "passed"), outcome.traceback
+    assert bool(outcome.failed_checks) == compared
+    console = Console(file=io.StringIO(), width=80)
+    console.print(report.outcome(outcome))
+    console.print(report.summary([outcome]))
+    assert (f"FAILED in {name}: " in console.file.getvalue()) == compared
+    record.write(tmp_path / "run.json", record.record({}, [outcome]))
+    if plots.importlib.util.find_spec("matplotlib"):
+        # Figures without files, since to write them takes long; films and timelines do not depend on rates.
+        pictures = [picture for picture in outcome.result.pictures if not isinstance(picture, Film | Timeline)]
+        object.__setattr__(outcome.result, "pictures", pictures)
+        plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())
+
+
+@pytest.mark.parametrize("name", ["bank_conflicts", "histogram", "coalescing"])
+def test_its_pictures_and_its_page_are_written(failing, tmp_path, name):
+    outcome, _ = failing(name, 3)
+    assert outcome.state == "failed"
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
+    assert plots.draw(name, outcome.title, outcome.result, tmp_path)
+    page = pages.write_stop(tmp_path, outcome, record.environment(cuda.Device(0))).read_text()
+    assert "FAILED: " in page
+    assert "made wrong" in page
