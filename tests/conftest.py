@@ -30,15 +30,20 @@ settings.load_profile("default")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compile_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep the tests' compiled kernels out of the user's cache, unless CUDART_PY_CACHE names one for them.
 
-    The workers of pytest-xdist share one, so that each kernel is compiled once.
+    The workers of pytest-xdist share one, so that each kernel is compiled once. Where the environment forbids Python to
+    write bytecode beside the sources, the processes that tests start share some of their own: there are hundreds, and
+    each would compile all that it imports.
     """
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "compile-cache"
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     patch = pytest.MonkeyPatch()
-    patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder)))
+    patch.setenv("CUDART_PY_CACHE", os.environ.get("CUDART_PY_CACHE", str(folder / "compile-cache")))
+    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
+        patch.delenv("PYTHONDONTWRITEBYTECODE")
+        patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
     yield
     patch.undo()
 
