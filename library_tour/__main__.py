@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from rich.console import Console
-
 import cudart_py as cuda
 
 from . import plots, ranks, report, showing, stops, timing
@@ -179,7 +177,7 @@ def list_stops(*, as_json: bool) -> None:
             listed.append({"name": name, "title": stop.TITLE, "size": size})
         sys.stdout.write(json.dumps(listed, indent=2) + "\n")
         return
-    Console(highlight=False).print(report.listing({name: stops.load(name).TITLE for name in stops.names()}))
+    report.console().print(report.listing({name: stops.load(name).TITLE for name in stops.names()}))
 
 
 if __name__ == "__main__":

@@ -144,15 +144,15 @@ class Steps:
 
 @contextmanager
 def bar(console: Console, names: Sequence[str], expected: Mapping[str, float]) -> Iterator[Steps]:
-    """Show a bar on a terminal while the block runs, which tells it when stops begin and end."""
+    """Show a bar on a terminal while the block runs, which tells it when stops begin and end; none on a quiet one."""
     pace = Pace(names, expected)
     columns: list[ProgressColumn] = [TextColumn("{task.description}", markup=False)]
     if console.width >= ROOM_FOR_BAR:
         columns.append(_Bar(pace))
     columns += [TextColumn("{task.completed}/{task.total}"), _Left(pace)]
-    progress = Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal, refresh_per_second=5
-    )
+    # A bar redirects what is printed to its console, so that a quiet one would lose it.
+    shown = console.is_terminal and not console.quiet
+    progress = Progress(*columns, console=console, transient=True, disable=not shown, refresh_per_second=5)
     steps = Steps(progress, pace, len(names), says_work=console.width >= ROOM_FOR_WORK)
     _listeners.append(steps.work)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,10 +12,11 @@ from rich.console import Console, ConsoleOptions, Group, JustifyMethod, Renderab
 from rich.table import Table
 from rich.text import Text
 
+from . import ranks
 from .runner import Outcome
 from .stop import Row, Value
 
-__all__ = ["headline", "listing", "outcome", "summary"]
+__all__ = ["console", "headline", "listing", "outcome", "summary"]
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "unsupported": "yellow"}
 # The columns that are parts of the limit: those of the course's stops, and of the libraries' narrower tables.
@@ -23,6 +25,16 @@ LIMITED = {"of limit", "limit %"}
 BAR = 7
 # Characters between two columns: the box's own and the padding.
 GAP = 2
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return where a report goes: standard output, or standard error.
+
+    Ranks of MPI write plain text, unless FORCE_COLOR asks for colours: Open MPI gives each rank a pseudo-terminal, so
+    that a rank cannot tell whether its text ends in a terminal or in a file.
+    """
+    plain = ranks.started_by_mpi() and not os.environ.get("FORCE_COLOR")
+    return Console(highlight=False, stderr=stderr, force_terminal=False if plain else None)
 
 
 def headline(name: str, title: str) -> Text:

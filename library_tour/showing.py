@@ -25,7 +25,7 @@ GOOD, BAD = 0, 1
 def show(name: str, device: cuda.Device, size: int | None) -> int:
     """Print a stop's lesson with what the stop finds on a device, and on an H200; return the command's status."""
     of = lesson.load(name) if lesson.has_lesson(name) else None
-    console = Console(highlight=False)
+    console = report.console()
     console.print(report.headline(name, stops.load(name).TITLE))
     if of:
         _print(console, _code(name, of))
@@ -49,7 +49,7 @@ def exercise(name: str, file: Path | None, *, hint: bool, solution: bool) -> int
     exercise, and OSError for a file that cannot be read or written.
     """
     of = lesson.load(name)
-    console = Console(highlight=False)
+    console = report.console()
     if hint:
         console.print(Markdown(of.exercise.hint))
     elif solution:

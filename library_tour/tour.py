@@ -55,7 +55,7 @@ class Files:
     @property
     def console(self) -> Console:
         """Where the report goes: not where the JSON goes."""
-        return Console(highlight=False, stderr=self.json == STANDARD_OUTPUT)
+        return report.console(stderr=self.json == STANDARD_OUTPUT)
 
     def keep(self, environment: dict[str, Any], outcomes: Sequence[Outcome]) -> None:
         """Write what is known after a stop, so that a tour that is broken off leaves it."""

@@ -46,6 +46,23 @@ sys.exit(main(["run", {!r}, "--size", "32"]))
 """
 
 
+# Runs a rank as Open MPI does: its standard output is a pseudo-terminal, from which another process reads.
+IN_TERMINAL = """
+import os, sys
+terminal, end = os.openpty()
+if os.fork():
+    os.dup2(end, 1)
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+os.close(end)
+while True:
+    try:
+        text = os.read(terminal, 2**16)
+    except OSError:  # the other end is closed
+        break
+    os.write(1, text)
+"""
+
+
 def words(text: str) -> str:
     return " ".join(text.split())
 
@@ -81,6 +98,32 @@ def test_all_ranks_end_with_the_one_that_dies(mpiexec, failure, said):
     assert re.search(said, done.stdout + done.stderr)
     if "raise" in failure:
         assert "ends all ranks: halo: RuntimeError: the wheels came off" in words(done.stderr)
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Let programs take a terminal for one that knows colours, and return what asks for them."""
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda: monkeypatch.setenv("FORCE_COLOR", "1")
+
+
+def test_ranks_write_plain_text_to_a_pseudo_terminal(mpiexec, terminal):
+    done = mpiexec("-c", IN_TERMINAL, "-m", "library_tour", "run", "halo", "--size", "32", count=2)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^halo: ", done.stdout, re.MULTILINE)) == 1
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("colours", [False, True], ids=["plain", "colours"])
+def test_a_pseudo_terminal_gets_what_a_failing_rank_prints(mpiexec, terminal, colours):
+    if colours:
+        terminal()
+    done = mpiexec("-c", IN_TERMINAL, "-c", FAIL.format("raise RuntimeError('the wheels came off')"), count=2)
+    assert done.returncode
+    assert "failed at" in done.stdout
+    assert ("\x1b" in done.stdout) == colours
 
 
 def test_ranks_on_one_device_are_named_once(mpiexec):
