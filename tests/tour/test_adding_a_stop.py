@@ -58,7 +58,9 @@ def test_the_pages_exercise_is_solved_by_its_solution_and_not_by_its_start(writt
     [step] = lesson.load("reverse").steps
     assert excerpts.find("reverse", *step.shows).lines[0].startswith('extern "C" __global__')
     assert all(check.holds for check in answers.tried("reverse", lesson.solution("reverse")))
-    assert not all(check.holds for check in answers.tried("reverse", lesson.start("reverse")))
+    # The result itself is wrong, so that this driver need not find the race.
+    found = [check.holds for check in answers.tried("reverse", lesson.start("reverse")) if "reversed" in check.fact]
+    assert found == [False, False]
 
 
 def test_the_page_names_what_is_there():
