@@ -46,7 +46,7 @@ def check_answers(stop: str, files: Sequence[Path]) -> list[list[Check]]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False)
     except subprocess.TimeoutExpired:
         return [[Check("the answer ends", False, f"It was stopped after {SECONDS} seconds.")], *([] for _ in files[1:])]
-    found = [[Check(**fields) for fields in json.loads(line)] for line in done.stdout.splitlines() if line[:1] == "["]
+    found = [[Check(**fields) for fields in json.loads(line)] for line in done.stdout.splitlines()]
     if len(found) < len(files):
         if not found or all(check.holds for check in found[-1]):
             found.append([Check("the answer ends", False, done.stderr.strip())])
@@ -91,10 +91,12 @@ def _loaded(file: Path) -> cuda.Module | ModuleType:
 def main() -> None:
     """Try the answers that the command names; print what was tried of each as a line of JSON."""
     stop, *files = sys.argv[1:]
+    # What the answers and their kernels print goes to standard error, so that it is not taken for results.
+    results = os.dup(1)
+    os.dup2(2, 1)
     for file in files:
         checks = tried(stop, Path(file))
-        sys.stdout.write(json.dumps([asdict(check) for check in checks], default=bool) + "\n")
-        sys.stdout.flush()
+        os.write(results, json.dumps([asdict(check) for check in checks], default=bool).encode() + b"\n")
         try:
             cuda.Device(0).synchronize()
         except cuda.CudaError:  # nothing runs after it

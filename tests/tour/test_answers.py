@@ -79,3 +79,10 @@ def test_an_answer_named_like_a_module_does_not_take_its_place(tmp_path, monkeyp
     file.write_text("raise RuntimeError('the wheels came off')")
     [[check]] = answers.check_answers("daxpy", [file])
     assert check.detail == "numpy.py:1: RuntimeError: the wheels came off"
+
+
+def test_what_an_answer_prints_is_no_result(tmp_path):
+    file = tmp_path / "answer.py"
+    file.write_text("print('[1 2 3]')\nraise RuntimeError('the wheels came off')")
+    [[check]] = answers.check_answers("daxpy", [file])
+    assert check.detail == "answer.py:2: RuntimeError: the wheels came off"
