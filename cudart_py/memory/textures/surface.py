@@ -6,15 +6,14 @@ from typing import Any
 
 from ... import arguments
 from ...context.current import activated
-from ...context.device import Device
 from ...driver.seam import api
-from ..waiting import WaitingHandle
+from .array_object import ArrayObject
 from .cuda_array import CudaArray
 
 __all__ = ["Surface"]
 
 
-class Surface(WaitingHandle):
+class Surface(ArrayObject):
     """A surface object over a CUDA array that was made with `surface=True` (cuSurfObjectCreate).
 
     Kernels take it as a `cudaSurfaceObject_t`, which C++ sees as an unsigned long long, and read and write elements of
@@ -29,7 +28,9 @@ class Surface(WaitingHandle):
     Raises TypeError for what is no CudaArray, ValueError for one without `surface=True`.
     """
 
-    __slots__ = ("_array",)
+    __slots__ = ()
+
+    _array: CudaArray
 
     def __init__(self, array: CudaArray) -> None:
         self._value = None
@@ -47,18 +48,5 @@ class Surface(WaitingHandle):
         """The array that it reads and writes."""
         return self._array
 
-    @property
-    def device(self) -> Device:
-        """The device that it can be used on."""
-        return self._array.device
-
-    @property
-    def closed(self) -> bool:
-        """Whether it or its array was closed."""
-        return self._value is None or self._array.closed
-
     def _destroy(self, value: Any) -> None:
         api.cuSurfObjectDestroy(value)
-
-    def __repr__(self) -> str:
-        return f"<Surface {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"

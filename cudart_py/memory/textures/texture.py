@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ... import arguments, errors, shapes
 from ...context.capture import captures
 from ...context.current import activated
-from ...context.device import Device
 from ...driver import enums
 from ...driver.seam import api
 from ..array import DeviceArray
-from ..waiting import WaitingHandle
+from .array_object import ArrayObject
 from .cuda_array import CudaArray
 from .formats import check_channels, check_format, format_of
 
@@ -22,7 +21,7 @@ __all__ = ["Texture", "TextureOptions"]
 
 AddressMode = Literal["wrap", "clamp", "mirror", "border"]
 
-_ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
+_ADDRESS_MODES: tuple[AddressMode, ...] = get_args(AddressMode)
 _FILTERS = ("point", "linear")
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 _READS = ("element", "normalized_float")
@@ -83,7 +82,7 @@ class TextureOptions:
             arguments.number(call, f"border[{channel}]", part, -_FLOAT32_MAX, _FLOAT32_MAX)
 
 
-class Texture(WaitingHandle):
+class Texture(ArrayObject):
     """A texture object over a CUDA array or over the memory of a device array (cuTexObjectCreate).
 
     Kernels take it as a `cudaTextureObject_t`, which C++ sees as an unsigned long long. `array` is kept alive. The
@@ -105,7 +104,7 @@ class Texture(WaitingHandle):
     strides that it cannot have, CaptureError while a stream is being captured.
     """
 
-    __slots__ = ("_array", "_options")
+    __slots__ = ("_options",)
 
     def __init__(
         self,
@@ -161,21 +160,8 @@ class Texture(WaitingHandle):
         """How coordinates and elements are read."""
         return self._options
 
-    @property
-    def device(self) -> Device:
-        """The device that it can be used on."""
-        return self._array.device
-
-    @property
-    def closed(self) -> bool:
-        """Whether it or its array was closed."""
-        return self._value is None or self._array.closed
-
     def _destroy(self, value: Any) -> None:
         api.cuTexObjectDestroy(value)
-
-    def __repr__(self) -> str:
-        return f"<Texture {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"
 
 
 def _by_number(options: TextureOptions) -> TextureOptions:

@@ -1,0 +1,34 @@
+"""What textures and surfaces have in common: an array, by which they live and end."""
+
+from __future__ import annotations
+
+from ...context.device import Device
+from ..array import DeviceArray
+from ..waiting import WaitingHandle
+from .cuda_array import CudaArray
+
+__all__ = ["ArrayObject"]
+
+
+class ArrayObject(WaitingHandle):
+    """An object by which kernels use an array: a texture or a surface. It keeps the array alive.
+
+    A subclass sets `_array`, and says in `_destroy` how to give the object back.
+    """
+
+    __slots__ = ("_array",)
+
+    _array: CudaArray | DeviceArray
+
+    @property
+    def device(self) -> Device:
+        """The device that it can be used on."""
+        return self._array.device
+
+    @property
+    def closed(self) -> bool:
+        """Whether it or its array was closed."""
+        return self._value is None or self._array.closed
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {'closed' if self.closed else f'{self._array.shape} {self._array.dtype}'}>"
