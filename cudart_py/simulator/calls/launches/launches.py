@@ -24,6 +24,7 @@ from .shapes import Extents, checked_launch
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
+    from ...state.queue.stream import Stream
 
 __all__ = [
     "KernelLaunch",
@@ -183,9 +184,8 @@ def cuLaunchKernel(
     extra: Any,
 ) -> None:
     """Launch a kernel in a stream, as cuLaunchKernel."""
-    function, stream = find_function(f), find_stream(hStream)
-    if function.context is not stream.context:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    function = find_function(f)
+    stream = _stream_for(function, hStream)
     parameters = packed_parameters(function, kernelParams, extra)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
     submit(stream, KernelLaunch(function, checked_launch(function, extents, sharedMemBytes, parameters)))
@@ -205,9 +205,8 @@ def cuLaunchCooperativeKernel(
     kernelParams: Any,
 ) -> None:
     """Launch a kernel whose blocks are all resident at once, as cuLaunchCooperativeKernel."""
-    function, stream = find_function(f), find_stream(hStream)
-    if function.context is not stream.context:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    function = find_function(f)
+    stream = _stream_for(function, hStream)
     parameters = packed_parameters(function, kernelParams, 0)
     extents = gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ
     launch = checked_launch(function, extents, sharedMemBytes, parameters, cooperative=True)
@@ -220,9 +219,7 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
     function = find_function(f)
     if config is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    stream = find_stream(config.hStream)
-    if function.context is not stream.context:
-        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    stream = _stream_for(function, config.hStream)
     cooperative, cluster = _attributes(config.attrs[: config.numAttrs])
     parameters = packed_parameters(function, kernelParams, extra)
     extents = (
@@ -237,6 +234,14 @@ def cuLaunchKernelEx(config: Any, f: Any, kernelParams: Any, extra: Any) -> None
         function, extents, config.sharedMemBytes, parameters, cooperative=cooperative, cluster=cluster
     )
     submit(stream, KernelLaunch(function, launch))
+
+
+def _stream_for(function: LoadedFunction, handle: Any) -> Stream:
+    """Return the stream of a handle, or raise CUDA_ERROR_INVALID_HANDLE where the kernel is of another context."""
+    stream = find_stream(handle)
+    if function.context is not stream.context:
+        raise StatusError(CUresult.CUDA_ERROR_INVALID_HANDLE)
+    return stream
 
 
 def _attributes(given: Sequence[Any]) -> tuple[bool, Extents | None]:
