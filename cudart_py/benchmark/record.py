@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..pages.tables import facts
 
-__all__ = ["Counters", "Measurement", "Peer", "interquartile_range", "relative_error"]
+__all__ = ["Counters", "Measurement", "Peer", "interquartile_range", "median_error", "relative_error"]
 
 # One mapping a launch: "kernel", "grid", "block" and the metrics by name.
 Counters = tuple[Mapping[str, Any], ...]
@@ -42,19 +42,25 @@ def interquartile_range(samples: Sequence[float]) -> float:
     return high - low
 
 
-def relative_error(samples: Sequence[float]) -> float:
-    """Estimate how far the median may be off, as one standard error over the median.
+def median_error(spread: float, count: int) -> float:
+    """Return the standard error of the median of so many samples, from their interquartile range.
 
-    The quartiles stand for the width, so that a few outliers do not count. Infinite of fewer than two
-    samples, and where the median is 0.
+    The quartiles stand for the width, so that a few outliers do not count.
+    """
+    return _MEDIAN_PER_MEAN * spread / _RANGE_PER_DEVIATION / math.sqrt(count)
+
+
+def relative_error(samples: Sequence[float]) -> float:
+    """Return how far the median may be off, as one standard error over the median.
+
+    Infinite of fewer than two samples, and where the median is 0.
     """
     if len(samples) < 2:
         return math.inf
     middle = statistics.median(samples)
     if middle <= 0:
         return math.inf
-    deviation = interquartile_range(samples) / _RANGE_PER_DEVIATION
-    return _MEDIAN_PER_MEAN * deviation / math.sqrt(len(samples)) / middle
+    return median_error(interquartile_range(samples), len(samples)) / middle
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +78,9 @@ class Measurement:
     - `rejected`: samples thrown away since the device ran at a dropped clock.
     - `clock_mhz`: the multiprocessors' clock in MHz, the median over the samples; None without NVML.
     - `bytes`, `flops`: what one call moves and computes, as they were given.
-    - `ceiling`: the most that the device reaches, in bytes or operations a second, as it was asked for.
+    - `ceiling`: the most that the device reaches, in bytes or operations a second; None unless it was asked for.
+    - `ceiling_name`: which of the measured ceilings that is, such as "copy"; None where it was given as a number.
+    - `device`: the name of the device.
     - `counters`: what a driver that profiles counted, a mapping for each launch.
     - `peers`: what was measured beside it in turns, by name, where a fixture was given `beside`.
     """

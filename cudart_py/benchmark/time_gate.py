@@ -11,18 +11,17 @@ noise.
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .record import median_error
+
 __all__ = ["Verdict", "baseline_text", "compare", "differences", "merge", "refusal", "table"]
 
 Json = Mapping[str, Any]
 SECONDS = "seconds"
-# A standard error of the median, from the interquartile range of a normal distribution and the number of samples.
-_ERROR_PER_RANGE = math.sqrt(math.pi / 2) / 1.349
 # How many times the noise a figure may be away from the baseline's: with twice the noise of three runs, one of some
 # eighty calls' host times was called slower in most runs of unchanged code.
 _NOISE_TIMES = 3
@@ -78,7 +77,7 @@ def noise(benchmark: Json, figure: str, values: Sequence[float]) -> float:
     between = max(abs(value - middle) for value in values) / middle
     if figure == SECONDS:
         stats = benchmark["stats"]
-        within = _ERROR_PER_RANGE * stats["iqr"] / math.sqrt(stats["rounds"]) / stats["median"]
+        within = median_error(stats["iqr"], stats["rounds"]) / stats["median"]
     else:
         within = benchmark["extra_info"]["beside"][figure]["spread"] / 2
     return float(max(between, within))
@@ -177,15 +176,16 @@ def merge(runs: Sequence[Json]) -> dict[str, Any]:
     for run in runs:
         for name, one in benchmarks(run).items():
             by_name.setdefault(name, []).append(one)
-    first, machine = runs[-1], runs[-1]["machine_info"]
+    latest = runs[-1]
+    machine = latest["machine_info"]
     return {
         "machine_info": {
             **{name: machine[name] for name in ("machine", "system", "python_version", "gpu") if name in machine},
             "cpu": {name: value for name, value in machine.get("cpu", {}).items() if name in ("brand_raw", "count")},
         },
-        "commit_info": first["commit_info"],
-        "datetime": first["datetime"],
-        "version": first["version"],
+        "commit_info": latest["commit_info"],
+        "datetime": latest["datetime"],
+        "version": latest["version"],
         "benchmarks": [_merged(same) for same in by_name.values()],
     }
 
