@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cudart_py as cuda
 from cudart_py.profiling.metric_names import (
@@ -11,6 +11,7 @@ from cudart_py.profiling.metric_names import (
     CONFLICTS,
     GLOBAL,
     LANES,
+    LOCAL,
     LOCAL_REQUESTS,
     LOCAL_SECTORS,
     REQUESTS,
@@ -47,8 +48,8 @@ COLUMNS: Mapping[str, Column] = {
     "stores": Column(names(REQUESTS, ["st"])),
     "sectors read": Column([*names(SECTORS, ["ld"]), TEXELS]),
     "constants": Column(["idc__requests.sum"]),
-    "local": Column(names(LOCAL_REQUESTS, BOTH)),
-    "sectors/local": Column(names(LOCAL_SECTORS, BOTH), names(LOCAL_REQUESTS, BOTH)),
+    "local": Column(names(LOCAL_REQUESTS, LOCAL)),
+    "sectors/local": Column(names(LOCAL_SECTORS, LOCAL), names(LOCAL_REQUESTS, LOCAL)),
     "atomics": Column(names(REQUESTS, ATOMICS)),
     "atomic sectors": Column(names(SECTORS, ATOMICS)),
     "conflicts": Column(names(CONFLICTS, BOTH)),
@@ -60,7 +61,7 @@ COLUMNS: Mapping[str, Column] = {
 
 def available() -> bool:
     """Tell whether this driver counts what kernels do."""
-    return "profile" in cuda.capabilities() and hasattr(cuda, "profile")
+    return "profile" in cuda.capabilities()
 
 
 def count(work: Callable[[], object], columns: Sequence[str]) -> dict[str, Value]:
@@ -79,8 +80,7 @@ def counted(work: Callable[[], object]) -> dict[str, float]:
     if not available():
         work()
         return {}
-    profile: Any = cuda.profile  # type: ignore[attr-defined,unused-ignore]  # part of the toolkit where it is available
-    with profile() as profiled:
+    with cuda.profile() as profiled:
         work()
         cuda.current_device().synchronize()
     launches = [launch.metrics for launch in profiled.launches]

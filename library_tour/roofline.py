@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cudart_py.profiling.metric_names import GLOBAL, LOCAL_SECTORS, SECTOR_BYTES, SECTORS, names, total
+from cudart_py.profiling.metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTOR_BYTES, SECTORS, names, total
 
 from .counters import TEXELS
 from .figures import WIDTH, figure, save, ticks
@@ -63,9 +63,7 @@ def kernels_of(stop: str, rows: Sequence[Row]) -> list[Kernel]:
     """
     found = []
     for row in rows:
-        moved = SECTOR_BYTES * total(
-            row.metrics, [*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, ("ld", "st")), TEXELS]
-        )
+        moved = SECTOR_BYTES * total(row.metrics, [*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, LOCAL), TEXELS])
         single, double = (_operations(row.metrics, letter) for letter in "fd")
         if moved and single + double:
             found.append(Kernel(stop, row.name, (single + double) / moved, double > single))

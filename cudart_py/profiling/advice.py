@@ -9,6 +9,7 @@ from .metric_names import (
     BYTES,
     CONFLICTS,
     LANES,
+    LOCAL,
     LOCAL_REQUESTS,
     REQUESTS,
     SECTOR_BYTES,
@@ -124,7 +125,7 @@ def _contended(metrics: Metrics) -> Iterator[tuple[str, str]]:
 
 
 def _in_local_memory(metrics: Metrics) -> Iterator[tuple[str, str]]:
-    requests = total(metrics, names(LOCAL_REQUESTS, ("ld", "st")))
+    requests = total(metrics, names(LOCAL_REQUESTS, LOCAL))
     if requests:
         yield (
             f"{requests:,.0f} requests go to local memory: index arrays by constants, with loops that are unrolled, so "

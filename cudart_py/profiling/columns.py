@@ -11,6 +11,7 @@ from .metric_names import (
     CONFLICTS,
     GLOBAL,
     LANES,
+    LOCAL,
     LOCAL_REQUESTS,
     REQUESTS,
     SECTOR_BYTES,
@@ -81,7 +82,6 @@ def _sum(heading: tuple[str, str], short: tuple[str, str], pattern: str, kinds: 
     return Column(heading, short, wanted, shown=wanted)
 
 
-_LOCAL = ("ld", "st")
 GROUPS: dict[str, tuple[Column, ...]] = {
     "sectors": (
         _sectors("load", "load", ["ld"]),
@@ -98,7 +98,7 @@ GROUPS: dict[str, tuple[Column, ...]] = {
     "instructions": (Column(("warp in-", "structions"), ("warp", "instr."), (WARPS,)),),
     "requests": (_sum(("global", "requests"), ("global", "req."), REQUESTS, GLOBAL),),
     "wavefronts": (_sum(("shared", "wavefronts"), ("shared", "wavefr."), WAVEFRONTS, SHARED),),
-    "local": (_sum(("local", "requests"), ("local", "req."), LOCAL_REQUESTS, _LOCAL),),
+    "local": (_sum(("local", "requests"), ("local", "req."), LOCAL_REQUESTS, LOCAL),),
 }
 DEFAULT = ("sectors", "efficiency", "conflicts", "lanes")
 

@@ -9,6 +9,7 @@ __all__ = [
     "CONFLICTS",
     "GLOBAL",
     "LANES",
+    "LOCAL",
     "LOCAL_REQUESTS",
     "LOCAL_SECTORS",
     "REQUESTS",
@@ -37,6 +38,7 @@ LANES = "smsp__thread_inst_executed.sum"
 # The kinds of accesses that the names have: a reduction is an atomic whose result nothing uses.
 GLOBAL = ("ld", "st", "red", "atom")
 SHARED = ("ld", "st", "atom")
+LOCAL = ("ld", "st")
 SECTOR_BYTES = 32
 
 

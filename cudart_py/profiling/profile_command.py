@@ -92,12 +92,12 @@ def _profile(options: argparse.Namespace) -> int:
 def _place_of(options: argparse.Namespace) -> Iterator[None]:
     """Set the arguments and the first folder of imports as Python does for a program, and restore them at the end."""
     folder = os.getcwd() if options.as_module else str(Path(options.program).resolve().parent)
-    before = sys.argv, sys.path[0]
+    before = sys.argv, sys.path[:]
     sys.argv, sys.path[0] = [options.program, *options.arguments], folder
     try:
         yield
     finally:
-        sys.argv, sys.path[0] = before
+        sys.argv, sys.path[:] = before
 
 
 @contextlib.contextmanager
@@ -197,7 +197,7 @@ def _fitted(text: str) -> str:
 
 
 def _print(text: str, file: TextIO) -> None:
-    print(text, file=file)  # because it is the command's result
+    print(text, file=file)
 
 
 def _refuse(why: str) -> int:

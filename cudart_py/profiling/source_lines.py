@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .metric_names import GLOBAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, WAVEFRONTS, add, names, total
+from .metric_names import GLOBAL, LOCAL, LOCAL_SECTORS, SECTORS, SHARED, WARPS, WAVEFRONTS, add, names, total
 
 if TYPE_CHECKING:
     from .profiles import LaunchProfile
@@ -78,7 +78,7 @@ def weight(metrics: Mapping[str, float]) -> float:
 
     It says where to look first and is no time: units work side by side, and no cache is modelled.
     """
-    sectors = total(metrics, (*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, SHARED[:2])))
+    sectors = total(metrics, (*names(SECTORS, GLOBAL), *names(LOCAL_SECTORS, LOCAL)))
     wavefronts = total(metrics, names(WAVEFRONTS, SHARED))
     return metrics.get(WARPS, 0) / _INSTRUCTIONS + wavefronts / _WAVEFRONTS + sectors / _SECTORS
 
