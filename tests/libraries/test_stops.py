@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import re
 
 import numpy as np
@@ -13,12 +14,12 @@ from rich.console import Console
 import cudart_py as cuda
 from cudart_py.benchmark import Measurement
 from cudart_py.libraries.sparse.matrix import SparseMatrix
-from library_tour import plots, stops, timing
+from library_tour import plots, record, report, stops, timing
 from library_tour.libraries import conjugate_gradients, judgement, precisions
 from library_tour.libraries.judgement import missing_row
 from library_tour.report import headline, table
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Limit
+from library_tour.stop import Check, Limit
 
 pytestmark = pytest.mark.needs("libraries")
 
@@ -112,6 +113,24 @@ def test_the_names_of_rand_leave_room_for_wide_numbers():
 def test_the_stop_draws_what_it_timed(timed, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
     assert plots.draw(timed.name, timed.title, timed.result, tmp_path)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_a_stop_with_wrong_results_fails_by_its_checks_and_is_reported(monkeypatch, tmp_path, name, every):
+    """All results, or every third; what is wrong is not timed, and has no rate."""
+    give_times(monkeypatch)
+    shorten(monkeypatch)
+    rand = stops.load("rand")
+    monkeypatch.setattr(rand, "KINDS", {kind: rand.KINDS[kind] for kind in rand.KINDS if kind not in rand.SLOW})
+    numbers = itertools.count()
+    monkeypatch.setattr(judgement, "Check", lambda fact, *_: Check(fact, next(numbers) % every != 0, "made wrong"))
+    outcome = run_stop(name, cuda.Device(0), SIZES[name])
+    assert outcome.state == "failed", explained(outcome)
+    Console(file=io.StringIO()).print(report.outcome(outcome))
+    record.write(tmp_path / "run.json", record.record({}, [outcome]))
+    if plots.importlib.util.find_spec("matplotlib"):
+        plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())  # figures without files, which take long
 
 
 def test_blocks_that_a_kernel_cannot_have_are_left_out(device, monkeypatch):
