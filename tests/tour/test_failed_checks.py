@@ -82,3 +82,40 @@ def test_its_pictures_and_its_page_are_written(failing, tmp_path, name):
     page = pages.write_stop(tmp_path, outcome, record.environment(cuda.Device(0))).read_text()
     assert "FAILED: " in page
     assert "made wrong" in page
+
+
+# Runs stops with a clock on all devices, or in all ranks, and tells their states; each array that is compared is wrong.
+TOGETHER = """
+import sys
+import cudart_py as cuda
+from library_tour import counters, limits, ranks, several, stops, timing, variants
+from library_tour.runner import run_stop
+from library_tour.stop import Check, Row
+several.SECONDS = 0
+timing.available = lambda: True
+timing.median_ms = lambda *_, **__: 1.0
+counters.available = lambda: False
+limits.measured_ceiling = lambda device, kind: 4e12
+together = ranks.world()
+wrong = together is None or together.rank == together.count - 1
+for name in sys.argv[1:]:
+    stop = stops.load(name)
+    for module in (variants, stop):
+        module.compare = lambda fact, *_: Check(fact, not wrong, "made wrong")
+    stop.all_shown_wrong = lambda programs, **_: [Row(name, note="not run") for name in programs]
+    outcome = run_stop(name, cuda.Device(0), 32)
+    print(name, outcome.state, outcome.traceback, flush=True)
+"""
+
+
+def test_stops_on_several_devices_fail_by_their_checks(python):
+    names = ["peer", *stops.SEVERAL_DEVICES]
+    done = python(f"import sys; sys.argv[1:] = {names}\n{TOGETHER}", CUDART_PY_SIMULATOR_DEVICES="2")
+    assert done.stdout.split("\n")[:-1] == [f"{name} failed " for name in names]
+
+
+def test_ranks_wait_for_one_whose_checks_fail(mpiexec):
+    done = mpiexec("-c", TOGETHER, *stops.SEVERAL_DEVICES, count=2)
+    assert done.returncode == 0, done.stderr
+    states = sorted(line.strip() for line in done.stdout.splitlines())
+    assert states == sorted(f"{name} {state}" for name in stops.SEVERAL_DEVICES for state in ("failed", "passed"))
