@@ -1,4 +1,4 @@
-"""Pictures of what a driver counted while the kernels of a stop were checked."""
+"""Pictures of what a driver counted while the kernels of a stop were checked, and of what the calls of a stop do."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from . import counters
 from .figures import figure, row_labels, save
-from .report import cell
+from .report import cell, number
 from .stop import Result, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_counters"]
+__all__ = ["draw_counters", "draw_panels"]
 
 # Columns that are drawn besides those of the stop's own table, until there are enough.
 PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "used by loads", "used by stores")
@@ -28,15 +28,27 @@ PANEL_WIDTH, BAR_HEIGHT, AROUND_PANEL = 2.2, 0.19, 0.45  # inches
 def draw_counters(
     name: str, heading: str, result: Result, folder: Path, width: float, formats: Sequence[str]
 ) -> list[Path]:
-    """Draw what was counted of the rows of each table; return the files, none where nothing was counted."""
+    """Draw what was counted of the rows of each table and what their calls do; return the files, none without any."""
     files = []
-    for number, (table, rows) in enumerate({"": result.rows, **result.tables}.items(), 1):
-        panels = _panels(rows)
-        if panels:
-            stem = f"{name}-counters" + (f"-{number}" if number > 1 else "")
-            subtitle = "Counted, not timed" + (f": {table.rstrip(':')}" if table else "")
-            files += save(_figure(heading, subtitle, panels, width), folder / stem, formats)
+    for place, (table, rows) in enumerate({"": result.rows, **result.tables}.items(), 1):
+        of_table = f": {table.rstrip(':')}" if table else ""
+        for kind, source, panels in (
+            ("work", "What the calls do, not timed", _work(rows)),
+            ("counters", "Counted, not timed", _panels(rows)),
+        ):
+            if panels:
+                stem = f"{name}-{kind}" + (f"-{place}" if place > 1 else "")
+                files += save(draw_panels(heading, source + of_table, panels, width), folder / stem, formats)
     return files
+
+
+def _work(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Return what the rows' calls do, by its kinds."""
+    works = dict(zip(row_labels(rows), (row.work for row in rows), strict=True))
+    return {
+        kind: {label: work[kind] for label, work in works.items() if kind in work}
+        for kind in dict.fromkeys(kind for work in works.values() for kind in work)
+    }
 
 
 def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
@@ -59,7 +71,8 @@ def _panels(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     return dict(list(panels.items())[:MOST_PANELS])
 
 
-def _figure(title: str, subtitle: str, panels: Mapping[str, Mapping[str, float]], width: float) -> Figure:
+def draw_panels(title: str, subtitle: str, panels: Mapping[str, Mapping[str, float]], width: float) -> Figure:
+    """Return a figure of panels, each of which has a bar for each label and the numbers behind the bars."""
     labels = list(dict.fromkeys(label for values in panels.values() for label in values))
     across = max(1, min(len(panels), int(width / PANEL_WIDTH)))
     down = -(-len(panels) // across)
@@ -79,12 +92,13 @@ def _panel(axes: Axes, column: str, values: Sequence[float | None]) -> None:
     axes.barh(range(len(values)), [value or 0.0 for value in values])
     for place, value in enumerate(values):
         if value is not None:
-            text = cell(column, value if counters.COLUMNS[column].under else int(value)).plain
+            known = counters.COLUMNS.get(column)
+            text = cell(column, value if known.under else int(value)).plain if known else number(value)
             axes.annotate(
                 text, (value, place), (3, 0), textcoords="offset points", fontsize=7, verticalalignment="center"
             )
     # Room for the numbers behind the bars, which say more than an axis.
-    axes.set_xlim(0, 1.7 * FULL.get(column, max(value or 0.0 for value in values)))
+    axes.set_xlim(0, 1.7 * (FULL.get(column, max(value or 0.0 for value in values)) or 1.0))
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0, labelsize=8)
     for side in ("top", "right", "bottom"):

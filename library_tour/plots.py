@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .counter_plots import draw_counters
+from .counter_plots import draw_counters, draw_panels
 from .figures import FORMATS, WIDTH, figure, row_labels, save, ticks
 from .report import number
-from .stop import Bars, Curve, Film, Limit, Picture, Result, Row, Timeline
+from .stop import Bars, Curve, Film, Limit, Panels, Picture, Result, Row, Timeline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,8 +56,8 @@ def draw(
     """Draw a stop's rates and pictures into `folder`; return the files, none where there is nothing to draw.
 
     The rates are those of the rows that have a fraction of the stop's limit, with the limit as a line. Where a driver
-    counts instead of timing, the counters are drawn. `width` is that of each picture in inches, and `formats` are its
-    files' suffixes; films have a width and a format of their own.
+    counts instead of timing, the counters are drawn, and what the calls do. `width` is that of each picture in inches,
+    and `formats` are its files' suffixes; films have a width and a format of their own.
     """
     heading = f"{name}: {title}"
     files = []
@@ -69,6 +69,8 @@ def draw(
                 files += save(_bars(heading, picture, width), folder / stem, formats)
             case Timeline():
                 files += save(_timeline(heading, picture, width), folder / stem, formats)
+            case Panels():
+                files += save(draw_panels(heading, picture.about, picture.panels, width), folder / stem, formats)
             case Film():
                 files.append(_film(heading, picture, folder / f"{stem}.gif"))
     return files + draw_counters(name, heading, result, folder, width, formats)

@@ -18,7 +18,7 @@ import numpy as np
 import cudart_py as cuda
 
 from .runner import Outcome
-from .stop import Bars, Curve, Film, Limit, Picture, Points, Row, Timeline, Value
+from .stop import Bars, Curve, Film, Limit, Panels, Picture, Points, Row, Timeline, Value
 
 __all__ = ["SCHEMA", "environment", "record", "text", "write"]
 
@@ -128,6 +128,8 @@ def _picture(picture: Picture) -> dict[str, Any]:
             return found | {"unit": picture.unit, "bars": bars, "line": _limit(picture.line)}
         case Timeline():
             return found | {"unit": picture.unit, "lanes": _points(picture.lanes)}
+        case Panels():
+            return found | {"about": picture.about, "panels": picture.panels}
         case Film():
             return found | {"frames": len(picture.frames)}
 

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from .stop import Bars, Curve, Limit, Picture, Result, Row, Timeline
+from .stop import Bars, Curve, Limit, Panels, Picture, Result, Row, Timeline
 
 __all__ = ["FILE", "machine", "result", "run", "shortened", "stop"]
 
@@ -19,7 +19,12 @@ FILE = Path(__file__).with_name("h200.json")
 # More digits than any table or picture shows.
 DIGITS = 5
 # A film is recorded without its frames.
-PICTURES: dict[str, type[Bars | Curve | Timeline]] = {"bars": Bars, "curve": Curve, "timeline": Timeline}
+PICTURES: dict[str, type[Bars | Curve | Panels | Timeline]] = {
+    "bars": Bars,
+    "curve": Curve,
+    "panels": Panels,
+    "timeline": Timeline,
+}
 
 
 @functools.cache

@@ -16,6 +16,7 @@ __all__ = [
     "Curve",
     "Film",
     "Limit",
+    "Panels",
     "Picture",
     "Points",
     "Result",
@@ -63,7 +64,8 @@ class Row:
 
     `values` are keyed by column and unit ("ms", "GB/s"); a column that a row does not have stays empty.
     `note` is a sentence below the table, for what a column cannot say. `metrics` are what a driver that profiles has
-    counted, by Nsight Compute's names, for pictures.
+    counted, by Nsight Compute's names, for pictures. `work` is what the row's calls do by their arguments, such as the
+    bytes that they move, for pictures where nothing is timed.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Row:
     check: Check | None = None
     note: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    work: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,16 @@ class Film:
     levels: Mapping[str, float] = field(default_factory=dict)
 
 
-Picture = Curve | Bars | Timeline | Film
+@dataclass(frozen=True)
+class Panels:
+    """Values of several kinds for the same things, each kind in a panel with a scale of its own."""
+
+    name: str
+    about: str
+    panels: Mapping[str, Mapping[str, float]]
+
+
+Picture = Curve | Bars | Timeline | Film | Panels
 
 
 @dataclass(frozen=True)

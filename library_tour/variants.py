@@ -25,7 +25,8 @@ class Variant:
     `expected`. The output is poisoned before; where it is an input too, `prepare` writes it instead.
     `before` makes the state that a launch starts from, each time, outside of the time that is taken.
     `timed` is what is timed, `launch` where it is not given, and does `amount` of what the limit counts:
-    bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the variant's row.
+    bytes for GB/s, steps for Gsteps/s. `columns` are further columns of the variant's row. `work` is what `launch`
+    does by its arguments, such as the bytes that it moves, for pictures where nothing is timed.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Variant:
     before: Callable[[], object] | None = None
     timed: Callable[[], object] | None = None
     columns: Mapping[str, Value] = field(default_factory=dict)
+    work: Mapping[str, float] = field(default_factory=dict)
 
 
 def measure(
@@ -72,7 +74,8 @@ def _check(variant: Variant, explained_by: Sequence[str], quick: bool) -> Row:
     except (cuda.NotSupportedError, cuda.NotFoundError) as error:
         return Row(variant.name, note=f"not run here: {error}")
     check = compare(f"{variant.name} equals NumPy's result", got, variant.expected, variant.tolerance)
-    return Row(variant.name, {**variant.columns, **counters.values(metrics, explained_by)}, check, metrics=metrics)
+    values = {**variant.columns, **counters.values(metrics, explained_by)}
+    return Row(variant.name, values, check, metrics=metrics, work=variant.work)
 
 
 def _time(variant: Variant, row: Row, limit: Limit | None, quick: bool) -> Row:

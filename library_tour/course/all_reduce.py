@@ -43,6 +43,7 @@ import cudart_py as cuda
 
 from .. import ranks, timing
 from ..checks import compare
+from ..counters import counted
 from ..device_code import blocks_for, load
 from ..ranks import Ranks
 from ..several import NEEDS, devices_from, mean_ms, peer_access, wait_for
@@ -326,7 +327,7 @@ def ways(team: Team, *, reachable: bool) -> dict[str, Way]:
 def checked(name: str, team: Team, work: Work, numbers: Floats) -> Row:
     """Return a row that holds if every worker of this process has the sums of all."""
     team.fill(numbers)
-    work()
+    metrics = counted(work)
     wait_for(team.devices)
     expected = np.tile(numbers.sum(axis=0), (len(team.arrays), 1))
     got = []
@@ -334,9 +335,13 @@ def checked(name: str, team: Team, work: Work, numbers: Floats) -> Row:
         with place:
             got.append(array[: team.size].to_host())
     values: dict[str, Value] = {"workers": team.count}
+    moved: dict[str, float] = {}
     if name in ARRAYS_SENT:
         values["arrays sent"] = ARRAYS_SENT[name](team.count)
-    return Row(name, values, compare(f"{name}: every worker has the sums", np.array(got), expected))
+        if not timing.available():
+            moved["bytes that the busiest sends"] = int(4 * team.size * ARRAYS_SENT[name](team.count))
+    check = compare(f"{name}: every worker has the sums", np.array(got), expected)
+    return Row(name, values, check, metrics=metrics, work=moved)
 
 
 def least_bytes(team: Team) -> float:

@@ -134,6 +134,8 @@ def run(device: cuda.Device, size: int) -> Result:
 
     limit = link_limit(size)
     rows = measure(variants(link, size), limit) + measure(variants(beside, 2 * size), None)
+    if not timing.available():
+        rows = [replace(row, work=moved(*ways[row.name])) for row in rows]
     pictures = []
     if timing.available():
         rows = [with_call(row, *ways[row.name]) for row in rows]
@@ -163,6 +165,13 @@ def run(device: cuda.Device, size: int) -> Result:
         "memory.",
     ]
     return Result(rows, limit, checks, pictures, notes, tables)
+
+
+def moved(target: Array, source: Array) -> dict[str, float]:
+    """Return how many bytes a copy reads and writes in each memory, and how many it takes over the link."""
+    places = [side(array) for array in (target, source)]
+    found = {f"bytes in {place.lower()} memory": places.count(place) * target.nbytes for place in ("Host", "Device")}
+    return {"bytes over the link": target.nbytes if len(set(places)) == 2 else 0, **found}
 
 
 def returned(name: str, target: Array, source: Array) -> Row:

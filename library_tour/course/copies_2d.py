@@ -99,11 +99,17 @@ def run(device: cuda.Device, size: int) -> Result:
         "memset of the window": Way(partial(cuda.memset, target[window], FILL), target, filled),
     }
 
+    def work(way: Way, to_or_from_host: bool) -> dict[str, float]:
+        nbytes = way.windows * host[window].nbytes
+        over_link = nbytes if to_or_from_host else 0
+        return {"calls": way.calls, "bytes of a call": nbytes // way.calls, "bytes over the link": over_link}
+
     def variants(ways: Mapping[str, Way]) -> list[Variant]:
         return [
             Variant(
                 name=name, launch=way.launch, output=way.output, expected=way.expected,
                 amount=way.windows * host[window].nbytes, columns={"calls": way.calls},
+                work=work(way, ways is over_the_link),
             )
             for name, way in ways.items()
         ]  # fmt: skip  # rows of a table

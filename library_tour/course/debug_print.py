@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -53,6 +53,7 @@ from numpy.typing import NDArray
 import cudart_py as cuda
 
 from ..checks import compare, poisoned
+from ..counters import counted
 from ..device_code import blocks_for, load
 from ..printing import printed
 from ..stop import Check, Result, Row, Size
@@ -119,32 +120,41 @@ def one_thread(module: cuda.Module, size: int) -> Row:
     steps = reference(x)
     roots, watched = poisoned(size, np.float32), size - 1
     grid = blocks_for(size, BLOCK)
-    lines = printed(module["root<Prints>"][grid, BLOCK].bind(cuda.to_device(x), roots, size, watched))
+    lines, metrics = printed_and_counted(
+        module["root<Prints>"][grid, BLOCK].bind(cuda.to_device(x), roots, size, watched)
+    )
     expected = [f"step {step}: {guess:.7f}" for step, guess in enumerate(steps[:, watched], start=1)]
     right = compare("the roots are right", roots.to_host(), steps[-1])
     check = compare_lines("one thread prints its steps in order", lines, expected) if right.holds else right
-    return Row("one thread", {"lines": len(lines)}, check)
+    return Row("one thread", {"lines": len(lines)}, check, metrics=metrics)
 
 
 def every_thread(module: cuda.Module, size: int) -> Row:
     """Print a line in every thread; all of them come, whatever their order."""
-    lines = printed(module["every_thread"][blocks_for(size, BLOCK), BLOCK].bind(size))
+    lines, metrics = printed_and_counted(module["every_thread"][blocks_for(size, BLOCK), BLOCK].bind(size))
     expected = [f"block {i // BLOCK}, thread {i % BLOCK}" for i in range(size)]
     check = compare_lines("every thread prints its line", sorted(lines), sorted(expected))
-    return Row("every thread", {"lines": len(lines)}, check)
+    return Row("every thread", {"lines": len(lines)}, check, metrics=metrics)
 
 
 def shuffled(module: cuda.Module, width: int) -> Row:
     """Print what each lane of a warp reads from the lane two places further on."""
     read = poisoned(32, np.int32)
-    lines = printed(module[f"shuffle_down<{width}>"][1, 32].bind(read))
+    lines, metrics = printed_and_counted(module[f"shuffle_down<{width}>"][1, 32].bind(read))
     pairs = sorted((int(lane), int(other)) for lane, other in re.findall(r"\((\d+),(\d+)\)", "".join(lines)))
     expected = read_by(width)
     stored = compare("what is read is stored", read.to_host(), np.array([other for _, other in expected], np.int32))
     told = Check(f"lanes read two places further on in groups of {width}", pairs == expected, str(pairs))
     check = told if stored.holds else stored
     shown = " ".join(f"({lane},{other})" for lane, other in pairs if lane in SHOWN_LANES)
-    return Row(f"shuffle, width {width}", {"lines": len(lines)}, check, note=shown)
+    return Row(f"shuffle, width {width}", {"lines": len(lines)}, check, note=shown, metrics=metrics)
+
+
+def printed_and_counted(launch: Callable[[], object]) -> tuple[list[str], dict[str, float]]:
+    """Return the lines that a launch prints, and what was counted meanwhile."""
+    metrics: dict[str, float] = {}
+    lines = printed(lambda: metrics.update(counted(launch)))
+    return lines, metrics
 
 
 def compare_lines(fact: str, got: Sequence[str], expected: Sequence[str]) -> Check:

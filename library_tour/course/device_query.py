@@ -98,7 +98,7 @@ from itertools import groupby
 import cudart_py as cuda
 
 from ..live import live_rows, power_limit
-from ..stop import Check, Result, Row, Value
+from ..stop import Check, Panels, Result, Row, Value
 
 TITLE = "Device properties, limits by compute capability, peaks"
 SIZE = None
@@ -171,7 +171,8 @@ def run(device: cuda.Device, size: int) -> Result:
         "memory a block has to be opted in to. A peak is what the lanes would reach if each finished a fused "
         "multiply-add, two operations, in every clock; tensor cores, which matrix products use, do more."
     )
-    return Result(rows + live, checks=checks, notes=[*notes, note], tables=tables)
+    pictures = [held(tables["A multiprocessor holds at most, by compute capability:"])]
+    return Result(rows + live, checks=checks, pictures=pictures, notes=[*notes, note], tables=tables)
 
 
 def row(name: str, value: float | str, unit: str = "") -> Row:
@@ -224,6 +225,14 @@ def limits(of: Callable[[Capability], dict[str, Value]]) -> list[Row]:
     """Return a row for each run of compute capabilities that have the same limits."""
     runs = [(list(found), values) for values, found in groupby(cuda.MULTIPROCESSORS, of)]
     return [Row(in_words(capabilities), values) for capabilities, values in runs]
+
+
+def held(rows: list[Row]) -> Panels:
+    """Draw what a multiprocessor holds, each kind on a scale of its own."""
+    panels = {
+        kind: {row.name: value for row in rows if isinstance(value := row.values[kind], int)} for kind in rows[0].values
+    }
+    return Panels("limits", "What a multiprocessor holds at most, by compute capability", panels)
 
 
 def agreement(has: cuda.DeviceProperties) -> Check:

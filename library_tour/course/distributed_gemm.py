@@ -299,7 +299,8 @@ def checked_rows(
     expected = reference(a, b)
     with device:
         alone = libraries.gemm(cuda.to_device(a), cuda.to_device(b)).to_host()
-    rows = [Row("one device", check=compare("one device: the product is NumPy's", alone, expected))]
+    check = compare("one device: the product is NumPy's", alone, expected)
+    rows = [Row("one device", check=check, work=work_of(size, 1, 0, 0))]
     for name, make in makers.items():
         fact = f"{name}: the product is that of one device"
         try:
@@ -323,10 +324,23 @@ def product_row(name: str, fact: str, team: Team, a: Floats, b: Floats, expected
     layout = team.blocks[0].layouts[2]
     exact = np.concatenate([layout.part(expected, worker.number).ravel() for worker in team.blocks])
     values: dict[str, Value] = {"workers": math.prod(layout.grid)}
+    work: dict[str, float] = {}
     if isinstance(team, Grid | RankGrid) and not timing.available():
         plan = team.plan
         values |= {"grid": "{} x {}".format(*plan.grid), "panels": len(plan.panels), "bytes sent": plan.bytes_sent}
-    return Row(name, values, compare(fact, got, exact))
+        work = work_of(plan.size, math.prod(plan.grid), len(plan.panels), plan.bytes_sent)
+    return Row(name, values, compare(fact, got, exact), work=work)
+
+
+def work_of(size: int, workers: int, panels: int, sent: int) -> dict[str, float]:
+    """Return what each worker does, and what all send: a multiplication and an addition are two operations."""
+    if timing.available():
+        return {}
+    return {
+        "operations of a worker": 2 * size**3 // workers,
+        "products of a worker": max(panels, 1),
+        "bytes sent": sent,
+    }
 
 
 def right_ones(makers: Mapping[str, Maker], rows: Sequence[Row], together: Ranks | None) -> dict[str, Maker]:

@@ -34,7 +34,7 @@ On the software driver, which checks and does not time:
     cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:222
+    stream 0x1, launched at library_tour/course/errors.py:223
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -90,7 +90,7 @@ On the software driver, which checks and does not time:
     memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:275), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:276), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];
@@ -130,6 +130,7 @@ from cuda.bindings import nvrtc
 import cudart_py as cuda
 
 from ..checks import compare, poisoned
+from ..counters import counted
 from ..device_code import find, load
 from ..stop import Check, Result, Row
 from ..wrong import all_shown_wrong
@@ -334,8 +335,6 @@ def parameters(nbytes: int) -> Row:
     given = np.random.default_rng().integers(0, 256, nbytes - 8, np.uint8)
     structure = given.view([("values", np.uint8, given.size)])[0]
     total = poisoned(1, np.uint32)
-    load_all()[f"sum_bytes<{nbytes}>"][1, 1](structure, total)
-    return Row(
-        f"{nbytes:,} bytes",
-        check=compare(f"{nbytes} bytes arrive", total.to_host(), given.sum(dtype=np.uint32, keepdims=True)),
-    )
+    metrics = counted(load_all()[f"sum_bytes<{nbytes}>"][1, 1].bind(structure, total))
+    check = compare(f"{nbytes} bytes arrive", total.to_host(), given.sum(dtype=np.uint32, keepdims=True))
+    return Row(f"{nbytes:,} bytes", check=check, metrics=metrics)

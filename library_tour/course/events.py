@@ -40,6 +40,7 @@ import cudart_py as cuda
 
 from .. import timing
 from ..checks import compare, refusal
+from ..counters import counted
 from ..device_code import blocks_for, load
 from ..limits import copy_limit, link_limit
 from ..stop import Check, Limit, Result, Row, Size, Value
@@ -138,6 +139,8 @@ def waits(device: cuda.Device, count: int) -> list[Row]:
         ("host, each waits", True, False),
     ):
         few.copy_from(host)
+        metrics = {} if timing.available() else counted(cooling(few, wait=wait))
+        few.copy_from(host)
         event = cooling(few, wait=wait)()
         if at_end:
             event.synchronize()
@@ -150,7 +153,7 @@ def waits(device: cuda.Device, count: int) -> list[Row]:
             values = timing.rates(timing.host_ms(work, wait=at_end), amount, limit)
             if not (wait or at_end):
                 values["course ms"] = COURSE_MS
-        rows.append(Row(name, {**values, "done": "yes" if done else "no"}, check))
+        rows.append(Row(name, {**values, "done": "yes" if done else "no"}, check, metrics=metrics))
     return rows
 
 

@@ -63,6 +63,7 @@ def run(device: cuda.Device, size: int) -> Result:
             expected=expected,
             amount=integers.nbytes,
             columns={"every integer": int(expected[0])},
+            work={"elements filled": integers.nbytes // width().itemsize, "bytes written": integers.nbytes},
         )
 
     variants = [variant(f"{8 * width().itemsize} bits", partial(fill, width), width) for width in WIDTHS]

@@ -48,6 +48,7 @@ On the simulator, whose libraries are in software and which times nothing:
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -60,11 +61,12 @@ from cudart_py import libraries
 
 from .. import timing
 from ..checks import poisoned
+from ..counters import counted
 from ..device_code import blocks_for, load
 from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size
 from .high_level import lent, nvmath_row, runs_on_gpu
-from .judgement import judged, relative_error
+from .judgement import judged, relative_error, work_of
 from .precisions import numbers, on_device, unit_roundoff
 
 TITLE = "Fourier transforms with cuFFT, and Poisson's equation"
@@ -115,6 +117,16 @@ def run(device: cuda.Device, size: int) -> Result:
     return Result(rows, limit, pictures=pictures, notes=notes)
 
 
+def transform_work(x: Array, spectrum: Array | cuda.DeviceArray, points: int) -> dict[str, float]:
+    """Return what transforms of so many points do: 5 n log2 n operations each, half as many of real numbers.
+
+    So those who compare libraries count them, whatever the algorithm.
+    """
+    large, small = max(x.size, spectrum.size), min(x.size, spectrum.size)
+    half = 1.0 if large == small else 0.5
+    return work_of(half * 5 * large * math.log2(max(points, 2)), x, spectrum)
+
+
 def kind_rows(n: int) -> list[Row]:
     """Transform complex and real numbers of single and double precision there and back, and halves."""
     from scipy import fft as reference
@@ -126,16 +138,20 @@ def kind_rows(n: int) -> list[Row]:
         place = cuda.to_device(x)
         spectrum = libraries.fft(place, poisoned(x.shape, dtype))
         error = relative_error(exact(spectrum.to_host()), reference.fft(exact(x)))
-        rows.append(judged(f"C2C {name}", by, error, bound_of(dtype, n)))
+        does = transform_work(x, spectrum, n)
+        rows.append(judged(f"C2C {name}", by, error, bound_of(dtype, n), does=does))
         back = libraries.ifft(spectrum).to_host()
-        rows.append(judged(f"C2C {name}, back", by, relative_error(back, n * x), 2 * bound_of(dtype, n)))
+        error = relative_error(back, n * x)
+        rows.append(judged(f"C2C {name}, back", by, error, 2 * bound_of(dtype, n), does=does))
     for name, real in (("single", np.float32), ("double", np.float64)):
         x = numbers((BATCH, n), real)
         spectrum = libraries.rfft(cuda.to_device(x), poisoned((BATCH, n // 2 + 1), np.result_type(real, np.complex64)))
         error = relative_error(exact(spectrum.to_host()), reference.rfft(exact(x)))
-        rows.append(judged(f"R2C {name}", by, error, bound_of(real, n)))
+        does = transform_work(x, spectrum, n)
+        rows.append(judged(f"R2C {name}", by, error, bound_of(real, n), does=does))
         back = libraries.irfft(spectrum, poisoned(x.shape, real)).to_host()
-        rows.append(judged(f"C2R {name}, back", by, relative_error(back, n * x), 2 * bound_of(real, n)))
+        error = relative_error(back, n * x)
+        rows.append(judged(f"C2R {name}, back", by, error, 2 * bound_of(real, n), does=does))
     return rows + half_rows()
 
 
@@ -154,8 +170,12 @@ def half_rows() -> list[Row]:
         "R2C half": relative_error(of_pairs(spectrum.to_host()), np.fft.rfft(exact(real))),
         "C2R half, back": relative_error(exact(back), length * exact(real)),
     }
+    work = {name: transform_work(real, spectrum, length) for name in errors}
+    work["C2C half"] = transform_work(pairs, pairs, length)
     factors = {"C2R half, back": 2}
-    return [judged(name, "cuFFT", error, factors.get(name, 1) * bound) for name, error in errors.items()]
+    return [
+        judged(name, "cuFFT", error, factors.get(name, 1) * bound, does=work[name]) for name, error in errors.items()
+    ]
 
 
 def of_pairs(pairs: Array) -> Array:
@@ -172,9 +192,10 @@ def dimension_rows(n: int) -> list[Row]:
     side = max(2, round(n ** (2 / 3)))
     for shape, title in (((n * n,), "1-D"), ((n, n), "2-D"), ((side, side, side), "3-D")):
         x = numbers(shape, np.complex128)
-        got = exact(libraries.fft(cuda.to_device(x), axes=None).to_host())
-        error = relative_error(got, reference.fftn(exact(x)))
-        rows.append(judged(f"{title} of {x.size:,}", "cuFFT", error, bound_of(np.complex128, x.size)))
+        got = libraries.fft(cuda.to_device(x), axes=None).to_host()
+        error = relative_error(exact(got), reference.fftn(exact(x)))
+        does = transform_work(x, got, x.size)
+        rows.append(judged(f"{title} of {x.size:,}", "cuFFT", error, bound_of(np.complex128, x.size), does=does))
     return rows
 
 
@@ -186,14 +207,16 @@ def layout_rows(n: int) -> list[Row]:
     by, bound = "cuFFT", bound_of(np.complex128, 2 * n)
     x = numbers((BATCH, n), np.complex128)
     got = libraries.fft(cuda.to_device(x), axes=0).to_host()
-    rows.append(judged("columns", by, relative_error(exact(got), reference.fft(exact(x), axis=0)), bound))
+    error = relative_error(exact(got), reference.fft(exact(x), axis=0))
+    rows.append(judged("columns", by, error, bound, does=transform_work(x, got, BATCH)))
     whole = numbers((BATCH, 2 * n), np.complex128)
     got = libraries.fft(cuda.to_device(whole)[2:9, 1 : 2 * n : 2]).to_host()
     error = relative_error(exact(got), reference.fft(exact(whole[2:9, 1::2])))
-    rows.append(judged("strided window", by, error, bound))
+    rows.append(judged("strided window", by, error, bound, does=transform_work(got, got, n)))
     place = cuda.to_device(x.copy())
     got = libraries.fft(place, place).to_host()
-    rows.append(judged("in place", by, relative_error(exact(got), reference.fft(exact(x))), bound))
+    error = relative_error(exact(got), reference.fft(exact(x)))
+    rows.append(judged("in place", by, error, bound, does=transform_work(x, got, n)))
     rows.append(padded_row(n))
     return rows
 
@@ -208,7 +231,8 @@ def padded_row(n: int) -> Row:
     cuda.memcpy3d(inside, real)
     got = libraries.rfft(inside, spectrum, axes=(1, 2)).to_host()
     error = relative_error(exact(got), reference.rfft2(exact(real)))
-    return judged("R2C in place, padded", "cuFFT", error, bound_of(np.float64, n * n))
+    does = transform_work(real, got, n * n)
+    return judged("R2C in place, padded", "cuFFT", error, bound_of(np.float64, n * n), does=does)
 
 
 def length_rows() -> list[Row]:
@@ -218,10 +242,12 @@ def length_rows() -> list[Row]:
     rows = []
     for length, title in ((2**8, "2^8"), (3**5, "3^5"), (5**3, "5^3"), (7**3, "7^3"), (251, "251, prime")):
         x = numbers((4, length), np.complex64)
-        error = relative_error(exact(libraries.fft(cuda.to_device(x)).to_host()), reference.fft(exact(x)))
+        got = libraries.fft(cuda.to_device(x)).to_host()
+        error = relative_error(exact(got), reference.fft(exact(x)))
+        does = transform_work(x, got, length)
         # A transform of prime length is computed by longer ones.
         points = length if "prime" not in title else 4 * length**2
-        rows.append(judged(f"length {title}", "cuFFT", error, bound_of(np.complex64, points)))
+        rows.append(judged(f"length {title}", "cuFFT", error, bound_of(np.complex64, points), does=does))
     return rows
 
 
@@ -305,14 +331,14 @@ def poisson_row(n: int) -> Row:
     spectrum = libraries.rfft(cuda.to_device(f), axes=(0, 1))
     columns = n // 2 + 1
     blocks = (blocks_for(columns, BLOCK[0]), blocks_for(n, BLOCK[1]))
-    load("fft")["poisson"][blocks, BLOCK](spectrum, n)
+    metrics = counted(load("fft")["poisson"][blocks, BLOCK].bind(spectrum, n))
     got = libraries.irfft(spectrum, axes=(0, 1), length=n, overwrite=True).to_host()
     note = (
         "a kernel divides the spectrum by minus the squared wave numbers; the right-hand side is one wave, which the "
         "grid represents exactly, so that the whole error is rounding"
     )
     error = relative_error(got, u)
-    return judged("Poisson's equation", "cuFFT", error, bound_of(np.float64, n * n), note=note)
+    return judged("Poisson's equation", "cuFFT", error, bound_of(np.float64, n * n), note=note, metrics=metrics)
 
 
 def length_curves(limit: Limit) -> list[Curve]:

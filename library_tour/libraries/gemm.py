@@ -51,6 +51,7 @@ On the simulator, whose libraries are in software and which times nothing:
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -67,7 +68,7 @@ from ..checks import poisoned
 from ..device_code import blocks_for, load
 from ..stop import Curve, Limit, Points, Result, Row, Size
 from .high_level import lent, nvmath_row, runs_on_gpu
-from .judgement import judged, relative_error
+from .judgement import judged, relative_error, work_of
 from .precisions import PRECISIONS, Precision, bound_of, exact, numbers, on_device, peak_of
 
 TITLE = "Matrix products with cuBLAS: precisions, layouts, epilogues"
@@ -127,6 +128,12 @@ def product_error(got: Array, a: Array, b: Array) -> float:
     return relative_error(exact(got), left @ right, scale)
 
 
+def product_work(a: Array, b: Array, out: Array | cuda.DeviceArray, count: int = 1) -> dict[str, float]:
+    """Return what a product of matrices does, or of `count` pairs: 2 m n k operations, 8 m n k of complex numbers."""
+    operations = (8 if a.dtype.kind == "c" else 2) * count * math.prod(out.shape[-2:]) * a.shape[-1]
+    return work_of(operations, a, b, out)
+
+
 def precision_row(name: str, n: int, size: int, limits: dict[str, Limit]) -> Row:
     """Multiply matrices of one precision."""
     precision = PRECISIONS[name]
@@ -143,6 +150,7 @@ def precision_row(name: str, n: int, size: int, limits: dict[str, Limit]) -> Row
     return judged(
         name, "cuBLAS", product_error(got, a, b), bound_of(precision.dtype, n + 1, precision.compute),
         work=work, amount=precision.operations * size**3, limit=limits[precision.unit], host=True,
+        does=product_work(a, b, out),
     )  # fmt: skip  # grouped by meaning
 
 
@@ -231,7 +239,8 @@ def operation_row(op_a: str, op_b: str, n: int) -> Row:
     b = numbers(shapes["b"] if op_b == "N" else shapes["b"][::-1], np.complex64)
     got = libraries.gemm(cuda.to_device(a), cuda.to_device(b), op_a=op_a, op_b=op_b).to_host()
     error = product_error(got, turned(a, op_a), turned(b, op_b))
-    return judged(f"op {op_a} x op {op_b}", "cuBLAS", error, bound_of(np.complex64, n + 2))
+    does = product_work(turned(a, op_a), turned(b, op_b), got)
+    return judged(f"op {op_a} x op {op_b}", "cuBLAS", error, bound_of(np.complex64, n + 2), does=does)
 
 
 def window_row(n: int) -> Row:
@@ -240,7 +249,8 @@ def window_row(n: int) -> Row:
     place = cuda.to_device(whole)
     a, b = (slice(1, n + 1), slice(0, n)), (slice(n, 2 * n), slice(1, n))
     got = libraries.gemm(place[a], place[b]).to_host()
-    return judged("windows", "cuBLAS", product_error(got, whole[a], whole[b]), bound_of(np.float64, n))
+    does = product_work(whole[a], whole[b], got)
+    return judged("windows", "cuBLAS", product_error(got, whole[a], whole[b]), bound_of(np.float64, n), does=does)
 
 
 def scaled_row(n: int) -> Row:
@@ -250,7 +260,9 @@ def scaled_row(n: int) -> Row:
     left, right, there = exact(a), exact(b), exact(c)
     scale = float(0.5 * np.linalg.norm(left) * np.linalg.norm(right) + 2 * np.linalg.norm(there))
     error = relative_error(exact(got), 0.5 * (left @ right) - 2 * there, scale)
-    return judged("0.5 a b - 2 c", "cuBLAS", error, bound_of(np.float64, n))
+    # The output is read too.
+    does = work_of(2 * n**3 + 3 * n**2, a, b, c, c)
+    return judged("0.5 a b - 2 c", "cuBLAS", error, bound_of(np.float64, n), does=does)
 
 
 def batch_row(n: int) -> Row:
@@ -259,7 +271,8 @@ def batch_row(n: int) -> Row:
     a, b = numbers((16, small, small), np.float32), numbers((16, small, small), np.float32)
     got = libraries.gemm(cuda.to_device(a), cuda.to_device(b)).to_host()
     errors = [product_error(got[i], a[i], b[i]) for i in range(16)]
-    return judged(f"16 of {small} x {small}", "cuBLAS", max(errors), bound_of(np.float32, small))
+    does = product_work(a, b, got, 16)
+    return judged(f"16 of {small} x {small}", "cuBLAS", max(errors), bound_of(np.float32, small), does=does)
 
 
 def gelu(x: Array) -> Array:
@@ -293,8 +306,9 @@ def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
         got = libraries.gemm_epilogue(left, right, added, poisoned((n, n), np.float32), activation=activation).to_host()
         work = functools.partial(libraries.gemm_epilogue, *timed, activation=activation) if timed else None
         error = relative_error(exact(got), result, scale)
+        does = work_of(2 * n**3, a, b, bias, got)
         rows.append(judged(f"bias, {title}: fused", "cuBLASLt", error, bound, work=work,
-                           amount=2 * size**3, limit=limit, host=True))  # fmt: skip  # grouped by meaning
+                           amount=2 * size**3, limit=limit, host=True, does=does))  # fmt: skip  # grouped by meaning
 
     module = load("gemm")
     out = poisoned((n, n), np.float32)
@@ -302,8 +316,10 @@ def epilogue_rows(n: int, size: int, limit: Limit) -> list[Row]:
     follow(module, out, added)
     work = functools.partial(in_three_calls, module, *timed) if timed else None
     error = relative_error(exact(out.to_host()), activated, scale)
+    # Each of the two kernels reads and writes the product again.
+    does = work_of(2 * n**3, a, b, bias, *[out] * 5)
     rows.append(judged("bias, GELU: apart", "cuBLAS", error, bound, work=work,
-                       amount=2 * size**3, limit=limit, host=True))  # fmt: skip  # grouped by meaning
+                       amount=2 * size**3, limit=limit, host=True, does=does))  # fmt: skip  # grouped by meaning
     return rows
 
 
@@ -330,7 +346,8 @@ def gemv_row(n: int, size: int, limit: Limit) -> Row:
         operands = [on_device(shape, np.float64) for shape in ((size, size), (size,), (size,))]
         work = functools.partial(libraries.gemv, *operands)
     return judged("gemv float64", "cuBLAS", product_error(got, a, x), bound_of(np.float64, n + 1), work=work,
-                  amount=2 * size**2, limit=limit, host=True)  # fmt: skip  # grouped by meaning
+                  amount=2 * size**2, limit=limit, host=True,
+                  does=work_of(2 * a.size, a, x, got))  # fmt: skip  # grouped by meaning
 
 
 def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
@@ -351,9 +368,11 @@ def vector_rows(n: int, size: int, limits: dict[str, Limit]) -> list[Row]:
             "scal": functools.partial(libraries.scal, -1.0, first),
         }
     operations = {"axpy": 2, "scal": 1}
+    # What each reads and writes.
+    moved = {"axpy": (x, y, y), "scal": (x, x)}
     return [
         judged(f"{name} float64", "cuBLAS", error, 2.0**-51, work=works.get(name), amount=operations[name] * size**2,
-               limit=limits[name], host=True)
+               limit=limits[name], host=True, does=work_of(operations[name] * x.size, *moved[name]))
         for name, error in errors.items()
     ]  # fmt: skip  # grouped by meaning
 

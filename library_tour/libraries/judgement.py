@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,15 @@ from cudart_py.benchmark import measure_host
 from .. import timing
 from ..stop import Check, Limit, Row, Value
 
-__all__ = ["judged", "missing_row", "relative_error", "skipped_row"]
+__all__ = ["judged", "missing_row", "relative_error", "skipped_row", "work_of"]
+
+
+class HasBytes(Protocol):
+    """An array or a matrix, on the host or the device."""
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
 
 
 def judged(
@@ -28,11 +36,14 @@ def judged(
     limit: Limit | None = None,
     host: bool = False,
     note: str = "",
+    does: Mapping[str, float] | None = None,
+    metrics: Mapping[str, float] | None = None,
 ) -> Row:
     """Return a row: the library that computed, the relative error and its bound, and the time where a GPU takes it.
 
     `work` queues the operation on the default stream and does `amount` of what the limit counts: bytes for GB/s,
-    operations for TFLOP/s. `host` adds the time that a call takes of the host.
+    operations for TFLOP/s. `host` adds the time that a call takes of the host. `does` is what the call that was
+    checked does, by `work_of`, and `metrics` are what was counted of its kernels.
     """
     check = Check(f"{name}: error within {bound:.1e}", bool(error <= bound), f"{error:.2e}")
     values: dict[str, Value] = {"by": by, "error": error}
@@ -42,7 +53,22 @@ def judged(
         values.update(rates(timing.median_ms(work), amount, limit))
         if host:
             values["host us"] = 1e6 * (measure_host(work, options=timing.OPTIONS).median or 0.0)
-    return Row(name, values, check, note)
+    return Row(name, values, check, note, metrics or {}, does or {})
+
+
+def work_of(operations: float, *operands: HasBytes) -> dict[str, float]:
+    """Return what a call does by its arguments, for pictures; nothing where times are drawn.
+
+    These are the operations of its arithmetic, none where they are not known, the bytes of its operands and results,
+    each of which is read or written once at least, and the operations for each of these bytes.
+    """
+    if timing.available():
+        return {}
+    nbytes = sum(operand.nbytes for operand in operands)
+    found: dict[str, float] = {"bytes, at least": nbytes}
+    if operations:
+        found |= {"operations": int(operations), "operations a byte": operations / nbytes}
+    return found
 
 
 def rates(ms: float, amount: float, limit: Limit | None) -> dict[str, Value]:

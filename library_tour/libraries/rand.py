@@ -50,10 +50,11 @@ from cudart_py.libraries.random import KINDS, Generator
 
 from .. import timing
 from ..checks import compare, poisoned
+from ..counters import counted
 from ..device_code import blocks_for, load
 from ..limits import write_limit
 from ..stop import Check, Curve, Limit, Result, Row, Size
-from .judgement import judged, missing_row
+from .judgement import judged, missing_row, work_of
 
 TITLE = "Random numbers with cuRAND: generators and distributions"
 SIZE = Size("numbers to draw", full=2**28, small=2**12 + 4, least=64)
@@ -192,7 +193,7 @@ def generator_row(kind: str, count: int, size: int, limit: Limit) -> Row:
         def work() -> object:
             return generator.uniform(out)
 
-    return judged(kind, "cuRAND", error, DEVIATIONS, work=work, amount=4 * size, limit=limit)
+    return judged(kind, "cuRAND", error, DEVIATIONS, work=work, amount=4 * size, limit=limit, does=work_of(0, numbers))
 
 
 class Distribution(NamedTuple):
@@ -219,9 +220,8 @@ DISTRIBUTIONS = {
 def distribution_row(name: str, count: int, size: int, limit: Limit) -> Row:
     """Draw from a distribution by Philox, and compare its first two moments."""
     distribution = DISTRIBUTIONS[name]
-    numbers = drawn("philox", distribution.method, count, distribution.dtype, *distribution.parameters, seed=7).astype(
-        np.float64
-    )
+    found = drawn("philox", distribution.method, count, distribution.dtype, *distribution.parameters, seed=7)
+    numbers = found.astype(np.float64)
     mean_error = abs(numbers.mean() - distribution.mean) / np.sqrt(distribution.variance / count)
     fourth = ((numbers - numbers.mean()) ** 4).mean()
     spread = np.sqrt(max(fourth - distribution.variance**2, distribution.variance**2) / count)
@@ -235,7 +235,8 @@ def distribution_row(name: str, count: int, size: int, limit: Limit) -> Row:
         def work() -> object:
             return draw(out, *distribution.parameters)
 
-    return judged(f"{name}, philox", "cuRAND", error, DEVIATIONS, work=work, amount=amount, limit=limit)
+    does = work_of(0, found)
+    return judged(f"{name}, philox", "cuRAND", error, DEVIATIONS, work=work, amount=amount, limit=limit, does=does)
 
 
 def device_row(module: cuda.Module, kind: str, sequence: Array, size: int, limit: Limit) -> Row:
@@ -245,25 +246,31 @@ def device_row(module: cuda.Module, kind: str, sequence: Array, size: int, limit
     places = np.arange(2 * half, dtype=np.int32)
     places[half:] += DEVICE[kind].streams - half - half // 2
     expected = sequence.reshape(-1, group)[places].ravel()
-    different = int(np.count_nonzero(in_kernel(module, kind, places) != expected))
+    numbers, metrics = in_kernel(module, kind, places)
+    different = int(np.count_nonzero(numbers != expected))
     work: Callable[[], object] | None = None
     if timing.available():
         work = kernel_work(module, kind, cuda.empty(size, np.float32), BLOCK)
-    return judged(f"in a kernel, {kind}", "kernel", float(different), 0.0, work=work, amount=4 * size, limit=limit)
+    return judged(f"in a kernel, {kind}", "kernel", float(different), 0.0, work=work, amount=4 * size, limit=limit,
+                  does=work_of(0, numbers), metrics=metrics)  # fmt: skip  # grouped by meaning
 
 
-def in_kernel(module: cuda.Module, kind: str, places: NDArray[np.int32]) -> Array:
-    """Return the numbers at some places of a sequence by the device functions, of Philox as groups of four."""
+def in_kernel(module: cuda.Module, kind: str, places: NDArray[np.int32]) -> tuple[Array, dict[str, float]]:
+    """Return the numbers at some places of a sequence by the device functions, and what was counted meanwhile.
+
+    Those of Philox are groups of four.
+    """
     generator, count = DEVICE[kind], places.size
     grid, block = blocks_for(count, 128), 128
     where = cuda.to_device(places)
     if kind == "philox":
         out = poisoned(GROUP * count, np.uint32)
-        module["bits_philox"][grid, block](four(out), where, 0, count, generator.streams)
+        launch = module["bits_philox"][grid, block].bind(four(out), where, 0, count, generator.streams)
     else:
         out = poisoned(count, np.uint32)
-        module[generator.bits][grid, block](out, where, 0, count)
-    return out.to_host()
+        launch = module[generator.bits][grid, block].bind(out, where, 0, count)
+    metrics = counted(launch)
+    return out.to_host(), metrics
 
 
 def four(array: cuda.DeviceArray) -> cuda.DeviceArray:

@@ -71,10 +71,11 @@ from cudart_py.libraries import NotPositiveDefiniteError, SingularMatrixError
 
 from .. import timing
 from ..checks import poison, refusal
+from ..counters import counted
 from ..device_code import load
 from ..stop import Check, Curve, Limit, Result, Row, Size
 from .high_level import lent, nvmath_row
-from .judgement import judged, relative_error
+from .judgement import judged, relative_error, work_of
 from .precisions import numbers
 
 TITLE = "Dense solvers with cuSOLVER, and their residuals"
@@ -156,9 +157,23 @@ def solver_rows(n: int, size: int, dtype: Any, limit: Limit) -> list[Row]:
             work=work.get(title),
             amount=operations(title, size),
             limit=limit,
+            does=solver_work(title, system),
         )
         for title, error in found.items()
     ]
+
+
+def solver_work(title: str, system: System) -> dict[str, float]:
+    """Return what a method does to its matrices and right-hand sides, and the results that it writes."""
+    n, several = len(system.a), system.b.shape[1]
+    factor = 4.0 if system.a.dtype.kind == "c" else 1.0
+    matrix = {"Cholesky": system.spd, "triangular": system.lower, "eigh": system.spd}.get(title, system.a)
+    # A triangular system has few right-hand sides here, and QR's matrix has twice as many rows as columns.
+    counts = {"triangular": float(several * n**2), "QR": (4 * 2 - 4 / 3) * n**3}
+    operands = {"LU": [system.b, system.b], "triangular": [system.b, system.b]}.get(title, [matrix])
+    if title in ("QR", "SVD"):
+        matrix, operands = system.tall, [system.tall, system.a]  # a tall factor and a square one
+    return work_of(factor * counts.get(title, operations(title, n)), matrix, *operands)
 
 
 def lapack_row(n: int, dtype: Any) -> Row:
@@ -316,7 +331,7 @@ def fit_row(degree: int) -> Row:
     coefficients = np.ones(degree + 1)
     matrix = cuda.empty((points.size, degree + 1), np.float64)
     poison(matrix)
-    load("solver")["vandermonde"][1, 256](cuda.to_device(points), matrix, *matrix.shape)
+    metrics = counted(load("solver")["vandermonde"][1, 256].bind(cuda.to_device(points), matrix, *matrix.shape))
     powers = matrix.to_host()
     values = powers @ coefficients
     x = libraries.lstsq(matrix, cuda.to_device(values)).to_host()
@@ -325,7 +340,7 @@ def fit_row(degree: int) -> Row:
     left = wide(powers).T @ (wide(powers) @ wide(x) - wide(values))
     found = norm(left) / (norm(powers) * norm(values) * points.size * float(np.finfo(float).eps))
     note = f"condition number {condition:.1e}, relative error of the coefficients {off:.1e}"
-    return judged(f"least squares, degree {degree}", "cuSOLVER", found, SATISFIED, note=note)
+    return judged(f"least squares, degree {degree}", "cuSOLVER", found, SATISFIED, note=note, metrics=metrics)
 
 
 class Hilbert(NamedTuple):

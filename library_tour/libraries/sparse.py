@@ -49,7 +49,7 @@ from ..limits import copy_limit
 from ..stop import Curve, Limit, Result, Row, Size, Value
 from .conjugate_gradients import CapturedIteration
 from .high_level import lender, lent, nvmath_row
-from .judgement import judged, relative_error
+from .judgement import judged, relative_error, work_of
 
 TITLE = "Sparse matrices with cuSPARSE, and conjugate gradients"
 SIZE = Size("points on a side of the grid", full=2048, small=24, least=3)
@@ -120,6 +120,7 @@ def format_row(format: str, n: int, size: int, limit: Limit) -> Row:
     x = np.random.default_rng().standard_normal(n * n)
     a = libraries.SparseMatrix.from_host(host, format)
     got = libraries.spmv(a, cuda.to_device(x), poisoned(n * n, np.float64)).to_host()
+    does = work_of(2 * host.nnz, a, x, got)
     work: Callable[[], object] | None = None
     amount = 0
     if timing.available():
@@ -131,7 +132,7 @@ def format_row(format: str, n: int, size: int, limit: Limit) -> Row:
             return libraries.spmv(matrix, vector, out)
 
     error = error_of(got, host, x)
-    return judged(name, "cuSPARSE", error, bound_of(5), work=work, amount=amount, limit=limit)
+    return judged(name, "cuSPARSE", error, bound_of(5), work=work, amount=amount, limit=limit, does=does)
 
 
 def product_rows(n: int) -> list[Row]:
@@ -142,11 +143,15 @@ def product_rows(n: int) -> list[Row]:
     dense = random.standard_normal((n * n, 8))
     a = libraries.SparseMatrix.from_host(host)
     got = libraries.spmm(a, cuda.to_device(dense), poisoned(dense.shape, np.float64)).to_host()
-    rows = [judged("SpMM, 8 vectors", by, error_of(got, host, dense), bound_of(5))]
+    does = work_of(2 * host.nnz * dense.shape[1], a, dense, got)
+    rows = [judged("SpMM, 8 vectors", by, error_of(got, host, dense), bound_of(5), does=does)]
 
     square = libraries.spgemm(a, a)
     squared = square.to_host()
-    rows.append(judged("SpGEMM, its square", by, error_of(squared.toarray(), host, host), bound_of(5)))
+    # Each number meets those of the row that its column names.
+    meetings = int(np.diff(host.indptr)[host.indices].sum())
+    does = work_of(2 * meetings, a, a, square)
+    rows.append(judged("SpGEMM, its square", by, error_of(squared.toarray(), host, host), bound_of(5), does=does))
 
     pattern = random_sparse((n, n), 0.1)
     left, right = random.standard_normal((n, 12)), random.standard_normal((12, n))
@@ -156,13 +161,15 @@ def product_rows(n: int) -> list[Row]:
     stored = pattern.toarray() != 0
     exact = np.where(stored, left.astype(np.longdouble) @ right.astype(np.longdouble), 0)
     scale = float(np.linalg.norm(np.where(stored, abs(left) @ abs(right), 0)))
-    rows.append(judged("SDDMM", by, relative_error(found, exact, scale), bound_of(12)))
+    does = work_of(2 * pattern.nnz * left.shape[1], left, right, sampled)
+    rows.append(judged("SDDMM", by, relative_error(found, exact, scale), bound_of(12), does=does))
 
     kept = random_sparse((n, n + 1), 0.2)
     made = libraries.sparse_from_dense(cuda.to_device(kept.toarray()))
     back = made.to_host()
     different = float(abs(back - kept).sum()) + abs(back.nnz - kept.nnz)
-    rows.append(judged("dense to sparse", by, different, 0.0))
+    does = work_of(0, kept.toarray(), made)
+    rows.append(judged("dense to sparse", by, different, 0.0, does=does))
     return rows
 
 
@@ -176,7 +183,9 @@ def vector_rows(n: int, size: int, limit: Limit) -> list[Row]:
     vector = libraries.SparseVector(length, cuda.to_device(indices), cuda.to_device(values))
     bound = bound_of(indices.size)
     inner = np.array([libraries.spdot(vector, cuda.to_device(y))])
-    rows = [judged("sparse x dense vector", by, error_of(inner, y[None, indices], values), bound)]
+    # Of the dense operands only the elements at the sparse one's places are read.
+    does = work_of(2 * values.size, indices, values, y[indices])
+    rows = [judged("sparse x dense vector", by, error_of(inner, y[None, indices], values), bound, does=does)]
 
     got = libraries.gemvi(cuda.to_device(a), vector, poisoned(n, np.float64)).to_host()
     work: Callable[[], object] | None = None
@@ -191,7 +200,8 @@ def vector_rows(n: int, size: int, limit: Limit) -> list[Row]:
             return libraries.gemvi(matrix, large, out)
 
     error = error_of(got, a[:, indices], values)
-    rows.append(judged("dense x sparse vector", by, error, bound, work=work, amount=amount, limit=limit))
+    does = work_of(2 * n * values.size, indices, values, a[:, indices], got)
+    rows.append(judged("dense x sparse vector", by, error, bound, work=work, amount=amount, limit=limit, does=does))
     return rows
 
 

@@ -59,6 +59,30 @@ def test_every_row_says_what_executed_it_or_why_nothing_did(name):
 
 
 @pytest.mark.parametrize("name", stops.LIBRARIES)
+def test_most_rows_say_what_their_call_does_for_the_picture_without_times(name):
+    rows = [row for row in done(name, 77).result.rows if str(row.values.get("by", "")).startswith("cu")]
+    assert sum(bool(row.work or row.metrics) for row in rows) > len(rows) * 2 / 3
+
+
+def test_operations_a_byte_are_those_of_the_arithmetic_and_of_operands_read_once():
+    work = {row.name: row.work for row in done("gemm", 77).result.rows}
+    assert work["float32"]["operations"] == 2 * 77 * 78 * 76
+    assert work["float32"]["bytes, at least"] == 4 * (77 * 78 + 78 * 76 + 77 * 76)
+    assert work["complex64"]["operations"] == 4 * work["float32"]["operations"]
+    assert work["axpy float64"]["operations a byte"] == pytest.approx(2 / 24)
+    assert work["scal float64"]["operations a byte"] == pytest.approx(1 / 16)
+    assert work["bias, GELU: fused"]["bytes, at least"] < work["bias, GELU: apart"]["bytes, at least"]
+
+
+def test_a_sparse_product_does_two_operations_for_each_number_that_is_stored():
+    work = {row.name: row.work for row in done("sparse", 77).result.rows}
+    assert (
+        work["SpMV, CSR"]["operations"] == work["SpMV, COO"]["operations"] == work["SpMM, 8 vectors"]["operations"] / 8
+    )
+    assert work["SpMV, COO"]["bytes, at least"] > work["SpMV, CSR"]["bytes, at least"]
+
+
+@pytest.mark.parametrize("name", stops.LIBRARIES)
 def test_the_stop_tells_its_title_and_size(name):
     stop = stops.load(name)
     assert len(headline(name, stop.TITLE)) <= 80

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import checks
+from library_tour import checks, timing
 from library_tour.course import copies, copies_2d
 from library_tour.runner import run_stop
 from library_tour.stop import Row
@@ -18,6 +18,36 @@ RETURNED = "When the call returns, the copy is"
 def tables():
     # So large that a GPU does not finish before the host asks.
     return run_stop("copies", cuda.Device(0), 2**26 - 3).result.tables
+
+
+def without_times(name: str, size: int, monkeypatch) -> dict[str, Row]:
+    """Return the rows of a stop that only checks."""
+    monkeypatch.setattr(timing, "available", lambda: False)
+    return by_name(run_stop(name, cuda.Device(0), size).result.rows)
+
+
+def test_a_copy_between_memories_reads_one_writes_the_other_and_takes_the_link(monkeypatch):
+    rows = without_times("copies", 1001, monkeypatch)
+    assert rows["pinned to device"].work == {
+        "bytes over the link": 1001,
+        "bytes in host memory": 1001,
+        "bytes in device memory": 1001,
+    }
+    within = {"bytes over the link": 0, "bytes in host memory": 0, "bytes in device memory": 2002}
+    assert rows["device to device"].work == within
+
+
+def test_one_call_for_a_window_moves_what_a_call_a_row_does(monkeypatch):
+    rows = without_times("copies_2d", 64, monkeypatch)
+    one, many = rows["host to device"].work, rows["host to device, row by row"].work
+    assert (one["calls"], many["calls"]) == (1, 47)
+    assert one["bytes over the link"] == many["bytes over the link"] == 47 * many["bytes of a call"]
+
+
+def test_a_fill_of_bytes_has_four_times_the_elements_of_a_fill_of_words(monkeypatch):
+    rows = without_times("memset", 101, monkeypatch)
+    assert rows["8 bits"].work["elements filled"] == 4 * rows["32 bits"].work["elements filled"] == 404
+    assert rows["8 bits"].work["bytes written"] == rows["32 bits"].work["bytes written"]
 
 
 def by_name(rows) -> dict[str, Row]:

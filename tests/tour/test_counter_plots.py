@@ -6,7 +6,7 @@ import cudart_py as cuda
 from library_tour import counter_plots, counters, plots, roofline
 from library_tour.roofline import CARDS, Card, Kernel, kernels_of
 from library_tour.runner import run_stop
-from library_tour.stop import Result, Row
+from library_tour.stop import Panels, Result, Row
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
 
@@ -65,6 +65,27 @@ def test_every_table_has_a_picture_of_its_own(figures, tmp_path):
     assert "Counted, not timed: Others" in figures[1].get_suptitle()
 
 
+def test_what_the_calls_do_has_a_picture_of_its_own_with_the_rows_that_say_it(figures, tmp_path):
+    rows = [counted("kernel"), Row("copy", work={"bytes": 4096, "calls": 2}), Row("fill", work={"bytes": 0})]
+    files = plots.draw("idea", "", Result(rows), tmp_path)
+    assert [file.name for file in files] == ["idea-work.png", "idea-counters.png"]
+    work, counters_ = figures
+    assert "What the calls do, not timed" in work.get_suptitle()
+    assert [axes.get_title(loc="left") for axes in work.axes] == ["bytes", "calls"]
+    assert [label.get_text() for label in work.axes[0].get_yticklabels()] == ["copy", "fill"]
+    assert [text.get_text() for text in work.axes[0].texts] == ["4,096", "0"]
+    assert [label.get_text() for label in counters_.axes[0].get_yticklabels()] == ["kernel"]
+
+
+def test_panels_say_what_they_show_and_have_a_scale_each(figures, tmp_path):
+    panels = Panels("limits", "What it holds", {"threads": {"old": 768, "new": 2048}, "KiB": {"old": 16, "new": 228}})
+    files = plots.draw("idea", "", Result([], pictures=[panels]), tmp_path)
+    assert [file.name for file in files] == ["idea-limits.png"]
+    assert "What it holds" in figures[0].get_suptitle()
+    first, second = figures[0].axes
+    assert first.get_xlim()[1] > 2048 > second.get_xlim()[1] > 228
+
+
 def test_a_row_with_less_work_says_so_beside_its_name(figures, tmp_path):
     plots.draw("idea", "", Result([Row("a", {"cells": 5, "loads": 3}), Row("b", {"cells": 9, "loads": 3})]), tmp_path)
     assert [label.get_text() for label in figures[0].axes[0].get_yticklabels()] == ["a (5 cells)", "b"]
@@ -72,7 +93,7 @@ def test_a_row_with_less_work_says_so_beside_its_name(figures, tmp_path):
 
 @pytest.mark.parametrize("width", [4, 7])
 def test_no_text_leaves_the_figure(figures, tmp_path, width):
-    rows = [counted("a row with a name as long as they go"), counted("b")]
+    rows = [counted("a row with a name as long as they go"), Row("b", work={"bytes in device memory": 4_194_309})]
     plots.draw("idea", "What it shows", Result(rows), tmp_path, width)
     roofline.draw_roofline([Kernel("idea", "a row with a name as long as they go", 2.0, False)], tmp_path, CARD, width)
     for inches in (figure.get_tightbbox() for figure in figures):

@@ -7,12 +7,13 @@ import json
 import cudart_py as cuda
 from library_tour import record, recorded, stops
 from library_tour.runner import Outcome
-from library_tour.stop import Bars, Check, Curve, Limit, Result, Row, Timeline
+from library_tour.stop import Bars, Check, Curve, Limit, Panels, Result, Row, Timeline
 
 PICTURES = [
     Curve("c", "x", "y", {"l": [[1, 2]]}, "xy", Limit("link", rate=55.0)),
     Bars("b", "GB/s", {"a": {"few": 1.0}}),
     Timeline("t", {"copy": [[0.0, 1.5]]}),
+    Panels("p", "What it holds", {"threads": {"a": 1024, "b": 2048}}),
 ]
 
 

@@ -15,7 +15,7 @@ from library_tour.course import histogram, monte_carlo
 from library_tour.philox import philox
 from library_tour.report import headline
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Bars, Curve, Film, Row, Size, Timeline
+from library_tour.stop import Bars, Curve, Film, Result, Row, Size, Timeline
 
 # Where a size counts rows and columns, or what each thread does.
 SMALL = {
@@ -40,6 +40,12 @@ def explained(outcome: Outcome) -> str:
     return f"{checks} {outcome.message} {outcome.traceback}"
 
 
+def has_a_picture(result: Result) -> bool:
+    """Return whether something is drawn of a stop where nothing is timed: counters, what its calls do, or its own."""
+    counted = any(row.metrics or row.work or counters.COLUMNS.keys() & row.values.keys() for row in result.all_rows)
+    return bool(result.pictures) or counted or timing.available()
+
+
 def places(text: str) -> set[str]:
     return set(re.findall(r"\w+\.(?:cu|py):\d+", text))
 
@@ -51,6 +57,7 @@ def test_the_stop_passes_at_a_small_odd_size_can_be_recorded_and_its_docstring_s
     record.write(tmp_path / "run.json", record.record({}, [outcome]))
     assert outcome.result.rows
     assert outcome.result.all_checks
+    assert has_a_picture(outcome.result)
     docstring, rows = stops.load(name).__doc__, outcome.result.all_rows
     # A docstring shows the rows of one device.
     assert [row.name for row in rows if row.check and row.name not in docstring and "two GPUs" not in row.name] == []
