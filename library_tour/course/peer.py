@@ -120,7 +120,7 @@ class Pair:
 
         return Variant(
             name=name, prepare=partial(self.poison, target[: few.size]), launch=launch, output=target[: few.size],
-            expected=few, amount=source.nbytes, timed=way(target, source),
+            expected=few, amount=source.nbytes, timed=way(target, source), work=moved(few.nbytes),
         )  # fmt: skip  # grouped by meaning
 
     def poison(self, *targets: cuda.DeviceArray) -> None:
@@ -138,6 +138,11 @@ class Pair:
         return points
 
 
+def moved(between: int, here: int | None = None) -> dict[str, float]:
+    """Return how many bytes go from device to device, and how many are read and written in this one's memory."""
+    return {"bytes between devices": between, "bytes in own memory": between if here is None else here}
+
+
 def run(device: cuda.Device, size: int) -> Result:
     """Check what one device can show; between two, check and time each way to move numbers, and the order of work."""
     data, peer_data = np.random.default_rng().integers(0, 2**32, (2, min(size, INPUT_BLOCK)), np.uint32)
@@ -146,6 +151,7 @@ def run(device: cuda.Device, size: int) -> Result:
     within = Variant(
         name="copy within one device", launch=by_copy(target[: few.size], source[: few.size]),
         output=target[: few.size], expected=few, amount=2 * source.nbytes, timed=by_copy(target, source),
+        work=moved(0, 2 * few.nbytes),
     )  # fmt: skip  # grouped by meaning
     wrong = all_shown_wrong({"event not waited for": no_wait, "wrong device waited for": wrong_device}, devices=2)
     peer = next((other for other in cuda.devices() if other is not device and device.can_access_peer(other)), None)
@@ -259,6 +265,7 @@ def both_ways(pair: Pair) -> tuple[Variant, cuda.DeviceArray]:
     variant = Variant(
         name="copies both ways at once", prepare=partial(pair.poison, target, arrived), launch=launch, output=target,
         expected=few, amount=2 * pair.source.nbytes, timed=partial(copies, pair.source.size),
+        work=moved(2 * few.nbytes),
     )  # fmt: skip  # grouped by meaning
     return variant, arrived
 
@@ -267,7 +274,10 @@ def little(pair: Pair) -> Row:
     """Return the row of a copy of a few bytes, whose time is no question of bandwidth."""
     target, source, expected = pair.target[:LITTLE], pair.peer_source[:LITTLE], pair.peer_data[:LITTLE]
     copy = by_copy(target, source)
-    [row] = measure([Variant(name="copy of 64 bytes", launch=copy, output=target, expected=expected)], None)
+    variant = Variant(
+        name="copy of 64 bytes", launch=copy, output=target, expected=expected, work=moved(expected.nbytes)
+    )
+    [row] = measure([variant], None)
     return replace(row, values={"us": 1e3 * float(row.values["ms"])} if "ms" in row.values else {})
 
 
