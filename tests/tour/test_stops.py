@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import cudart_py as cuda
-from library_tour import counters, plots, record, report, stops
+from library_tour import counters, plots, record, report, stops, timing
 from library_tour.course import histogram, monte_carlo
 from library_tour.philox import philox
 from library_tour.report import headline
