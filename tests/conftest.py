@@ -6,6 +6,7 @@ The same tests run on the simulator and on a GPU. A test that needs more than ke
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -46,6 +47,16 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
     yield
     patch.undo()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look only at what tests make.
+
+    Hundreds of tests collect, and the tests themselves are 400,000 objects, which stay till the end.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
