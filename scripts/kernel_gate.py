@@ -8,8 +8,8 @@
 Every stop with kernels runs on the simulator at its small size, with the same random numbers each time. The figures of
 a kernel are those of `cudart_py.benchmark.counter_gate`, summed over its launches, and the registers and bytes of
 spills that the assembler reports. What depends on the compiler's version (instructions, registers, spills) is compared
-only with the NVRTC that the accepted figures are of. Nothing is checked meanwhile, and what takes long runs in machine
-code, unless `CUDART_PY_SIMULATOR_CHECKS` and `CUDART_PY_SIMULATOR_ENGINE` say otherwise: the figures are the same.
+only with the NVRTC that the accepted figures are of. Nothing is checked meanwhile unless `CUDART_PY_SIMULATOR_CHECKS`
+says otherwise: the figures are the same.
 """
 
 from __future__ import annotations
@@ -86,12 +86,7 @@ def count(name: str) -> Figures:
 
 def count_all(names: Sequence[str]) -> Figures:
     """Return the figures of several stops, each run in a process of its own."""
-    environment = {
-        "CUDART_PY_SIMULATOR_CHECKS": "off",
-        "CUDART_PY_SIMULATOR_ENGINE": "auto",
-        **os.environ,
-        "CUDART_PY_DRIVER": "simulator",
-    }
+    environment = {"CUDART_PY_SIMULATOR_CHECKS": "off", **os.environ, "CUDART_PY_DRIVER": "simulator"}
 
     def one(name: str) -> Figures:
         command = [sys.executable, __file__, "--stop", name]

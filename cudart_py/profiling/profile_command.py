@@ -29,7 +29,6 @@ from .source_lines import hot_lines, sources_of
 __all__ = ["add_command"]
 
 REFUSED = 2
-_ENGINE_VARIABLE = "CUDART_PY_SIMULATOR_ENGINE"
 _WIDTH = 80
 
 
@@ -70,7 +69,7 @@ def _profile(options: argparse.Namespace) -> int:
         seam.select("simulator")
     if "profile" not in seam.capabilities():
         return _refuse(f"the driver that {seam.ENVIRONMENT_VARIABLE} names counts nothing; on a GPU, use ncu")
-    with _place_of(options), _quick_engine():
+    with _place_of(options):
         if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
             options.parser.error(f"there is no {'module' if options.as_module else 'file'} {options.program}")
         counted, status = profile(), 0
@@ -98,20 +97,6 @@ def _place_of(options: argparse.Namespace) -> Iterator[None]:
         yield
     finally:
         sys.argv, sys.path[:] = before
-
-
-@contextlib.contextmanager
-def _quick_engine() -> Iterator[None]:
-    """Let the simulator run in machine code what takes long, with the same figures, unless its engine is chosen."""
-    chosen = os.environ.get(_ENGINE_VARIABLE)
-    os.environ[_ENGINE_VARIABLE] = chosen or "auto"
-    try:
-        yield
-    finally:
-        if chosen is None:
-            del os.environ[_ENGINE_VARIABLE]
-        else:
-            os.environ[_ENGINE_VARIABLE] = chosen
 
 
 def _is_module(name: str) -> bool:

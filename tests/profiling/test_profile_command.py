@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -26,18 +25,6 @@ def test_a_module_runs_as_python_runs_it(program):
     assert done.stdout.startswith("arguments ['transpose'] __main__\n")
     assert "out[x * n + y] = in[y * n + x];" in done.stdout
     assert "the package ran" in program.profile("-m", "package").stdout
-
-
-@pytest.mark.parametrize(("chosen", "engine"), [(None, "auto"), ("numpy", "numpy")])
-def test_what_takes_long_runs_in_machine_code_unless_the_engine_is_chosen(program, monkeypatch, capsys, chosen, engine):
-    if chosen is None:
-        monkeypatch.delenv("CUDART_PY_SIMULATOR_ENGINE", raising=False)
-    else:
-        monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
-    (program.folder / "says.py").write_text("import os\nprint(os.environ['CUDART_PY_SIMULATOR_ENGINE'])\n")
-    assert main(["profile", str(program.folder / "says.py")]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == engine
-    assert os.environ.get("CUDART_PY_SIMULATOR_ENGINE") == chosen
 
 
 def test_loads_and_stores_stand_apart_on_one_line(program):

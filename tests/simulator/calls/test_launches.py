@@ -177,10 +177,15 @@ def choose_engine(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "off")
 
 
+def test_each_launch_gets_the_engine_that_suits_it_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDART_PY_SIMULATOR_ENGINE", raising=False)
+    assert engine() == "auto"
+
+
 @pytest.mark.parametrize("text", ["cuda", "NumPy", "0"])
 def test_an_engine_that_there_is_not_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", text)
-    with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_ENGINE='{text}' is none of numpy, native, auto"):
+    with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_ENGINE='{text}' is none of auto, numpy, native"):
         engine()
 
 

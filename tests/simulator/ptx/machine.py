@@ -15,7 +15,7 @@ from cudart_py.compilation.programs import Program, library_path, library_versio
 from cudart_py.simulator.ptx import Launch, Module, load_module, run
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 
-__all__ = ["Kernels", "Memory", "ptx_of"]
+__all__ = ["PROPERTIES", "Kernels", "Memory", "ptx_of"]
 
 PROPERTIES = {"sm_count": 132, "warp_size": 32, "stack_limit": 1024, "malloc_heap": 8 << 20}
 

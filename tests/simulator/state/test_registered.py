@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import pytest
+
+# What each engine calls in the middle of a kernel.
+STEPS = {
+    "numpy": "from cudart_py.simulator.ptx.running.scheduler import Chunk as Running; step = 'run'",
+    "native": "from cudart_py.simulator.ptx.native.launch import NativeLaunch as Running; step = '_call'",
+}
 PROGRAM = r"""
 import gc
 import numpy as np
 import cudart_py as cuda
 from cudart_py.simulator.state import memory
-from cudart_py.simulator.ptx.running.scheduler import Chunk
 
 gc.disable()
 
-run = Chunk.run
+run = getattr(Running, step)
 
 def collect_and_run(*arguments):
     gc.collect()
     return run(*arguments)
 
-Chunk.run = collect_and_run
+setattr(Running, step, collect_and_run)
 
 class Holder:
     pass
@@ -40,6 +46,10 @@ print("fine", memory.live.find(address), memory.known.find(address))
 """
 
 
-def test_it_stays_till_the_kernel_has_ended(python):
-    done = python(PROGRAM, check=False, CUDART_PY_DRIVER="simulator")
+@pytest.mark.parametrize("engine", STEPS)
+def test_it_stays_till_the_kernel_has_ended(python, engine):
+    if engine == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    chosen = {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_ENGINE": engine}
+    done = python(STEPS[engine] + PROGRAM, check=False, **chosen)
     assert (done.returncode, done.stdout) == (0, "fine None None\n"), done.stderr

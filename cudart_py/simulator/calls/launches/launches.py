@@ -45,7 +45,7 @@ _USUAL_SECONDS = 120
 ENGINE_VARIABLE = "CUDART_PY_SIMULATOR_ENGINE"
 THREADS_VARIABLE = "CUDART_PY_SIMULATOR_THREADS"
 _MOST_THREADS = 1024
-_ENGINES = ("numpy", "native", "auto")
+_ENGINES = ("auto", "numpy", "native")
 _WARP = 32
 _ID = CUlaunchAttributeID
 # Attributes that change nothing in a simulation.
@@ -145,7 +145,10 @@ def launch_limits() -> tuple[int | None, int | None]:
 
 
 def engine() -> str:
-    """Return the engine that runs kernels, from the environment: ``numpy``, ``native`` where it can, or ``auto``."""
+    """Return the engine that runs kernels, from the environment: ``numpy``, ``native`` where it can, or ``auto``.
+
+    ``auto``, which is the default, is ``numpy`` without llvmlite.
+    """
     chosen = one_of(ENGINE_VARIABLE, _ENGINES)
     if chosen == "native" and find_spec("llvmlite") is None:
         raise ValueError(f"{ENGINE_VARIABLE}={chosen!r} needs llvmlite: pip install 'cudart-py[native]'")

@@ -10,7 +10,7 @@ from ..compiling.codegen import exit_slots
 from ..compiling.control_flow import Block
 from ..compiling.opcodes import form_of
 from ..compiling.program import Program
-from ..syntax.instructions import Immediate, Register
+from ..syntax.instructions import Immediate, Instruction, Register
 from .checking import Checking
 from .counting import Counting, depends_on_order
 from .emitter import Emitter
@@ -379,7 +379,16 @@ def _slots(bits: int) -> list[int]:
 
 def _turns(block: Block) -> int:
     """Return how often a loop around a block may be repeated before other lanes get their turn, 0 for any number."""
-    if block.spins:
+    if block.spins or any(map(_only_looks, block.instructions)):
         return _SPIN_TURNS
     rows = [form_of(instruction).row for instruction in block.instructions]
     return _LOOP_TURNS if any(row.access == "atom" or row.name in ("membar", "fence") for row in rows) else 0
+
+
+def _only_looks(instruction: Instruction) -> bool:
+    """Return whether an atomic changes nothing, as by adding 0: kernels look so at what others write."""
+    form = form_of(instruction)
+    if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
+        return False
+    operand = instruction.operands[2]
+    return isinstance(operand, Immediate) and operand.value == 0

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run_in_turns"]
 
-# How many threads of blocks that wait for each other have begun, unless a cooperative launch needs all.
-_MOST_THREADS = 1 << 17
+# How many threads have begun of those that wait for each other, unless a cooperative launch needs all: as many as the
+# largest device holds at once, or a little more, since blocks that a device holds together may wait for each other.
+_MOST_THREADS = 1 << 19
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 from cudart_py.simulator.ptx import Fault
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.native import launch
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import PROPERTIES, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -29,6 +29,13 @@ extern "C" __global__ void wait_from(int first, volatile int* flag, int* out) {
     if (blockIdx.x >= first)
         while (!*flag) {}
     out[blockIdx.x] = *flag;
+}
+extern "C" __global__ void meet(int* arrived) {
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        while (atomicAdd(arrived, 0) < gridDim.x) {}
+    }
+    __syncthreads();
 }
 extern "C" __global__ void add_up(int n, const int* in, int* out) {
     int sum = 0;
@@ -80,6 +87,17 @@ def test_blocks_that_wait_get_the_later_ones_started(kernels: Kernels, first: in
     flag, out = kernels.zeros(1), kernels.zeros(10)
     kernels.launch("wait_from", 10, 40, first, flag, out)
     assert kernels.get(out, 10).tolist() == [0] * min(first, 9) + [7] * (10 - min(first, 9))
+
+
+def test_lanes_that_look_by_an_atomic_that_changes_nothing_let_others_go_on_soon(kernels: Kernels) -> None:
+    kernels.launch("meet", 40, 32, kernels.zeros(1), steps=1000)
+
+
+def test_as_many_blocks_may_wait_for_each_other_as_a_device_holds(kernels: Kernels) -> None:
+    blocks = PROPERTIES["sm_count"] * 2
+    arrived = kernels.zeros(1)
+    kernels.launch("meet", blocks, 1024, arrived)
+    assert kernels.get(arrived, 1)[0] == blocks
 
 
 def test_the_limit_of_instructions_counts_anew_in_each_block(kernels: Kernels) -> None:
