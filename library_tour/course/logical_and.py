@@ -20,6 +20,7 @@ On the software driver, which checks, counts and does not time:
     the warp, which takes no part; block (0, 0, 0), thread (1, 0, 0), instruction
     '@%p7 bra $L__BB3_6'
         122 | value = value && __shfl_down_sync(0xffffffff, value, step);
+        the same at 1 more instruction of this line (unrolled loops have several)
     Where the only zero is, as a part of the array's length
               loads, to the end  loads, early exit  check
     ─────────────────────────────────────────────────────

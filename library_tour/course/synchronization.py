@@ -32,12 +32,13 @@ On the software driver, which checks, counts and does not time:
     block's barrier for a grid: kernel smooth_steps<Block> at
     kernels/synchronization.cu:110: race: it reads 4 bytes of global memory at
     0x7f… (1024 bytes into the 2048-byte allocation at 0x7f…,
-    allocated at library_tour/course/synchronization.py:319), which block (1, 0, 0),
+    allocated at library_tour/course/synchronization.py:320), which block (1, 0, 0),
     thread (0, 0, 0) wrote at kernels/synchronization.cu:110, and nothing puts one
     before the other; block (0, 0, 0), thread (255, 0, 0), instruction
     'ld.global.f32 %f1, [%rd10]'
         110 | out[i] = 0.5f * (in[i == 0 ? n - 1 : i - 1] + in[i == n - 1 ? 0 : i +
     1]);
+        the same at 1 more instruction of this line (unrolled loops have several)
     grid.sync(), plain launch: cuMemcpyDtoHAsync: launch failed
     (CUDA_ERROR_LAUNCH_FAILED)
     kernel smooth_steps<Grid> at kernels/synchronization.cu:132 (inlined from

@@ -43,10 +43,8 @@ class Finding:
     def __str__(self) -> str:
         if not self._others:
             return self._text
-        return (
-            f"{self._text}\n    the same at {self._others} more instruction{'s' * (self._others > 1)} of this line, "
-            "as in a loop that the compiler has unrolled"
-        )
+        instructions = f"{self._others} more instruction{'s' * (self._others > 1)}"
+        return f"{self._text}\n    the same at {instructions} of this line (unrolled loops have several)"
 
 
 # Findings that no function has delivered yet.

@@ -179,7 +179,7 @@ def test_a_missing_barrier_in_an_unrolled_loop_is_one_report_that_says_how_often
     out = cuda.empty(128, np.float32)
     texts = found(device, cuda.compile(UNROLLED)["sums"][1, 128], cuda.zeros(128, np.float32), out)
     (of_loop,) = [text for text in texts if " parts[threadIdx.x] += " in text]
-    assert of_loop.endswith("the same at 5 more instructions of this line, as in a loop that the compiler has unrolled")
+    assert of_loop.endswith("the same at 5 more instructions of this line (unrolled loops have several)")
 
 
 def test_the_traceback_of_mode_error_ends_at_the_line_that_waited(device, module):
