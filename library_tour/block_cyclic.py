@@ -106,23 +106,22 @@ def near_square(workers: int) -> tuple[int, int]:
 
 def pieces(part: Array, worker: int, source: BlockCyclic, target: BlockCyclic) -> list[Array]:
     """Return what a worker has to send to each worker, itself included, so that the layout becomes another one."""
-    found = []
-    for other in range(math.prod(target.grid)):
-        chosen = [
-            np.flatnonzero(np.isin(mine, theirs, assume_unique=True))
-            for mine, theirs in zip(source.indices(worker), target.indices(other), strict=True)
-        ]
-        found.append(part[np.ix_(*chosen)])
-    return found
+    return [part[_shared(source, worker, target, other)] for other in range(math.prod(target.grid))]
 
 
 def joined(received: Sequence[Array], worker: int, source: BlockCyclic, target: BlockCyclic) -> Array:
     """Return a worker's part in the new layout, from the pieces of all workers in their order."""
     part = np.empty(target.part_shape(worker), received[0].dtype)
     for other, piece in enumerate(received):
-        chosen = [
-            np.flatnonzero(np.isin(mine, theirs, assume_unique=True))
-            for mine, theirs in zip(target.indices(worker), source.indices(other), strict=True)
-        ]
-        part[np.ix_(*chosen)] = piece
+        part[_shared(target, worker, source, other)] = piece
     return part
+
+
+def _shared(own: BlockCyclic, worker: int, others: BlockCyclic, other: int) -> tuple[Indices, ...]:
+    """Return the rows and columns of a worker's part that another worker has in its part of another layout."""
+    return np.ix_(
+        *(
+            np.flatnonzero(np.isin(mine, theirs, assume_unique=True))
+            for mine, theirs in zip(own.indices(worker), others.indices(other), strict=True)
+        )
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import counters
 from .figures import figure, row_labels, save
-from .report import cell, number
+from .report import number, text_of
 from .stop import Result, Row
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["draw_counters", "draw_panels"]
 # Columns that are drawn besides those of the stop's own table, until there are enough.
 PICTURED = ("sectors", "instructions", "active lanes", "conflicts", "used by loads", "used by stores")
 MOST_PANELS = 6
-# Where a bar is full, but for counts.
+# The values of a full bar, of the columns that have a greatest value.
 FULL = {"used by loads": 1.0, "used by stores": 1.0, "active lanes": 32.0}
 PANEL_WIDTH, BAR_HEIGHT, AROUND_PANEL = 2.2, 0.19, 0.45  # inches
 
@@ -93,7 +93,7 @@ def _panel(axes: Axes, column: str, values: Sequence[float | None]) -> None:
     for place, value in enumerate(values):
         if value is not None:
             known = counters.COLUMNS.get(column)
-            text = cell(column, value if known.under else int(value)).plain if known else number(value)
+            text = text_of(column, value if known.under else int(value)) if known else number(value)
             axes.annotate(
                 text, (value, place), (3, 0), textcoords="offset points", fontsize=7, verticalalignment="center"
             )

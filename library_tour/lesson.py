@@ -17,7 +17,7 @@ from typing import Any
 from . import stops
 from .stop import Check, Value
 
-__all__ = ["Exercise", "Lesson", "Step", "at_most", "has_lesson", "load", "solution", "start"]
+__all__ = ["Exercise", "Lesson", "Step", "at_most", "has_lesson", "language_of", "load", "solution", "start"]
 
 SUFFIXES = (".cu", ".py")
 
@@ -100,6 +100,11 @@ def start(stop: str) -> Path:
 def solution(stop: str) -> Path:
     """Return the file with the solution of a stop's exercise."""
     return _code("solutions", stop)
+
+
+def language_of(file: Path) -> str:
+    """Return the language of a file of code, by the name that Pygments and MkDocs have for it: python or cuda."""
+    return "python" if file.suffix == ".py" else "cuda"
 
 
 def _code(folder: str, stop: str) -> Path:

@@ -57,14 +57,7 @@ def result(recorded: Mapping[str, Any]) -> Result:
 
 
 def _rows(recorded: Sequence[Mapping[str, Any]]) -> list[Row]:
-    return [
-        Row(
-            row["name"],
-            _numbers(row["values"]),
-            note=row["note"],
-        )
-        for row in recorded
-    ]
+    return [Row(row["name"], _numbers(row["values"]), note=row["note"]) for row in recorded]
 
 
 def _limit(recorded: Mapping[str, Any] | None) -> Limit | None:
@@ -102,6 +95,7 @@ def shortened(recorded: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(value: Any) -> Any:
+    """Return a value of a record with `DIGITS` digits of each number, and without what a check found."""
     match value:
         case float():
             return float(f"{value:.{DIGITS}g}")

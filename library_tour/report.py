@@ -176,14 +176,22 @@ def _check(row: Row) -> Text:
 
 
 def cell(column: str, value: Value) -> Text:
-    """Return a value's text: words to the left, numbers to the right, fractions in per cent, of a limit with a bar."""
+    """Return a value as a cell: words to the left, numbers to the right, parts of a limit with a bar."""
+    text = text_of(column, value)
     if isinstance(value, str):
-        return Text(value, justify="left")
-    if column.startswith("used by "):
-        return Text(f"{100 * value:.1f} %", justify="right")
+        return Text(text, justify="left")
     if column.startswith("of "):
-        return Text(f"{100 * value:5.1f} % {bar(value)}", justify="left")
-    return Text(number(value), justify="right")
+        return Text(f"{text:>7} {bar(value)}", justify="left")
+    return Text(text, justify="right")
+
+
+def text_of(column: str, value: Value) -> str:
+    """Return a value's text, fractions in per cent."""
+    if isinstance(value, str):
+        return value
+    if column.startswith(("used by ", "of ")):
+        return f"{100 * value:.1f} %"
+    return number(value)
 
 
 def bar(fraction: float) -> str:

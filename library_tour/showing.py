@@ -128,5 +128,6 @@ def _rest(name: str, of: Lesson) -> Iterator[RenderableType]:
 
 
 def _source(path: Path) -> Syntax:
-    language = "python" if path.suffix == ".py" else "cuda"
-    return Syntax(path.read_text(encoding="utf-8"), language, theme="ansi_dark", background_color="default")
+    return Syntax(
+        path.read_text(encoding="utf-8"), lesson.language_of(path), theme="ansi_dark", background_color="default"
+    )

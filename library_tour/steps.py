@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import excerpts
-from .lesson import Lesson, Step
+from .lesson import Lesson, Step, language_of
 
 __all__ = ["Piece", "pieces"]
 
@@ -41,7 +41,7 @@ class Piece:
     @property
     def language(self) -> str:
         """The language of the file: python or cuda."""
-        return "python" if self.file.suffix == ".py" else "cuda"
+        return language_of(self.file)
 
 
 def pieces(stop: str, lesson: Lesson, step: Step) -> list[Piece]:

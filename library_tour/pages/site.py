@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import lesson, plots, recorded, steps, stops
 from ..lesson import Lesson
-from ..report import cell, number
+from ..report import number, text_of
 from ..stop import Result, Row
 from .pictures import available
 
@@ -72,7 +72,7 @@ def _steps(name: str, of: Lesson) -> Iterator[str]:
                 yield f"{caption}, as before."
             else:
                 yield f"{caption}."
-                marked = " ".join(str(number - piece.first + 1) for number in sorted(piece.changed))
+                marked = " ".join(str(line - piece.first + 1) for line in sorted(piece.changed))
                 highlighted = f' hl_lines="{marked}"' if marked else ""
                 yield _code(piece.lines, piece.language, f' linenums="{piece.first}"{highlighted}')
 
@@ -108,15 +108,9 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         for row in rows:
             if not row.values:  # a row of checks alone
                 continue
-            cells = [_cell(column, row) for column in columns]
+            cells = [_text(text_of(column, row.values.get(column, ""))) for column in columns]
             lines.append(f"| {_text(row.name)} | {' | '.join(cells)} |")
         yield "\n".join(lines)
-
-
-def _cell(column: str, row: Row) -> str:
-    if column not in row.values:
-        return ""
-    return _text(cell(column, row.values[column]).plain.rstrip(" ▏▎▍▌▋▊▉█").strip())
 
 
 def _text(text: str) -> str:
@@ -133,7 +127,7 @@ def _pictures(name: str, title: str, result: Result, folder: Path) -> Iterator[s
 
 def _exercise(name: str, of: Lesson) -> Iterator[str]:
     exercise, start, solution = of.exercise, lesson.start(name), lesson.solution(name)
-    language = "python" if start.suffix == ".py" else "cuda"
+    language = lesson.language_of(start)
     yield exercise.task
     yield f"This command writes the file `{start.name}`, from which you start:"
     yield _code([f"library-tour exercise {name}"], "sh")

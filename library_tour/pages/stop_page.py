@@ -122,7 +122,7 @@ def _pictures(done: Outcome, machine: str, before: Result | None) -> Iterator[st
 
 def _exercise(stop: str, of: Lesson) -> Iterator[str]:
     exercise, start, solution = of.exercise, lesson.start(stop), lesson.solution(stop)
-    language = "python" if start.suffix == ".py" else "cuda"
+    language = lesson.language_of(start)
     yield markdown(exercise.task)
     yield f"<p>This command writes the file <code>{start.name}</code>, from which you start:</p>"
     yield _command(f"library-tour exercise {stop}")

@@ -7,7 +7,7 @@ from html import escape
 
 from cudart_py.pages.tables import breakable
 
-from ..report import cell
+from ..report import text_of
 from ..stop import Row
 
 __all__ = ["beside"]
@@ -71,8 +71,7 @@ def _cell(column: str, row: Row | None, kind: str) -> str:
         return _check(row)
     value = row.values[column]
     part = f' style="--part: {min(max(value, 0.0), 1.0):.3f}"' if kind == "part" and not isinstance(value, str) else ""
-    text = cell(column, value).plain.rstrip(" ▏▎▍▌▋▊▉█").strip() if part else cell(column, value).plain
-    return f'<td class="{kind}"{part}>{escape(text)}</td>'
+    return f'<td class="{kind}"{part}>{escape(text_of(column, value))}</td>'
 
 
 def _check(row: Row) -> str:
