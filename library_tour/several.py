@@ -10,8 +10,10 @@ import cudart_py as cuda
 
 from .ranks import Ranks
 
-__all__ = ["NEEDS", "devices_from", "mean_ms", "peer_access", "wait_for"]
+__all__ = ["mean_ms", "on_one_device", "peer_access", "places_from", "wait_for"]
 
+# Workers of a process that has one device only.
+WORKERS = 4
 NEEDS = (
     "This process has one device. Several need a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the "
     "software driver, or several processes: `mpiexec -n 4 library-tour run {}`."
@@ -20,9 +22,22 @@ NEEDS = (
 SECONDS, MOST_RUNS = 0.2, 1000
 
 
-def devices_from(device: cuda.Device) -> list[cuda.Device]:
-    """Return all devices, beginning with one of them."""
-    return [device, *(other for other in cuda.devices() if other is not device)]
+def places_from(device: cuda.Device, together: Ranks | None) -> list[cuda.Device]:
+    """Return the device of each worker of this process, beginning with the given one.
+
+    A rank is one worker on a device of its own. Else each device has one, or the only device has all of them.
+    """
+    if together:
+        return [device]
+    every = [device, *(other for other in cuda.devices() if other is not device)]
+    return every if len(every) > 1 else every * WORKERS
+
+
+def on_one_device(places: Sequence[cuda.Device], together: Ranks | None, stop: str, workers: str) -> list[str]:
+    """Return the note of a stop that its workers are all on one device of this process; no note where they are not."""
+    if together or len(set(places)) > 1:
+        return []
+    return [f"All {len(places)} {workers} are on one device. {NEEDS.format(stop)}"]
 
 
 @contextmanager

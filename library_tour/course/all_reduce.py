@@ -46,14 +46,12 @@ from ..checks import compare
 from ..counters import counted
 from ..device_code import blocks_for, load
 from ..ranks import Ranks
-from ..several import NEEDS, devices_from, mean_ms, peer_access, wait_for
+from ..several import mean_ms, on_one_device, peer_access, places_from, wait_for
 from ..stop import Curve, Limit, Result, Row, Size, Value
 
 TITLE = "Sums over devices: copies, kernels, MPI, NCCL"
 SIZE = Size("numbers of each device", full=2**28, small=2**14, least=1)
 CHECKED = 2**14
-# Workers of a process that has one device only.
-WORKERS = 4
 BLOCK, MOST_BLOCKS = 256, 1024
 GROUP = 4  # numbers that a thread adds at once
 INSTALL_NCCL = "not run here: NCCL needs a GPU for each worker, and nccl4py (pip install 'nccl4py[cu13]')"
@@ -281,8 +279,8 @@ def usable_nccl(team: Team) -> ModuleType | None:
 def run(device: cuda.Device, size: int) -> Result:
     """Check the sums of every way on every worker; then time large arrays, and draw the bandwidth against bytes."""
     together = ranks.world()
-    every = [device] if together else devices_from(device)
-    places = every if together or len(every) > 1 else every * WORKERS
+    places = places_from(device, together)
+    every = list(dict.fromkeys(places))
     limit, pictures = None, []
     with peer_access(every) as reachable:
         few = Team(places, together, min(size, CHECKED))
@@ -297,9 +295,7 @@ def run(device: cuda.Device, size: int) -> Result:
             pictures = [bandwidths(team, size, makers, limit)]
     if not any(row.name == "NCCL" for row in rows):
         rows.append(Row("NCCL", note=INSTALL_NCCL))
-    notes = list(NOTES)
-    if not together and len(every) == 1:
-        notes.append(f"All {WORKERS} workers are on one device. {NEEDS.format('all_reduce')}")
+    notes = [*NOTES, *on_one_device(places, together, "all_reduce", "workers")]
     return Result(rows, limit, pictures=pictures, notes=notes)
 
 
@@ -356,7 +352,7 @@ def timed(row: Row, team: Team, way: Way, limit: Limit | None) -> Row:
 
 
 def link_limit(devices: Sequence[cuda.Device], size: int) -> Limit | None:
-    """Return the bandwidth of a copy between the first two devices, one way, or None where there is one."""
+    """Return the bandwidth of a copy between the first two devices, one way, or None where there is one alone."""
     if len(devices) < 2:
         return None
     pair = Team(devices[:2], None, size)

@@ -49,7 +49,7 @@ from ..cublasmp import CublasMp, CublasMpRefusalError, in_strips, missing
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import arithmetic_limit
 from ..ranks import Ranks
-from ..several import NEEDS, devices_from, mean_ms
+from ..several import mean_ms, on_one_device, places_from
 from ..stop import Check, Curve, Limit, Result, Row, Size, Value
 
 TITLE = "A matrix product on several devices: SUMMA, cuBLASMp"
@@ -57,8 +57,6 @@ SIZE = Size("rows and columns of the matrices", full=16384, small=200, least=1)
 CHECKED = 200
 # Sizes of the picture, up to that of the run.
 CURVE_SIZES = (2048, 4096, 8192, 16384)
-# Workers of a process that has one device only.
-WORKERS = 4
 # Panels of a worker, and how many it has room for: while one is multiplied, the next one travels.
 PANELS, SLOTS = 4, 2
 NOTES = (
@@ -264,8 +262,7 @@ def reference(a: Floats, b: Floats) -> Floats:
 def run(device: cuda.Device, size: int) -> Result:
     """Check a product of whole numbers, exactly; then time large ones, on one device and on all."""
     together = ranks.world()
-    every = [device] if together else devices_from(device)
-    places = every if together or len(every) > 1 else every * WORKERS
+    places = places_from(device, together)
     count = together.count if together else len(places)
     grid: Callable[[int], Grid | RankGrid] = partial(RankGrid, together, device) if together else partial(Grid, places)
     makers: dict[str, Maker] = {"SUMMA": grid}
@@ -284,9 +281,7 @@ def run(device: cuda.Device, size: int) -> Result:
         pictures.append(curve)
     if lacks:
         rows.append(Row("cuBLASMp", note=lacks))
-    notes = list(NOTES)
-    if not together and len(every) == 1:
-        notes.append(f"All {WORKERS} workers are on one device. {NEEDS.format('distributed_gemm')}")
+    notes = [*NOTES, *on_one_device(places, together, "distributed_gemm", "workers")]
     return Result(rows, limit, pictures=pictures, notes=notes)
 
 

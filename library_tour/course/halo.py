@@ -15,7 +15,7 @@ On the software driver with one device, which checks, counts and does not time:
     kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:18):
     race: it reads 16 bytes of global memory at 0x7f… (0 bytes into the
     20400-byte allocation at 0x7f… of device 1, allocated at
-    library_tour/course/halo.py:90), which a copy in another stream wrote, and
+    library_tour/course/halo.py:88), which a copy in another stream wrote, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'ld.global.v4.f32 {%f44, %f45, %f46, %f47}, [%rd21]'
@@ -50,7 +50,7 @@ from ..checks import compare
 from ..device_code import blocks_for, load
 from ..limits import copy_limit
 from ..ranks import Ranks
-from ..several import NEEDS, devices_from, mean_ms, peer_access, wait_for
+from ..several import mean_ms, on_one_device, peer_access, places_from, wait_for
 from ..stop import Limit, Picture, Result, Row, Size, Timeline, Value
 from ..wrong import all_shown_wrong
 from .heat import RATE, make_plate, reference
@@ -60,8 +60,6 @@ SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
 CHECKED = 1000
 STEPS = 4  # of a check; even, so that the result is in the first copy
 DRAWN_STEPS = 6
-# Strips of a process that has one device only.
-STRIPS = 4
 BLOCK, HEIGHT = (64, 4), 2
 # The kernels of a step. What the neighbours wait for is written by the first.
 IN_TURN, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
@@ -188,7 +186,7 @@ class RankStrip:
         self.strips = [Strip(device, self.end - self.begin, columns)]
         self.near = {side: ranks.rank + side for side in (-1, 1) if 0 <= ranks.rank + side < ranks.count}
         self.outgoing, self.incoming = (
-            {side: cuda.pinned_empty(columns, np.float32) for side in (-1, 1)} for _ in "12"
+            {side: cuda.pinned_empty(columns, np.float32) for side in (-1, 1)} for _ in range(2)
         )
 
     def fill(self, plate: Floats) -> None:
@@ -206,7 +204,7 @@ class RankStrip:
         else:
             for side in self.near:
                 cuda.memcpy(self.outgoing[side], strip.edges(copy)[side], stream=strip.copies)
-            # MPI reads host memory, so the copies must be done; those from the last step's are then, too.
+            # MPI reads and writes host memory: these copies must be done, and those of the last step's halo, too.
             strip.copies.synchronize()
             self._send(self.outgoing, self.incoming)
             for side in self.near:
@@ -248,8 +246,7 @@ def take_steps(cut: Cut, steps: int, kernels: Sequence[str], *, exchange: bool =
 def run(device: cuda.Device, size: int) -> Result:
     """Check the strips against one, bit for bit; then time one strip, strips in turn, and overlapped ones."""
     together = ranks.world()
-    devices = devices_from(device)
-    places = devices if len(devices) > 1 else devices * STRIPS
+    places = places_from(device, together)
     limit = copy_limit(device)
     make: Maker
     if together:
@@ -260,7 +257,7 @@ def run(device: cuda.Device, size: int) -> Result:
         count = len(places)
     few = max(min(size, CHECKED), count + 3)
     plate = make_plate(few - 1, few // 4 * 4 + 4)
-    with peer_access(devices if not together else [device]):
+    with peer_access(list(dict.fromkeys(places))):
         first, one = one_strip(device, plate)
         rows = [first]
         for name, kernels in (("in turn", IN_TURN), ("overlapped", OVERLAPPED)):
@@ -274,8 +271,7 @@ def run(device: cuda.Device, size: int) -> Result:
         notes.append("The counters are those of rank 0.")
     else:
         rows += all_shown_wrong({"halo not waited for": without_waits}, devices=2)
-    if not together and len(devices) == 1:
-        notes.append(f"All {STRIPS} strips are on one device. {NEEDS.format('halo')}")
+    notes += on_one_device(places, together, "halo", "strips")
     return Result(rows, limit, pictures=pictures, notes=notes)
 
 

@@ -39,15 +39,13 @@ from ..checks import compare
 from ..device_code import load
 from ..limits import issue_limit
 from ..ranks import Ranks
-from ..several import NEEDS, devices_from, mean_ms
+from ..several import mean_ms, on_one_device, places_from
 from ..stop import Curve, Limit, Result, Row, Size, Value
 from .monte_carlo import INSTRUCTIONS, SCHEMES, START, STEPS, Pricer, reference
 
 TITLE = "Monte Carlo on several devices: weak and strong"
 SIZE = Size("paths of one device", full=2**26, small=2**12)
 SCHEME = SCHEMES["Euler, fast math"]
-# Workers of a process that has one device only.
-WORKERS = 4
 CHECKED = 2**12
 STRONG, WEAK = "strong scaling", "weak scaling"
 NOTE = (
@@ -72,8 +70,7 @@ class Team:
     @classmethod
     def on(cls, device: cuda.Device, together: Ranks | None) -> Team:
         """Return the workers of this process, as many as there are devices, or some on the only one."""
-        every = [device] if together else devices_from(device)
-        places = every if together or len(every) > 1 else every * WORKERS
+        places = places_from(device, together)
         pricers = []
         for place in places:
             with place:
@@ -122,8 +119,7 @@ def run(device: cuda.Device, size: int) -> Result:
                 lines[name].append((number, efficiency))
             rows.append(row)
     notes = [NOTE.format("" if timing.available() else " Here instructions stand for the time.")]
-    if not together and len(set(team.devices)) == 1:
-        notes.append(f"All {team.count} workers are on one device. {NEEDS.format('monte_carlo_ranks')}")
+    notes += on_one_device(team.devices, together, "monte_carlo_ranks", "workers")
     pictures = [Curve("efficiency", "devices", "efficiency", lines, logarithmic="x")] if cost else []
     return Result(rows, limit, pictures=pictures, notes=notes)
 
