@@ -17,6 +17,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -92,7 +93,7 @@ def run(stop: str, size: int | None, count: int, mode: str, limit: float) -> Jso
         try:
             said, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
             said, _ = process.communicate()
             said += f"\nended after {limit:g} seconds"
         seconds = time.perf_counter() - start
@@ -119,6 +120,7 @@ def nccl_tests(count: int, limit: float) -> list[tuple[float, float]]:
             command, env=on_devices(count, PROCESS), capture_output=True, text=True, timeout=limit, check=False
         )
     except subprocess.TimeoutExpired:
+        print(f"all_reduce_perf on {count}: ended after {limit:g} seconds", flush=True)
         return []
     return scale_tables.perf_lines(done.stdout)
 

@@ -77,17 +77,8 @@ def _of_rows(each: Json, outcome: Json) -> Iterator[Figure]:
             continue
         efficiency, rate = values.get("efficiency"), _rate(values)
         predicted = _prediction(each["stop"], row["name"], each["count"], outcome["size"])
-        yield Figure(
-            each["stop"],
-            row["name"],
-            each["mode"],
-            each["count"],
-            scaling,
-            outcome["size"],
-            rate,
-            efficiency,
-            predicted,
-        )
+        work = (each["stop"], row["name"], each["mode"], each["count"], scaling, outcome["size"])
+        yield Figure(*work, rate, efficiency, predicted)
 
 
 def _of_product(each: Json, outcome: Json) -> Iterator[Figure]:
@@ -114,7 +105,7 @@ def _of_product(each: Json, outcome: Json) -> Iterator[Figure]:
 def _rate(values: Json) -> str:
     if "ms" not in values:
         return f"{values['instructions']:,} instructions"
-    unit = next(iter(unit for unit in values if unit.endswith("/s")), None)
+    unit = next((unit for unit in values if unit.endswith("/s")), None)
     return f"{values['ms']:.4g} ms" if unit is None else f"{values[unit]:,.4g} {unit}"
 
 
@@ -169,12 +160,13 @@ def page(found: Json) -> str:
     if found["without_ranks"]:
         parts.append("No ranks ran, for want of mpiexec or mpi4py (the extra mpi).")
     parts.append(
-        "## Runs\n\n" + _table(("stop", "in", "devices", "size", "state", "checks", "s"), _runs(found), " lrrlrr")
+        "## Runs\n\n"
+        + bars.table(("stop", "in", "devices", "size", "state", "checks", "s"), _runs(found), right=" lrrlrr")
     )
     rows = [_cells(figure) for figure in figures(found)]
     if rows:
         headings = ("stop", "way", "in", "devices", "scaling", "size", "rate", "efficiency", "model")
-        parts.append("## Scaling\n\n" + _table(headings, rows, "lllrlrrrr"))
+        parts.append("## Scaling\n\n" + bars.table(headings, rows, right="lllrlrrrr"))
         parts.append("The model tells efficiencies, and of `all_reduce` the GB/s of rings, whatever the way.")
     most, lines = bandwidths(found)
     if lines:
@@ -206,11 +198,7 @@ def _by_bytes(lines: dict[str, list[tuple[float, float]]]) -> str:
         [f"{nbytes:,.0f}", *(f"{column[nbytes]:.1f}" if nbytes in column else "" for column in columns)]
         for nbytes in sizes
     ]
-    return _table(("bytes", *lines), rows, "r" * (1 + len(lines)))
-
-
-def _table(headings: Sequence[str], rows: Any, right: str) -> str:
-    return bars.table(headings, rows, right=right)
+    return bars.table(("bytes", *lines), rows, right="r" * (1 + len(lines)))
 
 
 def pictures(found: Json) -> Result:

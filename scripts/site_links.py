@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 
 # What is no running text: code in blocks, what is a link already, headings, and what stands beside the text.
-SKIPPED = re.compile(r"(<pre.*?</pre>|<a\b.*?</a>|<h\d.*?</h\d>|<head>.*?</head>|<nav.*?</nav>)", re.DOTALL)
+NO_TEXT = r"<pre.*?</pre>|<a\b.*?</a>|<h\d.*?</h\d>|<head>.*?</head>|<nav.*?</nav>"
+SKIPPED = re.compile(f"({NO_TEXT})", re.DOTALL)
 # Of the tables of docs/coming-from also the names of other packages, in the first column.
-SKIPPED_THERE = re.compile(rf"{SKIPPED.pattern[:-1]}|<tr>\s*<td>.*?</td>)", re.DOTALL)
+SKIPPED_THERE = re.compile(rf"({NO_TEXT}|<tr>\s*<td>.*?</td>)", re.DOTALL)
 CODE = re.compile(r"<code>(.*?)</code>", re.DOTALL)
 # `cuda.memcpy`, `libraries.gemm`, `Stream` and `Stream.wait`, also in front of brackets and arguments.
 NAME = re.compile(r"(?<![\w.])(?:(cuda|libraries)\.(\w+(?:\.\w+)?)|([A-Z]\w+(?:\.\w+)?))")
