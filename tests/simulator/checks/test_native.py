@@ -201,6 +201,14 @@ extern "C" __global__ void happens_to_be(int* x) {
     if (threadIdx.x == 96) x[0] = 96;
     atomicAdd(&x[0], 1);
 }
+extern "C" __global__ void store_what_is_there(int* x, int* out) {
+    x[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x < 32) out[threadIdx.x] = x[threadIdx.x + 32];
+}
+extern "C" __global__ void store_then_count(int* x) {
+    if (threadIdx.x < 32) x[threadIdx.x] = 7;
+    atomicAdd(&x[threadIdx.x & 31], 1);
+}
 extern "C" __global__ void first_half(int* x) { if (threadIdx.x < 128) x[threadIdx.x] = 1; }
 extern "C" __global__ void copy(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
 extern "C" __global__ void no_barrier(int* x, int with) {
@@ -252,6 +260,24 @@ def test_a_store_of_what_atomics_have_summed_up_is_a_race(kernels: Kernels) -> N
     findings.pending.clear()
     kernels.launch("happens_to_be", 1, 128, kernels.zeros(1), observer=LaunchChecks())
     assert any("race" in text for text in map(str, findings.pending))
+    findings.pending.clear()
+
+
+def test_a_store_of_what_is_there_races_with_a_read_that_comes_before_it_in_machine_code(kernels: Kernels) -> None:
+    """The NumPy engine lets all threads store before any reads."""
+    x, out = kernels.put(np.arange(64, dtype=np.int32)), kernels.zeros(64)
+    kernels.engine = "native"
+    findings.pending.clear()
+    kernels.launch("store_what_is_there", 1, 64, x, out, observer=LaunchChecks())
+    assert any("race: it reads" in text for text in map(str, findings.pending))
+    findings.pending.clear()
+
+
+def test_a_store_races_with_others_atomics_behind_an_atomic_of_its_own_thread(kernels: Kernels) -> None:
+    kernels.engine = "native"
+    findings.pending.clear()
+    kernels.launch("store_then_count", 1, 64, kernels.zeros(32), observer=LaunchChecks())
+    assert any("race: it updates" in text for text in map(str, findings.pending))
     findings.pending.clear()
 
 

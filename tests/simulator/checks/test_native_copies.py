@@ -131,7 +131,7 @@ def of_both(kernels: Kernels, name: str, count: int, *arguments: Any, grid: int 
         out = kernels.zeros(count, np.uint32)
         findings.pending.clear()
         kernels.launch(name, grid, block, out, *arguments, observer=LaunchChecks())
-        texts[engine] = [re.sub("0x[0-9a-f]+", "", text) for text in findings.pending]
+        texts[engine] = [re.sub("0x[0-9a-f]+", "", text) for text in map(str, findings.pending)]
         findings.pending.clear()
         results.append(kernels.get(out, count))
     assert texts["native"] == texts["numpy"]

@@ -108,8 +108,9 @@ def _release(launch: NativeLaunch, barriers: list[Barrier], number: int) -> bool
         expected = expected if barrier.expected is None else barrier.expected
     if not waiting or waiting < expected:
         return False
-    if launch.resident.records is not None and any(whole(barrier.instruction) for barrier in here):
-        launch.resident.records.release(launch.context)
+    records, speculation = launch.resident.records, launch.speculation
+    if records is not None and speculation is not None and any(whole(barrier.instruction) for barrier in here):
+        records.release(launch.context, speculation.fences)
     _reduce(launch, [barrier for barrier in here if barrier.operation])
     for barrier in here:
         for warp in np.flatnonzero(parked[:, barrier.resume]):

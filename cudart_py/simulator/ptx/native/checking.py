@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from ..compiling.control_flow import Code
+from ..compiling.forms import Form
 from ..compiling.guessed_loads import GuessedLoads
 from ..compiling.opcodes import form_of
 from ..compiling.reachability import reachable
@@ -17,8 +18,9 @@ from .errors import NotNative
 from .instances import Instance, Layout, Place
 from .layout import BlockCheck, Context, Doubt, Head, Status
 from .library.copies import GROUPS
+from .library.fences import EVENT
 from .library.frame import element, when
-from .library.records import TICK, block_word, raise_doubt
+from .library.records import TICK, block_value, block_word, call_python, raise_doubt
 from .vectors import I32, I64, Builder
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def whole(instruction: Instruction) -> bool:
 
 
 class Checking:
-    """Write the checks of one warp's function; `copies` says that it has asynchronous copies."""
+    """Write the checks of one warp's function; `copies` and `fences` say that it has asynchronous copies and fences."""
 
     def __init__(
         self, b: Builder, layout: Layout, sites: Sites, schedule: Scheduling, arguments: tuple[Value, Value]
@@ -58,6 +60,9 @@ class Checking:
             form_of(instruction).row.access == "cp"
             for place in layout.places
             for instruction in place.block.instructions
+        )
+        self.fences = sites.fences = any(
+            _fences(form_of(instruction)) for place in layout.places for instruction in place.block.instructions
         )
         self._barriers = [
             number
@@ -91,6 +96,20 @@ class Checking:
         given = values if kind in ("st", "sv") else []
         name = f"check.{kind}.{space}.{size}.{count}.{self._shift}"
         self._call(name, self._context, address, mask, I32(site), *given)
+        form = form_of(self._sites.sites[site].instruction)
+        if self.fences and form.strong and space in ("global", "generic"):
+            if _fences(form):
+                self._fence(mask)
+            happens = {"ld": "ld", "atom": "at"}.get(form.row.access, "st")
+            self._call(f"strong.{happens}.{space}", self._context, address, mask)
+
+    def fence(self, instruction: Instruction, mask: Value) -> None:
+        """Note a fence; one of the block alone isn't followed."""
+        if _fences(form_of(instruction)):
+            self._fence(mask)
+
+    def _fence(self, mask: Value) -> None:
+        call_python(self._b, self._context, Doubt.FENCE, self._b.zext(mask, I64))
 
     def _call(self, name: str, *arguments: Value) -> None:
         """Call a function of the library that returns nothing."""
@@ -144,6 +163,10 @@ class Checking:
         b.store(now, element(b, block_word(b, self._context, BlockCheck.WARPS), warp, I64))
         if self.copies:
             self._call("settle.warp", self._context)
+        if self.fences:
+            fenced = b.load(element(b, block_word(b, self._context, BlockCheck.FENCED), warp, I64), typ=I64)
+            with when(b, b.icmp_unsigned(">=", fenced, I64(EVENT)), likely=False):
+                call_python(b, self._context, Doubt.TOGETHER, warp)
 
     def _members(self, operand: Operand | None, instance: Instance) -> Value | None:
         b = self._b
@@ -186,19 +209,22 @@ class Checking:
                 b.store(b.or_(b.load(word, typ=I64), I64(part)), word)
 
 
-def begin_checks(b: Builder, context: Value, copies: bool) -> None:
-    """Write that a block begins: nothing of its shared memory has been written, and all `copies` are complete."""
+def begin_checks(b: Builder, context: Value, checking: Checking) -> None:
+    """Write that a block begins: nothing of its shared memory has been written, fenced or acquired, or is copied."""
     now = _advance(b, context)
     for word in BlockCheck:
         if word < BlockCheck.WARPS:
             begins = word in (BlockCheck.BEGIN, BlockCheck.BARRIER)
             b.store(now if begins else I64(0), block_word(b, context, word))
     _forget_passed(b, context)
-    if copies:
+    if checking.copies:
         b.call(b.declared("settle.begin", ir.VoidType(), [context.type]), [context])
+    if checking.fences:
+        first = block_word(b, context, BlockCheck.ACQUIRED)
+        b.store(b.each(I64, [0] * (BlockCheck.WORDS - BlockCheck.ACQUIRED)), first, align=8)
 
 
-def release_checks(b: Builder, context: Value, copies: bool) -> None:
+def release_checks(b: Builder, context: Value, checking: Checking) -> None:
     """Write that all lanes of a block go on from a barrier; doubt it if some had gone past it."""
     waits = block_word(b, context, BlockCheck.WAITS)
     barrier = b.sub(b.load(waits, typ=I64), I64(1))
@@ -210,8 +236,13 @@ def release_checks(b: Builder, context: Value, copies: bool) -> None:
     b.store(I64(0), waits)
     _forget_passed(b, context)
     b.store(_advance(b, context), block_word(b, context, BlockCheck.BARRIER))
-    if copies:
+    if checking.copies:
         b.call(b.declared("settle.block", ir.VoidType(), [context.type]), [context])
+
+    if checking.fences:
+        some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
+        with when(b, some, likely=False):
+            call_python(b, context, Doubt.BARRIER, I64(0))
 
 
 def _forget_passed(b: Builder, context: Value) -> None:
@@ -230,6 +261,14 @@ def _end_of(place: Place) -> Instruction:
     instruction = place.block.terminator.instruction
     assert instruction is not None
     return instruction
+
+
+def _fences(form: Form) -> bool:
+    """Return whether an instruction is a fence of the whole device, or an access that is one for what precedes it."""
+    if form.row.access:
+        return form.releases and form.scope == "gpu"
+    weaker = {"proxy", "mbarrier_init", "acquire"}
+    return form.row.name in ("membar", "fence") and form.scope == "gpu" and weaker.isdisjoint(form.words)
 
 
 def _least_shift(layout: Layout) -> int:

@@ -87,7 +87,7 @@ class _Driver:
         self._set(Context.PATIENCE, I64(_PATIENCE))
         if self._checking is not None:
             self._clear(Context.LOCAL_WRITTEN, Context.LOCAL_WRITTEN_BYTES)
-            begin_checks(self._b, self._context, self._checking.copies)
+            begin_checks(self._b, self._context, self._checking)
         if not self._alone:
             self._set(Context.FRESH, I64(0))
             self._each_state(self._begin_warp)
@@ -189,7 +189,7 @@ class _Driver:
         with when(b, b.icmp_unsigned("!=", b.load(elsewhere, typ=I32), I32(0)), likely=False):
             b.ret(I32(Status.STUCK))
         if self._checking is not None:
-            release_checks(b, self._context, self._checking.copies)
+            release_checks(b, self._context, self._checking)
         self._each_state(lambda number, state: b.store(I32(1), b.at(state, 4 * Head.RELEASE)))
         b.branch(sweep)
 

@@ -102,7 +102,13 @@ class Context(IntEnum):
     # The record of each word's last asynchronous copy, and the rows of `CopyRow` for each warp.
     COPY_WORDS = 59
     COPY_ROWS = 60
-    WORDS = 64
+    # The addresses of a strong access, which addresses may be places of releases, and what `Doubt.ORDERED` asks about
+    # and gives.
+    STRONG_ADDRESSES = 61
+    RELEASED = 62
+    RECORD = 63
+    ANSWER = 64
+    WORDS = 72
 
 
 class Head(IntEnum):
@@ -210,6 +216,10 @@ class BlockCheck(IntEnum):
 
     Asynchronous copies have a time of their own, `COPY_TIME`. Those that may not be complete for all threads lie
     between `COPY_LOW` and `COPY_HIGH`.
+
+    `ACQUIRED` tells whether any thread has acquired what others have released, `EVENTS` whether there were fences or
+    that since the last barrier. All threads have acquired what the warp whose first thread is `KNOWN_FIRST` had done
+    until `KNOWN_UNTIL`. From `FENCED` on stand the lanes of each warp whose next strong write may release.
     """
 
     BEGIN = 0
@@ -225,7 +235,12 @@ class BlockCheck(IntEnum):
     COPY_TIME = 48
     COPY_LOW = 49
     COPY_HIGH = 50
-    WORDS = 56
+    ACQUIRED = 51
+    EVENTS = 52
+    KNOWN_FIRST = 53
+    KNOWN_UNTIL = 54
+    FENCED = 56
+    WORDS = 88
 
 
 class CopyRow(IntEnum):
@@ -253,3 +268,9 @@ class Doubt(IntEnum):
     SHARED = 3
     SAVE = 4
     PREPARE = 5
+    # Lanes execute a fence or a strong access, come together behind that, or do what another access must precede.
+    FENCE = 6
+    STRONG = 7
+    TOGETHER = 8
+    BARRIER = 9
+    ORDERED = 10

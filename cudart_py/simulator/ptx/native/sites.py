@@ -21,7 +21,7 @@ class Site:
 
 
 # The fields that JSON can hold as they are.
-_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies")
+_KEPT = ("symbols", "specials", "counted", "shift", "atomics", "calls", "copies", "fences")
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Sites:
 
     `counted` are the rows of counts of accesses: the number of a site, the kind, the space and the bytes of an access.
     The checks record accesses in pieces of ``1 << shift`` bytes. `atomics` says that it has atomics, `calls` that it
-    calls Python, and `copies` that checks follow its asynchronous copies.
+    calls Python, `copies` and `fences` that checks follow its asynchronous copies and fences.
     """
 
     sites: list[Site] = field(default_factory=list)
@@ -41,6 +41,7 @@ class Sites:
     atomics: bool = False
     calls: bool = False
     copies: bool = False
+    fences: bool = False
 
     def add(self, instruction: Instruction, instance: Instance) -> int:
         """Return the number of a new site."""

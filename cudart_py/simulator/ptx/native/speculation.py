@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
+from .fences import BlockFences, Fences
 from .layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, SiteCheck
 from .library.records import CALLBACK, GRANULE_BITS, TICK
 
@@ -71,13 +72,14 @@ class BlockRecords:
         self.writes[pieces:] = _NEVER
         self.reads = np.zeros(pieces + _LANES, np.uint64)
         self.local_written = np.zeros(local_words, np.uint32)
+        self.fences: BlockFences | None = None
         # None where the kernel has no asynchronous copies.
         self.copy_words = self.copy_rows = None
         if copying_warps:
             self.copy_words = np.zeros(-(-shared_end // 4) + _LANES, np.uint64)
             self.copy_rows = np.zeros((copying_warps, CopyRow.WORDS, _LANES), np.uint64)
 
-    def release(self, context: Array) -> None:
+    def release(self, context: Array, fences: Fences) -> None:
         """Note that all lanes of the block go on from a barrier."""
         words = self.words
         waits = int(words[BlockCheck.WAITS]) - 1
@@ -89,6 +91,8 @@ class BlockRecords:
         words[BlockCheck.BARRIER] = context[Context.NOW]
         if self.copy_rows is not None:
             self._settle(self.copy_rows)
+        if words[BlockCheck.EVENTS]:
+            fences.barrier()
 
     def _settle(self, rows: Array) -> None:
         """Find which asynchronous copies are complete for all threads of the block."""
@@ -123,6 +127,7 @@ class Speculation:
         last = int(self._ends[-1]) if len(self._starts) else self._first
         self._flags = np.zeros((last - self._first >> GRANULE_BITS) + 1, np.uint8)
         self._kept: list[Any] = []
+        self.fences = Fences(launch)
         for word, array in (
             (Context.CHECK_SITES, self._sites),
             (Context.CHECK_EXTENTS, self._extents),
@@ -135,11 +140,23 @@ class Speculation:
     # --- what machine code asks for
 
     def answer(self, what: int, value: int) -> None:
-        """Save a granule of memory, or prepare the records of an allocation."""
+        """Save a granule of memory, prepare the records of an allocation, or follow what fences put in order."""
+        fences = self.fences
         if what == Doubt.SAVE:
             self._save(value)
-        else:
+        elif what == Doubt.PREPARE:
             self._prepare(value)
+        elif what == Doubt.FENCE:
+            fences.fence(value)
+        elif what == Doubt.STRONG:
+            fences.strong(value & 0xFFFFFFFF, value >> _LANES & 0xFFFFFFFF)
+        elif what == Doubt.TOGETHER:
+            fences.together(value)
+        elif what == Doubt.BARRIER:
+            fences.barrier()
+        else:
+            context = self._launch.context
+            context[Context.ANSWER] = fences.ordered(int(context[Context.RECORD]), value)
 
     def fail(self, error: BaseException) -> None:
         """End the launch by an exception that the functions of Python's have raised."""

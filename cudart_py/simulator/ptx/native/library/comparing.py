@@ -6,11 +6,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import Context, Doubt, SiteCheck
+from ..layout import BlockCheck, Context, Doubt, SiteCheck
 from ..vectors import I1, I8, I32, I64, PTR, vector
 from .frame import begin, element, when
 from .hosts import address_type
-from .records import GRANULE_BITS, LINE_BITS, OWN, call_python, first_thread, raise_doubt, site_row
+from .records import GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, call_python, first_thread, raise_doubt, site_row
 
 __all__ = ["Comparison"]
 
@@ -71,6 +71,18 @@ class Comparison:
             return b.or_(b.icmp_unsigned("<", record, b.splat(limit)), own)
         own = b.icmp_unsigned("==", b.and_(record, I64(OWN)), thread)
         return b.or_(b.icmp_unsigned("<", record, limit), own)
+
+    def hides(self, record: Value, limit: Value) -> Value:
+        """Return whether a strong write must not take the place of these records of the same threads.
+
+        They are of plain writes since the last barrier, which may race with strong writes of others.
+        """
+        b = self.b
+        since = b.greatest(limit, block_value(b, self.context, BlockCheck.BARRIER), False)
+        if isinstance(record.type, ir.VectorType):
+            recent = b.icmp_unsigned(">=", record, b.splat(since))
+            return b.and_(recent, b.compare("==", b.and_(record, b.const(I64, STRONG)), 0))
+        return b.and_(b.icmp_unsigned(">=", record, since), b.compare("==", b.and_(record, I64(STRONG)), 0))
 
     def doubt(self) -> None:
         """Note that there may be a finding."""

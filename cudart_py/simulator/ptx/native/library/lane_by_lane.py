@@ -131,10 +131,9 @@ class LaneByLane(SideBySide):
             meets = b.or_(atomic, b.not_(unchanged())) if self.values else I1(1)
             with when(b, meets, likely=False):
                 self.doubt()
+        # Even a store of what is there already would be a race with a read that came later.
         with when(b, self._conflicts(b.load(read, typ=I64), thread, limit), likely=False):
-            meets = b.not_(unchanged()) if self.values else I1(1)
-            with when(b, meets, likely=False):
-                self.doubt()
+            self.doubt()
 
     def _conflicts(self, record: Value, thread: Value, limit: Value) -> Value:
         """Return whether a record is of this launch, and nothing puts it before what a thread does now."""
@@ -142,7 +141,7 @@ class LaneByLane(SideBySide):
         start, look, after = b.block, b.append_basic_block(), b.append_basic_block()
         b.cbranch(b.icmp_unsigned("<", record, limit), after, look)
         b.position_at_end(look)
-        function = b.declared("ordered.", I1, [PTR, I64, I64])
+        function = b.declared(f"ordered.{self.space}", I1, [PTR, I64, I64])
         found = b.not_(b.call(function, [self.context, record, thread]))
         end = b.block
         b.branch(after)
@@ -166,8 +165,10 @@ class LaneByLane(SideBySide):
         """Leave a record of a strong write that tells whether others had a part in it too, in order or not."""
         b = self.b
         before = b.load(place, typ=I64)
-        mine = b.or_(b.or_(now, thread), I64(STRONG))
-        shared = b.or_(mine, self._parts(before, thread))
+        # A record that must stay that of a plain write does so, at the time of the strong one.
+        plain = b.or_(now, thread)
+        mine = b.select(self.hides(before, limit), plain, b.or_(plain, I64(STRONG)))
+        shared = b.or_(b.or_(plain, I64(STRONG)), self._parts(before, thread))
         b.store(b.select(self.plainly(before, thread, limit), mine, shared), place)
 
     def _parts(self, before: Value, thread: Value) -> Value:

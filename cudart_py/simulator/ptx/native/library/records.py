@@ -96,7 +96,10 @@ def threads_of_block(b: Builder, context: Value) -> Value:
 
 
 def build_ordered(module: ir.Module, name: str) -> None:
-    """Build ``ordered.(context, record, thread)``: whether a record's access is before what a thread does now."""
+    """Build ``ordered.SPACE(context, record, thread)``: whether a record's access is before what a thread does now.
+
+    What fences put in order is asked for global memory alone.
+    """
     b, (context, record, thread) = begin(module, name, I1, [PTR, I64, I64])
     with when(b, b.icmp_unsigned("==", b.and_(record, I64(OWN)), thread), likely=True):
         b.ret(I1(1))
@@ -110,7 +113,25 @@ def build_ordered(module: ir.Module, name: str) -> None:
     alone = b.icmp_unsigned("==", b.and_(record, I64(WARPS_BIT | BLOCKS_BIT)), I64(0))
     warp = b.lshr(b.sub(thread, first_thread(b, context)), I64(5))
     time = b.load(element(b, block_word(b, context, BlockCheck.WARPS), warp, I64), typ=I64)
-    b.ret(b.and_(b.and_(own_warp, alone), b.icmp_unsigned("<", record, time)))
+    with when(b, b.and_(b.and_(own_warp, alone), b.icmp_unsigned("<", record, time))):
+        b.ret(I1(1))
+    if name.endswith("shared"):
+        b.ret(I1(0))
+        return
+    acquired = block_value(b, context, BlockCheck.ACQUIRED)
+    with when(b, b.icmp_unsigned("==", acquired, I64(0)), likely=True):
+        b.ret(I1(0))
+    from_known = b.sub(owner, block_value(b, context, BlockCheck.KNOWN_FIRST))
+    known = b.and_(
+        b.icmp_unsigned("<", from_known, I64(LANES)),
+        b.icmp_unsigned("<", record, block_value(b, context, BlockCheck.KNOWN_UNTIL)),
+    )
+    with when(b, b.and_(known, b.icmp_unsigned("==", b.and_(record, I64(WARPS_BIT | BLOCKS_BIT)), I64(0)))):
+        b.ret(I1(1))
+    b.set_word(context, Context.RECORD, record)
+    b.set_word(context, Context.ANSWER, I64(0))
+    call_python(b, context, Doubt.ORDERED, thread)
+    b.ret(b.icmp_unsigned("!=", b.word(context, Context.ANSWER), I64(0)))
 
 
 def build_find(module: ir.Module, name: str) -> None:

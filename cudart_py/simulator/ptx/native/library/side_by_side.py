@@ -121,6 +121,8 @@ class SideBySide(Comparison):
             good = there if self.strong else b.and_(good, there)
         if self.leaves:
             good = b.and_(good, self.plainly(earlier, thread, limit))
+        if self.strong and not self.loads:
+            good = b.and_(good, b.not_(self.hides(before, limit)))
         return good
 
     def _line_threads(self, part: int, base: Value) -> Value:

@@ -109,11 +109,18 @@ def nap(e: Emitter, i: Instruction, form: Form) -> None:
 
 
 def nothing(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write nothing for what changes no values, such as a prefetch or a fence."""
+    """Write nothing for what changes no values, such as a prefetch."""
+
+
+def fence(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write nothing but what the checks note: all accesses happen in order."""
+    if e.checking is not None:
+        e.accessed = True
+        e.checking.fence(i, e.mask)
 
 
 LOWERINGS: dict[str, Any] = {
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "selp": selp, "slct": slct, "mapa": map_address,
-    "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": nothing,
-    "fence": nothing, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
+    "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": fence,
+    "fence": fence, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
 }  # fmt: skip  # rows of a table
