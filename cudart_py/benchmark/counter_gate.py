@@ -24,6 +24,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .table import aligned
+
 __all__ = ["FIGURES", "Change", "Limit", "changes", "figures", "other_compiler", "read_limit", "table", "verdict"]
 
 Launches = Sequence[Mapping[str, Any]]
@@ -136,13 +138,7 @@ def changes(
 def table(found: Sequence[Change]) -> list[str]:
     """Return the lines of a table of changes, with what failed marked."""
     rows = [("benchmark", "figure", "before", "now", "change", ""), *map(_row, found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        cells += [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    return list(aligned(rows, left=2))
 
 
 def other_compiler(before: str, now: str) -> str:

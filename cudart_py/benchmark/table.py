@@ -1,4 +1,4 @@
-"""The table of measurements at the end of a pytest run, as lines of plain text."""
+"""The table of measurements at the end of a pytest run, as lines of plain text, and columns for all such tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from .record import Measurement, format_seconds
 
-__all__ = ["lines"]
+__all__ = ["aligned", "lines"]
 
 _HEADINGS = ("name", "median", "spread", "GB/s", "TFLOP/s", "of ceiling", "beside", "MHz", "L2")
 # Metrics come by dozens; the table has those that most often say why a kernel is slow, and the record has them all.
@@ -38,14 +38,18 @@ def lines(results: Sequence[tuple[str, Measurement]]) -> Iterator[str]:
 
 
 def _table(rows: list[tuple[str, ...]], left: int) -> Iterator[str]:
-    """Yield the rows in columns, the first ones flush left; columns with nothing below their heading are left out."""
-    kept = [(place, column) for place, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
-    padded = []
-    for place, column in kept:
-        width = max(map(len, column))
-        padded.append([cell.ljust(width) if place < left else cell.rjust(width) for cell in column])
-    for row in zip(*padded, strict=True):
-        yield "  ".join(row).rstrip()
+    """Yield the rows in columns, of which those with nothing below their heading are left out."""
+    kept = [place for place, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+    return aligned([[row[place] for place in kept] for row in rows], sum(place < left for place in kept))
+
+
+def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
+    """Yield rows as lines of text in columns, so many of the first ones flush left, the others flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row[:left], widths[:left], strict=True)]
+        cells += [cell.rjust(width) for cell, width in zip(row[left:], widths[left:], strict=True)]
+        yield "  ".join(cells).rstrip()
 
 
 def _cells(name: str, found: Measurement) -> tuple[str, ...]:

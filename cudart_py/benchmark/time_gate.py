@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .record import median_error
+from .table import aligned
 
 __all__ = ["Verdict", "baseline_text", "compare", "differences", "merge", "refusal", "table"]
 
@@ -151,20 +152,16 @@ def differences(baseline: Json, run: Json) -> list[str]:
 
 def table(verdicts: Iterable[tuple[Verdict, str]]) -> list[str]:
     """Return the lines of a table of verdicts, each with the word that says what became of it."""
-    rows = [("benchmark", "compared", "before", "now", "change", "limit", "")]
+    rows = [("benchmark", "compared", "before", "now", "change", "limit")]
+    words = [""]
     for one, word in verdicts:
         seconds = one.figure == SECONDS
         before, now = (f"{1e6 * value:,.4g} us" if seconds else f"{value:.4g}" for value in (one.before, one.now))
         compared = "time" if seconds else f"time over {one.figure}"
         change, limit = f"{100 * one.change:+.1f} %", f"{100 * one.limit:.1f} %"
-        rows.append((one.benchmark, compared, before, now, change, limit, word))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        cells += [cell.rjust(width) for cell, width in zip(row[2:-1], widths[2:-1], strict=True)]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    return lines
+        rows.append((one.benchmark, compared, before, now, change, limit))
+        words.append(word)
+    return [f"{line}  {word}".rstrip() for line, word in zip(aligned(rows, left=2), words, strict=True)]
 
 
 def merge(runs: Sequence[Json]) -> dict[str, Any]:
