@@ -101,7 +101,7 @@ def _list(texts: Sequence[str]) -> Markdown:
 
 
 def _code(name: str, of: Lesson) -> Iterator[RenderableType]:
-    yield _heading("What is to be learnt")
+    yield _heading("What you will learn")
     yield _list(of.learn)
     yield _heading("The code, step by step")
     for at, step in enumerate(of.steps, 1):

@@ -1,1 +1,1 @@
-"""The lessons, one module a stop: what is to be learnt, the steps of the code, and an exercise."""
+"""The lessons, one module a stop: what one learns, the steps of the code, and an exercise."""

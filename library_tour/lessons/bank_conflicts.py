@@ -65,5 +65,6 @@ LESSON = Lesson(
         "read from 32 different columns, which are 32 different banks. Whole numbers have the same sum in any order.",
         check=check,
     ),
-    course="The course's lecture says which strides conflict, none, 2-way, none, 32-way, none, and gives no times.",
+    course="A lecture of the course gives the conflicts of these five accesses, in their order: none, 2-way, none, "
+    "32-way, none. It gives no times.",
 )

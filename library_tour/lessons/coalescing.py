@@ -34,7 +34,8 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     learn=[
-        "What decides the cost of a load is which sectors the lanes of a warp touch together, in any order.",
+        "That the cost of a load follows from how many sectors the lanes of a warp touch together, and not from their "
+        "order.",
         "Why neighbouring numbers belong to neighbouring lanes, and not to one thread.",
         "How to give a thread several numbers and keep its loads coalesced.",
     ],
@@ -101,6 +102,6 @@ LESSON = Lesson(
         "the other order, and the order within the sectors does not matter.",
         check=check,
     ),
-    course="The courses give no figures for this topic, but the rule: a datum a thread, and neighbouring threads at "
-    "neighbouring data.",
+    course="The courses give no figures for this topic. They give a rule: one datum for each thread, and neighbouring "
+    "data for neighbouring threads.",
 )

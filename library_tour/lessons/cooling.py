@@ -33,7 +33,8 @@ LESSON = Lesson(
         "How an algorithm is written once, as a template for any input that can be indexed and for any function.",
         "What an iterator is: an object that is indexed like a pointer, and computes what it returns.",
         "Why an iterator in place of a temporary array makes an algorithm faster: fewer bytes are moved.",
-        "That the compiler makes the same loads and stores of a generic algorithm as of a kernel written by hand.",
+        "That the compiler makes the same loads and stores for a generic algorithm as for a kernel that is written by "
+        "hand.",
     ],
     steps=[
         Step(

@@ -48,22 +48,22 @@ LESSON = Lesson(
             name="a thread a system",
             shows=["Matrix", "thomas"],
             text="Gaussian elimination, which is called Thomas' algorithm for three diagonals. Each row needs the row "
-            "before it, and on the way back the unknown behind it. The operations are as few as they can be, but they "
-            "wait for one another, and 64 systems occupy no more than 64 threads.",
+            "before it, and in the back substitution the unknown of the row after it. The operations are as few as "
+            "they can be, but they wait for one another, and 64 systems occupy no more than 64 threads.",
         ),
         Step(
             name="cyclic reduction",
             shows=["Rows", "steps_of_block", "cyclic_reduction"],
-            text="A block has one system, and a thread one row. At each level every second row that is left takes both "
-            "neighbours' unknowns out of itself, so that half of the rows are left. On the way back each of the others "
-            "has one unknown. The rows that are left lie at strides of 2, 4, 8 and so on: in shared memory these are "
-            "bank conflicts.",
+            text="A block has one system, and a thread one row. At each level every second of the remaining rows "
+            "eliminates the unknowns of both neighbours from its equation, so that half of the rows remain. In the "
+            "back substitution each of the other rows has one unknown. The remaining rows lie at strides of 2, 4, 8 "
+            "and so on, which cause bank conflicts in shared memory.",
         ),
         Step(
             name="parallel reduction",
             shows=["reduce", "parallel_reduction"],
-            text="Now *every* row takes its neighbours' unknowns out of itself at each level. After log2(n) levels "
-            "each row has its own unknown alone, so there is no way back. That is more work, n log2(n) row "
+            text="Now *every* row eliminates its neighbours' unknowns at each level. After log2(n) levels each row "
+            "contains only its own unknown, so there is no back substitution. That is more work, n log2(n) row "
             "operations, but half as many levels, and neighbouring threads use neighbouring rows.",
         ),
         Step(

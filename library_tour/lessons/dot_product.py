@@ -32,7 +32,7 @@ LESSON = Lesson(
         "How a block adds its numbers in a tree, in log2 N steps with a barrier each.",
         "What shuffles save: numbers that pass from register to register within a warp need neither shared memory nor "
         "a barrier.",
-        "Which threads must come to `__syncthreads()`, and what becomes of those that have no number.",
+        "Which threads must come to `__syncthreads()`, and what threads do that have no number.",
     ],
     steps=[
         Step(

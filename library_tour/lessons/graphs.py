@@ -83,9 +83,9 @@ LESSON = Lesson(
         Step(
             name="updated",
             shows=["facts"],
-            text="The address of the array and the value of `part` are parts of the graph. `update` takes those of "
-            "another graph of the same shape over, without preparing everything again. A wait of the host cannot be "
-            "captured, nor can a copy of pageable memory, and both are refused.",
+            text="The address of the array and the value of `part` are parts of the graph. `update` takes over the "
+            "addresses and values of another graph of the same shape, without preparing everything again. A wait of "
+            "the host cannot be captured, nor can a copy of pageable memory, and both are refused.",
         ),
         Step(
             name="two streams",
@@ -116,6 +116,6 @@ LESSON = Lesson(
         check=check,
     ),
     course="The course measured 4.61 s for 256 launches and 1.4 s for one launch with the loop inside, on a T1000. It "
-    "takes the difference for the cost of launches. In truth it is the time of passes over arrays of 1 GiB: the loop "
-    "inside reads and writes each number once.",
+    "attributes the difference to the cost of launches. In fact the difference is the time of passes over arrays of 1 "
+    "GiB: the loop inside reads and writes each number once.",
 )

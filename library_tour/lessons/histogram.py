@@ -34,7 +34,7 @@ LESSON = Lesson(
         "Why `counts[bin]++` by many threads loses counts, and what an atomic addition does about it.",
         "How counters that fewer threads share, or that lie nearer to them, make the atomics faster.",
         "Where barriers belong when a block has counters of its own.",
-        "What a thread scope of `cuda::atomic_ref` says, and what it does not.",
+        "What a thread scope of `cuda::atomic_ref` promises: which threads may use a counter at the same time.",
     ],
     steps=[
         Step(
@@ -65,15 +65,15 @@ LESSON = Lesson(
         Step(
             name="shared memory",
             shows=["histogram_shared"],
-            text="The block's counters lie in shared memory. This is one line of difference to counters of its own in "
-            "global memory.",
+            text="The block's counters lie in shared memory. Only one line differs from the kernel with counters of "
+            "each block in global memory.",
             compared_with="block's own",
         ),
         Step(
             name="four loads in flight",
             shows=["histogram_vector"],
-            text="Loads of 16 bytes, several of them in flight, until memory bandwidth is the limit. CUB's histogram "
-            "is the bar for it.",
+            text="A thread loads 16 bytes at a time and has several loads in flight, until memory bandwidth is the "
+            "limit. The times are compared with those of CUB's histogram.",
         ),
     ],
     look_at=[

@@ -96,11 +96,11 @@ def check(answer: ModuleType) -> Iterator[Check]:
 LESSON = Lesson(
     learn=[
         "All memory is read through the L2 cache, where new data replaces old. An array that is read again and again "
-        "is lost from it meanwhile if enough other data passes through.",
+        "is evicted from it if enough other data passes through meanwhile.",
         "A part of L2 can be set aside for data that persists. Which data that is, the host says by an access policy "
         "of the stream, and the kernel does not change.",
-        "An array that is larger than the room needs a hit ratio, so that a share of it persists instead of all of it "
-        "displacing itself.",
+        "An array that is larger than the room needs a hit ratio, so that a part of it persists, instead of its lines "
+        "displacing each other.",
         "Lines that persist stay after the kernel, until they are reset or read as normal ones.",
     ],
     steps=[
@@ -135,7 +135,8 @@ LESSON = Lesson(
             name="the weights persist",
             shows=["add_up", "read_after"],
             text="Another array is read over and over afterwards. Lines that still persist take room from it, until "
-            "the weights are read as normal data or `device.reset_persisting_l2()` ends their stay.",
+            "the weights are read as normal data, or until `device.reset_persisting_l2()` makes their lines normal "
+            "again.",
         ),
     ],
     look_at=[

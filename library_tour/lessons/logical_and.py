@@ -34,21 +34,22 @@ def check(answer: cuda.Module) -> Iterator[Check]:
 
 LESSON = Lesson(
     learn=[
-        "The tree of a sum serves every operation that is associative and commutative.",
-        "What votes are: a whole block learns whether all of its threads agree, at the barrier itself.",
+        "Why the tree of a sum can be used for every operation that is associative and commutative.",
+        "What votes are: a barrier at which each thread of a block also learns whether a condition holds for all of "
+        "them.",
         "Why a shuffle behind `&&` is wrong, and where it belongs.",
-        "What an early exit saves, and what it costs where it never comes.",
+        "What an early exit saves, and what it costs for an array that is read to its end.",
     ],
     steps=[
         Step(
             name="an atomic a thread",
             shows=["and_atomic"],
-            text="Every thread joins its truth value to the result.",
+            text="Every thread combines its truth value with the result by an atomic operation.",
         ),
         Step(
             name="tree, an atomic a block",
             shows=["warp_and", "and_tree"],
-            text="The tree of a sum with `&` in place of `+`.",
+            text="The tree is that of a sum, with `&` in place of `+`.",
         ),
         Step(
             name="a block's vote",
@@ -59,7 +60,8 @@ LESSON = Lesson(
         Step(
             name="four loads in flight",
             shows=["all_of", "strided_and", "and_grid<4>"],
-            text="A fixed grid, loads of 16 bytes, and several of them in flight.",
+            text="A grid of fixed size strides over the array. A thread loads 16 bytes at a time, and has several "
+            "loads in flight.",
         ),
         Step(
             name="early exit",
@@ -77,9 +79,9 @@ LESSON = Lesson(
         "The columns 'atomics' and 'instructions': the vote takes half of the tree's instructions.",
         "The note of the last row: the simulator says from which lane the shuffle read, and that this lane took no "
         "part.",
-        "The second table, without a GPU: with early exit the number of loads follows the place of the zero. To the "
-        "end, it is always the same. On the H200 the time is shortest where the zero is the first number, and depends "
-        "otherwise on when the block that has the zero runs.",
+        "The second table, without a GPU: with early exit the number of loads follows the place of the zero. Without "
+        "early exit it is always the same. On the H200 the time is shortest where the zero is the first number, and "
+        "depends otherwise on when the block that has the zero runs.",
     ],
     exercise=Exercise(
         task="Tell whether any number is above a limit. Every thread that finds one makes an atomic operation so far. "

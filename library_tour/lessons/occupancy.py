@@ -49,7 +49,8 @@ def check(answer: ModuleType) -> Iterator[Check]:
 
 LESSON = Lesson(
     learn=[
-        "What occupancy is: the share of the warps a multiprocessor can hold that are there at once.",
+        "What occupancy is: the number of warps that are resident on a multiprocessor, as a fraction of the number "
+        "that it can hold.",
         "Which resource limits it for a given block: warps, blocks, registers or shared memory.",
         "Why warps hide latency, and how many bytes have to be in flight for a bandwidth (Little's law).",
         "Why full occupancy is neither always needed nor always enough.",
@@ -59,9 +60,9 @@ LESSON = Lesson(
             name="how many fit",
             shows=["meet<0>", "meeting", "fits"],
             text="The calculator `kernel.occupancy` says how many blocks a multiprocessor holds. To prove it, every "
-            "block of `meet` waits until all blocks have arrived, which ends only if all of them are there at once. A "
-            "cooperative launch promises that, and refuses a grid with one block more. `Live` values that each thread "
-            "keeps make registers the limit.",
+            "block of `meet` waits until all blocks have arrived. The wait ends only if all of them are resident at "
+            "once. A cooperative launch promises that, and refuses a grid with one block more. `Live` values that "
+            "each thread keeps make registers the limit.",
         ),
         Step(
             name="256 threads",
@@ -93,11 +94,11 @@ LESSON = Lesson(
         "The column 'limiter': blocks of 32 threads are limited by the number of blocks on compute capability 9.0, and "
         "blocks of 768 threads by warps, of which a third block would need more than are left.",
         "On an H200, blocks of 64, 128, 256 and 512 threads copied at the same rate, and blocks of 32 at 70 % of it, "
-        "because half of the warps were there. Blocks of 100 threads fill all 64 warps, and were slower still, since "
-        "the last warp of each has 4 threads.",
+        "because only half as many warps were resident. Blocks of 100 threads fill all 64 warps, and were slower "
+        "still, since the last warp of each has 4 threads.",
         "In the table of ever more threads, the rate grows with the bytes in flight. On an H200, 270,336 threads "
-        "reached about 3,000 GB/s with loads of 4 bytes and 3,970 with loads of 16. Once every thread is there, more "
-        "bytes are in flight only if each thread has more of them on the way.",
+        "reached about 3,000 GB/s with loads of 4 bytes and 3,970 with loads of 16. Once as many threads are resident "
+        "as the device can hold, more bytes are in flight only if each thread has more of them on the way.",
         "The latencies of an H200: 23 cycles for shared memory, 32 for the L1 cache, about 280 for the L2 cache and "
         "660 to 690 for memory. Without a GPU, the table counts the loads of the chain instead.",
     ],

@@ -42,7 +42,7 @@ def _page(name: str, folder: Path) -> Iterator[str]:
     yield f"# {name}"
     yield f"*{_text(stop.TITLE)}*"
     if of:
-        yield "## What is to be learnt"
+        yield "## What you will learn"
         yield _list(of.learn)
         yield "## The code, step by step"
         yield from _steps(name, of)

@@ -32,7 +32,7 @@ def stop_page(done: Outcome, machine: str) -> str:
         f"<header><h1>{escape(done.name)}</h1><p>{escape(done.title)}</p></header><main>"
     ]
     if of:
-        parts.append(_section("What is to be learnt", _list(of.learn)))
+        parts.append(_section("What you will learn", _list(of.learn)))
         parts.append(_section("The code, step by step", "".join(_steps(done.name, of))))
     parts.append(_section("Figures", "".join(_figures(done, machine, before))))
     parts.append(_section("Pictures", "".join(_pictures(done, machine, before))))

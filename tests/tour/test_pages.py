@@ -57,7 +57,7 @@ def test_a_page_has_every_part_of_the_lesson(transpose):
     parts = [*of.learn, *(step.text for step in of.steps), *of.look_at, of.exercise.task, of.exercise.answer, of.course]
     for part in parts:
         assert " ".join(part.replace("`", " ").split()) in text or part.replace("`", "") in text, part
-    for heading in ("What is to be learnt", "The code, step by step", "Figures", "Pictures", "What to look at"):
+    for heading in ("What you will learn", "The code, step by step", "Figures", "Pictures", "What to look at"):
         assert f"<h2>{heading}</h2>" in transpose
 
 
