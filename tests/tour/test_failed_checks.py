@@ -32,6 +32,8 @@ def failing(any_clock, monkeypatch):
     monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**10)
     monkeypatch.setattr(nested_monte_carlo, "MORE_OUTER", (70, 71))
     monkeypatch.setattr(nested_monte_carlo, "SEEDS", 1)
+    monkeypatch.setattr(nested_monte_carlo, "ERRORS_OUTER", (2, 4))
+    monkeypatch.setattr(nested_monte_carlo, "COVERED", nested_monte_carlo.Stages(40, 7))
 
     def run(name: str, every: int) -> tuple[Outcome, bool]:
         compared: list[str] = []
@@ -73,7 +75,7 @@ def test_the_stop_fails_by_its_checks_and_is_reported(failing, monkeypatch, tmp_
         plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())
 
 
-@pytest.mark.parametrize("name", ["bank_conflicts", "histogram", "coalescing"])
+@pytest.mark.parametrize("name", ["bank_conflicts", "local_memory", "coalescing"])
 def test_its_pictures_and_its_page_are_written(failing, tmp_path, name):
     outcome, _ = failing(name, 3)
     assert outcome.state == "failed"
