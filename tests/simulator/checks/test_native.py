@@ -110,11 +110,19 @@ def test_a_planted_mistake_is_found_in_the_same_words(device: Any, monkeypatch: 
     assert texts["native"] == texts["numpy"] != []
 
 
-def checked(kernels: Kernels, name: str, *arguments: Any, observer: Any = None, grid: Any = 4, block: Any = 256) -> Any:
+def checked(
+    kernels: Kernels,
+    name: str,
+    *arguments: Any,
+    observer: Any = None,
+    grid: Any = 4,
+    block: Any = 256,
+    **options: Any,
+) -> Any:
     """Launch a kernel in machine code, watched by checks; return it, or None if NumPy ran it."""
     kernels.engine = "native"
     findings.pending.clear()
-    kernels.launch(name, grid, block, *arguments, steps=None, observer=observer or LaunchChecks())
+    kernels.launch(name, grid, block, *arguments, steps=None, observer=observer or LaunchChecks(), **options)
     assert not findings.pending
     known = program_of(kernels.module.entries[name]).native
     kernel = next(kernel for (_, watch), kernel in known.items() if watch == {"checks"})

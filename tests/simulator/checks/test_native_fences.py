@@ -130,6 +130,18 @@ extern "C" __global__ void hand_over(int* out, int* data, int* flag) {
         out[blockIdx.x * blockDim.x + t] = data[t ^ 5];
     }
 }
+#include <cooperative_groups.h>
+extern "C" __global__ void whole_grid(float* a, float* b, int n) {
+    auto grid = cooperative_groups::this_grid();
+    int i = grid.thread_rank();
+    for (int k = 0; k < n; k++) {
+        b[i] = a[(i + blockDim.x) % grid.size()] + i;
+        grid.sync();
+        float* other = a;
+        a = b;
+        b = other;
+    }
+}
 extern "C" __global__ void many_blocks(int* sum, int* data, int* count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     data[i] = i;
@@ -187,6 +199,10 @@ def test_what_no_fence_puts_in_order_is_found_in_the_same_words(kernels: Kernels
 def test_ordered_accesses_release_and_acquire(kernels: Kernels) -> None:
     assert checked(kernels, "hand_over", *(kernels.zeros(512) for _ in range(3)), grid=4, block=96)
     assert of_both(kernels, "hand_over", None, None, None) == []
+
+
+def test_barriers_of_the_grid_put_blocks_in_order(kernels: Kernels) -> None:
+    assert checked(kernels, "whole_grid", kernels.zeros(512), kernels.zeros(512), 4, block=96, cooperative=True)
 
 
 def test_the_last_of_many_blocks_reads_what_all_have_stored(kernels: Kernels) -> None:

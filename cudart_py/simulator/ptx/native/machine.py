@@ -27,7 +27,7 @@ from .system import install
 __all__ = ["CodeCache", "Kernel", "build", "compile_kernel"]
 
 # Raise it when the same kernel becomes other machine code, or is described in another way.
-_FORMAT = 21
+_FORMAT = 22
 
 # Entering and asking LLVM is left to one thread at a time.
 _lock = threading.RLock()

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...windows import SHARED_WINDOW
+from ...windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ..layout import LANES, BlockCheck, Context, Doubt
 from ..vectors import I8, I32, I64, PTR, vector
 from .frame import begin, element, when
@@ -31,7 +31,10 @@ def build_strong(module: ir.Module, name: str) -> None:
     _, kind, space = name.split(".")
     b, (context, addresses, mask) = begin(module, name, ir.VoidType(), [PTR, vector(I64), I32])
     if space == "generic":
-        mask = b.and_(mask, b.bits(b.compare("<", addresses, SHARED_WINDOW)))
+        # Barriers of the grid are kept in a window of their own.
+        for window in (SHARED_WINDOW, LOCAL_WINDOW):
+            offsets = b.sub(addresses, b.const(I64, window))
+            mask = b.and_(mask, b.bits(b.compare(">=", offsets, WINDOW_BYTES)))
     writers: Value = I64(0)
     readers: Value = I64(0)
     if kind != "ld":
