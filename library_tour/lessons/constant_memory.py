@@ -44,7 +44,7 @@ LESSON = Lesson(
     learn=[
         "What constant memory is good for: words that all threads read and that the host writes before the launch.",
         "Why a coefficient in constant memory costs no load, and why an argument by value is as good.",
-        "Why constant memory is the wrong place for a table of which each lane reads another word.",
+        "Why constant memory is the wrong place for a table if each lane reads another word of it.",
     ],
     steps=[
         Step(

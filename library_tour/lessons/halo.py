@@ -110,7 +110,7 @@ LESSON = Lesson(
         "the halo.",
         "Why computing the edges first lets their way to the neighbours overlap with the computing of the inside.",
         "How events order the streams of several devices while the host only queues the work.",
-        "Until how many devices the exchange can be hidden, and why larger plates scale further.",
+        "Up to how many devices the exchange can be hidden, and why larger plates scale further.",
     ],
     steps=[
         Step(

@@ -92,7 +92,8 @@ LESSON = Lesson(
             name="asymmetry check",
             shows=["compare_ends", "asymmetry"],
             text="The sum is symmetric, so a plate that equals its mirror image stays so to the last bit. A kernel "
-            "compares the first row with the last one and prints the columns that differ. It needs a bounds test too.",
+            "compares the first row with the last one and prints the columns that differ. This kernel needs a bounds "
+            "test, too.",
         ),
         Step(
             name="film: in turn",

@@ -42,7 +42,7 @@ def told(answer: cuda.Module, fact: str, bits: NDArray[np.uint16]) -> Check:
 LESSON = Lesson(
     learn=[
         "How a NaN looks as bits: all bits of the exponent are set, and the mantissa is not zero.",
-        "Why `isnan()` can disappear under a host compiler's fast math, and that CUDA's own option keeps it.",
+        "Why a host compiler's fast math can replace `isnan()` by false, while CUDA's own option keeps it.",
         "Why a mask over the mantissa of a double needs 13 hexadecimal digits.",
         "How a search that does almost no arithmetic gets as fast as memory can be read.",
     ],

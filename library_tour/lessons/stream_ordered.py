@@ -50,7 +50,8 @@ LESSON = Lesson(
         "How memory is allocated and freed as work of a stream, so that the host waits for neither.",
         "Why a temporary array may be freed right behind the launch of its last kernel, before that kernel has run.",
         "What a pool keeps, what it returns to the device, and what that costs.",
-        "What a second stream needs before it may use an array of the first one, and where the array is freed then.",
+        "What a second stream must wait for before it uses an array of the first one, and in which of the two the "
+        "array is freed then.",
     ],
     steps=[
         Step(

@@ -70,7 +70,8 @@ LESSON = Lesson(
     learn=[
         "Work in one stream runs in its order. Work in different streams may run at the same time.",
         "How an array that is cut into pieces lets copies in, kernels and copies out overlap.",
-        "Which streams wait for which by themselves: the two default streams, ordinary streams, and non-blocking ones.",
+        "Which streams wait for other streams without being told to: the two default streams, ordinary streams, and "
+        "non-blocking ones.",
         "When kernels run side by side, and what a stream's priority changes.",
     ],
     steps=[

@@ -93,8 +93,8 @@ LESSON = Lesson(
         "the first for its sectors, the second for its bank conflicts. Two counters tell the causes apart.",
         "The variants with 16 bytes a lane use all bytes that they move, too: the 32 lanes ask for 512 bytes, which "
         "fill 16 sectors.",
-        "The variant 'down the columns' has the counters of the one before it. What differs is the order in time, "
-        "which no counter of a launch shows; only the times on a GPU do.",
+        "The variant 'down the columns' has the counters of the one before it. The two differ in the order in which "
+        "their blocks run. Counters do not depend on this order, so only the times on a GPU show the difference.",
     ],
     exercise=Exercise(
         task="Rotate a picture by a quarter turn clockwise: element `(row, column)` goes to row `column` and column "
