@@ -96,6 +96,25 @@ def scheme(dark: bool) -> str:
     return f"--blink-settings=preferredColorScheme={0 if dark else 1}"
 
 
+def check_width(answers: Any, width: int) -> None:
+    """Fail where a page does not fit into the width of its frame."""
+    assert answers["width"] == width
+    assert answers["scrolled"] <= width, f"it is {answers['scrolled']} pixels wide"
+
+
+def check_colors(answers: Any, *, dark: bool) -> None:
+    """Fail where a page is not as dark as it was asked for, or its text does not stand out from the ground."""
+    assert (luminance(answers["ground"]) < 0.1) is dark, answers["ground"]
+    assert contrast(answers) >= 7, f"{answers['text']} on {answers['ground']}"
+
+
+def check_ink(different: Any, parts: int) -> None:
+    """Fail where a picture of a page is blank, in one of so many parts from its top, or mostly full."""
+    # Text and drawings reach over the page, and leave most of it free.
+    assert 0.005 < different.mean() < 0.5, different.mean()
+    assert all(part.any() for part in np.array_split(different, parts))
+
+
 def contrast(answers: Any) -> float:
     """Return the contrast of a page's text to its ground, from 1 to 21 as WCAG defines it."""
     low, high = sorted(map(luminance, (answers["ground"], answers["text"])))

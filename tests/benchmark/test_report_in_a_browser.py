@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cudart_py.benchmark import history
-from tests.browser import contrast, luminance
+from tests.browser import check_colors, check_ink, check_width
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
@@ -36,9 +36,7 @@ def html(store):
 
 @pytest.mark.parametrize("width", [320, 400, 800, 1400])
 def test_the_page_does_not_scroll_sideways(html, chromium, width):
-    found = chromium.look(html, width)
-    assert found["width"] == width
-    assert found["scrolled"] <= width
+    check_width(chromium.look(html, width), width)
 
 
 @pytest.mark.parametrize("width", [400, 1400])
@@ -63,15 +61,10 @@ def test_the_page_fetches_nothing(html, chromium):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_stands_out_from_the_ground_in_light_and_dark(html, chromium, dark):
-    found = chromium.look(html, 1000, dark=dark)
-    assert (luminance(found["ground"]) < 0.1) is dark
-    assert contrast(found) >= 7
+    check_colors(chromium.look(html, 1000, dark=dark), dark=dark)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [500, 1300])
 def test_a_picture_of_the_page_is_not_blank(html, chromium, width, dark):
-    different = chromium.ink(html, width, 2000, dark=dark)
-    # Text and drawings reach over the page, and leave most of it free.
-    assert 0.005 < different.mean() < 0.5
-    assert all(part.any() for part in np.array_split(different, 8))
+    check_ink(chromium.ink(html, width, 2000, dark=dark), 8)

@@ -11,7 +11,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.profiling.columns import choose
 from cudart_py.profiling.report.page import profile_page
-from tests.browser import contrast, luminance
+from tests.browser import check_colors, check_ink, check_width
 from tests.profiling.conftest import KERNELS
 
 pytestmark = pytest.mark.needs("profile")
@@ -88,9 +88,7 @@ def test_a_source_without_its_text_has_the_figures_by_line():
 
 @pytest.mark.parametrize("width", [320, 400, 760, 1000, 1400])
 def test_the_page_does_not_scroll_sideways(html, chromium, width):
-    found = chromium.look(html, width)
-    assert found["width"] == width
-    assert found["scrolled"] <= width
+    check_width(chromium.look(html, width), width)
 
 
 @pytest.mark.parametrize("width", [320, 1000, 1400])
@@ -106,14 +104,10 @@ def test_the_page_fetches_nothing(html, chromium):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_stands_out_from_the_ground_in_light_and_dark(html, chromium, dark):
-    found = chromium.look(html, 1000, dark=dark)
-    assert (luminance(found["ground"]) < 0.1) is dark
-    assert contrast(found) >= 7
+    check_colors(chromium.look(html, 1000, dark=dark), dark=dark)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [500, 1300])
 def test_a_picture_of_the_page_is_not_blank(html, chromium, width, dark):
-    different = chromium.ink(html, width, 1000, dark=dark)
-    assert 0.005 < different.mean() < 0.5
-    assert all(part.any() for part in np.array_split(different, 4))
+    check_ink(chromium.ink(html, width, 1000, dark=dark), 4)

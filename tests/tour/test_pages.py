@@ -6,7 +6,6 @@ import re
 from html import unescape
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import cudart_py as cuda
@@ -14,7 +13,7 @@ from library_tour import lesson, record, recorded, runner
 from library_tour.pages import folder, tables
 from library_tour.runner import Outcome
 from library_tour.stop import Bars, Check, Curve, Limit, Result, Row
-from tests.browser import contrast, luminance
+from tests.browser import check_colors, check_ink, check_width
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +131,7 @@ NAMES = ["index", "transpose", "reduction", "idea"]
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("width", [320, 760, 1400])
 def test_a_page_does_not_scroll_sideways(pages, chromium, name, width):
-    found = chromium.look((pages / f"{name}.html").read_text(), width)
-    assert found["width"] == width
-    assert found["scrolled"] <= width
+    check_width(chromium.look((pages / f"{name}.html").read_text(), width), width)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -144,14 +141,10 @@ def test_a_page_fetches_nothing(pages, chromium, name):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_stands_out_from_the_ground_in_light_and_dark(transpose, chromium, dark):
-    found = chromium.look(transpose, 1000, dark=dark)
-    assert (luminance(found["ground"]) < 0.1) is dark
-    assert contrast(found) >= 7
+    check_colors(chromium.look(transpose, 1000, dark=dark), dark=dark)
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [500, 1300])
 def test_a_picture_of_a_page_is_not_blank(transpose, chromium, width, dark):
-    different = chromium.ink(transpose, width, 4000, dark=dark)
-    assert 0.005 < different.mean() < 0.5
-    assert all(part.any() for part in np.array_split(different, 8))
+    check_ink(chromium.ink(transpose, width, 4000, dark=dark), 8)
