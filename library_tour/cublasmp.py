@@ -45,7 +45,11 @@ class CublasMp:
         with device, _refusals():
             operands = [lent(array).T for array in (own.b, own.a, own.c)]
             self._matmul = advanced.Matmul(*operands, distributions=turned, beta=0.0, stream=own.compute.handle)
-            self._matmul.plan(stream=own.compute.handle)
+            try:
+                self._matmul.plan(stream=own.compute.handle)
+            except Exception:
+                self._matmul.free()
+                raise
 
     def multiply(self) -> None:
         """Queue the product in the stream of this rank's blocks; all ranks do."""

@@ -250,6 +250,7 @@ def test_what_nvmath_raises_is_a_refusal(device, group, monkeypatch):
     one.count = 1
     with pytest.raises(cublasmp.CublasMpRefusalError, match="ZeroDivisionError"):
         cublasmp.CublasMp(one, device, Plan(9, (1, 1)).layouts)
+    assert nvmath.asked == []  # what it had is free again
 
 
 def test_the_guides_product_by_nvmath_runs(device, group, monkeypatch):
