@@ -65,7 +65,7 @@ On the software driver, which checks and does not time:
     the kernel; breadth-first does not. With two engines, as GPUs for computing
     have, both orders take the same time. Three stages need three streams at least:
     with two, each stage is idle for more than a third of the model's time. In the
-    model's picture a unit is 1 ms.
+    model's picture every operation takes as long as every other.
     Work in a stream and work in the legacy default stream waits for what was queued
     before it in the other, and so does work in the per-thread default stream and in
     the legacy one. Work in a non-blocking stream waits for no other stream, and the
@@ -403,7 +403,7 @@ def notes() -> list[str]:
         "which it was queued. With one engine, depth-first queues a piece's copy out before the next piece's copy "
         "in, which then waits for the kernel; breadth-first does not. With two engines, as GPUs for computing have, "
         "both orders take the same time. Three stages need three streams at least: with two, each stage is idle for "
-        "more than a third of the model's time. In the model's picture a unit is 1 ms.",
+        "more than a third of the model's time. In the model's picture every operation takes as long as every other.",
         "Work in a stream and work in the legacy default stream waits for what was queued before it in the other, and "
         "so does work in the per-thread default stream and in the legacy one. Work in a non-blocking stream waits for "
         "no other stream, and the per-thread default stream for the legacy one alone. nvcc --default-stream=per-thread "
