@@ -25,6 +25,8 @@ Take = Callable[..., Json | None]
 # What seems slower is measured again until so many of these runs agree.
 AGREE = 2
 SLOWER, REFUSED = 1, 2
+# With this status pytest says that tests failed, and with others that it could not run them.
+TESTS_FAILED = 1
 PLUGIN = "cudart_py.benchmark.pytest_plugin"
 COUNTS = "counts of the simulator are compared by pytest, with --benchmark-compare and --counters-compare-fail"
 NOTHING_TIMED = f"nothing was timed: a GPU is needed, and no pytest-xdist; {COUNTS}"
@@ -138,7 +140,7 @@ def _measured(arguments: Sequence[str], folder: Path, shown: Path | None) -> Tak
         if done.returncode:
             if names:
                 _print(done.stdout + done.stderr)
-            raise _GateError("the benchmarks did not pass", SLOWER if done.returncode == SLOWER else REFUSED)
+            raise _GateError("the benchmarks did not pass", SLOWER if done.returncode == TESTS_FAILED else REFUSED)
         if not file.exists():
             raise _GateError(NOTHING_TIMED)
         return _read(file)

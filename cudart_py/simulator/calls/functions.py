@@ -93,7 +93,7 @@ functions: Handles[LoadedFunction] = Handles()
 
 
 def find_function(handle: Any) -> LoadedFunction:
-    """Return the kernel of a handle, or raise CUDA_ERROR_INVALID_HANDLE."""
+    """Return the kernel of a handle, or raise CUDA_ERROR_INVALID_HANDLE or the status that ended its context."""
     function = functions.find(handle)
     if function.context.sticky is not None:
         raise StatusError(function.context.sticky)
