@@ -72,8 +72,10 @@ class NativeRecords:
             records.write_lines[:] = 0
             if history.written:
                 history.divide(1 << shift)
-                known = (history.writes != 0).reshape(-1, 1 << (shift - history.shift)).all(axis=1)
-                records.writes[:count] = known * np.uint64(_WRITTEN)
+                known = history.writes != 0
+                if shift > history.shift:
+                    known = known.reshape(-1, 1 << (shift - history.shift)).all(axis=1)
+                np.multiply(known, np.uint64(_WRITTEN), out=records.writes[:count])
             self._unwritten.append((shadow, shift, records))
             return records._replace(unwritten=True)
         key = _clock.era, shift
@@ -93,11 +95,12 @@ class NativeRecords:
             if records.write_lines.all():
                 shadow.initialised = True
                 continue
-            written = (records.writes.reshape(-1, _LINE) != 0) | (records.write_lines[:, None] != 0)
-            written = written.reshape(-1)[:count]
-            if written.all():
+            in_lines = records.write_lines[:, None] != 0
+            if ((records.writes.reshape(-1, _LINE) != 0) | in_lines).reshape(-1)[:count].all():
                 shadow.initialised = True
                 continue
+            # What was written before is in the history.
+            written = ((records.writes.reshape(-1, _LINE) > _WRITTEN) | in_lines).reshape(-1)[:count]
             history = shadow.history
             history.divide(1 << shift)
             # Only what was written is touched: the rest of a large allocation takes no memory.
