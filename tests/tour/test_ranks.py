@@ -72,8 +72,11 @@ def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^(\w+): ", done.stdout, re.MULTILINE)[:1] == ["halo"]
     assert "4 stops: 4 passed" in done.stdout
-    for name in ("in turn", "overlapped", "MPI, through the host", "SUMMA", "strong scaling", "weak scaling"):
-        assert len(re.findall(rf"^{name} +4 .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
+    # Beside times the plate's rows have no number of workers.
+    for name in ("in turn", "overlapped"):
+        assert len(re.findall(rf"^{name} .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
+    for name in ("MPI, through the host", "SUMMA", "strong scaling", "weak scaling"):
+        assert len(re.findall(rf"^{name} .*\b4 .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
 @pytest.mark.parametrize(("name", "last"), [("halo", "larger plate"), ("distributed_gemm", "redistributed")])
