@@ -3,7 +3,7 @@
 On the software driver, which checks, counts and does not time:
 
     $ library-tour run graphs
-    graphs: One launch after the other, and one graph of them
+    graphs: Graphs: many launches by one call
     size 1,003: temperatures to cool
                                  calls  check
     ─────────────────────────────────────────
@@ -66,7 +66,7 @@ from ..limits import copy_limit
 from ..stop import Check, Curve, Picture, Result, Row, Size, Value
 from ..variants import Variant, measure
 
-TITLE = "One launch after the other, and one graph of them"
+TITLE = "Graphs: many launches by one call"
 # So many steps are one unit of work. FEW temperatures take a kernel less time than its launch takes.
 STEPS, FEW, BLOCK = 100, 1003, 256
 SIZE = Size("temperatures to cool", full=2**28 + 3, small=FEW)

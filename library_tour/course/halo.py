@@ -3,7 +3,7 @@
 On the software driver with one device, which checks, counts and does not time:
 
     $ library-tour run halo
-    halo: The heat plate on several devices: halos meanwhile
+    halo: The heat plate on several devices: overlapped halo exchange
     size 256: rows and columns of the plate
                          strips   loads  instructions  bytes sent  check
     ─────────────────────────────────────────────────────────────────────
@@ -55,7 +55,7 @@ from ..stop import Limit, Picture, Result, Row, Size, Timeline, Value
 from ..wrong import all_shown_wrong
 from .heat import RATE, make_plate, reference
 
-TITLE = "The heat plate on several devices: halos meanwhile"
+TITLE = "The heat plate on several devices: overlapped halo exchange"
 SIZE = Size("rows and columns of the plate", full=16384, small=256, least=16)
 CHECKED = 1000
 STEPS = 4  # of a check; even, so that the result is in the first copy

@@ -3,7 +3,7 @@
 On the software driver with one device, which checks, counts and does not time:
 
     $ library-tour run monte_carlo_ranks
-    monte_carlo_ranks: Monte Carlo on several devices: weak and strong
+    monte_carlo_ranks: Monte Carlo on several devices: weak and strong scaling
     size 4,096: paths of one device
                     devices  paths each  instructions  efficiency  check
     ────────────────────────────────────────────────────────────────────
@@ -43,7 +43,7 @@ from ..several import mean_ms, on_one_device, places_from
 from ..stop import Curve, Limit, Result, Row, Size, Value
 from .monte_carlo import INSTRUCTIONS, SCHEMES, START, STEPS, Pricer, reference
 
-TITLE = "Monte Carlo on several devices: weak and strong"
+TITLE = "Monte Carlo on several devices: weak and strong scaling"
 SIZE = Size("paths of one device", full=2**26, small=2**12)
 SCHEME = SCHEMES["Euler, fast math"]
 CHECKED = 2**12
