@@ -429,11 +429,11 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         "the time of a step within 16 KiB, which the first-level cache holds, is taken off."
     )
     return [
-        "A multiprocessor takes blocks until its warps (or threads), blocks, registers or shared memory run out, which "
-        "the column 'limiter' names. Its occupancy is the number of warps that are resident on it, as a fraction of the "
-        "number that it can hold. Blocks of 32 threads fill half of it, since the number of blocks is limited too, and "
-        "blocks of 768 threads leave no room for a third one. The last of the 4 warps of a block of 100 threads has 4 "
-        "threads, so that 28 of its 32 lanes (87.5 %) are idle.",
+        "A multiprocessor takes blocks until its warps (or threads), blocks, registers or shared memory run out, "
+        "which the column 'limiter' names. Its occupancy is the number of warps that are resident on it, as a "
+        "fraction of the number that it can hold. Blocks of 32 threads fill half of it, since the number of blocks "
+        "is limited too, and blocks of 768 threads leave no room for a third one. The last of the 4 warps of a block "
+        "of 100 threads has 4 threads, so that 28 of its 32 lanes (87.5 %) are idle.",
         "Exercises: multiprocessors of capability 1.3 hold 1,024 threads and 8 blocks, and a block has at most 512 "
         "threads. 16 blocks of 8 x 8 would fill one, so 8 leave it half empty; a block of 32 x 32 is too large. "
         "Capability 1.0 holds 768 threads: 3 blocks of 256, or 24 warps.",
