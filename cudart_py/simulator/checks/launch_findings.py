@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..ptx.compiling.opcodes import form_of
 from .findings import Finding, put_finding
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class LaunchFindings:
         if self.known(kind, site):
             return
         self._found.add((kind, id(site)))
-        like = kind, site.opcode.partition(".")[0], site.file, site.line, site.user
+        like = kind, form_of(site).row.name, site.file, site.line, site.user
         if like in self._reported:
             self._reported[like].again()
         else:
