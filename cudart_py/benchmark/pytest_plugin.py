@@ -336,7 +336,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     benchmarks: Any = getattr(config, "_benchmarksession", None)
     failed = False
     if benchmarks is not None:
-        failed = _compare(config, benchmarks)
+        failed = _compare(session, benchmarks)
         if not benchmarks.benchmarks and _counted(config):
             _store(config, benchmarks)
     result = yield
@@ -345,11 +345,13 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     return result
 
 
-def _compare(config: pytest.Config, benchmarks: Any) -> bool:
+def _compare(session: pytest.Session, benchmarks: Any) -> bool:
     """Compare with the stored runs that are asked for; return whether a counter became worse than it may.
 
-    Raises UsageError where a limit is given and there is nothing to compare, which must not pass for a success.
+    Raises UsageError where a limit is given and there is nothing to compare, which must not pass for a success. Where
+    tests have failed the run fails by them, and pytest would not show their failures after such an error.
     """
+    config = session.config
     limits: list[counter_gate.Limit] = config.getoption("counters_compare_fail")
     counted = _launches(_counted(config))
     stored: list[tuple[Any, dict[str, Any]]] = []
@@ -365,7 +367,8 @@ def _compare(config: pytest.Config, benchmarks: Any) -> bool:
             gone = [name for name in before if config.stash[_collected].lacks(name)]
             found = counter_gate.changes(before, counted, limits, gone)
             comparisons.append(_Comparison(str(path), found, run.get("nvrtc", "")))
-    if limits and not both:
+    failed = any(change.failed for comparison in comparisons for change in comparison.changes)
+    if limits and not both and not failed and not session.testsfailed:
         if not stored:
             why = "needs --benchmark-compare with a run that is stored"
             if benchmarks.compare:
@@ -379,7 +382,7 @@ def _compare(config: pytest.Config, benchmarks: Any) -> bool:
         else:
             why = "found no counters: this driver times and does not count, or the stored run has none"
         raise pytest.UsageError(f"--counters-compare-fail {why}")
-    return any(change.failed for comparison in comparisons for change in comparison.changes)
+    return failed
 
 
 def _launches(counted: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

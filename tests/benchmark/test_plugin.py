@@ -388,10 +388,27 @@ def test_a_limit_names_the_remedy_where_another_python_has_stored_the_run(run, s
     assert run(TEST, "--counters-compare-fail=sectors:0", f"--benchmark-compare={path}").ret == 0
 
 
-def test_a_limit_fails_where_the_stored_run_has_none_of_the_benchmarks(run, stored):
+def test_a_limit_fails_where_all_stored_benchmarks_are_gone(run, stored):
     result = run(TEST.replace("test_work", "test_other"), "--benchmark-compare", "--counters-compare-fail=sectors:0")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*::test_other*new", "*::test_work*gone*GONE"])
+
+
+def test_a_limit_fails_where_the_run_has_none_of_the_stored_benchmarks(run, stored):
+    both = TEST + TEST.replace("test_work", "test_other")
+    result = run(both, "--benchmark-compare", "--counters-compare-fail=sectors:0", "-k", "other")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*compared nothing: the stored run has no benchmark of this run; store a run again"])
+
+
+@pytest.mark.parametrize("where", ["the test", "the file"])
+def test_a_failure_is_shown_where_a_limit_has_nothing_to_compare(run, stored, where):
+    wrong = "raise RuntimeError('out of paper')\n"
+    text = wrong if where == "the file" else f"def test_work(gpu_benchmark):\n    {wrong}"
+    result = run(text, "--benchmark-compare", "--counters-compare-fail=sectors:0")
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    result.stdout.fnmatch_lines(["*RuntimeError: out of paper"])
+    assert "found no counters" not in result.stderr.str()
 
 
 TWO = """
