@@ -14,7 +14,7 @@ from cuda.bindings.driver import CUcontext, CUctx_flags, CUdevice, CUresult
 from ..state import memory, streams
 from ..state.arguments import number
 from ..state.contexts import Context, current, current_for_unsafe, find_context, of_thread, primary
-from ..state.devices import find_device, require_initialised
+from ..state.devices import find_device
 from ..state.errors import StatusError
 from ..state.memory import pools
 from ..state.queue.captures import end_captures
@@ -117,7 +117,6 @@ def cuDevicePrimaryCtxSetFlags(dev: Any, flags: Any) -> None:
 @entry()
 def cuCtxSetCurrent(ctx: Any) -> None:
     """Make a context the thread's current one, null for none, as cuCtxSetCurrent."""
-    require_initialised()
     stack = of_thread.stack
     if not number(ctx):
         if stack:
@@ -133,7 +132,6 @@ def cuCtxSetCurrent(ctx: Any) -> None:
 @entry(values=1)
 def cuCtxGetCurrent() -> Any:
     """Return the thread's current context, null when there is none, as cuCtxGetCurrent."""
-    require_initialised()
     stack = of_thread.stack
     return CUcontext(stack[-1].handle if stack else 0)
 
@@ -147,7 +145,6 @@ def cuCtxPushCurrent(ctx: Any) -> None:
 @entry(values=1)
 def cuCtxPopCurrent() -> Any:
     """Make the context before current again and return the other, as cuCtxPopCurrent."""
-    require_initialised()
     if not of_thread.stack:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return CUcontext(of_thread.stack.pop().handle)
@@ -156,7 +153,6 @@ def cuCtxPopCurrent() -> Any:
 @entry(values=1)
 def cuCtxGetDevice() -> Any:
     """Return the device of the current context, as cuCtxGetDevice."""
-    require_initialised()
     if not of_thread.stack:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     return CUdevice(of_thread.stack[-1].device.ordinal)

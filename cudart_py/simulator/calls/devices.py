@@ -14,7 +14,7 @@ from cuda.bindings.driver import CUdevice, CUdevice_attribute, CUdevice_P2PAttri
 
 from ..checks.findings import mode
 from ..state.arguments import number
-from ..state.devices import Device, find_device, require_initialised, state
+from ..state.devices import Device, find_device, state
 from ..state.environment import whole_number
 from ..state.errors import StatusError
 from .entry import entry
@@ -49,7 +49,7 @@ def _after_fork() -> None:
     state.forked = True
 
 
-@entry()
+@entry(before_init=True)
 def cuInit(Flags: Any) -> None:
     """Make the devices that the environment names, once, as cuInit."""
     if number(Flags):
@@ -72,7 +72,7 @@ def cuInit(Flags: Any) -> None:
     os.register_at_fork(after_in_child=_after_fork)
 
 
-@entry(values=1)
+@entry(values=1, before_init=True)
 def cuDriverGetVersion() -> int:
     """Return the CUDA version that the driver stands for, as cuDriverGetVersion."""
     return DRIVER_VERSION
@@ -81,7 +81,6 @@ def cuDriverGetVersion() -> int:
 @entry(values=1)
 def cuDeviceGetCount() -> int:
     """Return the number of devices, as cuDeviceGetCount."""
-    require_initialised()
     return len(state.devices)
 
 
@@ -148,7 +147,6 @@ def cuDeviceGetPCIBusId(length: Any, dev: Any) -> bytes:
 @entry(values=1)
 def cuDeviceGetByPCIBusId(pciBusId: Any) -> Any:
     """Return the device at a place on the bus, as cuDeviceGetByPCIBusId."""
-    require_initialised()
     text = pciBusId.split(b"\0")[0].decode("ascii", "replace").upper()
     parts = text.split(":")
     wanted = text if len(parts) == 3 else f"0000:{text}"

@@ -15,6 +15,7 @@ from cuda.bindings.driver import CUresult
 
 from ..checks.findings import deliver, pending
 from ..state.contexts import of_thread
+from ..state.devices import state
 from ..state.errors import StatusError
 from ..state.queue.work import runner
 
@@ -23,6 +24,7 @@ __all__ = ["entry", "lock"]
 Arguments = ParamSpec("Arguments")
 
 _SUCCESS = CUresult.CUDA_SUCCESS
+_NOT_INITIALIZED = CUresult.CUDA_ERROR_NOT_INITIALIZED
 _NOT_PERMITTED = CUresult.CUDA_ERROR_NOT_PERMITTED
 
 # One lock for the whole driver. It is re-entrant because the garbage collector may run finalizers, which
@@ -31,24 +33,28 @@ lock = threading.RLock()
 
 
 def entry(
-    values: int = 0, *, in_callbacks: bool = False
+    values: int = 0, *, in_callbacks: bool = False, before_init: bool = False
 ) -> Callable[[Callable[Arguments, Any]], Callable[Arguments, tuple[Any, ...]]]:
     """Make a driver function of one that returns its values plainly and raises StatusError.
 
     `values` is how many values follow the status in the result. Host functions of streams may call it only if
-    `in_callbacks`.
+    `in_callbacks`. Before cuInit, and in a forked child, it answers CUDA_ERROR_NOT_INITIALIZED unless `before_init`.
     """
 
-    def refused() -> bool:
+    def refusal() -> CUresult | None:
+        if not (state.initialised or before_init):
+            return _NOT_INITIALIZED
         # A host function runs with the lock, so that only its own thread comes here meanwhile.
-        return runner.in_callback and not in_callbacks
+        if runner.in_callback and not in_callbacks:
+            return _NOT_PERMITTED
+        return None
 
     def decorate(function: Callable[Arguments, Any]) -> Callable[Arguments, tuple[Any, ...]]:
         @functools.wraps(function)
         def without_value(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
             with lock:
-                if refused():
-                    return (_NOT_PERMITTED,)
+                if refused := refusal():
+                    return (refused,)
                 try:
                     function(*arguments, **named)
                 except StatusError as error:
@@ -59,8 +65,8 @@ def entry(
         @functools.wraps(function)
         def with_value(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
             with lock:
-                if refused():
-                    return _NOT_PERMITTED, None
+                if refused := refusal():
+                    return refused, None
                 try:
                     result = _SUCCESS, function(*arguments, **named)
                 except StatusError as error:
@@ -71,8 +77,8 @@ def entry(
         @functools.wraps(function)
         def with_values(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
             with lock:
-                if refused():
-                    return _NOT_PERMITTED, *[None] * values
+                if refused := refusal():
+                    return refused, *[None] * values
                 try:
                     return _SUCCESS, *function(*arguments, **named)
                 except StatusError as error:

@@ -19,14 +19,14 @@ def _known(error: Any) -> CUresult:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE) from None
 
 
-@entry(values=1, in_callbacks=True)
+@entry(values=1, in_callbacks=True, before_init=True)
 def cuGetErrorName(error: Any) -> bytes:
     """Return the status's name, as cuGetErrorName."""
     name: str = _known(error).name
     return name.encode()
 
 
-@entry(values=1, in_callbacks=True)
+@entry(values=1, in_callbacks=True, before_init=True)
 def cuGetErrorString(error: Any) -> bytes:
     """Return a text for the status, made of its name, as cuGetErrorString."""
     name: str = _known(error).name

@@ -8,7 +8,7 @@ from cuda.bindings.driver import CUresult
 
 from ..checks import findings
 from ..state import fault_reports, memory
-from ..state.devices import require_initialised, state
+from ..state.devices import state
 from ..state.errors import StatusError
 from ..state.queue import captures
 from ..state.queue.graphs import graphs
@@ -27,7 +27,6 @@ def reset(in_use: Collection[int]) -> None:
     A context keeps its handle and its references, so that it stays current in the threads where it is. The host may go
     on using its own memory at the addresses that are `in_use`, until `drop_bytes`.
     """
-    require_initialised()
     if runner.running:
         raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
     if captures.active:

@@ -18,7 +18,7 @@ from .. import ptx
 from . import memory
 from .arguments import number
 from .attributes import attribute
-from .devices import Device, require_initialised
+from .devices import Device
 from .errors import StatusError
 from .handles import next_handle
 from .memory.context_memory import ContextMemory
@@ -154,11 +154,9 @@ def current() -> Context:
     """Return the calling thread's context, or raise what a call without a usable one answers."""
     stack = of_thread.stack
     if not stack:
-        require_initialised()
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
     context = stack[-1]
     if context.sticky is not None:
-        require_initialised()
         raise StatusError(context.sticky)
     return context
 
@@ -178,7 +176,6 @@ def all_active() -> list[Context]:
 
 def find_context(ctx: Any) -> Context:
     """Return the context of a handle, or raise CUDA_ERROR_INVALID_CONTEXT."""
-    require_initialised()
     context = _contexts.get(number(ctx))
     if context is None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_CONTEXT)

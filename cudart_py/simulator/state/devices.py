@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .contexts import Context
     from .memory.pools import Pool
 
-__all__ = ["Device", "find_device", "require_initialised", "state"]
+__all__ = ["Device", "find_device", "state"]
 
 
 class Device:
@@ -72,15 +72,8 @@ class _State:
 state = _State()
 
 
-def require_initialised() -> None:
-    """Raise CUDA_ERROR_NOT_INITIALIZED before cuInit, and in a forked child."""
-    if not state.initialised:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_INITIALIZED)
-
-
 def find_device(dev: Any) -> Device:
     """Return the device of a CUdevice or ordinal, or raise CUDA_ERROR_INVALID_DEVICE."""
-    require_initialised()
     ordinal = number(dev)
     if not 0 <= ordinal < len(state.devices):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_DEVICE)
