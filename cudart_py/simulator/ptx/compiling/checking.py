@@ -13,7 +13,7 @@ from ..syntax.types import register_fits, type_size
 from .control_flow import passes_parameter
 from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
-from .hints import hint, is_ptx
+from .hints import hint, is_ptx, unsupported_suffixes
 from .opcodes import find_forms
 from .operand_kinds import (
     ADDRESS,
@@ -112,6 +112,11 @@ class _Checker:
             if not is_ptx(instruction.opcode):
                 raise PtxError(f"{instruction.opcode} is no instruction of PTX")
             self._leave_out(instruction, hint(instruction.opcode))
+            return
+        suffixes = unsupported_suffixes(instruction)
+        if suffixes:
+            why = f"operands with {suffixes} are not simulated: {hint(instruction.opcode)}"
+            self._leave_out(instruction, why, f"{instruction.opcode} {suffixes}")
             return
         ends = forms[0].row.ends
         if ends == "call":

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
+from ..syntax.instructions import Instruction, Symbol
 from .opcodes import TABLE
 
-__all__ = ["hint", "is_ptx"]
+__all__ = ["hint", "is_ptx", "unsupported_suffixes"]
 
 _MATRIX = "write wmma with halves, bf16 and float sums, or plain loops; other matrix instructions are not simulated"
 _BULK = "write cp.async, or plain copies; the tensor memory accelerator is not simulated"
 _SURFACE = "read and write elements by surf2Dread, surf2Dwrite and their kin; nothing else of surfaces is simulated"
 _LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
-_VIDEO = "write it with shifts and extremes; of the video instructions only vabsdiff2 and vabsdiff4 are simulated"
-_OTHER_FORM = "another form of it may be simulated: docs/simulator.md says which language is"
+_VIDEO = (
+    "write it with shifts and extremes; of the video instructions only these are simulated, on whole registers, with "
+    "sources of one type and without .sat: vabsdiff2 and vabsdiff4"
+)
+_VECTOR = "write an atomic for each element; only vectors of f32 are simulated"
+_LOGIC = "compare by setp alone, and write the logical operation behind it, such as and.pred"
 _HINTS = {
     "mma": _MATRIX, "wgmma": _MATRIX, "ldmatrix": _MATRIX, "stmatrix": _MATRIX, "movmatrix": _MATRIX,
     "wmma": _MATRIX, "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
@@ -30,7 +37,9 @@ _HINTS = {
     "vadd": _VIDEO, "vsub": _VIDEO, "vabsdiff": _VIDEO, "vmin": _VIDEO, "vmax": _VIDEO, "vshl": _VIDEO, "vshr": _VIDEO,
     "vmad": _VIDEO, "vset": _VIDEO, "vadd2": _VIDEO, "vadd4": _VIDEO, "vsub2": _VIDEO, "vsub4": _VIDEO,
     "vavrg2": _VIDEO, "vavrg4": _VIDEO, "vmin2": _VIDEO, "vmin4": _VIDEO, "vmax2": _VIDEO, "vmax4": _VIDEO,
-    "vset2": _VIDEO, "vset4": _VIDEO,
+    "vset2": _VIDEO, "vset4": _VIDEO, "vabsdiff2": _VIDEO, "vabsdiff4": _VIDEO,
+    "atom": _VECTOR, "red": _VECTOR, "set": _LOGIC, "setp": _LOGIC,
+    "lop3": "write lop3.b32, setp.ne, and the logical operation behind them, such as or.pred",
 }  # fmt: skip  # rows of a table
 # Words of PTX that no row has, of opcodes that have rows.
 _FURTHER_WORDS = {
@@ -44,6 +53,8 @@ _FURTHER_WORDS = {
     "h1", "b0", "b2", "b3", "po", "p", "both", "x1", "x2", "x4", "trans", "async::generic",
 }  # fmt: skip  # a list of words
 
+# Bytes or halves of an operand, as many as a register has: ``.b0``, ``.b7610``, ``.h1``, ``.h32``.
+_SUFFIX = re.compile(r"\.(?:b[0-7]{1,4}|h[0-3]{1,2})$")
 
 _KNOWN_WORDS = {
     word for rows in TABLE.values() for row in rows for pattern in row.patterns for slot in pattern.slots
@@ -64,4 +75,23 @@ def hint(opcode: str) -> str:
     name, *parts = opcode.split(".")
     if "async" in parts and name in ("st", "red"):
         return _BULK
-    return _HINTS.get(name, _OTHER_FORM)
+    return _HINTS.get(name) or _other_form(name, parts)
+
+
+def _other_form(name: str, parts: list[str]) -> str:
+    """Return which words no form of a simulated opcode has, or that it has none with all of them."""
+    slots = (slot for row in TABLE[name] for pattern in row.patterns for slot in pattern.slots)
+    had = {word for slot in slots for word in slot.words}
+    lacking = " or ".join(f".{part}" for part in parts if part not in had)
+    return f"write another form of {name}: none with {lacking or 'all of these modifiers and types'} is simulated"
+
+
+def unsupported_suffixes(instruction: Instruction) -> str:
+    """Return the suffixes by which a video instruction chooses pieces of its operands; empty if it has none.
+
+    The parser takes a register with such a suffix for a symbol, since no register's name has a dot.
+    """
+    if _HINTS.get(instruction.opcode.partition(".")[0]) is not _VIDEO:
+        return ""
+    names = (operand.name for operand in instruction.operands if isinstance(operand, Symbol))
+    return " and ".join(found[0] for found in map(_SUFFIX.search, names) if found)

@@ -90,8 +90,8 @@ ROWS = (
     Row("dp4a", Calls(integers.dp4a), "INT32 INT32 | =b32 T U b32"),
     Row("dp2a", Calls(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
     Row("dp2a", Calls(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
-    Row("vabsdiff2", Calls(integers.vabsdiff2), "u32 u32 u32 add? | =T U U T", "s32/u32 s32 s32 add? | =T U U T"),
-    Row("vabsdiff4", Calls(integers.vabsdiff4), "u32 u32 u32 add? | =T U U T", "s32/u32 s32 s32 add? | =T U U T"),
+    Row("vabsdiff2", Calls(integers.vabsdiff2), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
+    Row("vabsdiff4", Calls(integers.vabsdiff4), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
     # --- other arithmetic of integers
     Row("div", Calls(integers.div), "INT | =T T T"),
     Row("rem", Calls(integers.rem), "INT | =T T T"),

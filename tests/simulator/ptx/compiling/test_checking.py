@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cudart_py.simulator.ptx import PtxError, UnsupportedError, load_module
@@ -59,7 +61,27 @@ NO_PTX = {
     "suld.b.2d.b32.trap {%r1}, [%d1, {%r1}];": "operand 2 has 1 coordinates, not 2",
     "suld.b.1d.b32.trap {%r1}, [%d1];": "operand 2 is no texture or surface with its coordinates",
     "sust.b.1d.v2.b32.zero [%d1, {%r1}], {%r1};": "operand 2 has 1 elements, not 2",
+    "add.u32 %r1.b0, %r2, %r3;": "%r1.b0 is neither declared nor a special register",
+    "vabsdiff4.u32.u32.u32 %r1.b9, %r2, %r3, %r3;": "%r1.b9 is neither declared nor a special register",
     "shfl.sync.idx.b32 %r1|%r2, %r1, 0, 31, -1;": "operand 1 is a register of .b32, not of .pred",
+}
+
+# Legal PTX for sm_90, as ptxas says, of opcodes with other forms that are simulated.
+NOT_RUN = {
+    "vabsdiff4.u32.u32.u32 %r1.b0, %r1, %r2, %r3;": "operands with .b0 are not simulated: write it with shifts",
+    "vabsdiff4.u32.u32.u32 %r1, %r1.b7654, %r2, %r3;": "operands with .b7654 are not simulated: write it with shifts",
+    "vabsdiff2.u32.u32.u32 %r1.h10, %r1, %r2.h32, %r3;": "operands with .h10 and .h32 are not simulated: write it with",
+    "{ .reg .b32 t; vabsdiff2.u32.u32.u32 t.h0, %r1, %r2, %r3; }": "operands with .h0 are not simulated: write it with",
+    "vabsdiff4.u32.u32.u32.sat %r1, %r1, %r2, %r3;": "write it with shifts and extremes; of the video instructions",
+    "vabsdiff2.u32.u32.s32 %r1, %r1, %r2, %r3;": "write it with shifts and extremes; of the video instructions",
+    "lop3.or.b32 %r1|%p1, %r1, %r2, %r3, 17, %p2;": "write lop3.b32, setp.ne, and the logical operation behind them",
+    "setp.lt.and.f16x2 %p1|%p2, %r1, %r2, %p3;": "compare by setp alone, and write the logical operation behind it",
+    "set.lt.and.f16.f16 %h1, %h2, %h3, %p1;": "compare by setp alone, and write the logical operation behind it",
+    "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write an atomic for each element; only vectors of f32 are",
+    "fma.rn.oob.f16 %h1, %h2, %h3, %h1;": "write another form of fma: none with .oob is simulated",
+    "mbarrier.pending_count.b64 %r1, %d1;": "write another form of mbarrier: none with .pending_count is simulated",
+    "membar.proxy.alias;": "write another form of membar: none with .proxy or .alias is simulated",
+    "mbarrier.try_wait.relaxed.cta.b64 %p1, [%r1], %d1;": "write another form of mbarrier: none with all of these mod",
 }
 
 
@@ -89,6 +111,13 @@ def test_all_that_is_not_run_is_reported_at_once() -> None:
     assert "at PTX line 7, in k: leave it out" in lines[1]
     assert "in other: read and write elements by surf2Dread" in lines[2]
     assert "in other: write the form with .sync" in lines[3]
+
+
+@pytest.mark.parametrize("line", NOT_RUN)
+def test_a_form_that_is_not_run_is_no_mistake_of_the_ptx(line: str) -> None:
+    """The error says what to write instead."""
+    with pytest.raises(UnsupportedError, match=re.escape(f", in k: {NOT_RUN[line]}")):
+        load_module(HEAD + BODY.format(line))
 
 
 def test_the_users_line_is_named_not_the_headers() -> None:

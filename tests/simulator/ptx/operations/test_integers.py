@@ -208,17 +208,23 @@ def test_pairs_of_halves() -> None:
     check(ops.min_s16x2, both(lambda x, y: max(min(x, y), 0), "s"), a, b, kind="u32", relu=True)
 
 
+@pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("sign", ["u32", "s32"])
-def test_absolute_differences_of_bytes(sign: str) -> None:
-    """vabsdiff4 packs four differences or adds them up"""
+@pytest.mark.parametrize("bits", [16, 8])
+def test_absolute_differences_of_pieces(bits: int, sign: str, kind: str) -> None:
+    """vabsdiff2 and vabsdiff4 pack two or four differences or add them up, whatever type the result has"""
+    name = f"vabsdiff{32 // bits}.{kind}.{sign}.{sign}"
     a, b = integers(TYPES[sign], COUNT, 25), integers(TYPES[sign], COUNT, 26)
-    c = integers(np.uint32, COUNT, 27)
+    c = integers(TYPES[kind], COUNT, 27)
 
     def differences(x: int, y: int) -> list[int]:
-        return [abs(piece(x, i, 8, sign) - piece(y, i, 8, sign)) for i in range(4)]
+        return [abs(piece(x, i, bits, sign) - piece(y, i, bits, sign)) for i in range(32 // bits)]
 
-    check(ops.vabsdiff4, lambda x, y, z: z + sum(differences(x, y)), a, b, c, kind="u32", add=True)
-    check(ops.vabsdiff4, lambda x, y, z: sum(d << 8 * i for i, d in enumerate(differences(x, y))), a, b, c, kind="u32")
+    def packed(x: int, y: int, z: int) -> int:
+        return sum(difference << bits * place for place, difference in enumerate(differences(x, y)))
+
+    check(operation(name), packed, a, b, c, kind=kind)
+    check(operation(f"{name}.add"), lambda x, y, z: z + sum(differences(x, y)), a, b, c, kind=kind)
 
 
 @pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
