@@ -75,6 +75,12 @@ def test_kernels_are_found_by_name_and_listed(module: Any) -> None:
     assert int(ok(driver.cuFuncGetModule(listed[0]))) == int(module)
 
 
+def test_all_kernels_are_loaded_with_their_module(module: Any) -> None:
+    for kernel in ok(driver.cuModuleEnumerateFunctions(7, module)):
+        assert ok(driver.cuFuncIsLoaded(kernel)) is bindings.CUfunctionLoadingState.CU_FUNCTION_LOADING_STATE_LOADED
+        ok(driver.cuFuncLoad(kernel))
+
+
 def test_parameters_are_listed(module: Any) -> None:
     kernel = function(module, "pairs")
     assert ok(driver.cuFuncGetParamCount(kernel)) == 3
