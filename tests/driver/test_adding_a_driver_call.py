@@ -4,31 +4,49 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cudart_py.context import device as devices
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls import contexts
+from tests.simulator.support import Status, fresh_devices, ok
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "adding-a-driver-call.md"
 
 
 @pytest.fixture
-def page_test(monkeypatch):
-    """Add the page's call where the page says, and return the page's test."""
-    simulated, wrapper, test = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    spaces = [vars(contexts).copy(), vars(devices).copy(), {}]
-    for text, space in zip((simulated, wrapper, test), spaces, strict=True):
+def page_tests(monkeypatch):
+    """Add the page's call where the page says, and return the page's tests by name."""
+    simulated, bare_tests, wrapper, test = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    tests = {"Any": Any, "Status": Status, "driver": driver, "ok": ok}
+    spaces = [vars(contexts).copy(), tests, vars(devices).copy(), tests]
+    for text, space in zip((simulated, bare_tests, wrapper, test), spaces, strict=True):
         exec(compile(text, str(PAGE), "exec"), space)
     monkeypatch.setattr(driver, "cuCtxGetId", spaces[0]["cuCtxGetId"], raising=False)
-    monkeypatch.setattr(devices.Device, "context_id", spaces[1]["context_id"], raising=False)
-    return spaces[2]["test_a_context_keeps_its_number"]
+    monkeypatch.setattr(devices.Device, "context_id", spaces[2]["context_id"], raising=False)
+    return tests
 
 
-def test_the_pages_call_passes_the_pages_test(page_test, device):
-    page_test(device)
+@pytest.fixture
+def context():
+    """A context of the simulator that is current, as the fixture of its tests makes one."""
+    restore = fresh_devices(1, 64 << 20)
+    handle = ok(driver.cuDevicePrimaryCtxRetain(0))
+    ok(driver.cuCtxSetCurrent(handle))
+    yield handle
+    restore()
+
+
+def test_the_pages_call_passes_the_pages_test(page_tests, device):
+    page_tests["test_a_context_keeps_its_number"](device)
+
+
+def test_the_pages_bare_call_passes_the_pages_tests(page_tests, context):
+    page_tests["test_a_number_is_that_of_the_current_context_where_none_is_given"](context)
+    page_tests["test_what_is_no_context_has_no_number"](context)
 
 
 def test_the_pages_call_is_not_there_yet():
@@ -37,5 +55,13 @@ def test_the_pages_call_is_not_there_yet():
 
 
 def test_the_page_names_what_is_there():
-    for path in re.findall(r"`((?:cudart_py|scripts|tests|docs)/[\w./]+)`", PAGE.read_text()):
+    for path in re.findall(r"`((?:cudart_py|scripts|tests|docs)/[\w./-]+)`", PAGE.read_text()):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_pages_commands_run_the_tests_of_its_lists():
+    commands = re.findall(r"^    uv run pytest -q (.*)$", PAGE.read_text(), re.MULTILINE)
+    named = {path for command in commands for path in command.split()}
+    assert {"tests/documentation", "tests/test_names.py", "tests/test_fuzz.py"} <= named
+    for path in named:
         assert (ROOT / path).exists(), path
