@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS
 
 pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
 
@@ -31,12 +32,25 @@ DEFINED = {
     "a register inserted": "bfi.b32 %r3, %r2, %r1, 8, 8; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
     "added below what is shifted": "shl.b32 %r3, %r1, 8; add.u32 %r4, %r3, %r2; st.global.u8 [%d8], %r4",
     "added to a multiple": "and.b32 %r3, %r1, 0xffffff00; mad.lo.u32 %r4, %r2, 3, %r3; st.global.u8 [%d8], %r4",
+    "taken away above": "shl.b32 %r3, %r1, 8; sub.u32 %r4, %r2, %r3; st.global.u8 [%d8], %r4",
+    "multiplied below": "shl.b32 %r3, %r1, 8; mul.lo.u32 %r4, %r3, %r2; st.global.u8 [%d8], %r4",
+    "negated below": "shl.b32 %r3, %r1, 8; neg.s32 %r4, %r3; st.global.u8 [%d8], %r4",
+    "turned over": "bfi.b32 %r3, 5, %r1, 0, 8; not.b32 %r4, %r3; xor.b32 %r5, %r4, %r2; st.global.u8 [%d8], %r5",
+    "dropped by a table": "lop3.b32 %r3, %r1, %r2, %r2, 0xc0; st.global.u32 [%d8], %r3",
+    "shifted out": "shf.l.clamp.b32 %r3, %r1, %r2, 0; st.global.u32 [%d8], %r3",
+    "not selected": "setp.eq.u32 %p1, %r2, 5; selp.u32 %r3, %r1, %r2, %p1; st.global.u32 [%d8], %r3",
+    "not selected by sign": "neg.s32 %r3, %r2; slct.u32.s32 %r4, %r1, %r2, %r3; st.global.u32 [%d8], %r4",
+    "compared with a number": "set.eq.u32.u32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
     "joined with or": "shl.b32 %r3, %r1, 16; or.b32 %r4, %r3, %r2; st.global.u16 [%d8], %r4",
     "set to ones": "or.b32 %r3, %r1, 0xff; st.global.u8 [%d8], %r3",
     "packed before": "mov.b32 %r3, {5, %s1}; st.global.u16 [%d8], %r3",
     "packed and taken out": "mov.b32 %r3, {%s1, %s2}; mov.b32 {%s3, %s4}, %r3; st.global.u16 [%d8], %s4",
     "chosen by number": "prmt.b32 %r3, %r1, 7, 0x3214; st.global.u8 [%d8], %r3",
     "a field": "bfi.b32 %r3, %r2, %r1, 16, 8; bfe.u32 %r4, %r3, 16, 8; st.global.u32 [%d8], %r4",
+    "a difference of bytes": (
+        "bfi.b32 %r3, %r2, %r1, 8, 8; vabsdiff4.u32.u32.u32 %r4, %r3, %r2, %r2; shr.u32 %r5, %r4, 8; "
+        "st.global.u8 [%d8], %r5"
+    ),
     "narrowed": "mov.b64 %d2, {%r2, %r1}; cvt.u32.u64 %r3, %d2; st.global.u32 [%d8], %r3",
     "the upper half": "mov.b64 %d2, {%r1, %r2}; shr.u64 %d3, %d2, 32; st.global.u64 [%d8], %d3",
     "stored beside what is undefined": "mov.b64 %d2, {%r1, %r2}; st.global.u64 [%d8], %d2",
@@ -54,7 +68,22 @@ UNDEFINED = {
     "the other half": "mov.b32 %r3, {%s1, %s2}; mov.b32 {%s3, %s4}, %r3; st.global.u16 [%d8], %s3",
     "chosen by number": "prmt.b32 %r3, %r1, 7, 0x3214; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
     "a field": "bfe.s32 %r3, %r1, 3, 5; st.global.u32 [%d8], %r3",
+    "a difference of bytes": (
+        "bfi.b32 %r3, %r2, %r1, 8, 8; vabsdiff4.u32.u32.u32 %r4, %r3, %r2, %r2; st.global.u8 [%d8], %r4"
+    ),
+    "a sum of differences": (
+        "shl.b32 %r3, %r1, 8; vabsdiff4.u32.u32.u32.add %r4, %r3, %r2, %r2; st.global.u8 [%d8], %r4"
+    ),
     "turned over": "not.b32 %r3, %r1; xor.b32 %r4, %r3, %r2; st.global.u32 [%d8], %r4",
+    "taken away": "sub.u32 %r3, %r2, %r1; st.global.u32 [%d8], %r3",
+    "a product and a sum": "mad.lo.u32 %r3, %r2, %r1, %r2; st.global.u32 [%d8], %r3",
+    "negated": "neg.s32 %r3, %r1; st.global.u32 [%d8], %r3",
+    "joined with or": "or.b32 %r3, %r1, %r1; st.global.u32 [%d8], %r3",
+    "looked up": "lop3.b32 %r3, %r1, %r1, %r1, 0xe8; st.global.u32 [%d8], %r3",
+    "two shifted": "shf.l.clamp.b32 %r3, %r1, %r1, %r1; st.global.u32 [%d8], %r3",
+    "selected": "selp.u32 %r3, %r1, %r1, %p1; st.global.u32 [%d8], %r3",
+    "selected by sign": "slct.u32.s32 %r3, %r1, %r1, %r1; st.global.u32 [%d8], %r3",
+    "compared": "set.eq.u32.u32 %r3, %r1, %r1; st.global.u32 [%d8], %r3",
     "the greater": "max.s32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
     "as a float": "cvt.rn.f32.u32 %f1, %r1; st.global.f32 [%d8], %f1",
     "shifted by a register": "shr.u32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
@@ -81,6 +110,13 @@ def test_a_store_of_defined_bytes_is_fine(device, name):
 @pytest.mark.parametrize("name", UNDEFINED)
 def test_a_store_of_undefined_bytes_is_found(device, name):
     assert [text for text in found(device, UNDEFINED[name]) if "uninitialised" in text]
+
+
+@pytest.mark.parametrize("name", sorted({row.name for row in ROWS if row.flow not in ("all", "fresh")}))
+def test_what_is_followed_has_lines_here(name):
+    """A row that states how bytes flow has a line that a word with too many sources fails, and one for too few."""
+    for lines in (DEFINED, UNDEFINED):
+        assert any(name in (word.split(".")[0] for word in line.split()) for line in lines.values())
 
 
 def test_the_load_is_named_whose_value_is_stored(device):

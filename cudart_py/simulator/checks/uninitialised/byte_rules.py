@@ -163,6 +163,7 @@ Rules = tuple[Rule, ...] | None
 
 
 def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rules of moves: each byte is a byte of a source, in their order, for vectors on either side too."""
     to, source = instruction.operands[:2]
     targets = to.items if isinstance(to, Vector) else (to,)
     pieces = source.items if isinstance(source, Vector) else (source,)
@@ -177,6 +178,7 @@ def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _cvt(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of conversions of integers: zeros or copies of the highest byte's sign stand above the source."""
     to, came = form.types
     found = _destination(code, instruction)
     if found is None:
@@ -189,6 +191,7 @@ def _cvt(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of shifts: each byte is made of one or two bytes of the source, which a literal amount tells."""
     found = _destination(code, instruction)
     if found is None:
         return None
@@ -204,6 +207,7 @@ def _shift(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of what works byte by byte; a literal operand of ``and`` and ``or`` may decide a byte alone."""
     found = _destination(code, instruction)
     if found is None:
         return None
@@ -220,10 +224,11 @@ def _logic(code: Code, instruction: Instruction, form: Form) -> Rules:
             sources.append((_DEFINED,))
         else:
             sources.append(tuple(each[k] for each in bytes_))
-    return (Rule(slot, "any" if form.row.flow == "not" else "rest", tuple(sources)),)
+    return (Rule(slot, "any" if form.row.flow == "bytewise" else "rest", tuple(sources)),)
 
 
 def _prmt(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of permutations: each byte is one of two operands' eight, which a literal selector tells."""
     found, selector = _destination(code, instruction), _numbers(instruction.operands[3:])
     source = [byte for operand in instruction.operands[1:3] for byte in _bytes(code, operand, 4)]
     if found is None:
@@ -234,6 +239,7 @@ def _prmt(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _bfe(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of a field that is taken out: zeros or copies of its sign stand above it."""
     found, numbers = _destination(code, instruction), _numbers(instruction.operands[2:])
     if found is None:
         return None
@@ -249,6 +255,7 @@ def _bfe(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _bfi(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of a field that is inserted: the bytes at its ends are made of both operands."""
     found, numbers = _destination(code, instruction), _numbers(instruction.operands[3:])
     if found is None:
         return None
@@ -266,16 +273,16 @@ def _bfi(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 
 def _sum(code: Code, instruction: Instruction, form: Form) -> Rules:
+    """Return the rule of sums: each byte is made of the same and the lower bytes, since carries go to higher ones."""
     found = _destination(code, instruction)
     if found is None:
         return None
     slot, size = found
     operands = [_bytes(code, operand, size) for operand in instruction.operands[1:]]
-    # Carries only go to higher bytes.
     return (Rule(slot, "any", tuple(tuple(b for each in operands for b in each[: k + 1]) for k in range(size))),)
 
 
 _FOLLOWED: dict[str, Callable[[Code, Instruction, Form], Rules]] = {
-    "copy": _mov, "convert": _cvt, "left": _shift, "right": _shift, "and": _logic, "or": _logic, "not": _logic,
-    "permute": _prmt, "extract": _bfe, "insert": _bfi, "sum": _sum,
+    "copy": _mov, "convert": _cvt, "left": _shift, "right": _shift, "and": _logic, "or": _logic,
+    "bytewise": _logic, "permute": _prmt, "extract": _bfe, "insert": _bfi, "sum": _sum,
 }  # fmt: skip  # rows of a table

@@ -21,8 +21,8 @@ AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "tex", "su
 Converges = Literal["", "members", "warp"]
 Arithmetic = Literal["", "add", "mul", "fma"]
 Flow = Literal[
-    "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "not", "permute", "extract",
-    "insert", "sum",
+    "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "bytewise", "permute",
+    "extract", "insert", "sum",
 ]  # fmt: skip  # a list of words
 
 _WORDS = {
@@ -129,7 +129,8 @@ class Row:
     `reads_carry`: it adds or subtracts the carry flag. (What writes the flag has the modifier ``.cc``.)
     `flow`: how the bytes of the result come about, for following uninitialised values. "all": each is made of all bytes
         of the operands. "fresh": they come from memory or other lanes. "choice": the operand that is undefined may be
-        dropped. "select": likewise, and nothing is computed. The other words name a rule of `byte_rules`.
+        dropped. "select": likewise, and nothing is computed. The other words are keys of `_FOLLOWED` in
+        `checks/uninitialised/byte_rules.py`, each with the function that is the rule.
     `arithmetic`: what it does with floating-point numbers, for counting operations: "add" for a difference too.
     """
 

@@ -91,7 +91,11 @@ ROWS = (
     Row("dp2a", Calls(integers.dp2a_lo), "lo INT32 INT32 | =b32 T U b32"),
     Row("dp2a", Calls(integers.dp2a_hi), "hi INT32 INT32 | =b32 T U b32"),
     Row("vabsdiff2", Calls(integers.vabsdiff2), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
-    Row("vabsdiff4", Calls(integers.vabsdiff4), "INT32 u32 u32 add? | =T U U T", "INT32 s32 s32 add? | =T U U T"),
+    Row(
+        "vabsdiff4", Calls(integers.vabsdiff4),
+        "INT32 u32 u32 | =T U U T", "INT32 s32 s32 | =T U U T", flow="bytewise",
+    ),
+    Row("vabsdiff4", Calls(integers.vabsdiff4), "INT32 u32 u32 add | =T U U T", "INT32 s32 s32 add | =T U U T"),
     # --- other arithmetic of integers
     Row("div", Calls(integers.div), "INT | =T T T"),
     Row("rem", Calls(integers.rem), "INT | =T T T"),
@@ -108,8 +112,8 @@ ROWS = (
     # --- bits
     Row("and", operator("{} & {}"), "pred/b16/b32/b64 | =T T T", flow="and"),
     Row("or", operator("{} | {}"), "pred/b16/b32/b64 | =T T T", flow="or"),
-    Row("xor", operator("{} ^ {}"), "pred/b16/b32/b64 | =T T T", flow="not"),
-    Row("not", operator("~{}"), "pred/b16/b32/b64 | =T T", flow="not"),
+    Row("xor", operator("{} ^ {}"), "pred/b16/b32/b64 | =T T T", flow="bytewise"),
+    Row("not", operator("~{}"), "pred/b16/b32/b64 | =T T", flow="bytewise"),
     Row("cnot", operator("np.equal({0}, 0).astype({0}.dtype)"), "BITS | =T T"),
     Row("lop3", lop3, "b32 | =T T T T #255", flow="choice"),
     Row("shl", shift("<<", integers.shl), "BITS | =T T u32", flow="left"),
