@@ -5,7 +5,9 @@ types, a word in capitals one of those that `forms` lists for it, and a question
 Modifiers may stand in any order in the text; the words of a `Form` stand in the order of the pattern. Operands are
 
     =X      the destination, a register of type X; ``=X|p`` may have a predicate beside it, ``=X&p`` must have one
-    T, U    a source of the first or second type, W of twice the first one's width; b32, u64, pred and so on
+    T, U    an operand of the first or second type, W of twice the first one's width; b32, u64, pred and so on. A
+            third type has no letter: there is a pattern for each, as ``INT32 INT32 u32 | =T U u32 T`` and
+            ``INT32 INT32 s32 | =T U s32 T``
     X~      a register that may be wider than X
     P       an operand of ``mov``, which packs and unpacks vectors too
     A       an address: 32 or 64 bits
