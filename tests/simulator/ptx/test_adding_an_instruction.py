@@ -11,6 +11,7 @@ import pytest
 
 from cudart_py.simulator.ptx.compiling import opcodes
 from cudart_py.simulator.ptx.operations import integers
+from tests.simulator.checks import test_uninitialised
 from tests.simulator.ptx.machine import Kernels
 from tests.simulator.ptx.operations import test_integers
 
@@ -19,7 +20,7 @@ TEXT = PAGE.read_text()
 [KERNEL] = re.findall(r"```cpp\n(.*?)```", TEXT, re.DOTALL)
 [ERROR] = re.findall(r"```text\n(.*?)```", TEXT, re.DOTALL)
 LOAD, *_ = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
-OPERATION, ROW, TEST = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+OPERATION, ROW, TEST, DEFINED, UNDEFINED = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 @pytest.fixture
@@ -57,6 +58,15 @@ def test_the_pages_test_passes(added):
     names = dict(vars(test_integers))
     exec(TEST, names)
     names["test_averages_of_bytes"]()
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.unsanitized("a kernel is wrong on purpose")
+def test_the_pages_bytes_are_followed(added, device):
+    [defined] = eval(DEFINED).values()
+    [undefined] = eval(UNDEFINED).values()
+    assert not test_uninitialised.found(device, defined)
+    assert "uninitialised value reaches a store" in test_uninitialised.found(device, undefined)[0]
 
 
 def test_the_page_names_what_is_there():
