@@ -1,11 +1,12 @@
 """Stored runs of pytest-benchmark compared, so that a benchmark that became slower is told from noise.
 
 A benchmark has one figure: the ratio of its time to a peer's in the same run, where both runs have one
-(`gpu_benchmark(fn, beside=...)`), and else its median time. A baseline may hold several runs, each of another process
-or machine: its figure is their median. How much they differ is the noise, and so is what one run's samples say of the
-median. Few runs may agree by chance, so that the noise is at least the median of that of its group of benchmarks. A
-benchmark is slower where its figure exceeds the baseline's by more than the limit and by more than three times the
-noise.
+(`gpu_benchmark(fn, beside=...)`), and else its median time. It may ask for the time in any case, since its peer's time
+varies more than its own (`gpu_benchmark.extra_info["gate"] = "time"`). A baseline may hold several runs, each of
+another process or machine: its figure is their median. How much they differ is the noise, and so is what one run's
+samples say of the median. Few runs may agree by chance, so that the noise is at least the median of that of its group
+of benchmarks. A benchmark is slower where its figure exceeds the baseline's by more than the limit and by more than
+three times the noise.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ SECONDS = "seconds"
 # eighty calls' host times was called slower in most runs of unchanged code.
 _NOISE_TIMES = 3
 # What a baseline keeps of a benchmark's record, beside its figures.
-_KEPT = ("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside")
+_KEPT = (
+    *("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside"),
+    "gate",
+)
 # What it leaves out of pytest-benchmark's statistics: the samples, and what its tables do not show.
 _DROPPED = ("data", "total", "ld15iqr", "hd15iqr", "iqr_outliers", "stddev_outliers")
 
@@ -72,6 +76,14 @@ def figures(benchmark: Json) -> dict[str, list[float]]:
     return {**ratios, SECONDS: [benchmark["stats"]["median"]]}
 
 
+def _compared(recorded: Mapping[str, Any], now: Json) -> str:
+    """Return which figure of a benchmark is compared, of those that its record in the baseline has."""
+    if now["extra_info"].get("gate") == "time":
+        return SECONDS
+    current = figures(now)
+    return next(one for one in recorded if one in current)
+
+
 def noise(benchmark: Json, figure: str, values: Sequence[float]) -> float:
     """Return how far a figure may be off: by the distance of the runs, and by the samples of the one that is kept."""
     middle = statistics.median(values)
@@ -88,7 +100,8 @@ def _usual_noise(baseline: Json) -> dict[str | None, float]:
     """Return the median noise of the benchmarks of each group."""
     by_group: dict[str | None, list[float]] = {}
     for one in baseline["benchmarks"]:
-        figure, values = next(iter(figures(one).items()))
+        recorded = figures(one)
+        values = recorded[figure := _compared(recorded, one)]
         if min(values) > 0:
             by_group.setdefault(one["group"], []).append(noise(one, figure, values))
     return {group: statistics.median(found) for group, found in by_group.items()}
@@ -102,8 +115,7 @@ def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
         if name not in before:
             continue
         recorded, current = figures(before[name]), figures(now)
-        figure = next(one for one in recorded if one in current)
-        values = recorded[figure]
+        values = recorded[figure := _compared(recorded, now)]
         if min(values) <= 0:
             continue
         expected = max(noise(before[name], figure, values), usual.get(before[name]["group"], 0.0))

@@ -107,6 +107,20 @@ def test_a_benchmark_without_a_common_peer_is_compared_by_its_time():
     assert [one.figure for one in time_gate.compare(BASELINE, run, 0.05)] == ["seconds", "seconds", "bare", "seconds"]
 
 
+def test_a_benchmark_may_ask_for_its_time_to_be_compared():
+    run = stored(10)
+    peer = run["benchmarks"][1]["extra_info"]["beside"]["bare"]
+    peer["ratio"] *= 1.5
+    assert slow(BASELINE, run) == ["b.py::launch"]
+    run["benchmarks"][1]["extra_info"]["gate"] = "time"
+    assert slow(BASELINE, run) == []
+    run["benchmarks"][1]["stats"]["median"] *= 1.5
+    found = time_gate.compare(BASELINE, run, 0.05)[1]
+    assert found.slower
+    assert found.figure == "seconds"
+    assert time_gate.merge([run])["benchmarks"][1]["extra_info"]["gate"] == "time"
+
+
 def test_the_limit_grows_with_the_distance_of_the_baselines_runs():
     runs = [stored(1), stored(1), stored(1)]
     for factor, run in zip((0.96, 1, 1.03), runs, strict=True):
