@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from .native.worth import Worth, worth
+from .native.worth import Worth, note_seconds, worth
 from .running import launch as numpy_engine
 
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ def run(
     The native engine leaves to NumPy's what it lacks, and ``auto`` leaves it all that isn't worth compiling.
     `code_cache` keeps machine code between processes, and up to so many `threads` run the blocks of a launch.
     """
-    native: Callable[[LaunchState], bool] | None = None
+    native = None
     if engine != "numpy" and _has_llvmlite():
-        native = partial(_run_native, choose=engine == "auto", code_cache=code_cache, threads=threads)
+        native = _Native(engine == "auto", code_cache, threads)
     numpy_engine.run(*arguments, native=native, **options)
 
 
@@ -36,11 +35,24 @@ def _has_llvmlite() -> bool:
     return find_spec("llvmlite") is not None
 
 
-def _run_native(state: LaunchState, choose: bool, code_cache: CodeCache | None, threads: int) -> bool:
-    """Run a launch in machine code, or return that the NumPy engine must; with `choose`, only one that is worth it."""
-    value = worth(state) if choose else Worth.COMPILING
-    if value == Worth.NOTHING:
-        return False
-    from .native.engine import run_native  # because llvmlite is an extra, and takes a tenth of a second to import
+class _Native:
+    """Machine code for launches; with `choose`, only for those that are worth it."""
 
-    return run_native(state, code_cache, compiles=value == Worth.COMPILING, threads=threads)
+    def __init__(self, choose: bool, code_cache: CodeCache | None, threads: int) -> None:
+        self._choose = choose
+        self._code_cache = code_cache
+        self._threads = threads
+
+    def run(self, state: LaunchState) -> bool:
+        """Run a launch in machine code, or return that the NumPy engine must."""
+        value = worth(state, self._code_cache) if self._choose else Worth.COMPILING
+        if value == Worth.NOTHING:
+            return False
+        from .native.engine import run_native  # because llvmlite is an extra, and takes a tenth of a second to import
+
+        return run_native(state, self._code_cache, compiles=value == Worth.COMPILING, threads=self._threads)
+
+    def after(self, state: LaunchState) -> None:
+        """Take note of what a launch has cost with NumPy."""
+        if self._choose:
+            note_seconds(state, self._code_cache)

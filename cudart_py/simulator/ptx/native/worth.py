@@ -13,8 +13,9 @@ from ..syntax.instructions import Function, Register
 if TYPE_CHECKING:
     from ..compiling.program import Program
     from ..running.launch import LaunchState
+    from .machine import CodeCache
 
-__all__ = ["Estimate", "Worth", "worth"]
+__all__ = ["Estimate", "Worth", "note_seconds", "worth"]
 
 _REGISTER = re.compile(r"%\w+")
 
@@ -23,8 +24,12 @@ _COMPILE_SECONDS, _WATCHED_COMPILE_SECONDS = 0.8e-3, 1.6e-3
 # NumPy executes about so many instructions of threads a second where a launch is wide, and so many that are watched.
 _NUMPY_RATE, _WATCHED_NUMPY_RATE = 4e8, 1e8
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
+# NumPy's functions for an instruction are made in about so long, at the kernel's first launch.
+_PREPARE_SECONDS = 0.15e-3
 # Machine code from the cache costs about as much as this with its kernel's first launch.
-_LOAD_SECONDS = 5e-3
+_LOAD_SECONDS = 3e-3
+# What a kernel has cost is kept when it reaches another quarter of the price of compiling: rarely, since it is a file.
+_PARTS = 4
 
 
 class Worth(Enum):
@@ -42,6 +47,8 @@ class Estimate:
         bodies = [program.entry.body, *program.entry.called]
         self.instructions = sum(len(body.instructions) for body in bodies)
         self.ordered = any(map(_depends_on_order, bodies))
+        # How many parts of the price of compiling its launches had cost with NumPy when that was kept.
+        self.noted = 0
 
 
 def _depends_on_order(body: Function) -> bool:
@@ -64,22 +71,48 @@ def _depends_on_order(body: Function) -> bool:
     return False
 
 
-def worth(state: LaunchState) -> Worth:
+def worth(state: LaunchState, store: CodeCache | None) -> Worth:
     """Return what a launch is worth by its size, and by what the kernel's launches have cost with NumPy.
 
-    Where the order of lanes shows, the size alone decides, so that launches which are alike give the same results.
+    `store` has what they cost in earlier processes. Where the order of lanes shows, the size alone decides, so that
+    launches which are alike give the same results.
     """
     program = state.program
     if program.estimate is None:
         program.estimate = Estimate(program)
+        program.seconds += _seconds_before(program, store)
     estimate: Estimate = program.estimate
     watched = state.observer is not None
     executed = state.blocks * state.threads * estimate.instructions
     expected = executed / (_WATCHED_NUMPY_RATE if watched else _NUMPY_RATE)
-    cost = estimate.instructions * (_WATCHED_COMPILE_SECONDS if watched else _COMPILE_SECONDS)
+    cost = _compile_seconds(estimate, watched)
     if estimate.ordered:
         return Worth.COMPILING if expected >= cost else Worth.NOTHING
-    saved = max(expected, program.seconds)
-    if saved >= cost:
+    saved = max(expected, program.seconds, _PREPARE_SECONDS * estimate.instructions)
+    if max(expected, program.seconds) >= cost:
         return Worth.COMPILING
     return Worth.LOADING if saved >= _LOAD_SECONDS else Worth.NOTHING
+
+
+def note_seconds(state: LaunchState, store: CodeCache | None) -> None:
+    """Keep for later processes what a kernel's launches have cost with NumPy, when that is a good part of compiling."""
+    program = state.program
+    estimate: Estimate = program.estimate
+    parts = min(_PARTS, int(_PARTS * program.seconds / _compile_seconds(estimate, state.observer is not None)))
+    if store is not None and not estimate.ordered and parts > estimate.noted:
+        estimate.noted = parts
+        store.store(_key(program, store), program.seconds, [])
+
+
+def _compile_seconds(estimate: Estimate, watched: bool) -> float:
+    return estimate.instructions * (_WATCHED_COMPILE_SECONDS if watched else _COMPILE_SECONDS)
+
+
+def _seconds_before(program: Program, store: CodeCache | None) -> float:
+    """Return how long launches of the kernel have taken with NumPy in earlier processes, as far as that was kept."""
+    found = store.load(_key(program, store), lambda seconds, _: seconds) if store is not None else None
+    return float(found or 0.0)
+
+
+def _key(program: Program, store: CodeCache) -> str:
+    return store.make_key(["seconds with NumPy", program.entry.name, program.entry.module.text])

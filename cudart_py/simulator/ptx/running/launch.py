@@ -234,6 +234,16 @@ def _triple(index: int, shape: tuple[int, int, int]) -> str:
     return f"({x}, {y}, {z})"
 
 
+class MachineCode(Protocol):
+    """What runs launches in machine code."""
+
+    def run(self, state: LaunchState) -> bool:
+        """Run a launch, or return that the NumPy engine must."""
+
+    def after(self, state: LaunchState) -> None:
+        """Take note of a launch that the NumPy engine has run."""
+
+
 def run(
     module: Module,
     launch: Launch,
@@ -246,11 +256,11 @@ def run(
     properties: Mapping[str, int],
     observer: Observer | None = None,
     clock: Clock | None = None,
-    native: Callable[[LaunchState], bool] | None = None,
+    native: MachineCode | None = None,
 ) -> None:
     """Execute a launch to its end.
 
-    `native` runs it in machine code, or returns that it can't. `clock` is the device's, which goes on; without it the
+    `native` may run it in machine code. `clock` is the device's, which goes on; without it the
     launch's time begins at 0. `steps` limits the instructions that groups of lanes execute together, and `seconds` the
     time that the launch takes here. Raises Fault for an error that the kernel made and UnsupportedError for an
     instruction outside the subset.
@@ -262,10 +272,12 @@ def run(
         if observer is not None:
             observer.start(state)
         try:
-            if native is None or not native(state):
+            if native is None or not native.run(state):
                 started = time.monotonic()
                 _run_chunks(state)
                 state.program.seconds += time.monotonic() - started
+                if native is not None:
+                    native.after(state)
         finally:
             state.clock.end(state.steps_done)
             state.printed.empty(print_)

@@ -10,7 +10,7 @@ import pytest
 
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
-from cudart_py.simulator.ptx.native import machine
+from cudart_py.simulator.ptx.native import machine, worth
 from tests.simulator.ptx.machine import Kernels, ptx_of
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -30,6 +30,12 @@ extern "C" __global__ void count(int n, int* total) {
 extern "C" __global__ void next_number(int n, int* count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) count[1 + atomicAdd(count, 1) % 100] = i;
+}
+extern "C" __global__ void powers(int n, int* data) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int x = i | 1;
+    for (int k = 0; k < 24; ++k) x = x * x + k;
+    if (i < n) data[i] = x;
 }
 extern "C" __global__ void look(int n, volatile int* flag) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -92,10 +98,53 @@ def test_machine_code_from_the_cache_is_taken_before_compiling_pays(monkeypatch:
     earlier.code_cache = later.code_cache = store
     launch(earlier, "twice", LARGE)
     for kernels in (later, unknown):
-        program_of(kernels.module.entries["twice"]).seconds = 0.006
+        program_of(kernels.module.entries["twice"]).seconds = 0.004
     monkeypatch.setattr(machine, "build", None)
     assert runs_natively(launch(later, "twice", 300))
     assert not launch(unknown, "twice", 300).native
+
+
+def test_machine_code_from_the_cache_serves_the_first_launch_of_a_longer_kernel() -> None:
+    store = Store()
+    earlier, later = fresh(), fresh()
+    earlier.code_cache = later.code_cache = store
+    launch(earlier, "powers", LARGE)
+    program = launch(later, "powers", 300)
+    assert runs_natively(program)
+    assert program.seconds == 0
+
+
+@pytest.fixture
+def price(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Return the price of compiling `twice`, which is so high that the real time of its launches does not count."""
+    monkeypatch.setattr(worth, "_COMPILE_SECONDS", 100.0)
+    return 100.0 * worth.Estimate(program_of(fresh().module.entries["twice"])).instructions
+
+
+def spend(kernels: Kernels, seconds: float) -> Program:
+    """Let launches of `twice` have cost so much more with NumPy, and launch it."""
+    program_of(kernels.module.entries["twice"]).seconds += seconds
+    return launch(kernels, "twice", 300)
+
+
+def test_what_a_kernel_has_cost_in_earlier_processes_counts(price: float) -> None:
+    store = Store()
+    processes = [fresh() for _ in range(3)]
+    for kernels in processes:
+        kernels.code_cache = store
+    assert not runs_natively(spend(processes[0], 0.6 * price))
+    assert not runs_natively(spend(processes[1], 0.3 * price))
+    assert runs_natively(spend(processes[2], 0.3 * price))
+
+
+def test_what_a_kernel_has_cost_is_kept_when_it_reaches_another_quarter_of_the_price(price: float) -> None:
+    kernels = fresh()
+    kernels.code_cache = store = Store()
+    kept = []
+    for _ in range(9):
+        spend(kernels, 0.1 * price)
+        kept.append([round(seconds / price, 1) for seconds, _ in store.entries.values()])
+    assert kept == [[], [], [0.3], [0.3], [0.5], [0.5], [0.5], [0.8], [0.8]]
 
 
 @pytest.mark.parametrize("name", ["add", "next_number", "look"])
