@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from .machine import gpu_info
-from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, table
+from .time_gate import Json, Verdict, baseline_text, compare, differences, merge, refusal, slowdown_of_peers, table
 
 __all__ = ["add_command", "gate"]
 
@@ -25,6 +25,8 @@ Take = Callable[..., Json | None]
 # What seems slower is measured again until so many of these runs agree.
 AGREE = 2
 SLOWER, REFUSED = 1, 2
+# Where a quarter of the peers takes so many times as long as in the baseline, a benchmark that is slower says nothing.
+BUSY = 1.25
 # With this status pytest says that tests failed, and with others that it could not run them.
 TESTS_FAILED = 1
 PLUGIN = "cudart_py.benchmark.pytest_plugin"
@@ -208,7 +210,16 @@ def _compare(options: argparse.Namespace, take: Take) -> int:
     wide = [one.limit for one in first if one.limit > limit]
     if wide:
         _print(f"{len(wide)} of them differ so much from run to run that their limits are up to {max(wide):.0%}")
-    return SLOWER if counts["SLOWER"] else 0
+    if not counts["SLOWER"]:
+        return 0
+    slowdown = slowdown_of_peers(baseline, run)
+    if slowdown is not None and slowdown > BUSY:
+        raise _GateError(
+            f"the machine is busy or slower than the baseline's: a quarter of the peers, which are other code, take "
+            f"{slowdown:.2f} times as long as there and more. Run the gate again, or add runs of this machine to the "
+            "baseline by --record --add"
+        )
+    return SLOWER
 
 
 def _early(baseline: Json, gpu: dict[str, Any]) -> None:

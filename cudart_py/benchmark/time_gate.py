@@ -20,13 +20,15 @@ from typing import Any
 from .record import median_error
 from .table import aligned
 
-__all__ = ["Verdict", "baseline_text", "compare", "differences", "merge", "refusal", "table"]
+__all__ = ["Verdict", "baseline_text", "compare", "differences", "merge", "refusal", "slowdown_of_peers", "table"]
 
 Json = Mapping[str, Any]
 SECONDS = "seconds"
 # How many times the noise a figure may be away from the baseline's: with twice the noise of three runs, one of some
 # eighty calls' host times was called slower in most runs of unchanged code.
 _NOISE_TIMES = 3
+# Of fewer there is no quarter.
+_FEWEST_PEERS = 4
 # What a baseline keeps of a benchmark's record, beside its figures.
 _KEPT = (
     *("device", "GB/s", "TFLOP/s", "of ceiling", "ceiling", "batch", "cache", "captured", "clock_mhz", "beside"),
@@ -122,6 +124,23 @@ def compare(baseline: Json, run: Json, limit: float) -> list[Verdict]:
         allowed = max(limit, _NOISE_TIMES * expected)
         found.append(Verdict(name, figure, statistics.median(values), statistics.median(current[figure]), allowed))
     return found
+
+
+def slowdown_of_peers(baseline: Json, run: Json) -> float | None:
+    """Return what the slowest quarter of the peers take at least, in multiples of their times in the baseline.
+
+    Peers are code of others, so that no change of what is measured makes them slower: the machine is. None where
+    fewer than four benchmarks have a peer in both runs.
+    """
+    before, found = benchmarks(baseline), []
+    for name, now in benchmarks(run).items():
+        recorded = figures(before[name]) if name in before else {}
+        for peer, measured in now["extra_info"].get("beside", {}).items():
+            if peer in recorded and min(recorded[peer]) > 0:
+                pairs = zip(recorded[SECONDS], recorded[peer], strict=True)
+                found.append(measured["median"] / statistics.median(ours / ratio for ours, ratio in pairs))
+                break
+    return statistics.quantiles(found, n=4, method="inclusive")[2] if len(found) >= _FEWEST_PEERS else None
 
 
 def _gpu(run: Json) -> dict[str, Any]:
