@@ -88,10 +88,10 @@ def worth(state: LaunchState, store: CodeCache | None) -> Worth:
     cost = _compile_seconds(estimate, watched)
     if estimate.ordered:
         return Worth.COMPILING if expected >= cost else Worth.NOTHING
-    saved = max(expected, program.seconds, _PREPARE_SECONDS * estimate.instructions)
-    if max(expected, program.seconds) >= cost:
+    taken = max(expected, program.seconds)
+    if taken >= cost:
         return Worth.COMPILING
-    return Worth.LOADING if saved >= _LOAD_SECONDS else Worth.NOTHING
+    return Worth.LOADING if max(taken, _PREPARE_SECONDS * estimate.instructions) >= _LOAD_SECONDS else Worth.NOTHING
 
 
 def note_seconds(state: LaunchState, store: CodeCache | None) -> None:
