@@ -52,16 +52,3 @@ def test_the_pages_bare_call_passes_the_pages_tests(page_tests, context):
 def test_the_pages_call_is_not_there_yet():
     assert not hasattr(driver, "cuCtxGetId")
     assert not hasattr(devices.Device, "context_id")
-
-
-def test_the_page_names_what_is_there():
-    for path in re.findall(r"`((?:cudart_py|scripts|tests|docs)/[\w./-]+)`", PAGE.read_text()):
-        assert (ROOT / path).exists(), path
-
-
-def test_the_pages_commands_run_the_tests_of_its_lists():
-    commands = re.findall(r"^    uv run pytest -q (.*)$", PAGE.read_text(), re.MULTILINE)
-    named = {path for command in commands for path in command.split()}
-    assert {"tests/documentation", "tests/test_names.py", "tests/test_fuzz.py"} <= named
-    for path in named:
-        assert (ROOT / path).exists(), path

@@ -49,16 +49,3 @@ def test_the_software_version_has_nvmaths_parameters():
 
     ours = inspect.signature(defined(SOFTWARE, cublas)["nrm2_ex"])
     assert list(ours.parameters) == list(inspect.signature(bindings.nrm2_ex).parameters)
-
-
-def test_the_page_names_what_is_there():
-    for path in re.findall(r"`((?:cudart_py|scripts|tests|docs)/[\w./-]+)`", PAGE.read_text()):
-        assert (ROOT / path).exists(), path
-
-
-def test_the_pages_commands_run_the_tests_of_its_lists():
-    commands = re.findall(r"^    uv run pytest -q (.*)$", PAGE.read_text(), re.MULTILINE)
-    named = {path for command in commands for path in command.split()}
-    assert {"tests/documentation", "tests/test_enumerators.py", "tests/test_fuzz.py"} <= named
-    for path in named:
-        assert (ROOT / path).exists(), path
