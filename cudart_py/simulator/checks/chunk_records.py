@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..state.memory.shadow import History
 from .divergence import Divergence
 from .races.asynchronous import AsynchronousCopies
+from .races.bulk import BulkCopies
 from .uninitialised.marks import Marks
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class ChunkRecords:
     divergence: Divergence | None = None
     marks: Marks | None = None
     copies: AsynchronousCopies | None = None
+    bulk: BulkCopies | None = None
     shared: History | None = None
     local_written: NDArray[np.bool_] | None = None
 
@@ -50,6 +52,12 @@ class ChunkRecords:
         if self.copies is None:
             self.copies = AsynchronousCopies(chunk)
         return self.copies
+
+    def bulk_of(self, chunk: Chunk) -> BulkCopies:
+        """Return the bulk copies of the chunk."""
+        if self.bulk is None:
+            self.bulk = BulkCopies(chunk)
+        return self.bulk
 
     def shared_of(self, chunk: Chunk) -> History:
         """Return the history of the chunk's shared memory."""

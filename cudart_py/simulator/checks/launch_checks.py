@@ -6,10 +6,12 @@ masks. A finding changes nothing about the launch; each line is reported once a 
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
+from ..ptx.running.memory.bulk_copies import UNIT
 from ..ptx.running.observer import Observer
 from ..ptx.syntax.instructions import Instruction
 from ..state.memory.shadow import MOST_THREADS
@@ -40,6 +42,7 @@ class LaunchChecks(Observer):
         # Records have no room for the numbers of more threads.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
+        self._clustered = prod(state.launch.cluster) > 1
         self._memory = state.memory
         concurrent = bool(spans) or concurrency.others_wait()
         self._races = Races(spans, state.launch)
@@ -126,8 +129,12 @@ class LaunchChecks(Observer):
 
     def fence(self, group: Group, site: Instruction) -> None:
         """Note a fence."""
-        if self._racing:
-            self._races.order(group.chunk).fence(group, self._races.tick(site), form_of(site).scope)
+        if not self._racing:
+            return
+        form, now = form_of(site), self._races.tick(site)
+        self._races.order(group.chunk).fence(group, now, form.scope)
+        if {"proxy", "async"} <= set(form.words):
+            records_of(group.chunk).bulk_of(group.chunk).fence(group, now)
 
     def barrier(self, group: Group, site: Instruction, event: str) -> None:
         """Note which threads wait, and what a barrier puts in order; report divergent barriers."""
@@ -182,10 +189,20 @@ class LaunchChecks(Observer):
             if kind in ("ld", "atom"):
                 order.acquire(group, now)
 
+    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
+        """Check what bulk copies read and write, then note what the barrier that counts their bytes releases."""
+        for kind, side in (("ld", source), ("st", to)):
+            for positions, part in side.parts:
+                self._memory_checks.check(MemoryAccess(group, kind, part, 0, UNIT, site, (), positions))
+        if self._racing and "bulk_group" not in form_of(site).words:
+            self._races.order(group.chunk).release(group, self._races.tick(site), "gpu" if self._clustered else "cta")
+
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
-        """Note where groups of `cp.async` end, and which groups are waited for."""
+        """Note where groups of asynchronous copies end, and which groups are waited for."""
         if self._racing:
-            copies = records_of(group.chunk).copies_of(group.chunk)
+            records = records_of(group.chunk)
+            bulk = "bulk" in form_of(site).words
+            copies = records.bulk_of(group.chunk).reads if bulk else records.copies_of(group.chunk)
             if event != "wait":
                 copies.commit(group)
             if event != "commit":

@@ -73,14 +73,24 @@ class MemoryChecks:
         elif space in ("shared", "local") and access.outside:
             return
         elif space == "shared":
-            records = records_of(group.chunk)
-            history = records.shared_of(group.chunk)
-            history.divide(access.size)
-            self._pieces(Footprint(access, 0, history.shift), history, track=True)
-            if self._racing and (records.copies is not None or form_of(site).row.access == "cp"):
-                self._asynchronous(Footprint(access, 0, 2))
+            self._shared(access)
         elif space == "local":
             self._local(access)
+
+    def _shared(self, access: MemoryAccess) -> None:
+        chunk, form = access.group.chunk, form_of(access.site)
+        records = records_of(chunk)
+        history = records.shared_of(chunk)
+        history.divide(access.size)
+        bulk = "bulk" in form.words
+        watched = self._racing and (bulk or records.bulk is not None)
+        if watched:
+            self._meets_bulk_copies(Footprint(access, 0, 2), history)
+        self._pieces(Footprint(access, 0, history.shift), history, track=True)
+        if watched:
+            self._note_bulk_copies(Footprint(access, 0, 2))
+        if self._racing and not bulk and (records.copies is not None or form.row.access == "cp"):
+            self._asynchronous(Footprint(access, 0, 2))
 
     def _memory_barrier(self, group: Group, site: Instruction) -> None:
         """Note an operation on a barrier in memory: an arrival releases, a wait acquires."""
@@ -170,6 +180,41 @@ class MemoryChecks:
             copies.issue(words)
         elif words.access.kind != "ld":
             copies.overwrite(words)
+
+    def _meets_bulk_copies(self, words: Footprint, history: History) -> None:
+        """Check that an access meets no bulk copy under way, and that a bulk copy sees what stores have written."""
+        site, group, findings = words.access.site, words.group, self._findings
+        copies = records_of(group.chunk).bulk_of(group.chunk)
+        word = copies.incomplete(words, self._races.order(group.chunk))
+        if word is not None:
+            what = f"race: it {findings.access(words, word)}, to which cp.async.bulk copies"
+            findings.put("race", site, group, words.position(word), f"{what}, and hasn't waited at the copy's barrier")
+        if words.access.kind != "ld":
+            found = copies.reads.missing(words, partial(self._races.ordered, group.chunk))
+            if found is not None:
+                word, owner, how = found
+                reader = f"cp.async.bulk reads for {self._launch.thread(owner)}, {how}"
+                what = f"race: it {findings.access(words, word)}, from which {reader}"
+                findings.put("race", site, group, words.position(word), what)
+        elif "bulk" in form_of(site).words:
+            unfenced = copies.unfenced(words, history)
+            if unfenced is not None:
+                word, record = unfenced
+                stored = f"which {self._races.past.name(record, 'wrote')}"
+                what = f"race: it {findings.access(words, word)}, {stored}, and no fence.proxy.async lies between"
+                findings.put("race", site, group, words.position(word), what)
+
+    def _note_bulk_copies(self, words: Footprint) -> None:
+        """Note what an access means to the bulk copies of its chunk."""
+        form = form_of(words.access.site)
+        copies = records_of(words.group.chunk).bulk_of(words.group.chunk)
+        if "bulk" not in form.words:
+            if words.access.kind != "ld":
+                copies.overwrite(words)
+        elif words.access.kind != "ld":
+            copies.arrive(words, self._races.tick(words.access.site))
+        elif "bulk_group" in form.words:
+            copies.reads.issue(words)
 
     def _read(self, footprint: Footprint, missing: Array, what: str) -> None:
         """Mark what a load gets where nothing was written; an element counts as written when a part of it is."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Block
     from ...ptx.running.groups import Group
     from ...ptx.running.launch import LaunchState
+    from ...ptx.running.memory.addresses import Mixed
     from ...ptx.running.scheduler import Chunk
     from ...ptx.syntax.instructions import Instruction
 
@@ -64,6 +65,10 @@ class Observers(Observer):
     def fence(self, group: Group, site: Instruction) -> None:
         for one in self._observers:
             one.fence(group, site)
+
+    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
+        for one in self._observers:
+            one.bulk_copy(group, to, source, site)
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         for one in self._observers:

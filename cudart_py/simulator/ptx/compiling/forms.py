@@ -202,9 +202,10 @@ class Form:
         self.has_numbers = any(operand[0] in "#@BN" for operand in pattern.operands)
         self.writes_first = bool(self.operands) and self.operands[0][0] == "="
         self.writes_carry = "cc" in self.words
-        # The state space that an access names, or generic.
+        # The state spaces that the opcode names, of a copy the destination's first, and that of an access, or generic.
         named = (word.partition("::")[0] for word in self.words)
-        self.space = next((word for word in named if word in _SPACES), "generic")
+        self.spaces = tuple(word for word in named if word in _SPACES)
+        self.space = self.spaces[0] if self.spaces else "generic"
         # Whether an access is strong in the memory model, whether it releases earlier writes, and in which scope.
         self.strong = row.access in ("atom", "red") or not _STRONG.isdisjoint(self.words)
         self.releases = "release" in self.words or "acq_rel" in self.words

@@ -10,7 +10,7 @@ from .opcodes import TABLE
 __all__ = ["hint", "is_ptx", "unsupported_suffixes"]
 
 _MATRIX = "write wmma with halves, bf16 and float sums, or plain loops; other matrix instructions are not simulated"
-_BULK = "write cp.async, or plain copies; the tensor memory accelerator is not simulated"
+_BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
 _SURFACE = "read and write elements by surf2Dread, surf2Dwrite and their kin; nothing else of surfaces is simulated"
 _LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
 _VIDEO = (
@@ -43,13 +43,12 @@ _HINTS = {
 }  # fmt: skip  # rows of a table
 # Words of PTX that no row has, of opcodes that have rows.
 _FURTHER_WORDS = {
-    "tensor", "multicast", "reduce", "oob", "rs", "unified", "cube", "acube", "2dms", "grad",
+    "tensor", "multicast", "oob", "rs", "unified", "cube", "acube", "2dms", "grad",
     "base", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
-    "sync_restrict::shared::cluster", "sync_restrict::shared::cta", "complete_tx", "pending_count", "tensormap",
+    "sync_restrict::shared::cluster", "sync_restrict::shared::cta", "pending_count", "tensormap",
     "mode", "gather4", "range", "fractional", "mxf4", "block_scale", "sp", "b1", "e4m3", "e5m2", "m8n8k4", "m8n8k16",
     "m8n8k32", "m8n8k128", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64", "m16n16k8", "unordered", "h0",
-    "mbarrier::complete_tx::bytes",
-    "multicast::cluster", "bulk_group", "tile", "im2col", "prefetch", "tensormap::generic",
+    "tile", "im2col", "tensormap::generic",
     "h1", "b0", "b2", "b3", "po", "p", "both", "x1", "x2", "x4", "trans", "async::generic",
 }  # fmt: skip  # a list of words
 

@@ -37,7 +37,7 @@ from ..operations.floats import approximations, double, half, single
 from ..syntax.instructions import Instruction
 from .emitters.comparisons import set_, setp
 from .emitters.conversions import pack, resize, widen
-from .emitters.copies import copy, copy_arrival, copy_group, mbarrier
+from .emitters.copies import bulk_copy, copy, copy_arrival, copy_group, mbarrier
 from .emitters.functions import Calls, CallsForHalves, CallsWithCarry, Converts, Rounds
 from .emitters.matrices import load_matrix, multiply_matrices, store_matrix
 from .emitters.memory import (
@@ -308,10 +308,34 @@ ROWS = (
     Row("cp", copy, "async cg SHARED global L2::cache_hint? PREFETCH? | M M @16 Z? H?", access="cp"),
     Row("cp", copy_group, "async commit_group |", "async wait_group | #1000000", "async wait_all |", access="cp"),
     Row("cp", copy_arrival, "async mbarrier arrive noinc? SHARED? b64 | M", access="cp"),
-    Row("cp", nothing, "async bulk commit_group |", "async bulk wait_group read? | #1000000", access="cp"),
+    Row("cp", copy_group, "async bulk commit_group |", "async bulk wait_group read? | #1000000", access="cp"),
+    Row("cp", nothing, "async bulk prefetch L2 global L2::cache_hint? | M u32 H?"),
+    Row(
+        "cp", bulk_copy,
+        "async bulk shared::cta/shared::cluster global mbarrier::complete_tx::bytes L2::cache_hint? | M M u32 M H?",
+        "async bulk shared::cluster global mbarrier::complete_tx::bytes multicast::cluster L2::cache_hint? "
+        "| M M u32 M u16 H?",
+        "async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes | M M u32 M",
+        "async bulk global shared::cta bulk_group L2::cache_hint? | M M u32 H?",
+        access="cp",
+    ),
+    Row(
+        "cp", bulk_copy,
+        "reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes and/or/xor b32 | M M u32 M",
+        "reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes add u32/s32/u64 | M M u32 M",
+        "reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes min/max u32/s32 | M M u32 M",
+        "reduce async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes inc/dec u32 | M M u32 M",
+        "reduce async bulk global shared::cta bulk_group L2::cache_hint? and/or/xor b32/b64 | M M u32 H?",
+        "reduce async bulk global shared::cta bulk_group L2::cache_hint? add u32/s32/u64/f32/f64 | M M u32 H?",
+        "reduce async bulk global shared::cta bulk_group L2::cache_hint? add noftz f16/bf16 | M M u32 H?",
+        "reduce async bulk global shared::cta bulk_group L2::cache_hint? min/max u32/s32/u64/s64 | M M u32 H?",
+        "reduce async bulk global shared::cta bulk_group L2::cache_hint? inc/dec u32 | M M u32 H?",
+        access="cp",
+    ),
     Row(
         "mbarrier", mbarrier,
         "init SHARED? b64 | M u32", "inval SHARED? b64 | M", "expect_tx relaxed? cta/cluster? SHARED? b64 | M u32",
+        "complete_tx relaxed? cta/cluster? SHARED? b64 | M u32",
         "arrive release? cta/cluster? SHARED? b64 | =b64 M u32?",
         "arrive noComplete release? cta/cluster? SHARED? b64 | =b64 M u32",
         "arrive expect_tx release? cta/cluster? SHARED? b64 | =b64 M u32",

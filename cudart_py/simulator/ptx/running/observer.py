@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..compiling.control_flow import Block, Code
     from ..syntax.instructions import Instruction
     from .groups import Group
+    from .memory.addresses import Mixed
     from .scheduler import Chunk
 
 __all__ = ["AccessCount", "AccessRecords", "BlockCount", "Observer", "PieceRecords"]
@@ -124,8 +125,14 @@ class Observer:
     def fence(self, group: Group, site: Instruction) -> None:
         """Observe a fence."""
 
+    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
+        """Observe a group that is about to make bulk copies.
+
+        `to` and `source` have a place for each 16 bytes of each lane's copy, in one part whose positions repeat.
+        """
+
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
-        """Observe the end of a group of `cp.async` copies or a wait for one (`event` is commit, wait or wait_all).
+        """Observe the end of a group of asynchronous copies or a wait for one (`event` is commit, wait or wait_all).
 
         A wait is for all groups of copies but the last `allowed` ones.
         """

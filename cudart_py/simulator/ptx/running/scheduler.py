@@ -18,6 +18,7 @@ from . import calls
 from .barriers import Barriers
 from .groups import Group, Lazy, merge, split
 from .matrices import Matrices
+from .memory.bulk_copies import BulkCopies
 from .memory.spaces import Space
 from .specials import geometry, special_value
 from .system import System
@@ -49,6 +50,7 @@ class Chunk:
         self.system = System(state)
         self.warps = Warps()
         self.matrices = Matrices()
+        self.bulk_copies = BulkCopies()
         self.first = first
         self.blocks = count
         self.threads = state.threads

@@ -69,10 +69,20 @@ def _register(kind: str, type_name: str, number: int) -> str:
     return f"{'f' if type_name in ('f32', 'f64') else ''}{kind}{bits}_{number}"
 
 
+def _bulk_operand(form: Form, pattern: str, place: int) -> str:
+    """Return an operand of a bulk copy of 16 bytes: two places in memory, a size, a barrier, the ranks of blocks."""
+    if pattern in ("u32", "u16"):
+        return {"u32": "16", "u16": "1"}[pattern]
+    places = {"global": "[memory]", "shared": "[tile]"}
+    return "[barrier]" if place == 3 else places[form.spaces[place]]
+
+
 def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
     pattern = pattern.removesuffix("?")
     number = place + 1
     row, words = form.row, form.words
+    if "bulk" in words and pattern[0] != "#":
+        return _bulk_operand(form, pattern, place)
     if pattern == "M":
         if row.converges:
             return "[where]"

@@ -12,7 +12,10 @@ from ..forms import Form
 from ..writer import Writer
 from .memory import address, observe
 
-__all__ = ["copy", "copy_arrival", "copy_group", "mbarrier"]
+__all__ = ["bulk_copy", "copy", "copy_arrival", "copy_group", "mbarrier"]
+
+# What the words of an opcode mean to observers.
+_EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all"}
 
 
 def copy(w: Writer, i: Instruction, form: Form) -> None:
@@ -39,11 +42,32 @@ def _bytes_read(w: Writer, operand: Operand, size: int) -> str:
     return w.value(operand, "u32")[0]
 
 
+def bulk_copy(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``cp.async.bulk`` and ``cp.reduce.async.bulk`` between global and shared memory."""
+    to, source, size, *rest = i.operands
+    assert isinstance(to, Access)
+    assert isinstance(source, Access)
+    to_name, to_offset, _ = address(w, to, form.spaces[0])
+    from_name, from_offset, _ = address(w, source, form.spaces[1])
+    arguments = [f"({to_name}, {to_offset})", f"({from_name}, {from_offset})", w.value(size, "u32")[0], w.site()]
+    if "mbarrier::complete_tx::bytes" in form.words:
+        assert isinstance(rest[0], Access)
+        name, offset, _ = address(w, rest[0], "shared")
+        arguments.append(f"barrier=({name}, {offset})")
+    if "multicast::cluster" in form.words:
+        arguments.append(f"ranks={w.value(rest[1], 'u16')[0]}")
+    if form.types:
+        arguments.append(f"operation={(form.operation, form.type)}")
+    if w.environment.observed:
+        arguments.append("observer=g.chunk.state.observer")
+    w.emit(f"g.chunk.bulk_copies.copy(g, {', '.join(arguments)})")
+
+
 def copy_group(w: Writer, i: Instruction, form: Form) -> None:
     """Write nothing but the observer's call where a group of copies ends or is waited for."""
     if w.environment.observed:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
-        event = form.words[1].removesuffix("_group")
+        event = next(_EVENTS[word] for word in form.words if word in _EVENTS)
         w.emit(f"g.chunk.state.observer.copies(g, {w.site()}, {event!r}, {allowed})")
 
 

@@ -49,6 +49,8 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
 
 def copy(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``cp.async``: a copy at once; groups of copies and waits for them matter to checks alone."""
+    if "bulk" in form.words:
+        raise NotNative("cp.async.bulk")
     if "wait_group" in form.words or "commit_group" in form.words or "wait_all" in form.words:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
         if e.checking is not None:

@@ -327,18 +327,26 @@ class Resolver:
         space = address.space
         where = self._memory.describe(seen) if space.size is None else _within(space, seen)
         mask = _WINDOW if space.name == "shared" else _ADDRESSES
-        form = form_of(site)
-        name = "constant" if form.space == "const" else space.name
-        kind = "write" if form.row.access in ("st", "red", "atom") else "read"
+        name = "constant" if form_of(site).space == "const" else space.name
         raise Fault(
             status,
             address.group.chunk.state.located(
-                f"a {name} {kind} of {_bytes(size)} at {seen & mask:#x} {what}: {where}",
+                f"a {name} {_verb(site, space)} of {_bytes(size)} at {seen & mask:#x} {what}: {where}",
                 site,
                 address.group,
                 position,
             ),
         )
+
+
+def _verb(site: Instruction, space: Space) -> str:
+    """Return what an instruction does to memory of a space."""
+    form = form_of(site)
+    if form.row.access != "cp":
+        return "write" if form.row.access in ("st", "red", "atom") else "read"
+    if form.spaces.count(space.name) > 1:
+        return "copy"
+    return "write" if form.space in (space.name, "generic") else "read"
 
 
 def _within(space: Space, seen: int) -> str:

@@ -1,0 +1,171 @@
+"""Copy many bytes by one instruction of one thread (``cp.async.bulk`` and ``cp.reduce.async.bulk``).
+
+The bytes move at once, in the order of lanes. A copy whose completion a barrier in memory counts takes its bytes off
+those that the barrier's phase still waits for.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...faults import Fault
+from ...operations import atomics, mbarriers
+from ...syntax.types import dtype_of
+from .addresses import Address, Mixed
+
+if TYPE_CHECKING:
+    from ...syntax.instructions import Instruction
+    from ..groups import Group
+    from ..observer import Observer
+    from .spaces import Space
+
+__all__ = ["UNIT", "BulkCopies"]
+
+Array = NDArray[Any]
+# An address as an instruction names it: a register's, and the offset behind it.
+Named = tuple[Address, int]
+
+# The bytes of which addresses and sizes are multiples.
+UNIT = 16
+_MOST_RANKS = 16
+
+
+class _Places(NamedTuple):
+    """Where copies begin in one space.
+
+    `places` has a place for each copy, and `base` what it has more than the address that the kernel sees. `address` is
+    the one that the places came from.
+    """
+
+    address: Address
+    places: Array
+    base: Array
+
+    def choose(self, copies: Array) -> _Places:
+        """Return the places of some of the copies."""
+        return _Places(self.address, self.places[copies], self.base[copies])
+
+    def pieces(self, sizes: Array) -> tuple[Array, Address]:
+        """Return, for each unit of the copies, the copy that it belongs to, and the units' Address."""
+        counts = sizes // UNIT
+        copies = np.repeat(np.arange(len(counts)), counts)
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        return copies, self._at(copies, UNIT * (np.arange(len(copies)) - before))
+
+    def ends(self, sizes: Array) -> tuple[Array, Address]:
+        """Return the same of the first unit and the last unit of each copy alone."""
+        copies = np.repeat(np.flatnonzero(sizes), 2)
+        last = np.where(np.arange(len(copies)) % 2, sizes[copies] - UNIT, 0)
+        return copies, self._at(copies, last)
+
+    def in_blocks(self, blocks: Array) -> _Places:
+        """Return the same places in the shared memory of other blocks of the cluster."""
+        base = blocks * self.address.group.chunk.shared_stride
+        return self._replace(places=self.places - self.base + base, base=base)
+
+    def _at(self, copies: Array, behind: Array) -> Address:
+        places, base = self.places[copies] + behind, self.base[copies]
+        seen = places - base
+        low, high = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
+        address = self.address
+        found = Address(address.space, address.group, places, low, high, int(np.bitwise_or.reduce(seen)))
+        found.base = base
+        return found
+
+
+class BulkCopies:
+    """Make the bulk copies of a chunk's groups."""
+
+    def copy(
+        self,
+        group: Group,
+        to: Named,
+        source: Named,
+        size: Any,
+        site: Instruction,
+        *,
+        barrier: Named | None = None,
+        ranks: Any = None,
+        operation: tuple[str, str] | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        """Make one copy of `size` bytes for each lane, each checked before the first byte moves.
+
+        `barrier` counts the bytes. `ranks` has a bit for each block of the cluster that gets the bytes, and whose
+        barrier counts them, at the same places as the named ones. `operation` is one of `atomics` with its type, by
+        which the source's elements change the destination's, in place of replacing them.
+        """
+        sizes = np.broadcast_to(np.asarray(size, np.int64), group.n)
+        wrong = np.flatnonzero(sizes % UNIT)
+        if len(wrong):
+            what = f"a bulk copy of {sizes[wrong[0]]} bytes, which is no multiple of {UNIT}"
+            raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", group.chunk.state.located(what, site, group, int(wrong[0])))
+        lanes, memory = np.arange(group.n), group.chunk.memory
+        ends = [_places(group, *to), _places(group, *source)]
+        counters = None
+        if barrier is not None:
+            memory.check(*barrier, 8, site)
+            counters = _places(group, *barrier)
+        if ranks is not None:
+            lanes, blocks = _receivers(group, ranks, site)
+            ends = [ends[0].choose(lanes).in_blocks(blocks), ends[1].choose(lanes)]
+            counters = None if counters is None else counters.choose(lanes).in_blocks(blocks)
+            sizes = sizes[lanes]
+        # What lies in shared memory goes first: a size that fits there is small enough for a list of all units.
+        for side in sorted(ends, key=lambda end: end.address.space.size is None):
+            for units_of in (side.ends, side.pieces):
+                copies, units = units_of(sizes)
+                if len(copies):
+                    memory.check(units, 0, UNIT, site, lanes[copies])
+        if observer is not None and sizes.any():
+            units_of_ends = (end.pieces(sizes) for end in ends)
+            written, read = (Mixed(group, [(lanes[copies], units)]) for copies, units in units_of_ends)
+            observer.bulk_copy(group, written, read, site)
+        written_space, read_space = (end.address.space for end in ends)
+        for start, first, count in zip(ends[0].places, ends[1].places, sizes, strict=True):
+            read_bytes = read_space.bytes[first : first + count]
+            if operation is None:
+                written_space.bytes[start : start + count] = read_bytes
+            else:
+                _reduce(written_space, int(start), read_bytes, *operation)
+        if counters is not None:
+            view = counters.address.space.views["u8"]
+            mbarriers.apply("complete_tx", view, counters.places >> 3, [sizes], False)
+
+
+def _places(group: Group, address: Address, offset: int) -> _Places:
+    base: Any
+    if address.space.size is None:
+        base = -group.chunk.memory.base
+    else:
+        base = group.shared_base if address.base is None else address.base
+    return _Places(address, np.broadcast_to(address.places, group.n) + offset, np.broadcast_to(base, group.n))
+
+
+def _receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Array]:
+    """Return, for each bit that lanes have set in `ranks`, the lane and the number of the block in its chunk."""
+    chunk = group.chunk
+    cluster = prod(chunk.state.launch.cluster)
+    masks = np.broadcast_to(np.asarray(ranks, np.int64), group.n)
+    lanes, found = np.nonzero(masks[:, None] >> np.arange(_MOST_RANKS) & 1)
+    outside = np.flatnonzero(found >= cluster)
+    if len(outside):
+        what = f"a bulk copy to the block of rank {found[outside[0]]}, in a cluster of {cluster}"
+        place = int(lanes[outside[0]])
+        raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", chunk.state.located(what, site, group, place))
+    blocks = chunk.block_of_lane[group.lane_numbers[lanes]]
+    return lanes, blocks - blocks % cluster + found
+
+
+def _reduce(space: Space, start: int, operands: Array, operation: str, ptx_type: str) -> None:
+    """Change the elements from a place on by those of the operands' bytes."""
+    dtype = dtype_of(ptx_type)
+    elements = space.bytes[start : start + len(operands)].view(dtype)
+    # Additions in global memory flush subnormal numbers.
+    ftz = ptx_type == "f32" and space.size is None
+    places = np.arange(len(elements))
+    atomics.reduce_only(operation, elements, places, operands.view(dtype), type_=ptx_type, ftz=ftz)

@@ -1,0 +1,231 @@
+"""Bulk copies (``cp.async.bulk``) between global and shared memory: what arrives, and which barrier counts it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+KERNELS = """
+#include <cooperative_groups.h>
+#include <cuda/barrier>
+#include <cuda/ptx>
+#include <cuda_fp16.h>
+namespace cg = cooperative_groups;
+namespace ptx = cuda::ptx;
+using block_barrier = cuda::barrier<cuda::thread_scope_block>;
+
+// One thread fetches 64 numbers, and the block reverses them.
+extern "C" __global__ void fetch(int *out, const int *in) {
+    __shared__ alignas(16) int s[64];
+    __shared__ block_barrier bar;
+    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        cuda::memcpy_async(s, in + blockIdx.x * 64, cuda::aligned_size_t<16>(sizeof(s)), bar);
+    bar.arrive_and_wait();
+    out[blockIdx.x * 64 + threadIdx.x] = s[63 - threadIdx.x];
+}
+
+// A ring of three buffers: warp 0 fetches rows, the other warps add them up.
+extern "C" __global__ void ring(int *out, const int *in, int rows) {
+    __shared__ alignas(16) int s[3][96];
+    __shared__ block_barrier full[3], empty[3];
+    if (threadIdx.x == 0)
+        for (int stage = 0; stage < 3; stage++) {
+            init(full + stage, 1);
+            init(empty + stage, 96);
+        }
+    ptx::fence_proxy_async(ptx::space_shared);
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        for (int row = 0; row < rows && threadIdx.x == 0; row++) {
+            if (row >= 3) empty[row % 3].wait_parity((row / 3 - 1) & 1);
+            cuda::device::memcpy_async_tx(s[row % 3], in + row * 96, cuda::aligned_size_t<16>(384), full[row % 3]);
+            (void)cuda::device::barrier_arrive_tx(full[row % 3], 1, 384);
+        }
+        return;
+    }
+    int sum = 0;
+    for (int row = 0; row < rows; row++) {
+        full[row % 3].wait_parity((row / 3) & 1);
+        sum += s[row % 3][threadIdx.x - 32];
+        (void)empty[row % 3].arrive();
+    }
+    out[threadIdx.x - 32] = sum;
+}
+
+// Each of 32 threads fetches a piece of its own length to its own place.
+extern "C" __global__ void pieces(int *out, const int *in, const int *lengths) {
+    __shared__ alignas(16) int s[32 * 16];
+    __shared__ block_barrier bar;
+    for (int i = threadIdx.x; i < 32 * 16; i += 32) s[i] = -1;
+    if (threadIdx.x == 0) init(&bar, 32);
+    ptx::fence_proxy_async(ptx::space_shared);
+    __syncthreads();
+    int bytes = 4 * lengths[threadIdx.x];
+    cuda::device::memcpy_async_tx(s + 16 * threadIdx.x, in + 16 * threadIdx.x, cuda::aligned_size_t<16>(bytes), bar);
+    bar.wait(cuda::device::barrier_arrive_tx(bar, 1, bytes));
+    for (int i = threadIdx.x; i < 32 * 16; i += 32) out[i] = s[i];
+}
+
+// The block doubles numbers in shared memory, and one thread stores them.
+extern "C" __global__ void store(int *out, const int *in) {
+    __shared__ alignas(16) int s[64];
+    for (int round = 0; round < 3; round++) {
+        int first = (blockIdx.x * 3 + round) * 64;
+        s[threadIdx.x] = 2 * in[first + threadIdx.x];
+        ptx::fence_proxy_async(ptx::space_shared);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + first, s, sizeof(s));
+            ptx::cp_async_bulk_commit_group();
+            ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
+        }
+        __syncthreads();
+    }
+}
+
+// All blocks add their numbers to the same ones; `extremes` takes minima.
+template <class T, class Reduce> __device__ void reduce(T *out, const T *in, Reduce start) {
+    __shared__ alignas(16) T s[64];
+    s[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    ptx::fence_proxy_async(ptx::space_shared);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        start(out, s);
+        ptx::cp_async_bulk_commit_group();
+        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+    }
+}
+#define REDUCTION(NAME, T, OP)                                                                                  \
+    extern "C" __global__ void NAME(T *out, const T *in) {                                                      \
+        reduce(out, in, [](T *to, T *from) {                                                                    \
+            ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, OP, to, from, 64 * sizeof(T));      \
+        });                                                                                                     \
+    }
+REDUCTION(add_unsigned, unsigned, ptx::op_add)
+REDUCTION(add_float, float, ptx::op_add)
+REDUCTION(add_double, double, ptx::op_add)
+REDUCTION(add_half, __half, ptx::op_add)
+REDUCTION(least, int, ptx::op_min)
+REDUCTION(bits_in_common, unsigned, ptx::op_and_op)
+
+// Each block of a cluster sends its numbers to the next one; the receiver's barrier counts the bytes.
+extern "C" __global__ void pass_on(int *out, const int *in) {
+    __shared__ alignas(16) int mine[64], received[64];
+    __shared__ alignas(8) uint64_t bar;
+    cg::cluster_group cluster = cg::this_cluster();
+    mine[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_init(&bar, 1);
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
+    }
+    ptx::fence_proxy_async(ptx::space_shared);
+    cluster.sync();
+    if (threadIdx.x == 0) {
+        unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_shared, cluster.map_shared_rank(received, next), mine, 256,
+                           cluster.map_shared_rank(&bar, next));
+    }
+    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
+    out[blockIdx.x * 64 + threadIdx.x] = received[threadIdx.x];
+    cluster.sync();
+}
+
+// The block of rank 1 fetches for the blocks whose bits are set.
+extern "C" __global__ void multicast(int *out, const int *in, int ranks) {
+    __shared__ alignas(16) int s[64];
+    __shared__ alignas(8) uint64_t bar;
+    cg::cluster_group cluster = cg::this_cluster();
+    bool receives = ranks >> cluster.block_rank() & 1;
+    s[threadIdx.x] = -1;
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_init(&bar, 1);
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar,
+                                       receives ? 256 : 0);
+    }
+    ptx::fence_proxy_async(ptx::space_shared);
+    cluster.sync();
+    if (threadIdx.x == 0 && cluster.block_rank() == 1)
+        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, in, 256, &bar, uint16_t(ranks));
+    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
+    out[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];
+    cluster.sync();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with cuda.Device(0):
+        return cuda.compile(KERNELS, options=["--diag-suppress=20054"])
+
+
+def test_memcpy_async_fills_shared_memory(device, kernels, rng):
+    values = rng.integers(0, 1000, 5 * 64, np.int32)
+    out = cuda.full(values.size, -7, np.int32)
+    kernels["fetch"][5, 64](out, cuda.to_device(values))
+    np.testing.assert_array_equal(out.to_host(), values.reshape(5, 64)[:, ::-1].reshape(-1))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 17])
+def test_a_ring_of_buffers_is_filled_while_it_is_read(device, kernels, rng, rows):
+    values = rng.integers(0, 1000, (rows, 96), np.int32)
+    out = cuda.full(96, -7, np.int32)
+    kernels["ring"][1, 128](out, cuda.to_device(values), rows)
+    np.testing.assert_array_equal(out.to_host(), values.sum(axis=0))
+
+
+def test_each_thread_copies_a_piece_of_its_own_length(device, kernels, rng):
+    lengths = rng.integers(0, 5, 32, np.int32) * 4
+    values = rng.integers(0, 1000, (32, 16), np.int32)
+    out = cuda.full((32, 16), -7, np.int32)
+    kernels["pieces"][1, 32](out, cuda.to_device(values), cuda.to_device(lengths))
+    expected = np.where(np.arange(16) < lengths[:, None], values, -1)
+    np.testing.assert_array_equal(out.to_host(), expected)
+
+
+def test_shared_memory_is_stored(device, kernels, rng):
+    values = rng.integers(0, 1000, 4 * 3 * 64, np.int32)
+    out = cuda.full(values.size, -7, np.int32)
+    kernels["store"][4, 64](out, cuda.to_device(values))
+    np.testing.assert_array_equal(out.to_host(), 2 * values)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "reference"),
+    [
+        ("add_unsigned", np.uint32, np.add),
+        ("least", np.int32, np.minimum),
+        ("bits_in_common", np.uint32, np.bitwise_and),
+        ("add_float", np.float32, np.add),
+        ("add_double", np.float64, np.add),
+        ("add_half", np.float16, np.add),
+    ],
+)
+def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, reference):
+    # Sums of these numbers are exact in every type and order.
+    values, before = (rng.integers(1, 100, shape).astype(dtype) for shape in ((5, 64), 64))
+    out = cuda.to_device(before)
+    kernels[name][5, 64](out, cuda.to_device(values))
+    np.testing.assert_array_equal(out.to_host(), reference(reference.reduce(values, axis=0, dtype=dtype), before))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_block_copies_to_another_of_its_cluster(device, kernels, rng, size):
+    values = rng.integers(0, 1000, 8 * 64, np.int32)
+    out = cuda.full(values.size, -7, np.int32)
+    kernels["pass_on"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
+    expected = np.roll(values.reshape(-1, size, 64), 1, axis=1)
+    np.testing.assert_array_equal(out.to_host(), expected.reshape(-1))
+
+
+@pytest.mark.parametrize("ranks", [0b0010, 0b1011, 0b1111, 0])
+def test_one_copy_reaches_several_blocks_of_a_cluster(device, kernels, rng, ranks):
+    values = rng.integers(0, 1000, 64, np.int32)
+    out = cuda.full((2, 4, 64), -7, np.int32)
+    kernels["multicast"].launch(8, 64, cluster=4)(out, cuda.to_device(values), ranks)
+    chosen = np.array([ranks >> rank & 1 for rank in range(4)], np.bool_)
+    np.testing.assert_array_equal(out.to_host(), np.where(chosen[:, None], values, -1)[None].repeat(2, axis=0))

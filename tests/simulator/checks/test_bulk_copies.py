@@ -1,0 +1,174 @@
+"""Mistakes with bulk copies are found; what is in order is no mistake."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
+
+# Each kernel is right with `wrong` 0; each bit of `wrong` leaves out one thing.
+KERNELS = """
+#include <cuda/barrier>
+#include <cuda/ptx>
+namespace ptx = cuda::ptx;
+using block_barrier = cuda::barrier<cuda::thread_scope_block>;
+
+extern "C" __global__ void fetched(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    __shared__ block_barrier bar;
+    if (threadIdx.x == 0) init(&bar, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
+        (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+        if (wrong & 1) out[64] = s[5];
+    }
+    if (!(wrong & 2)) bar.wait_parity(0);
+    out[threadIdx.x] = s[63 - threadIdx.x];
+}
+
+// Only one thread waits, and a barrier passes that on.
+extern "C" __global__ void waited_by_one(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    __shared__ block_barrier bar;
+    if (threadIdx.x == 0) init(&bar, 1);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
+        (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+    }
+    if (threadIdx.x == 40 && !(wrong & 1)) bar.wait_parity(0);
+    __syncthreads();
+    out[threadIdx.x] = s[63 - threadIdx.x];
+}
+
+// The same buffer is filled twice.
+extern "C" __global__ void refilled(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    __shared__ block_barrier bar;
+    if (threadIdx.x == 0) init(&bar, 1);
+    __syncthreads();
+    int sum = 0;
+    for (int round = 0; round < 2; round++) {
+        if (threadIdx.x == 0) {
+            cuda::device::memcpy_async_tx(s, in + 64 * round, cuda::aligned_size_t<16>(256), bar);
+            (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+        }
+        bar.wait_parity(round);
+        sum += s[63 - threadIdx.x];
+        if (!(wrong & 1)) __syncthreads();
+    }
+    out[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void stored(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    for (int round = 0; round < 2; round++) {
+        s[threadIdx.x] = in[64 * round + threadIdx.x];
+        if (!(wrong & 1)) ptx::fence_proxy_async(ptx::space_shared);
+        if (!(wrong & 2)) __syncthreads();
+        if (threadIdx.x == 0) {
+            ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + 64 * round, s, 256);
+            ptx::cp_async_bulk_commit_group();
+            if (!(wrong & 4)) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>());
+        }
+        if (!(wrong & 8)) __syncthreads();
+    }
+}
+
+// The thread that copies executes the proxy fence, behind the barrier.
+extern "C" __global__ void fenced_by_the_copier(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    s[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (!(wrong & 1)) ptx::fence_proxy_async(ptx::space_shared);
+        ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, s, 256);
+        ptx::cp_async_bulk_commit_group();
+        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+    }
+}
+
+// Two buffers: of the groups of copies the last one may still read.
+extern "C" __global__ void alternating(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[2][64];
+    for (int round = 0; round < 6; round++) {
+        if (threadIdx.x == 0) {
+            if (wrong & 1) ptx::cp_async_bulk_wait_group_read(ptx::n32_t<2>());
+            else ptx::cp_async_bulk_wait_group_read(ptx::n32_t<1>());
+        }
+        __syncthreads();
+        s[round % 2][threadIdx.x] = in[threadIdx.x] + round;
+        ptx::fence_proxy_async(ptx::space_shared);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out + 64 * round, s[round % 2], 256);
+            ptx::cp_async_bulk_commit_group();
+        }
+    }
+    if (threadIdx.x == 0) ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+}
+
+// What a copy has brought, another takes away, without a store between them.
+extern "C" __global__ void through(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    __shared__ block_barrier bar;
+    if (threadIdx.x != 0) return;
+    init(&bar, 1);
+    cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
+    (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+    if (!(wrong & 1)) bar.wait_parity(0);
+    ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, s, 256);
+    ptx::cp_async_bulk_commit_group();
+    ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+}
+"""
+NAMES = ("fetched", "waited_by_one", "refilled", "stored", "fenced_by_the_copier", "alternating", "through")
+UNWAITED = "to which cp.async.bulk copies, and hasn't waited at the copy's barrier"
+UNREAD = r"from which cp.async.bulk reads for block \(0, 0, 0\), thread \(0, 0, 0\), which hasn't waited for it"
+UNFENCED = r"which block \(0, 0, 0\), thread \(\d+, 0, 0\) wrote at .*, and no fence.proxy.async lies between"
+UNORDERED = "and nothing puts one before the other"
+WRONG = [
+    ("fetched", 1, UNWAITED),
+    ("fetched", 2, UNWAITED),
+    ("waited_by_one", 1, UNWAITED),
+    ("refilled", 1, UNORDERED),
+    ("stored", 1, UNFENCED),
+    ("stored", 2, UNORDERED),
+    ("stored", 4, UNREAD),
+    ("stored", 8, "and nothing puts that thread's wait for it before this"),
+    ("fenced_by_the_copier", 1, UNFENCED),
+    ("alternating", 1, UNREAD),
+    ("through", 1, UNWAITED),
+]
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    with cuda.Device(0):
+        return cuda.compile(KERNELS, options=["--diag-suppress=20054"])
+
+
+def found(device, kernel, wrong):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel[1, 64](cuda.zeros(6 * 64, np.int32), cuda.to_device(np.arange(128, dtype=np.int32)), wrong)
+        device.synchronize()
+    return [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_in_order_is_no_mistake(device, kernels, name):
+    assert found(device, kernels[name], 0) == []
+
+
+@pytest.mark.parametrize(("name", "wrong", "text"), WRONG)
+def test_a_mistake_is_found(device, kernels, name, wrong, text):
+    texts = found(device, kernels[name], wrong)
+    assert any(re.search(text, one) for one in texts), texts
