@@ -13,21 +13,23 @@ from pathlib import Path
 
 import cudart_py as cuda
 
-from . import plots, ranks, report, showing, stops, timing
+from . import lesson, plots, ranks, report, showing, stops, timing
+from .ranks import Ranks
 from .roofline import CARDS
 from .tour import INTERRUPTED, Files, run_stops
+from .usage import UsageError, wrong_usage_if
 
 __all__ = ["main"]
 
 GOOD, USAGE = 0, 2
 COMMANDS = ("list", "run", "show", "exercise")
+# Classes of our own alone: a KeyError or an OSError of a stop is no wrong usage, and keeps its traceback.
 USAGE_ERRORS = (
-    LookupError,
+    UsageError,
+    stops.UnknownStopError,
+    lesson.MissingLessonError,
     plots.MissingPlotExtraError,
     ranks.MissingMpiError,
-    ValueError,
-    OSError,
-    cuda.NoDeviceError,
 )
 
 
@@ -51,15 +53,13 @@ def run_command(arguments: Sequence[str] | None) -> int:
     if words and (advice := meant(words[0])):
         parser.exit(USAGE, f"library-tour: {advice}\n")
     options = parser.parse_args(words)
+    if options.command == "list":
+        list_stops(as_json=options.json)
+        return GOOD
     try:
-        if options.command == "list":
-            list_stops(as_json=options.json)
-            return GOOD
         if options.command == "exercise":
             return showing.exercise(options.stop, options.file, hint=options.hint, solution=options.solution)
-        names = [options.stop] if options.command == "show" else names_to_run(options.stops)
-        for name in names:
-            stops.module_name(name)
+        names = names_to_run([options.stop] if options.command == "show" else options.stops)
         files = Files(options.json, options.plot, options.html, CARDS[options.card])
         files.check()
         if options.driver:
@@ -72,13 +72,18 @@ def run_command(arguments: Sequence[str] | None) -> int:
         parser.exit(USAGE, f"library-tour: {error}\n")
     with together.ending_together() if together else nullcontext():
         try:
-            number = options.device
-            device = together.own_device() if together and number is None else cuda.Device(number or 0)
+            device = chosen_device(options.device, together)
         except USAGE_ERRORS as error:
             parser.exit(USAGE, f"library-tour: {error}\n")
         if options.command == "show":
-            return showing.show(options.stop, device, options.size)
+            return showing.show(options.stop, device, options.size, together)
         return run_stops(device, names, options.size, files, together)
+
+
+def chosen_device(number: int | None, together: Ranks | None) -> cuda.Device:
+    """Return the device of this number, or the first one, or this rank's; raise UsageError where there is none."""
+    with wrong_usage_if(ValueError, cuda.NoDeviceError):
+        return together.own_device() if together and number is None else cuda.Device(number or 0)
 
 
 def meant(word: str) -> str:
@@ -96,7 +101,7 @@ def meant(word: str) -> str:
 def names_to_run(asked: Sequence[str]) -> Sequence[str]:
     """Return the stops that are asked for, or all, or all that ranks can run together where mpiexec has started this.
 
-    Raises UnknownStopError for a name that no stop has, and ValueError for one that ranks cannot run.
+    Raises UnknownStopError for a name that no stop has, and UsageError for a stop that ranks cannot run.
     """
     for name in asked:
         stops.module_name(name)
@@ -104,7 +109,7 @@ def names_to_run(asked: Sequence[str]) -> Sequence[str]:
         return list(dict.fromkeys(asked)) or stops.names()
     alone = [name for name in asked if name not in stops.SEVERAL_DEVICES]
     if alone:
-        raise ValueError(
+        raise UsageError(
             f"{alone[0]} runs in one process: start it without mpiexec, which is for {', '.join(stops.SEVERAL_DEVICES)}"
         )
     return list(dict.fromkeys(asked)) or stops.SEVERAL_DEVICES

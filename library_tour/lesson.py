@@ -17,9 +17,24 @@ from typing import Any
 from . import stops
 from .stop import Check, Value
 
-__all__ = ["Exercise", "Lesson", "Step", "at_most", "has_lesson", "language_of", "load", "solution", "start"]
+__all__ = [
+    "Exercise",
+    "Lesson",
+    "MissingLessonError",
+    "Step",
+    "at_most",
+    "has_lesson",
+    "language_of",
+    "load",
+    "solution",
+    "start",
+]
 
 SUFFIXES = (".cu", ".py")
+
+
+class MissingLessonError(LookupError):
+    """A stop that has no lesson."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,11 +97,11 @@ def has_lesson(stop: str) -> bool:
 def load(stop: str) -> Lesson:
     """Return a stop's lesson.
 
-    Raises UnknownStopError for a name that no stop has, and LookupError for a stop without a lesson.
+    Raises UnknownStopError for a name that no stop has, and MissingLessonError for a stop without a lesson.
     """
     stops.module_name(stop)
     if not has_lesson(stop):
-        raise LookupError(f"the stop {stop} has no lesson")
+        raise MissingLessonError(f"the stop {stop} has no lesson")
     lesson = importlib.import_module(f"{__package__}.lessons.{stop}").LESSON
     assert isinstance(lesson, Lesson)
     return lesson

@@ -15,23 +15,35 @@ import cudart_py as cuda
 
 from . import answers, lesson, recorded, report, steps, stops
 from .lesson import Lesson
+from .ranks import Ranks
 from .runner import Outcome, run_stop
+from .usage import wrong_usage_if
 
 __all__ = ["exercise", "show"]
 
 GOOD, BAD = 0, 1
 
 
-def show(name: str, device: cuda.Device, size: int | None) -> int:
-    """Print a stop's lesson with what the stop finds on a device, and on an H200; return the command's status."""
+def show(name: str, device: cuda.Device, size: int | None, together: Ranks | None) -> int:
+    """Print a stop's lesson with what the stop finds on a device, and on an H200; return the command's status.
+
+    Of ranks the first one prints, and the others print only what is wrong. One that cannot run the stop ends all.
+    """
+    if together:
+        together.warn_of_same_devices(device)
     of = lesson.load(name) if lesson.has_lesson(name) else None
     console = report.console()
+    console.quiet = quiet = bool(together and together.rank)
     console.print(report.headline(name, stops.load(name).TITLE))
     if of:
         _print(console, _code(name, of))
     console.print(_heading("On this machine"))
     outcome = run_stop(name, device, size)
+    if together and outcome.message:
+        together.end(f"{name}: {outcome.message}")
+    console.quiet = quiet and not outcome.bad
     console.print(report.outcome(outcome))
+    console.quiet = quiet
     if (known := recorded.stop(name)) is not None:
         console.print(_heading(recorded.machine()))
         result = recorded.result(known)
@@ -45,8 +57,8 @@ def show(name: str, device: cuda.Device, size: int | None) -> int:
 def exercise(name: str, file: Path | None, *, hint: bool, solution: bool) -> int:
     """Print an exercise, and write what it starts from into the working directory; or check an answer.
 
-    Return the command's status: 0, or 1 where an answer is not right. Raises LookupError for a stop without an
-    exercise, and OSError for a file that cannot be read or written.
+    Return the command's status: 0, or 1 where an answer is not right. Raises UnknownStopError for a name that no stop
+    has, MissingLessonError for a stop without an exercise, and UsageError for a file that cannot be read or written.
     """
     of = lesson.load(name)
     console = report.console()
@@ -68,13 +80,15 @@ def _begin(console: Console, name: str, of: Lesson) -> None:
     if place.exists():
         state = f"{place} is there already, and is left as it is"
     else:
-        shutil.copyfile(start, place)
+        with wrong_usage_if(OSError):
+            shutil.copyfile(start, place)
         state = f"written: {place}"
     console.print(Text(f"\n{state}. To check it: library-tour exercise {name} {place}"), soft_wrap=True)
 
 
 def _check(console: Console, name: str, file: Path) -> int:
-    file.open().close()  # so that a file that is not there is not an answer that is wrong
+    with wrong_usage_if(OSError):
+        file.open().close()  # so that a file that is not there is not an answer that is wrong
     [found] = answers.check_answers(name, [file])
     for check in found:
         word = Text("right ", "green") if check.holds else Text("WRONG ", "bold red")

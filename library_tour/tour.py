@@ -17,6 +17,7 @@ from . import plots, progress, ranks, record, report, timing
 from .pages import folder as pages
 from .roofline import CARDS, Card, draw_roofline, kernels_of
 from .runner import Outcome, run_stop
+from .usage import wrong_usage_if
 
 __all__ = ["INTERRUPTED", "Files", "run_stops", "title"]
 
@@ -42,15 +43,16 @@ class Files:
     def check(self) -> None:
         """Refuse what could not be written later, before anything runs; make the folders.
 
-        Raises OSError for what cannot be written, and MissingPlotExtraError where pictures are asked for and
+        Raises UsageError for what cannot be written, and MissingPlotExtraError where pictures are asked for and
         matplotlib is missing.
         """
-        if self.json and self.json != STANDARD_OUTPUT:
-            self.json.open("a").close()
         if self.plots:
             plots.require()
-        for folder in filter(None, (self.plots, self.pages)):
-            folder.mkdir(parents=True, exist_ok=True)
+        with wrong_usage_if(OSError):
+            if self.json and self.json != STANDARD_OUTPUT:
+                self.json.open("a").close()
+            for folder in filter(None, (self.plots, self.pages)):
+                folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def console(self) -> Console:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import plots, roofline, stops, timing
+from library_tour import answers, lesson, plots, report, roofline, stops, timing
 from library_tour.__main__ import main
 from library_tour.stop import Check, Curve, Result, Row
 
@@ -139,8 +139,22 @@ def test_list_json_has_names_titles_and_sizes(capsys):
     assert main(["list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [stop["name"] for stop in listed] == list(stops.names())
-    assert listed[1]["title"] == stops.load(listed[1]["name"]).TITLE
-    assert listed[1]["size"]["counts"] == stops.load(listed[1]["name"]).SIZE.counts
+    for of in listed:
+        stop = stops.load(of["name"])
+        assert of["title"] == stop.TITLE
+        assert (of["size"] and of["size"]["counts"]) == (stop.SIZE and stop.SIZE.counts)
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["exercise", "daxpy", str(lesson.solution("daxpy"))]], ids=str)
+@pytest.mark.parametrize("error", [KeyError("lost"), ValueError("lost"), OSError("lost")], ids=repr)
+def test_an_error_of_our_own_is_not_told_as_wrong_usage(arguments, error, monkeypatch):
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(report, "listing", fail)
+    monkeypatch.setattr(answers, "check_answers", fail)
+    with pytest.raises(type(error), match="lost"):
+        main(arguments)
 
 
 def test_json_is_written(only_stops, tmp_path):

@@ -79,6 +79,14 @@ def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
         assert len(re.findall(rf"^{name} .*\b4 .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
 
 
+def test_a_lesson_is_shown_once_by_all_ranks_together(mpiexec):
+    done = mpiexec("-m", "library_tour", "show", "halo", "--size", "61", count=2)
+    assert done.returncode == 0, done.stderr
+    for heading in ("What you will learn", "On this machine", "Exercise"):
+        assert len(re.findall(rf"^{heading}$", done.stdout, re.MULTILINE)) == 1, done.stdout
+    assert len(re.findall(r"^in turn .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
+
+
 @pytest.mark.parametrize(("name", "last"), [("halo", "larger plate"), ("distributed_gemm", "redistributed")])
 def test_ranks_take_times_together(mpiexec, name, last):
     done = mpiexec("-c", A_CLOCK.format(name), count=2)
@@ -159,9 +167,10 @@ def test_a_missing_mpi4py_is_named(as_a_rank, monkeypatch, capsys):
     assert "pip install 'cudart-py[mpi]'" in capsys.readouterr().err
 
 
-def test_a_stop_of_one_process_is_refused_in_ranks(as_a_rank, capsys):
+@pytest.mark.parametrize("arguments", [["run", "halo", "daxpy"], ["show", "daxpy"]], ids=str)
+def test_a_stop_of_one_process_is_refused_in_ranks(as_a_rank, capsys, arguments):
     with pytest.raises(SystemExit) as exit:
-        main(["run", "halo", "daxpy"])
+        main(arguments)
     assert exit.value.code == 2
     assert "daxpy runs in one process: start it without mpiexec" in words(capsys.readouterr().err)
 

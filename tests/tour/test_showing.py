@@ -86,6 +86,18 @@ def test_exercise_prints_the_hint_and_the_solution(shown):
     assert re.search(r"for \(int i = blockIdx\.x", text)
 
 
+def test_a_start_that_cannot_be_written_is_status_2(capsys, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "daxpy.cu")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(showing.shutil, "copyfile", fail)
+    with pytest.raises(SystemExit) as exit_:
+        main(["exercise", "daxpy"])
+    assert exit_.value.code == 2
+    assert "Permission denied: 'daxpy.cu'" in capsys.readouterr().err
+
+
 def test_an_answer_that_is_not_there_is_status_2(capsys, tmp_path):
     with pytest.raises(SystemExit) as exit_:
         main(["exercise", "daxpy", str(tmp_path / "nothing.cu")])
