@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from ..syntax.instructions import (
@@ -194,7 +195,7 @@ class Code:
         number[len(instructions)] = count
         labels = {name: number[index] for name, index in self.function.labels.items()}
         blocks: list[Block] = []
-        for start, end in zip(ordered, [*ordered[1:], len(instructions)], strict=True):
+        for start, end in pairwise([*ordered, len(instructions)]):
             body = instructions[start:end]
             if _is_guarded(body[0]):
                 guard = body[0].guard

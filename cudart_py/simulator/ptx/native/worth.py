@@ -45,7 +45,8 @@ class Estimate:
 
     def __init__(self, program: Program) -> None:
         bodies = [program.entry.body, *program.entry.called]
-        self.instructions = sum(len(body.instructions) for body in bodies)
+        # An empty body counts as its return.
+        self.instructions = max(1, sum(len(body.instructions) for body in bodies))
         self.ordered = any(map(_depends_on_order, bodies))
         # How many parts of the price of compiling its launches had cost with NumPy when that was kept.
         self.noted = 0

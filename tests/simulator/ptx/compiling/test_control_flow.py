@@ -67,3 +67,19 @@ def test_the_guard_of_an_indexed_branch_counts() -> None:
     out = kernels.zeros(8)
     kernels.launch("k", 1, 8, out)
     assert kernels.get(out, 8).tolist() == [7] * 4 + [5] * 4
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("engine", ["numpy", "native", "auto"])
+@pytest.mark.parametrize("body", ["", "at_the_end:", "call nothing, ();"])
+def test_a_kernel_without_instructions_does_nothing(body: str, engine: str, cluster: int) -> None:
+    kernels = Kernels(
+        load_module(f""".version 8.0
+.target sm_90
+.address_size 64
+.func nothing() {{ }}
+.visible .entry e() {{ {body} }}
+""")
+    )
+    kernels.engine = engine
+    kernels.launch("e", 4, 64, cluster=(cluster, 1, 1))
