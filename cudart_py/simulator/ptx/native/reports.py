@@ -10,7 +10,7 @@ from ..compiling.opcodes import form_of
 from ..faults import Fault
 from ..running.groups import Frame, Group
 from ..running.scheduler import Chunk
-from ..syntax.instructions import Access, Instruction, Register, Symbol
+from ..syntax.instructions import Access, Immediate, Instruction, Register, Symbol
 from ..syntax.types import type_size
 from .instances import WAITING, Instance
 from .layout import LANES, Context
@@ -18,6 +18,7 @@ from .layout import Fault as Kind
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
+    from .sites import Site
 
 __all__ = ["fault_of", "group_of", "timeout_of"]
 
@@ -57,7 +58,7 @@ def fault_of(launch: NativeLaunch) -> Fault:
         what = f"branch to index {int(index.max())} of {count} targets"
         return Fault("CUDA_ERROR_LAUNCH_FAILED", state.located(what, site.instruction, group, int(np.argmax(index))))
     try:
-        _access_again(launch, group, site.instruction, values)
+        _access_again(launch, group, site, values)
     except Fault as fault:
         return fault
     raise AssertionError(f"machine code refused an access that is right: {site.instruction.text}")
@@ -69,11 +70,19 @@ def _targets(instance: Instance, instruction: Instruction) -> tuple[str, ...]:
     return instance.code.function.branch_targets[target.name]
 
 
-def _access_again(launch: NativeLaunch, group: Group, instruction: Instruction, addresses: Any) -> None:
+def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any) -> None:
     """Check an access as the NumPy engine does; `addresses` have the offset added."""
+    instruction = site.instruction
     form = form_of(instruction)
-    access = next(operand for operand in instruction.operands if isinstance(operand, Access))
-    space = "global" if form.space == "const" else form.space
+    access = instruction.operands[site.operand]
+    assert isinstance(access, Access)
+    if form.row.access == "cp":
+        copied = instruction.operands[2]
+        assert isinstance(copied, Immediate)
+        space, size = form.spaces[site.operand], copied.value
+    else:
+        space, size = form.space, form.vector * type_size(form.type)
+    space = "global" if space == "const" else space
     base = access.base
     if space == "generic" and isinstance(base, Symbol) and base.name in launch.state.launch.entry.shared_offsets:
         space = "shared"
@@ -83,7 +92,6 @@ def _access_again(launch: NativeLaunch, group: Group, instruction: Instruction, 
         values = values.astype(np.uint32)
     memory = launch.state.memory_access
     placed = memory.place(group, space, values.view(np.uint64) if values.itemsize == 8 else values)
-    size = form.vector * type_size(form.type)
     parts = placed.parts if hasattr(placed, "parts") else [(None, placed)]
     for positions, part in parts:
         memory.check(part, access.offset, size, instruction, positions)

@@ -14,10 +14,14 @@ __all__ = ["Site", "Sites"]
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the code that may fault or that Python executes: the instruction, and the calls around it."""
+    """A place in the code that may fault or that Python executes: the instruction, and the calls around it.
+
+    `operand` is the place of the address among the operands of an access; an asynchronous copy has two of them.
+    """
 
     instruction: Instruction
     instance: Instance
+    operand: int = 0
 
 
 # The fields that JSON can hold as they are.
@@ -43,19 +47,22 @@ class Sites:
     copies: bool = False
     fences: bool = False
 
-    def add(self, instruction: Instruction, instance: Instance) -> int:
+    def add(self, instruction: Instruction, instance: Instance, operand: int = 0) -> int:
         """Return the number of a new site."""
-        self.sites.append(Site(instruction, instance))
+        self.sites.append(Site(instruction, instance, operand))
         return len(self.sites) - 1
 
     def description(self, layout: Layout) -> dict[str, Any]:
-        """Return what JSON can hold of the numbers; a site is a block's number and an instruction's place in it."""
+        """Return what JSON can hold of the numbers.
+
+        A site is a block's number, an instruction's place in the block, and an operand's in the instruction.
+        """
         places = {
             (id(place.instance), id(instruction)): (number, index)
             for number, place in enumerate(layout.places)
             for index, instruction in enumerate([*place.block.instructions, place.block.terminator.instruction])
         }
-        sites = [places[id(site.instance), id(site.instruction)] for site in self.sites]
+        sites = [(*places[id(site.instance), id(site.instruction)], site.operand) for site in self.sites]
         kept = {name: getattr(self, name) for name in _KEPT}
         return {"sites": sites, **kept}
 
@@ -64,12 +71,12 @@ class Sites:
         """Return the numbers that a description tells."""
         found = cls(**{name: description[name] for name in _KEPT})
         found.counted = [(site, kind, space, size) for site, kind, space, size in description["counted"]]
-        for number, index in description["sites"]:
+        for number, index, operand in description["sites"]:
             place = layout.places[number]
             instructions = [*place.block.instructions, place.block.terminator.instruction]
             instruction = instructions[index]
             assert instruction is not None
-            found.add(instruction, place.instance)
+            found.add(instruction, place.instance, operand)
         return found
 
     def count(self, site: int, kind: str, spaces: Sequence[str], size: int) -> int:

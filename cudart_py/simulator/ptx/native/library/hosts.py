@@ -194,6 +194,7 @@ def _generic(module: ir.Module) -> None:
         function = b.declared("hosts.global", found_type, _arguments("global"))
         b.ret(b.call(function, [context, given, mask, site, size]))
     # The lanes of each window apart, and of what is no window in global memory.
+    first_fault = b.icmp_unsigned("==", b.word(context, Context.FAULT), I64(0))
     hosts = b.const(I64, 0)
     rest = mask
     right: Value = I1(1)
@@ -229,7 +230,7 @@ def _generic(module: ir.Module) -> None:
         ok.add_incoming(right, start)
         ok.add_incoming(now, end)
         hosts, right = merged, ok
-    with when(b, b.not_(right), likely=False):
+    with when(b, b.and_(b.not_(right), first_fault), likely=False):
         # The report needs the addresses as the kernel sees them.
         b.set_word(context, Context.FAULT_MASK, b.zext(mask, I64))
         b.store(given, b.pointer(context, Context.FAULT_ADDRESSES), align=64)

@@ -66,7 +66,7 @@ def load(e: Emitter, i: Instruction, form: Form) -> None:
             return
     space, address = located(e, access, form.space)
     count = len(items)
-    site = e.sites.add(i, e.instance)
+    site = e.sites.add(i, e.instance, 1)
     e.accessed = True
     if form.space != "const":
         e.observe("ld", space, address, size * count, site)
@@ -119,7 +119,7 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     operands = sources[:2] if form.operation == "cas" else sources[:1]
     values = [b.as_integer(e.value(operand, kind)) for operand in operands]
     e.sites.atomics = True
-    site = e.sites.add(i, e.instance)
+    site = e.sites.add(i, e.instance, int(returns))
     e.accessed = True
     e.observe(form.row.access, space, address, type_size(kind), site)
     e.check("at", space, address, type_size(kind), 1, site)

@@ -67,7 +67,7 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
     element, count = (4, 1) if size.value == 4 else (8, size.value // 8)
     e.accessed = True
     space, address = located(e, source, "global")
-    site = e.sites.add(i, e.instance)
+    site = e.sites.add(i, e.instance, 1)
     e.observe("ld", space, address, size.value, site)
     e.check("ld", space, address, element, count, site)
     values = _copied(e, f"load.{space}.{element}.{count}", address, site, read)
