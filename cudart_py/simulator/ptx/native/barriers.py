@@ -93,7 +93,9 @@ def _force(launch: NativeLaunch) -> bool:
             number = int(numbers[0])
             lanes = int(held[warp, number])
             held[warp, number] = 0
-            launch.head(Head.FORCED)[warp] = number + 1
+            # Where no other lane is alive they are all, and the code forgets the word only where some are missing.
+            missing = lanes != int(launch.head(Head.ALIVE)[warp])
+            launch.head(Head.FORCED)[warp] = number + 1 if missing else 0
             launch.make_ready(warp, number, lanes)
     return bool((launch.ready_words() != 0).any())
 

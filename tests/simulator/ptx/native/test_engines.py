@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import Fault
+from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from tests.benchmarks.bench_simulator import SOURCE as MEASURED
 from tests.simulator.ptx.machine import Kernels
@@ -304,6 +304,33 @@ def test_reductions_and_named_barriers(kernels: Kernels) -> None:
 def test_lanes_whose_partners_never_come_go_on(kernels: Kernels) -> None:
     expected, got = on_both(kernels, "forsaken", 1, 64, [np.zeros(64, np.int32)], None)
     np.testing.assert_array_equal(expected[0], got[0])
+
+
+def test_lanes_wait_for_their_partners_also_after_some_had_ended() -> None:
+    """Lanes whose partners have ended go on, and later meet again those that have taken another way in a loop."""
+    text = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {
+    .reg .b64 out, at; .reg .b32 lane, round, value, sum; .reg .pred %p, %q;
+    ld.param.u64 out, [p]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 4; add.u64 out, out, at;
+    mov.u32 round, 0; mov.u32 sum, 0; setp.ge.u32 %p, lane, 16; @%p bra ends;
+again:
+    add.u32 round, round, 1; setp.lt.u32 %p, lane, 8; setp.eq.and.u32 %q, round, 2, %p; @%q bra aside;
+together:
+    shfl.sync.bfly.b32 value, lane, 8, 0x1f, 0xffffffff;
+    mad.lo.u32 sum, sum, 3, value;
+    setp.lt.u32 %p, round, 3; @%p bra again;
+    st.global.u32 [out], sum; ret;
+aside:
+    add.u32 sum, sum, 100; bra together;
+ends:
+    ret;
+}"""
+    kernels = Kernels(load_module(text))
+    (expected,), (got,) = on_both(kernels, "k", 1, 32, [np.zeros(32, np.int32)], None)
+    np.testing.assert_array_equal(expected, got)
+    assert got[1] == (9 + 100) * 9 + 9 * 3 + 9
 
 
 def test_what_costs_time_again_is_compiled_unless_the_order_of_atomics_shows() -> None:
