@@ -1,4 +1,4 @@
-"""A fault in machine code is reported in the words of the NumPy engine, whichever address of an instruction is wrong."""
+"""A fault in machine code is reported in the NumPy engine's words, whichever address of an instruction is wrong."""
 
 from __future__ import annotations
 
