@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import platform
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import llvmlite
@@ -24,10 +26,10 @@ from .speculation import Recorded
 from .speculation import install as install_speculation
 from .system import install
 
-__all__ = ["CodeCache", "Kernel", "build", "compile_kernel"]
+__all__ = ["CodeCache", "Kernel", "build", "compile_kernel", "digest_of"]
 
-# Raise it when the same kernel becomes other machine code, or is described in another way.
-_FORMAT = 22
+# What decides into which machine code a kernel is compiled, and how an entry of the cache describes it.
+_SOURCES = ("native", "compiling", "syntax", "windows.py")
 
 # Entering and asking LLVM is left to one thread at a time.
 _lock = threading.RLock()
@@ -178,11 +180,32 @@ def _called(module: ir.Module) -> list[str]:
 
 
 def _key(store: CodeCache | None, *parts: str) -> str:
-    """Return the name of an entry of machine code for this processor and engine."""
+    """Return the name of an entry of machine code for this processor, LLVM and version of the compiler."""
     if store is None:
         return ""
-    version = f"{_FORMAT} {llvmlite.__version__} {llvm.llvm_version_info} {platform.machine()}"
-    return store.make_key(["native", version, *_processor(), *parts])
+    version = f"{llvmlite.__version__} {llvm.llvm_version_info} {platform.machine()}"
+    return store.make_key(["native", _compiler(), version, *_processor(), *parts])
+
+
+@cache
+def _compiler() -> str:
+    """Return what names this version of the compiler from PTX to machine code."""
+    return digest_of(Path(__file__).parents[1])
+
+
+def digest_of(folder: Path) -> str:
+    """Return a digest of the sources in `folder`, that of the PTX machine, which decide about machine code.
+
+    It takes some 3 milliseconds for 600 KB. Nobody has to remember a number that says that entries are too old.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for name in _SOURCES:
+        place = folder / name
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+    return digest.hexdigest()
 
 
 def _new_module() -> ir.Module:
