@@ -1,4 +1,4 @@
-"""What the stops for several devices share: which devices there are, their access to each other, and times."""
+"""What the stops for several devices share: the devices, their access to each other, what is right, and times."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 import cudart_py as cuda
 
 from .ranks import Ranks
+from .stop import Row
 
-__all__ = ["mean_ms", "on_one_device", "peer_access", "places_from", "wait_for"]
+__all__ = ["mean_ms", "on_one_device", "peer_access", "places_from", "right_everywhere", "wait_for"]
 
 # Workers of a process that has one device only.
 WORKERS = 4
@@ -58,6 +59,17 @@ def wait_for(devices: Sequence[cuda.Device]) -> None:
     """Wait for all work of the devices."""
     for device in devices:
         device.synchronize()
+
+
+def right_everywhere(rows: Sequence[Row], ranks: Ranks | None) -> set[str]:
+    """Return the names of the rows without a check that failed, in this process or in any rank; all ranks call it.
+
+    The ranks that time a variant together have to agree on it, although only some of them may have its check.
+    """
+    wrong = {row.name for row in rows if row.check and not row.check.holds}
+    if ranks:
+        wrong = set().union(*ranks.comm.allgather(wrong))
+    return {row.name for row in rows} - wrong
 
 
 def mean_ms(work: Callable[[], object], devices: Sequence[cuda.Device], ranks: Ranks | None = None) -> float:

@@ -30,7 +30,8 @@ On the software driver with one device, which checks, counts and does not time:
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -46,7 +47,7 @@ from ..checks import compare
 from ..counters import counted
 from ..device_code import blocks_for, load
 from ..ranks import Ranks
-from ..several import mean_ms, on_one_device, peer_access, places_from, wait_for
+from ..several import mean_ms, on_one_device, peer_access, places_from, right_everywhere, wait_for
 from ..stop import Curve, Limit, Result, Row, Size, Value
 
 TITLE = "Sums over devices: copies, kernels, MPI, NCCL"
@@ -209,6 +210,23 @@ def by_mpi_on_device(together: Ranks, team: Team) -> Work:
     return work
 
 
+@contextmanager
+def joined_nccl(team: Team) -> Iterator[Way | None]:
+    """Give the way by NCCL in the block, whose communicators are destroyed at its end, or None where it is not usable.
+
+    No graph may be left by then: a communicator waits for the end of all graphs that have captured its work. After an
+    exception, whose traceback keeps graphs, it would wait forever, so that the communicators end with the process.
+    """
+    nccl = usable_nccl(team)
+    if nccl is None:
+        yield None
+        return
+    members = join_nccl(team, nccl)
+    yield partial(by_nccl, nccl, members)
+    for member in members:
+        member.destroy()
+
+
 def join_nccl(team: Team, nccl: ModuleType) -> list[Any]:
     """Return NCCL's communicators of the workers of this process."""
     if not team.ranks:
@@ -282,25 +300,26 @@ def run(device: cuda.Device, size: int) -> Result:
     places = places_from(device, together)
     every = list(dict.fromkeys(places))
     limit, pictures = None, []
-    with peer_access(every) as reachable:
-        few = Team(places, together, min(size, CHECKED))
-        random = np.random.default_rng(1)
-        numbers = random.integers(-1000, 1000, (few.count, few.size)).astype(np.float32)
-        makers = ways(few, reachable=reachable)
+    few = Team(places, together, min(size, CHECKED))
+    random = np.random.default_rng(1)
+    numbers = random.integers(-1000, 1000, (few.count, few.size)).astype(np.float32)
+    with peer_access(every) as reachable, joined_nccl(few) as by_all:
+        makers = ways(few, by_all, reachable=reachable)
         rows = [checked(name, few, make(few), numbers) for name, make in makers.items()]
         if timing.available():
             limit = link_limit(every, size)
             team = partial(Team, places, together)
-            rows = [timed(row, team(size), makers[row.name], limit) for row in rows]
-            pictures = [bandwidths(team, size, makers, limit)]
+            right = right_everywhere(rows, together)
+            rows = [timed(row, team(size), makers[row.name], limit) if row.name in right else row for row in rows]
+            pictures = [bandwidths(team, size, {name: makers[name] for name in makers if name in right}, limit)]
     if not any(row.name == "NCCL" for row in rows):
         rows.append(Row("NCCL", note=INSTALL_NCCL))
     notes = [*NOTES, *on_one_device(places, together, "all_reduce", "workers")]
     return Result(rows, limit, pictures=pictures, notes=notes)
 
 
-def ways(team: Team, *, reachable: bool) -> dict[str, Way]:
-    """Return the ways that this process or its ranks can take, by their names."""
+def ways(team: Team, by_all: Way | None, *, reachable: bool) -> dict[str, Way]:
+    """Return the ways that this process or its ranks can take, by their names; `by_all` is NCCL's, where it has one."""
     found: dict[str, Way]
     if team.ranks:
         found = {"MPI, through the host": partial(by_mpi, team.ranks)}
@@ -313,8 +332,7 @@ def ways(team: Team, *, reachable: bool) -> dict[str, Way]:
         }
         if reachable:
             found["kernels on peers"] = on_peers
-    if nccl := usable_nccl(team):
-        by_all = partial(by_nccl, nccl, join_nccl(team, nccl))
+    if by_all:
         found["NCCL"] = by_all
         found["NCCL, as a graph"] = lambda team: as_graph(team, by_all(team))
     return found

@@ -31,7 +31,7 @@ On the software driver with one device, which checks, counts and does not time:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,7 +49,7 @@ from ..cublasmp import CublasMp, CublasMpRefusalError, in_strips, missing
 from ..inputs import INPUT_BLOCK, repeated
 from ..limits import arithmetic_limit
 from ..ranks import Ranks
-from ..several import mean_ms, on_one_device, places_from
+from ..several import mean_ms, on_one_device, places_from, right_everywhere
 from ..stop import Check, Curve, Limit, Result, Row, Size, Value
 
 TITLE = "A matrix product on several devices: SUMMA, cuBLASMp"
@@ -59,6 +59,7 @@ CHECKED = 200
 CURVE_SIZES = (2048, 4096, 8192, 16384)
 # Panels of a worker, and how many it has room for: while one is multiplied, the next one travels.
 PANELS, SLOTS = 4, 2
+ALONE = "one device"  # the row that the others are compared with
 NOTES = (
     "The matrices are cut into blocks over a grid of workers. A panel is a few columns of A and as many rows of B. The "
     "workers that have a panel send it along their row and their column of the grid, and all add the product of its "
@@ -277,7 +278,8 @@ def run(device: cuda.Device, size: int) -> Result:
     limit, pictures = arithmetic_limit(device), []
     rows = checked_rows(device, grid, makers, few)
     if timing.available():
-        rows, curve = timed_rows(rows, device, right_ones(makers, rows, together), max(size, few), limit)
+        right = right_everywhere(rows, together)
+        rows, curve = timed_rows(rows, right, device, makers, max(size, few), limit)
         pictures.append(curve)
     if lacks:
         rows.append(Row("cuBLASMp", note=lacks))
@@ -295,7 +297,7 @@ def checked_rows(
     with device:
         alone = libraries.gemm(cuda.to_device(a), cuda.to_device(b)).to_host()
     check = compare("one device: the product is NumPy's", alone, expected)
-    rows = [Row("one device", check=check, work=work_of(size, 1, 0, 0))]
+    rows = [Row(ALONE, check=check, work=work_of(size, 1, 0, 0))]
     for name, make in makers.items():
         fact = f"{name}: the product is that of one device"
         try:
@@ -338,31 +340,28 @@ def work_of(size: int, workers: int, panels: int, sent: int) -> dict[str, float]
     }
 
 
-def right_ones(makers: Mapping[str, Maker], rows: Sequence[Row], together: Ranks | None) -> dict[str, Maker]:
-    """Return those whose products are right, of ranks in all of them; all ranks call it."""
-    right = {row.name for row in rows if row.check and row.check.holds}
-    everywhere = set.intersection(*together.comm.allgather(right)) if together else right
-    return {name: make for name, make in makers.items() if name in everywhere}
-
-
 def timed_rows(
-    rows: Sequence[Row], device: cuda.Device, makers: Mapping[str, Maker], size: int, limit: Limit
+    rows: Sequence[Row], right: Set[str], device: cuda.Device, makers: Mapping[str, Maker], size: int, limit: Limit
 ) -> tuple[list[Row], Curve]:
-    """Add the times of large products, and draw the rates against the size."""
+    """Add the times of large products to the rows that are right, and draw the rates against the size."""
     numbers = np.random.default_rng().random(INPUT_BLOCK, np.float32)
     lines: dict[str, list[tuple[float, float]]] = {}
     values: dict[str, dict[str, Value]] = {}
     for some in [*(other for other in CURVE_SIZES if other < size), size]:
         operations = 2 * some**3
-        alone = alone_ms(device, some, numbers)
-        values["one device"] = timing.rates(alone, operations, limit)
+        alone = alone_ms(device, some, numbers) if ALONE in right else None
+        if alone:
+            values[ALONE] = timing.rates(alone, operations, limit)
         for name, make in makers.items():
+            if name not in right:
+                continue
             with closing(make(some)) as team:
                 for worker in team.blocks:
                     worker.fill(numbers)
                 ms = mean_ms(team.multiply, team.devices, team.ranks)
                 of_all = replace(limit, rate=limit.rate and team.workers * limit.rate)
-                values[name] = {**timing.rates(ms, operations, of_all), "efficiency": alone / team.workers / ms}
+                efficiency = {"efficiency": alone / team.workers / ms} if alone else {}
+                values[name] = {**timing.rates(ms, operations, of_all), **efficiency}
         for name, found in values.items():
             lines.setdefault(name, []).append((some, 1e-9 * operations / float(found["ms"])))
     curve = Curve("rates", "rows and columns", "TFLOP/s", lines, logarithmic="x", line=limit)

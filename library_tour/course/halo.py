@@ -36,7 +36,7 @@ On the software driver with one device, which checks, counts and does not time:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -50,7 +50,7 @@ from ..checks import compare
 from ..device_code import blocks_for, load
 from ..limits import copy_limit
 from ..ranks import Ranks
-from ..several import mean_ms, on_one_device, peer_access, places_from, wait_for
+from ..several import mean_ms, on_one_device, peer_access, places_from, right_everywhere, wait_for
 from ..stop import Limit, Picture, Result, Row, Size, Timeline, Value
 from ..wrong import all_shown_wrong
 from .heat import RATE, make_plate, reference
@@ -63,6 +63,8 @@ DRAWN_STEPS = 6
 BLOCK, HEIGHT = (64, 4), 2
 # The kernels of a step. What the neighbours wait for is written by the first.
 IN_TURN, OVERLAPPED = ("heat_strip",), ("heat_edges", "heat_inside")
+# The rows of several strips, and that of one, with which they are compared.
+WAYS, ONE = {"in turn": IN_TURN, "overlapped": OVERLAPPED}, "one strip"
 EXPLAINED_BY = ("loads", "instructions")
 NOTES = (
     "Each strip keeps a copy of the neighbours' nearest rows, its halo. In turn, a device computes its strip, sends "
@@ -260,12 +262,11 @@ def run(device: cuda.Device, size: int) -> Result:
     with peer_access(list(dict.fromkeys(places))):
         first, one = one_strip(device, plate)
         rows = [first]
-        for name, kernels in (("in turn", IN_TURN), ("overlapped", OVERLAPPED)):
+        for name, kernels in WAYS.items():
             rows.append(checked(name, make(*plate.shape), kernels, plate, one))
         pictures: list[Picture] = []
         if timing.available():
-            rows, picture = timed(rows, device, make, size, limit)
-            pictures.append(picture)
+            rows, pictures = timed(rows, right_everywhere(rows, together), device, make, size, limit)
     notes = list(NOTES)
     if together:
         notes.append("The counters are those of rank 0.")
@@ -281,7 +282,7 @@ def one_strip(device: cuda.Device, plate: Floats) -> tuple[Row, Floats]:
     counted = stepped(cut, IN_TURN, plate)
     after = cut.collect(plate)
     check = compare("one strip is NumPy's plate", after, reference(plate, STEPS), 1e-6)
-    return Row("one strip", {"strips": 1, **counted} if not timing.available() else {}, check), after
+    return Row(ONE, {"strips": 1, **counted} if not timing.available() else {}, check), after
 
 
 def checked(name: str, cut: Cut, kernels: Sequence[str], plate: Floats, one: Floats) -> Row:
@@ -306,35 +307,49 @@ def stepped(cut: Cut, kernels: Sequence[str], plate: Floats) -> dict[str, Value]
     return counters.count(work, EXPLAINED_BY)
 
 
-def timed(rows: Sequence[Row], device: cuda.Device, make: Maker, size: int, limit: Limit) -> tuple[list[Row], Timeline]:
-    """Add the times of large plates, and a row of a plate with more rows for more strips; draw a few steps."""
+def timed(
+    rows: Sequence[Row], right: Set[str], device: cuda.Device, make: Maker, size: int, limit: Limit
+) -> tuple[list[Row], list[Picture]]:
+    """Add the times of large plates to the rows that are right.
+
+    Where the overlapped strips are right, add the time of their exchange and a row of a plate with more rows for more
+    strips, and draw a few of their steps.
+    """
     columns = size // 4 * 4
     nbytes = 2 * 4 * size * columns
+    found = {row.name: row for row in rows}
+    pictures: list[Picture] = []
 
     def per_step(cut: Cut, kernels: Sequence[str], *, exchange: bool = True) -> float:
         work = partial(take_steps, cut, 2, kernels, exchange=exchange)
         return mean_ms(work, cut.devices, cut.ranks) / 2
 
     def values(ms: float, workers: int, share: int = 1) -> dict[str, Value]:
-        found = timing.rates(ms, share * nbytes, replace(limit, rate=limit.rate and workers * limit.rate))
-        return {**found, "efficiency": share * alone / workers / ms}
+        rates = timing.rates(ms, share * nbytes, replace(limit, rate=limit.rate and workers * limit.rate))
+        return {**rates, "efficiency": share * alone / workers / ms} if alone else rates
 
-    alone = per_step(Strips([device], size, columns), IN_TURN)
+    def add(name: str, more: Mapping[str, Value]) -> None:
+        row = found.get(name, Row(name))
+        found[name] = replace(row, values={**row.values, **more})
+
+    alone = per_step(Strips([device], size, columns), IN_TURN) if ONE in right else None
+    if alone:
+        add(ONE, values(alone, 1))
     cut = make(size, columns)
-    in_turn, overlapped = per_step(cut, IN_TURN), per_step(cut, OVERLAPPED)
-    without = per_step(cut, OVERLAPPED, exchange=False)
-    exchange = mean_ms(partial(cut.exchange, 0), cut.devices, cut.ranks)
-    picture = drawn(cut)
     count, workers = cut.count, cut.workers
-    ms = {"one strip": (alone, 1), "in turn": (in_turn, workers), "overlapped": (overlapped, workers)}
-    found = [replace(row, values={**values(*ms[row.name]), **row.values}) for row in rows]
-    hidden = {"hidden": min(1.0, 1 - (overlapped - without) / exchange)}
-    found[-1] = replace(found[-1], values={**found[-1].values, **hidden})
-    found.append(Row("exchange alone", {"ms": exchange}))
-    del cut  # the memory is needed
-    longer = make((size - 2) * count + 2, columns)
-    found.append(Row("larger plate", values(per_step(longer, OVERLAPPED), workers, count)))
-    return found, picture
+    ms = {name: per_step(cut, kernels) for name, kernels in WAYS.items() if name in right}
+    for name, of_step in ms.items():
+        add(name, values(of_step, workers))
+    if "overlapped" in ms:
+        without = per_step(cut, OVERLAPPED, exchange=False)
+        exchange = mean_ms(partial(cut.exchange, 0), cut.devices, cut.ranks)
+        add("overlapped", {"hidden": min(1.0, 1 - (ms["overlapped"] - without) / exchange)})
+        add("exchange alone", {"ms": exchange})
+        pictures.append(drawn(cut))
+        del cut  # the memory is needed
+        longer = make((size - 2) * count + 2, columns)
+        add("larger plate", values(per_step(longer, OVERLAPPED), workers, count))
+    return list(found.values()), pictures
 
 
 def without_waits() -> str:

@@ -39,7 +39,7 @@ from ..checks import compare
 from ..device_code import load
 from ..limits import issue_limit
 from ..ranks import Ranks
-from ..several import mean_ms, on_one_device, places_from
+from ..several import mean_ms, on_one_device, places_from, right_everywhere
 from ..stop import Curve, Limit, Result, Row, Size, Value
 from .monte_carlo import INSTRUCTIONS, SCHEMES, START, STEPS, Pricer, reference
 
@@ -125,7 +125,10 @@ def run(device: cuda.Device, size: int) -> Result:
 
 
 def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> tuple[Row, float]:
-    """Return the row of some workers with so many paths each, and what they cost: milliseconds, or instructions."""
+    """Return the row of some workers with so many paths each, and what they cost: milliseconds, or instructions.
+
+    Where the sums are wrong nothing is timed, and the cost is 0.
+    """
     few = min(paths, CHECKED)
     expected = sum(reference(SCHEME, few, team.seed + number).sum(axis=0) for number in range(workers))
     # A payoff is the difference of two prices, so that its rounding error is relative to them, not to itself.
@@ -134,14 +137,17 @@ def measured(name: str, team: Team, workers: int, paths: int, limit: Limit) -> t
         f"{name}, {workers}: the sums are NumPy's", team.total(workers, few), np.asarray(expected), tolerance
     )
     values: dict[str, Value] = {"devices": workers}
+    row = Row(name, values, check)
     if timing.available():
+        if name not in right_everywhere([row], team.ranks):
+            return row, 0.0
         devices = list(dict.fromkeys(team.devices))
         ms = mean_ms(partial(team.total, workers, paths), devices, team.ranks)
         # Several workers on one device take turns.
         together = workers if team.ranks else min(workers, len(devices))
         all_limits = replace(limit, rate=limit.rate and together * limit.rate)
-        return Row(name, {**timing.rates(ms, workers * paths * STEPS, all_limits), **values}, check), ms
+        return replace(row, values={**timing.rates(ms, workers * paths * STEPS, all_limits), **values}), ms
     counted = counters.count(partial(team.total, workers, paths), ["instructions"])
     # Each process counts what its own workers do, which do the same.
     counted = {column: int(value) // (1 if team.ranks else workers) for column, value in counted.items()}
-    return Row(name, {**values, "paths each": paths, **counted}, check), float(counted.get("instructions", 0))
+    return replace(row, values={**values, "paths each": paths, **counted}), float(counted.get("instructions", 0))

@@ -390,7 +390,7 @@ def priority_rows(few: Pieces, many: Pieces, host: Numbers) -> list[Row]:
         if check.holds:
             check = Check("a stream has the priority that it was given", other.priority == priority)
         values: dict[str, Value] = {"priority": other.priority}
-        if timing.available():
+        if timing.available() and check.holds:
             values = {**values, "ms": short - start, "ms of the long one": long - start}
         rows.append(Row(name, values, check))
     return rows

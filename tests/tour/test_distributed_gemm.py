@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import cublasmp
+from library_tour import cublasmp, several
 from library_tour.block_cyclic import BlockCyclic, joined, near_square, pieces, strips
 from library_tour.course import distributed_gemm
 from library_tour.course.distributed_gemm import Grid, Plan, Worker
@@ -236,9 +236,9 @@ def test_a_product_that_cublasmp_refuses_fails_alone_and_is_not_timed(device):
     rows = distributed_gemm.checked_rows(device, makers["SUMMA"], makers, 20)
     assert [(row.name, row.check.holds) for row in rows if not row.check.holds] == [("cuBLASMp, grid", False)]
     assert rows[2].check.detail == "cuBLASMpError: not supported"
-    assert set(distributed_gemm.right_ones(makers, rows, None)) == {"SUMMA"}
-    elsewhere = SimpleNamespace(comm=SimpleNamespace(allgather=lambda own: [own, set()]))
-    assert distributed_gemm.right_ones(makers, rows, elsewhere) == {}
+    assert makers.keys() & several.right_everywhere(rows, None) == {"SUMMA"}
+    elsewhere = SimpleNamespace(comm=SimpleNamespace(allgather=lambda own: [own, {"SUMMA"}]))
+    assert makers.keys() & several.right_everywhere(rows, elsewhere) == set()
 
 
 def test_what_nvmath_raises_is_a_refusal(device, group, monkeypatch):

@@ -63,6 +63,8 @@ def test_the_stop_fails_by_its_checks_and_is_reported(failing, monkeypatch, tmp_
     outcome, compared = failing(name, every)
     assert outcome.state == ("failed" if compared else "passed"), outcome.traceback
     assert bool(outcome.failed_checks) == compared
+    timed = {row.name for row in outcome.result.all_rows if row.check and not row.check.holds and "ms" in row.values}
+    assert not timed
     console = Console(file=io.StringIO(), width=80)
     console.print(report.outcome(outcome))
     console.print(report.summary([outcome]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import weakref
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -80,7 +81,7 @@ def test_parts_may_be_few_or_empty(device, name, workers, size):
     team = all_reduce.Team([device] * workers, None, size)
     numbers = np.arange(workers * size, dtype=np.float32).reshape(workers, size)
     team.fill(numbers)
-    work = all_reduce.ways(team, reachable=True)[name](team)
+    work = all_reduce.ways(team, None, reachable=True)[name](team)
     work()
     device.synchronize()
     for array in team.arrays:
@@ -136,9 +137,10 @@ class StreamNccl(FakeNccl):
         yield
         [(total, _, stream), *others] = self.asked
         for worker, (array, _, other) in enumerate(others, 1):
-            cuda.memcpy(self.team.room[worker], array, stream=other)
+            room = self.team.room[worker][: array.size]
+            cuda.memcpy(room, array, stream=other)
             stream.wait(other)
-            self.team.add(0, self.team.room[worker], total)
+            self.team.modules[0]["add_into"][1, 32, 0, stream](room, total, total.size // all_reduce.GROUP)
         for array, _, other in others:
             cuda.memcpy(array, total, stream=stream)
             other.wait(stream)
@@ -154,6 +156,47 @@ def test_the_streams_of_all_workers_become_one_graph(device, workers):
         numbers = round * np.arange(10 * workers, dtype=np.float32).reshape(workers, 10)
         assert all_reduce.checked("NCCL", team, work, numbers).check.holds
     assert nccl.asked == []
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """Return the executable graphs that are alive, of those that are made from now on."""
+    alive: weakref.WeakSet[cuda.ExecutableGraph] = weakref.WeakSet()
+    instantiate = cuda.Graph.instantiate
+
+    def kept(graph: cuda.Graph) -> cuda.ExecutableGraph:
+        executable = instantiate(graph)
+        alive.add(executable)
+        return executable
+
+    monkeypatch.setattr(cuda.Graph, "instantiate", kept)
+    return alive
+
+
+def test_communicators_are_destroyed_when_all_graphs_of_their_work_have_ended(any_clock, graphs, monkeypatch):
+    """NCCL's communicators wait for such graphs, and would wait forever."""
+    destroyed = []
+
+    class Destroyed(StreamNccl):
+        def destroy(self) -> None:
+            destroyed.append(len(graphs))
+
+    monkeypatch.setattr(several, "SECONDS", 0)
+    monkeypatch.setattr(all_reduce, "places_from", lambda device, together: [device] * 3)
+    monkeypatch.setattr(all_reduce, "usable_nccl", Destroyed)
+    outcome = run_stop("all_reduce", cuda.Device(0), 300)
+    assert outcome.state == "passed", outcome.traceback
+    rows = {row.name: row for row in outcome.result.rows}
+    assert "ms" in rows["NCCL, as a graph"].values
+    assert destroyed == [0, 0, 0]
+
+
+def test_communicators_are_left_to_the_process_after_an_exception(monkeypatch, device):
+    """A traceback keeps the graphs that a communicator would wait for."""
+    team = all_reduce.Team([device] * 2, None, 10)
+    monkeypatch.setattr(all_reduce, "usable_nccl", StreamNccl)  # which has no destroy
+    with pytest.raises(RuntimeError, match="wheels"), all_reduce.joined_nccl(team):
+        raise RuntimeError("the wheels came off")
 
 
 @pytest.mark.parametrize(("others", "shared", "usable"), [(True, "", True), (False, "", False), (True, "two", False)])
