@@ -1,4 +1,4 @@
-"""Bulk copies (``cp.async.bulk``) between global and shared memory: what arrives, and which barrier counts it."""
+"""Asynchronous copies that a barrier or a group counts: in bulk, by ``cp.async.bulk``, and by ``st.async``."""
 
 from __future__ import annotations
 
@@ -134,6 +134,59 @@ extern "C" __global__ void pass_on(int *out, const int *in) {
     cluster.sync();
 }
 
+// Each thread stores four numbers in the next block of the cluster.
+extern "C" __global__ void store_there(int *out, const int *in) {
+    __shared__ alignas(16) int received[4 * 64];
+    __shared__ alignas(8) uint64_t bar;
+    cg::cluster_group cluster = cg::this_cluster();
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_init(&bar, 1);
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 1024);
+    }
+    cluster.sync();
+    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+    int x = in[blockIdx.x * 64 + threadIdx.x], values[] = {x, 2 * x, 3 * x, 4 * x};
+    ptx::st_async(cluster.map_shared_rank(received + 4 * threadIdx.x, next), values,
+                  cluster.map_shared_rank(&bar, next));
+    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
+    for (int i = threadIdx.x; i < 256; i += 64) out[blockIdx.x * 256 + i] = received[i];
+    cluster.sync();
+}
+
+// Each thread adds its number to sums in the next block.
+extern "C" __global__ void add_there(int *out, const int *in) {
+    __shared__ int sums[4];
+    __shared__ alignas(8) uint64_t bar;
+    cg::cluster_group cluster = cg::this_cluster();
+    if (threadIdx.x < 4) sums[threadIdx.x] = 1;
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_init(&bar, 1);
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
+    }
+    cluster.sync();
+    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+    ptx::red_async(ptx::op_add, cluster.map_shared_rank(sums + threadIdx.x % 4, next),
+                   in[blockIdx.x * 64 + threadIdx.x], cluster.map_shared_rank(&bar, next));
+    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
+    if (threadIdx.x < 4) out[blockIdx.x * 4 + threadIdx.x] = sums[threadIdx.x];
+    cluster.sync();
+}
+
+// Plain stores to the next block, which its barrier announces by the arrivals of other blocks' threads.
+extern "C" __global__ void arrive_there(int *out, const int *in) {
+    __shared__ int received[64];
+    __shared__ alignas(8) uint64_t bar;
+    cg::cluster_group cluster = cg::this_cluster();
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 64);
+    cluster.sync();
+    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+    cluster.map_shared_rank(received, next)[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
+    ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, cluster.map_shared_rank(&bar, next));
+    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &bar, 0)) {}
+    out[blockIdx.x * 64 + threadIdx.x] = received[63 - threadIdx.x];
+    cluster.sync();
+}
+
 // The block of rank 1 fetches for the blocks whose bits are set.
 extern "C" __global__ void multicast(int *out, const int *in, int ranks) {
     __shared__ alignas(16) int s[64];
@@ -222,6 +275,32 @@ def test_a_block_copies_to_another_of_its_cluster(device, kernels, rng, size):
     np.testing.assert_array_equal(out.to_host(), expected.reshape(-1))
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_threads_store_in_another_block(device, kernels, rng, size):
+    values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
+    out = cuda.full((8, 64, 4), -7, np.int32)
+    kernels["store_there"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
+    sent = np.roll(values, 1, axis=1).reshape(8, 64, 1)
+    np.testing.assert_array_equal(out.to_host(), sent * np.array([1, 2, 3, 4]))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_threads_add_in_another_block(device, kernels, rng, size):
+    values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
+    out = cuda.full((8, 4), -7, np.int32)
+    kernels["add_there"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
+    sums = np.roll(values, 1, axis=1).reshape(8, 16, 4).sum(axis=1)
+    np.testing.assert_array_equal(out.to_host(), sums + 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_threads_arrive_at_another_blocks_barrier(device, kernels, rng, size):
+    values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
+    out = cuda.full((8, 64), -7, np.int32)
+    kernels["arrive_there"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
+    np.testing.assert_array_equal(out.to_host(), np.roll(values, 1, axis=1).reshape(8, 64)[:, ::-1])
+
+
 @pytest.mark.parametrize("ranks", [0b0010, 0b1011, 0b1111, 0])
 def test_one_copy_reaches_several_blocks_of_a_cluster(device, kernels, rng, ranks):
     values = rng.integers(0, 1000, 64, np.int32)
@@ -229,3 +308,22 @@ def test_one_copy_reaches_several_blocks_of_a_cluster(device, kernels, rng, rank
     kernels["multicast"].launch(8, 64, cluster=4)(out, cuda.to_device(values), ranks)
     chosen = np.array([ranks >> rank & 1 for rank in range(4)], np.bool_)
     np.testing.assert_array_equal(out.to_host(), np.where(chosen[:, None], values, -1)[None].repeat(2, axis=0))
+
+
+POLICIES = """
+#include <cuda/annotated_ptr>
+extern "C" __global__ void scale(int *out, int *in) {
+    cuda::annotated_ptr<int, cuda::access_property::persisting> kept{in};
+    cuda::access_property passing(out, 256, 512, cuda::access_property::persisting{},
+                                  cuda::access_property::streaming{});
+    cuda::annotated_ptr<int, cuda::access_property> written{out, passing};
+    written[threadIdx.x] = 3 * kept[threadIdx.x];
+}
+"""
+
+
+def test_cache_policies_change_no_results(device, rng):
+    values = rng.integers(0, 1000, 128, np.int32)
+    out = cuda.full(128, -7, np.int32)
+    cuda.compile(POLICIES)["scale"][1, 128](out, cuda.to_device(values))
+    np.testing.assert_array_equal(out.to_host(), 3 * values)

@@ -6,12 +6,10 @@ masks. A finding changes nothing about the launch; each line is reported once a 
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
-from ..ptx.running.memory.bulk_copies import UNIT
 from ..ptx.running.observer import Observer
 from ..ptx.syntax.instructions import Instruction
 from ..state.memory.shadow import MOST_THREADS
@@ -42,7 +40,6 @@ class LaunchChecks(Observer):
         # Records have no room for the numbers of more threads.
         self._racing = state.blocks * state.threads < MOST_THREADS
         spans = concurrency.unordered()
-        self._clustered = prod(state.launch.cluster) > 1
         self._memory = state.memory
         concurrent = bool(spans) or concurrency.others_wait()
         self._races = Races(spans, state.launch)
@@ -190,12 +187,8 @@ class LaunchChecks(Observer):
                 order.acquire(group, now)
 
     def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
-        """Check what bulk copies read and write, then note what the barrier that counts their bytes releases."""
-        for kind, side in (("ld", source), ("st", to)):
-            for positions, part in side.parts:
-                self._memory_checks.check(MemoryAccess(group, kind, part, 0, UNIT, site, (), positions))
-        if self._racing and "bulk_group" not in form_of(site).words:
-            self._races.order(group.chunk).release(group, self._races.tick(site), "gpu" if self._clustered else "cta")
+        """Check what bulk copies read and write."""
+        self._memory_checks.bulk_copy(group, to, source, site)
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         """Note where groups of asynchronous copies end, and which groups are waited for."""

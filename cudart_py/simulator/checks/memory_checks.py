@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
+from ..ptx.running.memory.bulk_copies import UNIT
 from ..state.memory.shadow import STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
@@ -20,6 +22,7 @@ from .shadow_table import ShadowTable
 if TYPE_CHECKING:
     from ..ptx.running.groups import Group
     from ..ptx.running.launch import LaunchState
+    from ..ptx.running.memory.addresses import Mixed
     from ..ptx.syntax.instructions import Instruction
     from .launch_findings import LaunchFindings
 
@@ -54,6 +57,8 @@ class MemoryChecks:
         self._findings = findings
         self._racing = racing
         self._concurrent = concurrent
+        # The blocks of a cluster wait for one another at barriers in memory.
+        self._scope = "cta" if prod(state.launch.cluster) == 1 else "gpu"
         # The shadow memory of the allocations that the launch writes, by their starts.
         self._written: dict[int, ShadowMemory] = {}
 
@@ -76,6 +81,14 @@ class MemoryChecks:
             self._shared(access)
         elif space == "local":
             self._local(access)
+
+    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
+        """Check what bulk copies read and write, and note what the barrier that counts their bytes releases."""
+        for kind, side in (("ld", source), ("st", to)):
+            for positions, part in side.parts:
+                self.check(MemoryAccess(group, kind, part, 0, UNIT, site, (), positions))
+        if self._racing and "bulk_group" not in form_of(site).words:
+            self._races.order(group.chunk).release(group, self._races.tick(site), self._scope)
 
     def _shared(self, access: MemoryAccess) -> None:
         chunk, form = access.group.chunk, form_of(access.site)
@@ -104,7 +117,7 @@ class MemoryChecks:
             if form_of(site).row.spins:
                 order.acquire(group, now)
             else:
-                order.release(group, now, "cta")
+                order.release(group, now, self._scope)
 
     def _global(self, access: MemoryAccess) -> None:
         kind, site = access.kind, access.site

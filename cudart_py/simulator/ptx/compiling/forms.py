@@ -46,6 +46,8 @@ _WORDS = {
     "EVICT": "L1::evict_normal/L1::evict_unchanged/L1::evict_first/L1::evict_last/L1::no_allocate",
     "PREFETCH": "L2::64B/L2::128B/L2::256B",
     "EVICT2": "L2::evict_last/L2::evict_normal/L2::evict_first",
+    "PRIMARY": "L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged",
+    "SECONDARY": "L2::evict_first/L2::evict_unchanged",
     "VECTOR": "v2/v4/v8",
     "MOVED": "b8/b16/b32/b64/b128/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64",
     "SELECTED": "b16/b32/b64/u16/u32/u64/s16/s32/s64/f32/f64",

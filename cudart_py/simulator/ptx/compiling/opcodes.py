@@ -37,7 +37,7 @@ from ..operations.floats import approximations, double, half, single
 from ..syntax.instructions import Instruction
 from .emitters.comparisons import set_, setp
 from .emitters.conversions import pack, resize, widen
-from .emitters.copies import bulk_copy, copy, copy_arrival, copy_group, mbarrier
+from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
 from .emitters.functions import Calls, CallsForHalves, CallsWithCarry, Converts, Rounds
 from .emitters.matrices import load_matrix, multiply_matrices, store_matrix
 from .emitters.memory import (
@@ -46,6 +46,7 @@ from .emitters.memory import (
     load,
     nap,
     nothing,
+    policy,
     store,
     surface_load,
     surface_store,
@@ -303,6 +304,12 @@ ROWS = (
     Row("prefetchu", nothing, "L1 | M"),
     Row("discard", nothing, "global? L2 | M #128"),
     Row("applypriority", nothing, "global? L2::evict_normal | M #128"),
+    Row(
+        "createpolicy", policy,
+        "fractional PRIMARY SECONDARY? b64 | =b64 f32?", "range global? PRIMARY SECONDARY? b64 | =b64 M u32 u32",
+        "cvt L2 b64 | =b64 b64",
+        flow="fresh",
+    ),
     # --- asynchronous copies, and barriers in memory
     Row("cp", copy, "async ca SHARED global L2::cache_hint? PREFETCH? | M M @4/8/16 Z? H?", access="cp"),
     Row("cp", copy, "async cg SHARED global L2::cache_hint? PREFETCH? | M M @16 Z? H?", access="cp"),
@@ -331,6 +338,19 @@ ROWS = (
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? min/max u32/s32/u64/s64 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? inc/dec u32 | M M u32 H?",
         access="cp",
+    ),
+    Row(
+        "st", async_store,
+        "async weak? shared::cluster mbarrier::complete_tx::bytes VECTOR? b32/b64/u32/u64/s32/s64/f32/f64 | M V M",
+        access="st", flow="fresh",
+    ),
+    Row(
+        "red", async_reduction,
+        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes and/or/xor b32 | M T M",
+        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes add u32/s32/u64 | M T M",
+        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes min/max u32/s32 | M T M",
+        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes inc/dec u32 | M T M",
+        access="red", flow="fresh",
     ),
     Row(
         "mbarrier", mbarrier,

@@ -84,6 +84,8 @@ def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
     if "bulk" in words and pattern[0] != "#":
         return _bulk_operand(form, pattern, place)
     if pattern == "M":
+        if "mbarrier::complete_tx::bytes" in words:
+            return "[barrier]" if place else "[tile]"
         if row.converges:
             return "[where]"
         if form.space == "param":

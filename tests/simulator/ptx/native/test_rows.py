@@ -52,6 +52,7 @@ NOT_NATIVE = {
     r"fns\..*": WAITING,
     r"getctarank\..*": "NumPy runs kernels of clusters",
     r"mbarrier\..*": "NumPy runs kernels with barriers in memory",
+    r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",
     r"(tex|suld|sust)\..*": "NumPy runs kernels with textures and surfaces",
     r"wmma\..*": WAITING,
 }
@@ -100,7 +101,7 @@ def prologue() -> str:
 def instruction(form: Form, opcode: str, number: int) -> str | None:
     """Return an instruction and what stores its result; None for a form with other operands than registers."""
     patterns = [pattern for pattern in form.operands if not pattern.endswith("?")]
-    if not patterns or patterns[0][0] != "=" or form.row.ends or form.row.access or form.row.converges:
+    if len(patterns) < 2 or patterns[0][0] != "=" or form.row.ends or form.row.access or form.row.converges:
         return None
     operands = []
     for place, pattern in enumerate(patterns[1:]):

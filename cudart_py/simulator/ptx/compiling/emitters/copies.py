@@ -7,12 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
-from ...syntax.types import dtype_of
+from ...syntax.types import TYPE_SIZES, dtype_of
 from ..forms import Form
 from ..writer import Writer
-from .memory import address, observe
+from .memory import address, atomic, observe, store
 
-__all__ = ["bulk_copy", "copy", "copy_arrival", "copy_group", "mbarrier"]
+__all__ = [
+    "async_reduction",
+    "async_store",
+    "bulk_copy",
+    "copy",
+    "copy_arrival",
+    "copy_group",
+    "mbarrier",
+]
 
 # What the words of an opcode mean to observers.
 _EVENTS = {"commit_group": "commit", "wait_group": "wait", "wait_all": "wait_all"}
@@ -69,6 +77,28 @@ def copy_group(w: Writer, i: Instruction, form: Form) -> None:
         allowed = i.operands[0].value if i.operands and isinstance(i.operands[0], Immediate) else 0
         event = next(_EVENTS[word] for word in form.words if word in _EVENTS)
         w.emit(f"g.chunk.state.observer.copies(g, {w.site()}, {event!r}, {allowed})")
+
+
+def async_store(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``st.async``: a store at once, whose bytes a barrier counts."""
+    store(w, i, form)
+    _complete(w, i, form)
+
+
+def async_reduction(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``red.async``: an atomic operation at once, whose bytes a barrier counts."""
+    atomic(w, i, form)
+    _complete(w, i, form)
+
+
+def _complete(w: Writer, i: Instruction, form: Form) -> None:
+    """Write that the bytes of each lane's access arrive at its barrier, the last operand."""
+    barrier = i.operands[-1]
+    assert isinstance(barrier, Access)
+    name, offset, _ = address(w, barrier, form.space)
+    observe(w, "mbarrier", name, offset, 8)
+    count = w.constant(np.uint32(TYPE_SIZES[form.type] * form.vector))
+    w.emit(f"g.chunk.memory.mbarrier('complete_tx', {name}, {offset}, ({count},), {w.site()})")
 
 
 def copy_arrival(w: Writer, i: Instruction, form: Form) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "nap",
     "nothing",
     "observe",
+    "policy",
     "store",
     "surface_load",
     "surface_store",
@@ -158,6 +159,11 @@ def nap(w: Writer, i: Instruction, form: Form) -> None:
 
 def nothing(w: Writer, i: Instruction, form: Form) -> None:
     """Write nothing for what changes no values, such as a prefetch."""
+
+
+def policy(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``createpolicy``, whose result only tells caches what to keep."""
+    w.write(i.operands[0], w.constant(np.uint64(0)), "u8", True)
 
 
 def fence(w: Writer, i: Instruction, form: Form) -> None:

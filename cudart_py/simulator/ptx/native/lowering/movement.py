@@ -112,6 +112,11 @@ def nothing(e: Emitter, i: Instruction, form: Form) -> None:
     """Write nothing for what changes no values, such as a prefetch."""
 
 
+def policy(e: Emitter, i: Instruction, form: Form) -> None:
+    """Write ``createpolicy``, whose result only tells caches what to keep."""
+    e.write(i.operands[0], e.b.const(I64, 0), "b64")
+
+
 def fence(e: Emitter, i: Instruction, form: Form) -> None:
     """Write nothing but what the checks note: all accesses happen in order."""
     if e.checking is not None:
@@ -122,5 +127,5 @@ def fence(e: Emitter, i: Instruction, form: Form) -> None:
 LOWERINGS: dict[str, Any] = {
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "selp": selp, "slct": slct, "mapa": map_address,
     "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": fence,
-    "fence": fence, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
+    "fence": fence, "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
 }  # fmt: skip  # rows of a table

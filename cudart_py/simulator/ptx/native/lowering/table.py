@@ -24,6 +24,8 @@ _ANY: dict[str, Any] = {
 
 def lowering(form: Form) -> Callable[..., None]:
     """Return the function that writes instructions of a form; raise NotNative where there is none."""
+    if "mbarrier::complete_tx::bytes" in form.words:
+        raise NotNative("barriers in memory")
     name = form.row.name
     found = _ANY.get(name)
     if found is None:
