@@ -20,7 +20,8 @@ def processor_flushes(layout: Layout) -> bool:
     """Return whether all arithmetic on floats of a kernel is of single precision and flushes.
 
     Then the processor is told to flush operands and results for the whole launch. An x86-64 processor takes a result
-    for subnormal as a GPU does: by its value rounded to 24 bits with no least exponent.
+    for subnormal as a GPU does: by its value rounded to 24 bits with no least exponent. What LLVM would compute
+    instead of the processor, the builder hides from it (`Builder.operands`).
     """
     forms = [form_of(instruction) for place in layout.places for instruction in place.block.instructions]
     asked = any("ftz" in form.words for form in forms)

@@ -11,7 +11,8 @@ from ..syntax.types import type_size
 from .layout import LANES
 
 __all__ = [
-    "F32", "F64", "I1", "I8", "I16", "I32", "I64", "PTR", "Builder", "integer_like", "lane_type", "vector",
+    "F32", "F64", "I1", "I8", "I16", "I32", "I64", "PTR", "Builder", "follows_from_constants", "integer_like",
+    "lane_type", "vector",
 ]  # fmt: skip  # grouped by meaning
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -38,6 +39,29 @@ def integer_like(element: ir.Type) -> ir.Type:
     return {F32: I32, F64: I64}.get(element, element)
 
 
+def follows_from_constants(value: Value) -> bool:
+    """Return whether LLVM may find out which numbers a value can be, while it compiles a block."""
+    if isinstance(value, ir.Constant):
+        return True
+    if isinstance(value, ir.SelectInstr):
+        return all(map(follows_from_constants, value.operands[1:]))
+    if type(value) in (ir.Instruction, ir.CastInstr):
+        return all(map(follows_from_constants, value.operands))
+    return False
+
+
+def _number(value: Value) -> int | None:
+    """Return the bits of a constant that is the same for all lanes, None for any other value."""
+    bits = value.operands[0] if isinstance(value, ir.CastInstr) and value.opname == "bitcast" else value
+    return bits.number if isinstance(bits, _Same) else None
+
+
+def _matters(value: Value) -> bool:
+    """Return whether a constant of single precision may be neutral in arithmetic, or flushed: 0, 1, a subnormal one."""
+    number = _number(value)
+    return number is None or number & 0x7FFFFFFF == 0x3F800000 or not number & 0x7F800000
+
+
 def _text(element: ir.Type) -> str:
     return {F32: "f32", F64: "f64"}.get(element) or f"i{element.width}"
 
@@ -47,7 +71,8 @@ class _Same(ir.Constant):  # type: ignore[misc]  # because llvmlite has no types
 
     def __init__(self, element: ir.IntType, number: int, count: int = LANES) -> None:
         super().__init__(ir.VectorType(element, count), [number] * count)
-        self._text = f"splat (i{element.width} {int(number)})"
+        self.number = int(number)
+        self._text = f"splat (i{element.width} {self.number})"
 
     def get_reference(self) -> str:
         """Return the constant's text."""
@@ -58,7 +83,8 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
     """LLVM's builder with the operations that instructions of PTX are made of.
 
     Where a method takes a number instead of a value, the number is the same for all lanes. `flushes` says that the
-    processor takes subnormal operands and results of single precision for zeros.
+    processor takes subnormal operands and results of single precision for zeros. LLVM isn't told that: it takes
+    ``x * 1`` for x and computes with constants itself, and neither flushes. So `operands` hides constants from it.
     """
 
     flushes = False
@@ -118,6 +144,36 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         if have > element.width:
             return self.trunc(value, vector(element))
         return (self.sext if signed and have > 1 else self.zext)(value, vector(element))
+
+    # --- what LLVM mustn't know while the processor flushes
+
+    def operands(self, *values: Value) -> list[Value]:
+        """Return operands of the processor's arithmetic that leave LLVM nothing to do without the processor."""
+        if not self.flushes:
+            return list(values)
+        known = [follows_from_constants(value) for value in values]
+        hides = [of_constants and (all(known) or _matters(x)) for x, of_constants in zip(values, known, strict=True)]
+        return [self.hidden(value) if hide else value for value, hide in zip(values, hides, strict=True)]
+
+    def hidden(self, value: Value) -> Value:
+        """Return the same words or floats, of which LLVM doesn't know what they follow from."""
+        number = _number(value)
+        if number is not None:
+            return self.splat(self._variable(number, value.type.element))
+        return self.as_type(self.xor(self.as_integer(value), self.splat(self._variable(0, I32))), value.type.element)
+
+    def _variable(self, number: int, kind: ir.Type) -> Value:
+        """Return a word of the module, which keeps its value, although LLVM doesn't know which one it is."""
+        name = f"number.{number:08x}"
+        variable = self.module.globals.get(name)
+        if variable is None:
+            variable = ir.GlobalVariable(self.module, I32, name)
+            variable.initializer = I32(number)
+            # Other modules could change it, and yet code reaches it without a table of addresses.
+            variable.linkage = "hidden"
+        found = self.load(variable, typ=kind)
+        found.set_metadata("invariant.load", self.module.add_metadata([]))
+        return found
 
     # --- calls
 

@@ -32,7 +32,7 @@ def _finish(e: Emitter, i: Instruction, form: Form, result: Value) -> None:
 
 
 def _sources(e: Emitter, i: Instruction, form: Form) -> list[Value]:
-    return [e.value(operand, form.type, loose=True) for operand in i.operands[1:]]
+    return e.b.operands(*(e.value(operand, form.type, loose=True) for operand in i.operands[1:]))
 
 
 def binary(e: Emitter, i: Instruction, form: Form) -> None:

@@ -41,7 +41,7 @@ def _relation(e: Emitter, i: Instruction, form: Form) -> list[Value]:
         if ftz and kind == "f64":
             raise NotNative("a comparison of f64 with ftz")
         if ftz:
-            x, y = flush_result(b, x), flush_result(b, y)
+            x, y = (flush_result(b, value) for value in b.operands(x, y))
         return [b.floats(_FLOATS[relation], x, y)]
     signed = kind[0] == "s" and relation not in ("lo", "ls", "hi", "hs")
     return [b.compare(_SIGNS[relation], x, y, signed)]

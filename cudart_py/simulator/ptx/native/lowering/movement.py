@@ -12,7 +12,7 @@ from ...syntax.types import type_size
 from ...windows import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from ..errors import NotNative
 from ..layout import Context
-from ..vectors import F32, I32, I64, lane_type, vector
+from ..vectors import F32, I32, I64, follows_from_constants, lane_type, vector
 from .floats import flush
 
 if TYPE_CHECKING:
@@ -79,8 +79,12 @@ def isspacep(e: Emitter, i: Instruction, form: Form) -> None:
 
 def selp(e: Emitter, i: Instruction, form: Form) -> None:
     """Write a selection by a predicate."""
+    b = e.b
     x, y = (e.value(operand, form.type) for operand in i.operands[1:3])
-    e.write(i.operands[0], e.b.select(e.value(i.operands[3], "pred"), x, y), form.type)
+    if b.flushes and not any(map(follows_from_constants, (x, y))) and type_size(form.type) == type_size("f32"):
+        # A comparison and a selection of the same operands become one instruction, which would flush the result.
+        x = b.hidden(x)
+    e.write(i.operands[0], b.select(e.value(i.operands[3], "pred"), x, y), form.type)
 
 
 def slct(e: Emitter, i: Instruction, form: Form) -> None:
