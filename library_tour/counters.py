@@ -17,6 +17,7 @@ from cudart_py.profiling.metric_names import (
     REQUESTS,
     SECTOR_BYTES,
     SECTORS,
+    SHARED,
     WARPS,
     WAVEFRONTS,
     names,
@@ -27,7 +28,7 @@ from .stop import Value
 __all__ = ["COLUMNS", "TEXELS", "Column", "available", "count", "counted", "values"]
 
 TEXELS = "l1tex__t_sectors_pipe_tex_mem_texture.sum"
-BOTH, ATOMICS = ("ld", "st"), ("red", "atom")
+ATOMICS = ("red", "atom")
 
 
 class Column(NamedTuple):
@@ -52,8 +53,9 @@ COLUMNS: Mapping[str, Column] = {
     "sectors/local": Column(names(LOCAL_SECTORS, LOCAL), names(LOCAL_REQUESTS, LOCAL)),
     "atomics": Column(names(REQUESTS, ATOMICS)),
     "atomic sectors": Column(names(SECTORS, ATOMICS)),
-    "conflicts": Column(names(CONFLICTS, BOTH)),
-    "wavefronts": Column(names(WAVEFRONTS, BOTH)),
+    # Of loads, stores and atomics, as in the row "Total" of Nsight Compute's table of shared memory.
+    "conflicts": Column(names(CONFLICTS, SHARED)),
+    "wavefronts": Column(names(WAVEFRONTS, SHARED)),
     "instructions": Column([WARPS]),
     "active lanes": Column([LANES], [WARPS]),
 }

@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra
 
 LOADS, SECTORS = (f"l1tex__t_{what}_pipe_lsu_mem_global_op_ld.sum" for what in ("requests", "sectors"))
 FFMA, DADD = (f"smsp__sass_thread_inst_executed_op_{kind}_pred_on.sum" for kind in ("ffma", "dadd"))
-CARD = Card("a card", bandwidth=1000, fp32=10, fp64=5)
+CARD = Card("a card", bandwidth=1000, fp32=10, fp64=5, source="made up")
 
 
 @pytest.fixture

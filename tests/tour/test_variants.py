@@ -104,6 +104,18 @@ def test_wide_loads_use_all_that_they_move():
     assert counters.values(metrics, ["used by loads", "sectors/load"]) == {"used by loads": 1.0}
 
 
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        ("conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"),
+        ("wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"),
+    ],
+)
+def test_shared_atomics_count_as_loads_and_stores_do(column, name):
+    metrics = {name.format("ld"): 1, name.format("st"): 20, name.format("atom"): 300}
+    assert counters.values(metrics, [column]) == {column: 321}
+
+
 @pytest.mark.needs("profile")
 def test_a_counter_that_the_driver_does_not_have_is_left_out(monkeypatch):
     output = cuda.zeros(8, np.int32)
