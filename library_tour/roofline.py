@@ -32,9 +32,9 @@ class Card(NamedTuple):
     source: str
 
 
-# NVIDIA's figures, except for the H200, which the tour has measured. The T4's data sheet says 300 GB/s, its product brief
-# 320, which is what its clock and its bus give. The documents of the last two name no rate of double precision: CUDA's
-# programming guide gives 2 results a clock and multiprocessor, where single precision has 64 (T4) or 128 (RTX 4090).
+# NVIDIA's figures, except for the H200, which the tour has measured. The T4's data sheet says 300 GB/s, its product
+# brief 320, which is what its clock and its bus give. The documents of the last two name no rate of double precision:
+# the programming guide gives 2 results a clock and multiprocessor, and 64 (T4) or 128 (RTX 4090) of single precision.
 CARDS = {
     "h200": Card("NVIDIA H200", 4278, 65.2, 33.4, "measured: a copy, and multiply-adds"),
     "h100": Card("NVIDIA H100 SXM", 3350, 67, 34, "data sheet"),
