@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 
 import cudart_py as cuda
 from cudart_py.benchmark import device_ceilings, device_samples, measuring, peers
-from cudart_py.compilation import compiler
+from cudart_py.compilation import compiler, programs
 from tests.browser import Browser
 
 settings.register_profile(
@@ -66,6 +66,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     missing = needed - cuda.capabilities() if needed else set()
     if missing:
         pytest.skip(f"this driver lacks: {', '.join(sorted(missing))}")
+
+
+@pytest.fixture(autouse=True)
+def no_debugger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget after each test whether it compiled with -G, behind which nothing else would be cached."""
+    monkeypatch.setattr(programs, "_for_debugger", False)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from . import exports, headers, includes
 from .demangling import declared_name, demangle
 from .diagnostics import read_resources, warnings_of
 from .images import CompiledImage, Resources, describe, normalised, restore
-from .programs import Program, library_path, library_version
+from .programs import Program, has_compiled_for_debugger, library_path, library_version
 from .remedies import remedies
 from .requests import Request, make_request
 from .signatures import needs_compiler
@@ -79,9 +79,11 @@ def compile_image(
     found = disk.load(key, restore)
     if found is not None:
         return replace(found, source=_text(request))
+    is_sound = not has_compiled_for_debugger()
     image, files = _compile(request, inclusions)
-    if _scan(request) != inclusions:
-        # A header was edited meanwhile: which of its contents the compiler read is not known.
+    if not is_sound or _scan(request) != inclusions:
+        # The code is worse than another process would make it, or a header was edited meanwhile, and which of its
+        # contents the compiler read is not known.
         return image
     witnesses = [witness for witness in map(disk.witness, files) if witness and not headers.is_from_wheel(witness[0])]
     disk.store(key, describe(image), [image.ptx, image.cubin], witnesses)

@@ -15,11 +15,21 @@ from typing import Any, Self
 
 from .. import arguments, errors
 from . import diagnostics
-from .requests import architecture_option, spell_architecture, texts
+from .requests import architecture_option, has_debug_option, spell_architecture, texts
 
-__all__ = ["Program", "library_path", "library_version", "nvrtc_failure", "use_architecture"]
+__all__ = [
+    "Program",
+    "has_compiled_for_debugger",
+    "library_path",
+    "library_version",
+    "nvrtc_failure",
+    "use_architecture",
+]
 
 _MAJOR = 13
+
+# Whether a program of this process was compiled with -G.
+_for_debugger = False
 
 # Set by `use_architecture` when `context.device` is imported, which the package does.
 _current_architecture: Callable[[], tuple[int, int]]
@@ -87,6 +97,14 @@ def library_path() -> str | None:
 
     path: str | None = load_nvidia_dynamic_lib("nvrtc").abs_path
     return path
+
+
+def has_compiled_for_debugger() -> bool:
+    """Return whether NVRTC has compiled with -G in this process.
+
+    From then on NVRTC 13.5 makes slower code of kernels that take large structures by value, also without that option.
+    """
+    return _for_debugger
 
 
 class Program:
@@ -163,7 +181,9 @@ class Program:
 
         Raises CompileError with the log and the offending source lines.
         """
+        global _for_debugger
         options = [option.encode() for option in (*self._architecture_options(), *self.options)]
+        _for_debugger |= has_debug_option(self.options)
         try:
             _call("nvrtcCompileProgram", self.handle, len(options), options)
         except errors.NvrtcError as error:

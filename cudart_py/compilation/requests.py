@@ -105,7 +105,7 @@ def make_request(
     own += [f"--include-path={path}" for path in folders]
     own += _macros(define)
     # The assembler refuses line information beside full debug information.
-    output = [] if _DEBUG_OPTIONS & set(given) else ["--generate-line-info"]
+    output = [] if has_debug_option(given) else ["--generate-line-info"]
     # What NVRTC keeps itself comes back without the assembler's report; keeping is this package's business.
     output.append("--no-cache")
     return Request(
@@ -157,6 +157,11 @@ def runs_on(arch: str, compute_capability: tuple[int, int]) -> bool:
     if arch.endswith("a"):
         return (major, minor) == compute_capability
     return major == compute_capability[0] and minor <= compute_capability[1]
+
+
+def has_debug_option(options: Sequence[str]) -> bool:
+    """Return whether the options ask the compiler for code and information for a debugger."""
+    return any(option.strip() in _DEBUG_OPTIONS for option in options)
 
 
 def architecture_option(options: Sequence[str]) -> str | None:

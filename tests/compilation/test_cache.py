@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import cudart_py as cuda
 from cudart_py.compilation import cache
 from cudart_py.compilation.compiler import compile_image
 
@@ -42,6 +43,23 @@ def test_hit_has_everything_that_the_compile_had():
     for field in ("name", "arch", "signatures", "variables", "names", "resources", "log"):
         assert getattr(second, field) == getattr(first, field), field
     assert second.log
+
+
+@pytest.mark.parametrize("option", ["-G", " -G", "--device-debug"])
+def test_nothing_is_kept_that_was_compiled_behind_a_compile_for_the_debugger(builds, place, option):
+    compile_image(SOURCE, arch=90, options=[option])
+    assert len(entries(place)) == 1, "the code for the debugger itself is as every process makes it"
+    compile_image(SOURCE, arch=90)
+    compile_image(SOURCE, arch=90)
+    assert len(builds) == 3
+    assert len(entries(place)) == 1
+
+
+def test_nothing_is_kept_behind_a_program_for_the_debugger(place):
+    with cuda.Program(SOURCE, arch=90, options=["-G"]) as program:
+        program.compile()
+    compile_image(SOURCE, arch=90)
+    assert not place.exists()
 
 
 def test_cache_false_neither_reads_nor_writes(builds, place):

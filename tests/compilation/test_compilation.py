@@ -49,7 +49,8 @@ def test_line_information_names_the_real_file(tmp_path):
 
 
 def test_device_debug_replaces_line_information():
-    assert "Conflicting options" not in compile_image(SOURCE, options=["-G"]).log
+    for option in ("-G", " -G", "--device-debug"):
+        assert "Conflicting options" not in compile_image(SOURCE, options=[option]).log
 
 
 def test_resources_come_from_the_assembler():
