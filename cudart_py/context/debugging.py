@@ -70,16 +70,23 @@ class _Synchronized(NamedTuple):
 
 
 class _State:
-    """Debug mode, and the recent launches of the process. deque.append is atomic, so no lock."""
+    """Debug mode, and the recent launches of the process. What changes them is atomic, so there is no lock."""
 
     def __init__(self) -> None:
-        self.enabled = os.environ.get("CUDART_PY_DEBUG", "") not in ("", "0")
+        self.always = os.environ.get("CUDART_PY_DEBUG", "") not in ("", "0")
+        # The open `with cuda.debug():` blocks. Those of several threads may end in any order.
+        self.blocks: set[object] = set()
         # Never empty, so that whoever launches may look at its end.
         self.log: deque[LaunchRecord | GraphRecord | _Synchronized] = deque([_Synchronized(-1, None)], maxlen=256)
 
+    @property
+    def enabled(self) -> bool:
+        """Whether launches are followed by a synchronisation."""
+        return self.always or bool(self.blocks)
+
 
 state = _State()
-if state.enabled:
+if state.always:
     changes.watch(state)
 
 
@@ -91,15 +98,15 @@ def note_launched(record: LaunchRecord | GraphRecord) -> None:
 
 @contextmanager
 def debug() -> Iterator[None]:
-    """Synchronise after every launch inside, so that an error names the kernel that made it."""
-    before, block = state.enabled, object()
-    state.enabled = True
-    changes.watch(block)
+    """Synchronise after every launch of the process inside, so that an error names the kernel that made it."""
+    block = object()
     try:
+        state.blocks.add(block)
+        changes.watch(block)
         yield
     finally:
         changes.unwatch(block)
-        state.enabled = before
+        state.blocks.discard(block)
 
 
 _synchronized = functools.lru_cache(maxsize=64)(_Synchronized)
@@ -123,7 +130,7 @@ def blame() -> str:
     """Return the last lines of an error, which name the launches since the last good synchronisation, newest first."""
     finished: set[tuple[int, int | None]] = set()
     suspects: list[LaunchRecord | GraphRecord] = []
-    for entry in reversed(state.log):
+    for entry in reversed(state.log.copy()):  # other threads may launch meanwhile
         if isinstance(entry, _Synchronized):
             finished.add((entry.device, entry.stream))
         elif (entry.device, None) not in finished and (entry.device, entry.stream) not in finished:

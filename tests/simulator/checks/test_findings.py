@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator.checks.findings import mode
 from tests.planted.cases import FOLDER, compiled
 
 pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
@@ -232,3 +233,14 @@ def test_leaked_memory_is_listed_at_exit_when_asked(python):
     assert re.findall(r"leaked: the (\d+)-byte", done.stderr) == ["4000"]
     assert "allocated at <string>:2" in done.stderr
     assert "leaked" not in python(program).stderr
+
+
+def test_blocks_that_overlap_leave_no_mode_behind(device):
+    outside = mode()
+    first, second = cuda.checks("off"), cuda.checks("error")  # as two threads may enter and leave them
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert mode() == "error"
+    second.__exit__(None, None, None)
+    assert mode() == outside
