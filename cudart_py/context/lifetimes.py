@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import threading
 import weakref
@@ -73,15 +74,15 @@ def finalize(give_back: Callable[[], None], _forked: Callable[[], bool] = seam.f
 def _quietly(give_back: Callable[[], None]) -> None:
     # No caller waits for a finalizer's error, and the context may be lost. Garbage is collected at any time, also
     # during a capture.
-    try:
-        with seam.finalizing():
-            if captures:
-                with relaxed():
-                    give_back()
-            else:
-                give_back()
-    except Exception:  # as above; contextlib.suppress would cost as much as the rest of a free
+    try:  # noqa: SIM105  # contextlib.suppress would take as long as the rest of a free
+        seam.in_finalizer(functools.partial(_call_relaxed, give_back) if captures else give_back)
+    except Exception:  # as above
         pass
+
+
+def _call_relaxed(give_back: Callable[[], None]) -> None:
+    with relaxed():
+        give_back()
 
 
 def refuse_copy(thing: Any, remedy: str) -> NoReturn:

@@ -17,7 +17,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +29,9 @@ __all__ = [
     "can_reset",
     "capabilities",
     "device_ordinal",
-    "finalizing",
     "forked",
     "image_kind",
+    "in_finalizer",
     "library",
     "note_exit",
     "raw",
@@ -55,6 +54,15 @@ _lock = threading.RLock()
 _module: ModuleType | None = None
 _selected: str | None = None
 _is_forked = False
+
+
+def _call(function: Callable[[], None]) -> None:
+    function()
+
+
+# Calls a finalizer's function. The simulator's way, set when that is chosen, keeps errors of earlier work for a later
+# call, since nobody sees a finalizer's. Hardware has none to keep: there every later call returns them.
+in_finalizer: Callable[[Callable[[], None]], None] = _call
 
 
 def _keep_raw(name: str) -> Any:
@@ -119,7 +127,7 @@ def select(name: str) -> None:
 
 def _choose() -> ModuleType:
     """Return the driver of this process, choosing and initialising it at the first call."""
-    global _module, _selected
+    global in_finalizer, _module, _selected
     if _is_forked:
         raise errors.InvalidContextError(
             "CUDA was initialised before this process was forked and cannot be used in the child; "
@@ -134,6 +142,7 @@ def _choose() -> ModuleType:
                 _module, _selected = _simulator(), "simulator"
             else:
                 _module, _selected = _cuda(required=name == "cuda")
+            in_finalizer = getattr(_module, "in_finalizer", _call)
             os.register_at_fork(after_in_child=_after_fork)
         return _module
 
@@ -230,15 +239,6 @@ def take_report() -> str | None:
     return report
 
 
-def finalizing() -> AbstractContextManager[None]:
-    """Return a context for a finalizer's calls, whose errors nobody sees: the driver keeps them for a later call.
-
-    Hardware has none to keep: an error of a kernel there is returned by every later call.
-    """
-    context: AbstractContextManager[None] = getattr(_module, "finalizing", nullcontext)()
-    return context
-
-
 def note_exit() -> None:
     """Let the driver say at the program's end what it never waited for; on hardware that may have run or not."""
     if _module is not None and not _is_forked:
@@ -259,10 +259,9 @@ def can_reset() -> bool:
     return hasattr(_module, "reset")
 
 
-def set_checks(mode: str | None) -> str | None:
-    """Choose what becomes of the driver's findings in kernels, and return what was chosen before; hardware has none."""
-    before: str | None = getattr(_choose(), "set_checks", lambda _: None)(mode)
-    return before
+def set_checks(mode: str | None) -> None:
+    """Choose what becomes of the driver's findings in kernels, None for the environment's choice; hardware has none."""
+    getattr(_choose(), "set_checks", lambda _: None)(mode)
 
 
 def capabilities() -> frozenset[str]:

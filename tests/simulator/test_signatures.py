@@ -13,7 +13,7 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import calls, driver
 
 OTHERS = {
-    "CAPABILITIES", "begin_profile", "drop_bytes", "end_profile", "finalizing", "note_exit", "reset", "set_checks",
+    "CAPABILITIES", "begin_profile", "drop_bytes", "end_profile", "in_finalizer", "note_exit", "reset", "set_checks",
     "take_report",
 }  # fmt: skip  # grouped
 FUNCTIONS = sorted(name for name in vars(driver) if name.startswith("cu"))

@@ -7,8 +7,7 @@ context is reset.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -36,8 +35,8 @@ __all__ = [
     "all_active",
     "current",
     "current_for_unsafe",
-    "finalizing",
     "find_context",
+    "in_finalizer",
     "of_thread",
     "primary",
 ]
@@ -137,12 +136,14 @@ class _ContextStacks(threading.local):
 of_thread = _ContextStacks()
 
 
-@contextmanager
-def finalizing() -> Iterator[None]:
-    """Keep errors that end no context, and findings, for a later call: nobody sees what a finalizer's calls return."""
+def in_finalizer(function: Callable[[], None]) -> None:
+    """Call a function, and keep errors that end no context, and findings, for a later call.
+
+    Nobody sees what a finalizer's calls return.
+    """
     before, of_thread.finalizing = of_thread.finalizing, True
     try:
-        yield
+        function()
     finally:
         of_thread.finalizing = before
 
