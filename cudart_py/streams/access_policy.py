@@ -50,7 +50,7 @@ class AccessPolicy:
     data needs their room, or `device.reset_persisting_l2()`.
     """
 
-    __slots__ = ("_array", "_before", "_hit", "_miss", "_outer", "_ratio", "_stream")
+    __slots__ = ("_array", "_before", "_hit", "_miss", "_outer", "_place", "_ratio", "_stream")
 
     def __init__(self, stream: StreamBase, array: Window, hit_ratio: float, hit: str, miss: str) -> None:
         call = "Stream.access_policy"
@@ -75,7 +75,9 @@ class AccessPolicy:
         self._array = array
         self._ratio = hit_ratio
         self._hit, self._miss = hit, miss
+        # Inside the block: the window that the stream had before, the stream's key, and the policy around this one.
         self._before: Any = None
+        self._place: tuple[Device, int] | None = None
         self._outer: AccessPolicy | None = None
 
     @property
@@ -91,6 +93,8 @@ class AccessPolicy:
         return f"<AccessPolicy of {self._stream!r}>"
 
     def __enter__(self) -> Self:
+        if self._place is not None:
+            raise ValueError("this AccessPolicy holds already: make another one for a block inside")
         kinds = enums.CUaccessProperty
         value = enums.CUstreamAttrValue()
         window = value.accessPolicyWindow
@@ -99,12 +103,12 @@ class AccessPolicy:
         window.hitRatio = self._ratio
         window.hitProp = getattr(kinds, f"CU_ACCESS_PROPERTY_{self._hit.upper()}")
         window.missProp = getattr(kinds, f"CU_ACCESS_PROPERTY_{self._miss.upper()}")
+        place = _key(self._stream)
         with activated(self._stream.device):
-            before = api.cuStreamGetAttribute(self._stream.native, _window_attribute())
+            self._before = api.cuStreamGetAttribute(self._stream.native, _window_attribute())
             api.cuStreamSetAttribute(self._stream.native, _window_attribute(), value)
-        self._before = before
-        key = _key(self._stream)
-        self._outer, _policies[key] = _policies.get(key), self
+        self._place = place
+        self._outer, _policies[place] = _policies.get(place), self
         return self
 
     def __exit__(
@@ -113,15 +117,18 @@ class AccessPolicy:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        before, self._before = self._before, None
-        if before is None:
+        place, self._place = self._place, None
+        if place is None:
             raise ValueError("this AccessPolicy was not entered: it holds inside `with stream.access_policy(...):`")
         if self._outer is None:
-            _policies.pop(_key(self._stream), None)
+            _policies.pop(place, None)
         else:
-            _policies[_key(self._stream)] = self._outer
-        with activated(self._stream.device):
-            api.cuStreamSetAttribute(self._stream.native, _window_attribute(), before)
+            _policies[place] = self._outer
+        if self._stream.closed:  # its window has ended with it
+            return
+        device, _ = place
+        with activated(device):
+            api.cuStreamSetAttribute(self._stream.native, _window_attribute(), self._before)
 
 
 # Of the `with` blocks that have been entered, by device and stream.

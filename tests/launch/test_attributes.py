@@ -7,6 +7,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.context.debugging import state
+from cudart_py.streams import access_policy
 
 KERNELS = """
 extern "C" __global__ void grid_sum(unsigned int *arrived, unsigned int *out) {
@@ -151,6 +152,37 @@ POLICIES = [
 def test_a_bad_access_policy_is_refused(device, options, error, words):
     with cuda.Stream() as stream, pytest.raises(error, match=words):
         stream.access_policy(cuda.zeros(10), **options)
+
+
+def test_a_stream_may_be_closed_inside_its_access_policy(device):
+    array = cuda.zeros(10)
+    with cuda.Stream() as stream, stream.access_policy(array):
+        stream.close()
+    assert not access_policy._policies, "a later stream may have the same handle"
+
+
+def test_an_access_policy_passes_on_the_error_of_its_block(device):
+    array, stream = cuda.zeros(10), cuda.Stream()
+
+    def close_and_use():
+        with stream.access_policy(array):
+            stream.close()
+            cuda.memset(array, 0, stream=stream)
+
+    with pytest.raises(ValueError, match="^memset"):
+        close_and_use()
+
+
+def test_an_access_policy_holds_in_one_block_at_a_time(device):
+    with cuda.Stream() as stream:
+        policy = stream.access_policy(cuda.zeros(10))
+        with policy, pytest.raises(ValueError, match="holds already"), policy:
+            pass
+        with policy:
+            assert access_policy.policy_of(stream) is policy
+        assert access_policy.policy_of(stream) is None
+        with pytest.raises(ValueError, match="was not entered"):
+            policy.__exit__(None, None, None)
 
 
 def test_an_access_policy_needs_a_contiguous_device_array(device):
