@@ -249,7 +249,7 @@ class DeviceArray(ArrayProtocols):
         Copies these values alone, as `to_host()` does; the result has a repr, a table for notebooks, and `values`.
         """
         count = arguments.integer("DeviceArray.preview", "count", count, 1)
-        arguments.opened("DeviceArray.preview", "self", self, DeviceArray)
+        self.pointer  # noqa: B018  # raises when closed
         first = (0,) * (len(self.shape) - 2) + (slice(count),) * min(2, len(self.shape))
         values = self[first].to_host() if self.nbytes else np.empty(self.shape, self.dtype)
         return ArrayPreview(self.shape, values)
@@ -294,7 +294,7 @@ class DeviceArray(ArrayProtocols):
         Raises ValueError if the value does not fit the dtype.
         """
         call = "DeviceArray.fill"
-        arguments.opened(call, "array", self, DeviceArray)
+        self.pointer  # noqa: B018  # raises when closed
         element = as_element(call, value, self.dtype)
         queue = self.stream if stream is None else stream_of(call, stream)
         if self.is_contiguous or fills_at_once(element):
@@ -383,7 +383,7 @@ def allocate_array(
     # is the same in every thread. Only where another thread gives the device a pool meanwhile does the origin matter.
     if (
         here is not None
-        and stream._device in (None, here)
+        and (stream._device is None or stream._device is here)
         and pool is None
         and here._pool is None
         and native is not None

@@ -61,7 +61,8 @@ class HostMemory(Handle):
 
     def device_address(self, address: int) -> int:
         """Return where kernels find a host address of this memory (cuMemHostGetDevicePointer)."""
-        return int(api.cuMemHostGetDevicePointer(self.handle, 0)) + address - self.handle
+        with activated(self._device):
+            return int(api.cuMemHostGetDevicePointer(self.handle, 0)) + address - self.handle
 
     def _lose(self) -> None:
         # The arrays over it go on using its bytes, and keep it alive.

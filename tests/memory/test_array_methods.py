@@ -76,7 +76,7 @@ def test_fill_of_a_value_that_does_not_fit_changes_nothing(device):
 def test_fill_of_a_closed_array_is_refused(device):
     x = cuda.zeros(4)
     x.close()
-    with pytest.raises(ValueError, match="a closed DeviceArray"):
+    with pytest.raises(ValueError, match="^this DeviceArray is closed$"):
         x.fill(1)
 
 

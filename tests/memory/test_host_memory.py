@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -39,6 +40,12 @@ def test_a_mapped_array_has_a_device_pointer(device):
             cuda.device_pointer(wrong)
     with pytest.raises(TypeError, match="DeviceArray"):
         cuda.device_pointer(cuda.zeros(3))
+
+
+def test_a_mapped_array_has_its_device_pointer_in_a_thread_without_a_context_too(device):
+    array = cuda.pinned_empty(10, mapped=True)
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(cuda.device_pointer, array).result() == cuda.device_pointer(array)
 
 
 def test_a_kernel_writes_a_mapped_array(device, module):
