@@ -18,7 +18,7 @@ from ..compilation.signatures import Parameter, Signature
 from ..context.current import activated
 from ..context.device import Device, current_device
 from ..context.lifetimes import Handle
-from ..driver import seam
+from ..driver import enums, seam
 from ..driver.seam import api
 from ..driver.unwrap import failure
 from ..memory.array import DeviceArray
@@ -235,8 +235,9 @@ def _foreign_signature(entry: str, handle: int) -> Signature:
     """Ask the driver for the sizes of an image's parameters; it does not know their types."""
     parameters: list[Parameter] = []
     while True:
-        result = seam.raw.cuFuncGetParamInfo(handle, len(parameters))
-        if result[0]:
+        status, offset, size = seam.raw.cuFuncGetParamInfo(handle, len(parameters))
+        if status == enums.CUresult.CUDA_ERROR_INVALID_VALUE:  # behind the last parameter
             return Signature(entry, _cpp_name(entry), tuple(parameters))
-        offset, size = int(result[1]), int(result[2])
-        parameters.append(Parameter("", "unknown", size, 1, offset))
+        if status:
+            raise failure(status, "cuFuncGetParamInfo")
+        parameters.append(Parameter("", "unknown", int(size), 1, int(offset)))

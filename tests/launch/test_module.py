@@ -7,7 +7,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.driver import seam
+from cudart_py.driver import enums, seam
 
 
 def test_kernels_are_found_by_c_name_namespace_and_template_expression(module):
@@ -49,6 +49,18 @@ def test_an_image_loads_with_typed_scalars_only(device):
             module["add"][1, 1](out, 3, np.float64(4.0))
         with pytest.raises(ValueError, match="has 4 bytes, and .* has 8"):
             module["add"][1, 1](out, np.int64(3), np.float64(4.0))
+
+
+def test_a_driver_that_fails_to_tell_an_images_parameters_is_not_believed(device, monkeypatch):
+    compiled = compile_image('extern "C" __global__ void add(int *out, int a) {}', arch=device.compute_capability)
+    image = compiled.cubin if seam.image_kind() == "cubin" else compiled.ptx
+    lost = enums.CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    with cuda.load(image) as module:
+        monkeypatch.setattr(seam.raw, "cuFuncGetParamInfo", lambda *_: (lost, None, None))
+        with pytest.raises(cuda.IllegalAddressError, match="cuFuncGetParamInfo"):
+            module["add"]
+        monkeypatch.undo()
+        assert len(module["add"].signature.parameters) == 2
 
 
 def test_a_fatbin_loads_where_a_cubin_does_and_is_named_elsewhere(device, fatbin):
