@@ -5,7 +5,7 @@
 //   first_nan<Isnan<Number>>         a thread a number, by CUDA's isnan(), with and without --use_fast_math
 //   first_nan<Above<Number>>         the same by the integer comparison, which no floating-point option touches
 //   first_nan<Mantissa<digits>>      doubles, by a mask of so many hexadecimal digits f over the mantissa. It takes 13:
-//                                    with 12 the highest bit is left out, the only one set in most NaNs
+//                                    12 leave out the highest four bits, and most NaNs have only the first of them set
 //   first_nan_grid<Number, loads>    a fixed grid strides over the array; a thread has several 16-byte loads in flight
 //                                    and tests their numbers together
 //

@@ -138,8 +138,9 @@ def run(device: cuda.Device, size: int) -> Result:
         rows = [replace(row, work=moved(*ways[row.name])) for row in rows]
     pictures = []
     if timing.available():
-        rows = [with_call(row, *ways[row.name]) for row in rows]
-        pictures = [bandwidths(link, size)]
+        right = {row.name for row in rows if row.check and row.check.holds}
+        rows = [with_call(row, *ways[row.name]) if row.name in right else row for row in rows]
+        pictures = [bandwidths({name: way for name, way in link.items() if name in right}, size)]
     tables = {
         "When the call returns, the copy is": [returned(name, *way) for name, way in ways.items()],
         "Sources and directions": [

@@ -181,7 +181,7 @@ def make_variants(device: cuda.Device, x: cuda.DeviceArray, small: list[Numbers]
 
 
 def twelve_digits() -> str:
-    """Look for np.nan with a mask that leaves out the highest bit of the mantissa; return what it misses."""
+    """Look for np.nan with a mask that leaves out the highest four bits of the mantissa; return what it misses."""
     x, first = np.array([1.0, np.nan]), cuda.full(1, 2, np.uint32)
     load_all()[TOO_SHORT][1, 32](cuda.to_device(x), first, x.size)
     if first.to_host()[0] == reference(x):

@@ -27,8 +27,8 @@ On the software driver, which checks, counts and does not time:
     The same tree finds the minimum, the maximum and the largest magnitude. NumPy: 2
     threads, each with parts of the array.
     Course: 256 sums took 32.0 s on its host; its GPU was a T1000. Its sums were
-    7616.404 on the host, 7616.226 by blocks and 7618.101 by an atomic an element:
-    blocks and host differ by 2.35e-5 (the lecture says 1.7e-5), and the last one
+    7616.404 on the host, 7616.226 by blocks and 7618.101 by an atomic an element.
+    Blocks and host differ by 2.35e-5 (the lecture says 1.7e-5), and the last one
     from the blocks by 2.5e-4, since its single total is rounded most often.
 """
 

@@ -84,7 +84,7 @@ CHECKED_BLOCKS, CHECKED_STEPS = 5, 61
 KIB = 2**10
 STATIC, TOO_LARGE = f"steps_static<{BLOCK}>", f"steps_static<{16 * KIB}>"
 INITIAL = 1000  # of the counter in the device code
-REGISTERS = 255  # of 32 bits, the most that an instruction can name since compute capability 3.5
+REGISTERS = 255  # of 32 bits, the most that an instruction can name since compute capability 3.2
 STEP_INSTRUCTIONS = 6  # three shifts, three exclusive ors
 EXPLAINED_BY = ("loads", "wavefronts", "instructions")
 

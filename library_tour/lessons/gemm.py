@@ -61,7 +61,7 @@ LESSON = Lesson(
             text="A slice of a larger matrix is an operand too: from row to row it is as far as in the whole matrix.",
         ),
         Step(
-            name="16 of 20 x 20",
+            name="a batch of 16",
             shows=["batch_row"],
             text="Arrays of three dimensions are batches. One call multiplies all pairs, where a loop would launch a "
             "kernel for each, too small to fill the device.",

@@ -64,7 +64,7 @@ LESSON = Lesson(
             shows=["Mantissa", "first_nan"],
             text="Another way to say it: the exponent's bits are all set, and some bit of the mantissa is. A double's "
             "mantissa has 52 bits, which are 13 hexadecimal digits. The row with 12 digits is wrong on purpose: its "
-            "mask leaves out the highest bit, which is the only one set in the usual NaN.",
+            "mask leaves out the highest four bits, and the usual NaN has only the first of them set.",
         ),
         Step(
             name="fixed grid, by four",

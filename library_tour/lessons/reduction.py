@@ -32,7 +32,7 @@ LESSON = Lesson(
     learn=[
         "Why additions to one total are slow, however many threads make them: they are done one after the other.",
         "How a warp adds 32 numbers in five steps by shuffles, and a block adds its warps' sums in shared memory.",
-        "Why few threads with several loads in flight read memory as fast as many threads with one load each.",
+        "Why few threads with several wide loads in flight read memory faster than many threads with one load each.",
         "Why the order of additions decides the bits of a sum of floats, and how to fix the order.",
     ],
     steps=[

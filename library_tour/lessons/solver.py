@@ -67,7 +67,7 @@ LESSON = Lesson(
     look_at=[
         "The column 'error' holds scaled residuals. Compare them with those of LAPACK in the second table: they are "
         "of the same size for each factorization and precision.",
-        "The notes below the table: for Hilbert's matrix the residual is fine, and the solution is wrong by a third.",
+        "The notes below the table: for Hilbert's matrix the residual is fine, but no digit of the solution is right.",
         "The picture: the error of the solution follows the condition number times the rounding unit, and the residual "
         "does not.",
         "On an H200 at 2,048 rows, a decomposition into singular values takes more than a hundred times as long as a "

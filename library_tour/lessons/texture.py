@@ -104,8 +104,8 @@ LESSON = Lesson(
         "with warps of 8 x 4 pixels they are a quarter as many. Loads and texture fetches touch the same number.",
         "On an H200 at 90°, the plain loads move 1,920 GB/s in rows and 3,350 GB/s in patches; the texture moves "
         "2,890 and 2,970 GB/s. The order of the pixels helps plain loads more than a texture does.",
-        "Shared memory touches few sectors at any angle, and is the slowest way to read the nearest texel on an H200, "
-        "because it executes about three times as many instructions.",
+        "With shared memory the number of sectors depends least on the angle, but it executes three times as many "
+        "instructions: on an H200 it is the slowest way to read the nearest texel.",
         "The texture's filter takes about a third of the instructions of four plain loads and their interpolation. It "
         "is the faster way on an H200 at every angle, for example 2,970 against 1,690 GB/s at 90°.",
     ],

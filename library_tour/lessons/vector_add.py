@@ -25,7 +25,7 @@ LESSON = Lesson(
     learn=[
         "The phases of every computation on a GPU: allocate, copy in, launch, copy out, free.",
         "How the number of blocks follows from the number of elements, and why the kernel tests its index.",
-        "Why the copies between host and device, and not the kernel, take most of the time of a small computation.",
+        "Why the copies between host and device, and not the kernel, take most of the time if a kernel runs only once.",
     ],
     steps=[
         Step(
