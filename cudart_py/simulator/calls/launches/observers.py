@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...checks import findings
 from ...checks.launch_checks import LaunchChecks
-from ...ptx.running.observer import AccessCount, AccessRecords, BlockCount, Observer
+from ...ptx.running.observer import AccessCount, AccessRecords, BlockCount, MatrixPiece, MatrixRows, Observer
 from . import profiles
 
 if TYPE_CHECKING:
@@ -57,6 +57,12 @@ class Observers(Observer):
     ) -> None:
         for one in self._observers:
             one.access(group, kind, address, offset, size, site, values)
+
+    def matrix(
+        self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
+    ) -> None:
+        for one in self._observers:
+            one.matrix(group, kind, pieces, rows, site)
 
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
         for one in self._observers:

@@ -125,7 +125,6 @@ class _Checker:
             self._check_branch(instruction)
         else:
             form = fitting(forms, tuple(self._kind(operand) for operand in instruction.operands))
-            self._check_addresses(instruction, form)
             if form.has_numbers:
                 _check_numbers(instruction, form)
             if passes_parameter(form):
@@ -141,12 +140,6 @@ class _Checker:
         where, quoted = self._module.places.reached(user, calls, home)
         sentence = f"'{instruction.text}' at {where}, in {self._function.name}: {why}{quoted}"
         self._unsupported.setdefault(key or instruction.opcode, sentence)
-
-    def _check_addresses(self, instruction: Instruction, form: Form) -> None:
-        """Refuse a matrix in memory whose address isn't in a register."""
-        symbols = (operand for operand in instruction.operands if isinstance(operand, Access))
-        if form.row.converges == "warp" and any(isinstance(access.base, Symbol) for access in symbols):
-            self._leave_out(instruction, "put the variable's address into a register first")
 
     # --- kinds of operands
 

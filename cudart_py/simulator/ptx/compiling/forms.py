@@ -22,7 +22,7 @@ Converges = Literal["", "members", "warp"]
 Arithmetic = Literal["", "add", "mul", "fma"]
 Flow = Literal[
     "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "bytewise", "permute",
-    "extract", "insert", "sum",
+    "extract", "insert", "sum", "matrix",
 ]  # fmt: skip  # a list of words
 
 _WORDS = {
@@ -59,6 +59,7 @@ _WORDS = {
     "STAGED": "global/shared/shared::cta",
     "SHAPE": "m16n16k16/m32n8k16/m8n32k16",
     "MAJOR": "row/col",
+    "FP8": "e4m3/e5m2",
     "GEOMETRY": "1d/2d/3d/a1d/a2d",
     "READ": "ca/cg/cs/cv",
     "WRITTEN": "wb/cg/cs/wt",

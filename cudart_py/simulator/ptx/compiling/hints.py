@@ -9,7 +9,10 @@ from .opcodes import TABLE
 
 __all__ = ["hint", "is_ptx", "unsupported_suffixes"]
 
-_MATRIX = "write wmma with halves, bf16 and float sums, or plain loops; other matrix instructions are not simulated"
+_MATRIX = (
+    "write mma.sync.aligned.m16n8k16 or its kin on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma with halves, "
+    "bf16 and float sums; other matrix instructions are not simulated"
+)
 _BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
 _SURFACE = "read and write elements by surf2Dread, surf2Dwrite and their kin; nothing else of surfaces is simulated"
 _LEGACY = "write the form with .sync and a member mask, as CUDA C++ does for compute_70 and later"
@@ -20,8 +23,8 @@ _VIDEO = (
 _VECTOR = "write an atomic for each element; only vectors of f32 are simulated"
 _LOGIC = "compare by setp alone, and write the logical operation behind it, such as and.pred"
 _HINTS = {
-    "mma": _MATRIX, "wgmma": _MATRIX, "ldmatrix": _MATRIX, "stmatrix": _MATRIX, "movmatrix": _MATRIX,
-    "wmma": _MATRIX, "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
+    "mma": _MATRIX, "wgmma": _MATRIX, "wmma": _MATRIX,
+    "tcgen05": f"compile for compute_90; {_MATRIX}", "cp": _BULK, "tensormap": _BULK,
     "suld": _SURFACE, "sust": _SURFACE, "sured": _SURFACE, "suq": _SURFACE,
     "tex": "fetch by coordinates alone; cube maps and gradients are not simulated",
     "tld4": "fetch the four texels one by one; gathers are not simulated",
@@ -45,10 +48,10 @@ _FURTHER_WORDS = {
     "tensor", "multicast", "oob", "rs", "unified", "cube", "acube", "2dms", "grad",
     "base", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
     "sync_restrict::shared::cluster", "sync_restrict::shared::cta", "pending_count", "tensormap",
-    "mode", "gather4", "mxf4", "block_scale", "sp", "b1", "e4m3", "e5m2", "m8n8k4", "m8n8k16",
-    "m8n8k32", "m8n8k128", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64", "m16n16k8", "unordered", "h0",
+    "mode", "gather4", "mxf4", "block_scale", "sp", "b1", "m8n8k32", "m8n8k128", "m16n8k64", "m16n8k128", "m16n8k256",
+    "m16n16k8", "ordered_metadata", "m8n16", "m16n16", "b8x16", "b6x16_p32", "b4x16_p64", "unordered", "h0",
     "tile", "im2col", "tensormap::generic",
-    "h1", "b0", "b2", "b3", "po", "p", "both", "x1", "x2", "x4", "trans", "async::generic",
+    "h1", "b0", "b2", "b3", "po", "p", "both", "async::generic",
 }  # fmt: skip  # a list of words
 
 # Bytes or halves of an operand, as many as a register has: ``.b0``, ``.b7610``, ``.h1``, ``.h32``.

@@ -39,7 +39,14 @@ from .emitters.comparisons import set_, setp
 from .emitters.conversions import pack, resize, widen
 from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
 from .emitters.functions import Calls, CallsForHalves, CallsWithCarry, Converts, Rounds
-from .emitters.matrices import load_matrix, multiply_matrices, store_matrix
+from .emitters.matrices import (
+    load_matrix,
+    load_rows,
+    move_matrix,
+    multiply_matrices,
+    store_matrix,
+    store_rows,
+)
 from .emitters.memory import (
     atomic,
     fence,
@@ -405,8 +412,29 @@ ROWS = (
         "wmma", multiply_matrices,
         "mma sync aligned MAJOR MAJOR SHAPE f16/f32 f16/f32 | =F F F F",
         "mma sync aligned MAJOR MAJOR SHAPE f32 bf16 bf16 f32 | =F F F F",
-        converges="warp", flow="fresh",
+        converges="warp", flow="matrix",
     ),
+    Row(
+        "mma", multiply_matrices,
+        "sync aligned m16n8k8/m16n8k16 row col f16 f16 f16 f16 | =F F F F",
+        "sync aligned m16n8k8/m16n8k16 row col f32 f16 f16 f32 | =F F F F",
+        "sync aligned m16n8k8/m16n8k16 row col f32 bf16 bf16 f32 | =F F F F",
+        "sync aligned m16n8k4/m16n8k8 row col f32 tf32 tf32 f32 | =F F F F",
+        "sync aligned m16n8k16/m16n8k32 row col f16 FP8 FP8 f16 | =F F F F",
+        "sync aligned m16n8k16/m16n8k32 row col f32 FP8 FP8 f32 | =F F F F",
+        "sync aligned m8n8k4/m16n8k4/m16n8k8/m16n8k16 row col RND? f64 f64 f64 f64 | =F F F F",
+        "sync aligned m8n8k16/m16n8k16/m16n8k32 row col satfinite? s32 s8/u8 s8/u8 s32 | =F F F F",
+        converges="warp", flow="matrix",
+    ),
+    Row(
+        "ldmatrix", load_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | =F M",
+        access="ld", converges="warp", flow="fresh",
+    ),
+    Row(
+        "stmatrix", store_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | M F",
+        access="st", converges="warp", flow="fresh",
+    ),
+    Row("movmatrix", move_matrix, "sync aligned m8n8 trans b16 | =b32 b32", converges="warp", flow="matrix"),
     # --- ends of blocks; the scheduler does them
     *(
         Row(

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ..faults import PtxError
 from ..syntax.types import register_fits, type_size
 from .forms import Form
-from .fragments import fragment_length
+from .fragments import fragment_length, register_type
 
 __all__ = [
     "ADDRESS",
@@ -78,8 +78,10 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
         if len(items) != form.vector or items[0] == TEXTURE:
             return f"has {len(items)} elements, not {form.vector}"
         return next(filter(None, (_source(item, form.types[0], wider=True) for item in items)), "")
-    if pattern in ("F", "F4"):
-        return _fragment(kind, 4 if pattern == "F4" else fragment_length(form, place))
+    if pattern == "F":
+        return _fragment(kind, fragment_length(form, place), register_type(form, place))
+    if pattern == "F4":
+        return _fragment(kind, 4, "b32")
     if pattern == "X":
         return _texture(kind, form.coordinate_types(form.type))
     if pattern == "S":
@@ -167,13 +169,13 @@ def _moved(form: Form, kinds: tuple[Kind, ...]) -> str:
     return _register(to, whole, False) or _source(source, whole)
 
 
-def _fragment(kind: Kind, length: int) -> str:
+def _fragment(kind: Kind, length: int, wanted: str) -> str:
     """Return why an operand isn't the vector that a matrix or a texture fetch asks for."""
     if not isinstance(kind, tuple) or kind[0] == TEXTURE:
         return "is no vector"
     if len(kind) != length:
         return f"has {len(kind)} elements, not {length}"
-    return next(filter(None, (_source(item, "b32") if item != SINK else "" for item in kind)), "")
+    return next(filter(None, (_source(item, wanted) if item != SINK else "" for item in kind)), "")
 
 
 def _texture(kind: Kind, types: list[str]) -> str:

@@ -1,20 +1,22 @@
-"""Multiply small matrices held by whole warps (``wmma``).
+"""Load, store and multiply the matrices of whole warps (``wmma``, ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix``).
 
-Which element a lane's register holds is opaque to programs. Here element number ``lane * per_lane + i`` of the matrix
-in rows lies in place i of a lane, counted round again where the fragments hold every element twice. Products are
-summed in double precision and rounded once; the hardware rounds in between, in ways that NVIDIA doesn't document.
+Each method is an error where not all lanes of a warp come to the instruction: CUDA leaves open what happens then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..operations.floats.formats import narrow, widen
-from ..operations.floats.half import halves, pair
+from ..faults import Fault
+from ..operations.matrices import ELEMENTS, Fragment, from_registers, multiply, places, to_registers, turned
 from ..syntax.instructions import Instruction
+from .memory.addresses import Address, Mixed
+from .memory.transfers import parts_of
+from .observer import MatrixPiece, MatrixRows
 
 if TYPE_CHECKING:
     from .groups import Group
@@ -22,84 +24,189 @@ if TYPE_CHECKING:
 __all__ = ["Matrices"]
 
 Array = NDArray[Any]
-Extent = tuple[int, int]
-# The extent of a matrix, how many of its elements a lane has, whether columns lie together, and their distance.
-Layout = tuple[Extent, int, bool, Any]
-
-_HALVES = ("f16", "bf16")
+_LANES = 32
+# The matrices of `ldmatrix` and `stmatrix` have eight rows of four words.
+_ROWS = 8
+_WORDS = 4
 
 
 class Matrices:
     """Load, multiply and store matrices for the groups of a chunk."""
 
-    def load(self, group: Group, space: str, base: Any, layout: Layout, kind: str, site: Instruction) -> list[Array]:
-        """Return the registers of a fragment: packed halves, or one register for each f32."""
-        memory = group.chunk.memory
-        size, name = (2, "u2") if kind in _HALVES else (4, "f4")
-        values = []
-        for place in _places(group, *layout):
-            address = memory.place(group, space, _moved(base, place * size))
-            values.append(memory.load(address, 0, name, size >> 1, site))
-        return _packed(values) if kind in _HALVES else values
+    def load(
+        self, group: Group, space: str, base: Array, fragment: Fragment, distance: tuple[bool, Any], site: Instruction
+    ) -> list[Array]:
+        """Return the registers of a fragment of ``wmma``.
+
+        `distance` says whether columns lie together in memory, else rows do, and how many elements they are apart.
+        """
+        _check_warps(group, site)
+        memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
+        found = _elements(group, space, base, fragment, distance)
+        _observe(group, "ld", _pieces_of_elements(found, name, None), None, site)
+        shift = np.dtype(name).itemsize >> 1
+        values = [memory.load(address, 0, name, shift, site) for address in found]
+        return to_registers(np.stack(values, axis=1), fragment.kind)
 
     def store(
-        self, group: Group, space: str, base: Any, layout: Layout, kind: str, registers: list[Array], site: Instruction
+        self,
+        group: Group,
+        space: str,
+        base: Array,
+        fragment: Fragment,
+        distance: tuple[bool, Any],
+        registers: list[Array],
+        site: Instruction,
     ) -> None:
-        """Store the elements of a fragment."""
-        memory = group.chunk.memory
-        size, name = (2, "u2") if kind in _HALVES else (4, "f4")
-        values = _unpacked(registers) if kind in _HALVES else registers
-        for place, value in zip(_places(group, *layout), values, strict=True):
-            address = memory.place(group, space, _moved(base, place * size))
-            memory.store(address, 0, name, size >> 1, value, site)
+        """Store the elements of a fragment of ``wmma``; `distance` is that of `load`."""
+        _check_warps(group, site)
+        memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
+        found = _elements(group, space, base, fragment, distance)
+        values = list(np.ascontiguousarray(from_registers(registers, fragment.kind).T))
+        _observe(group, "st", _pieces_of_elements(found, name, values), None, site)
+        shift = np.dtype(name).itemsize >> 1
+        for address, value in zip(found, values, strict=True):
+            memory.store(address, 0, name, shift, value, site)
+
+    def load_rows(
+        self, group: Group, space: str, base: Array, count: int, transposed: bool, site: Instruction
+    ) -> list[Array]:
+        """Return the registers of `count` matrices of 8 x 8 halves (``ldmatrix``); each lane names a row by `base`."""
+        rows = _rows(group, space, base, count, site)
+        if group.chunk.state.observer is not None:
+            _observe(group, "ld", _pieces_of_rows(rows, count, transposed, None), _counted(rows, count), site)
+        words = np.stack(group.chunk.memory.load_vector(rows, 0, "u4", 2, _WORDS, site), axis=1)
+        table = words.reshape(-1, _LANES, _WORDS)
+        registers = [table[:, _ROWS * number : _ROWS * (number + 1)].reshape(-1) for number in range(count)]
+        return turned(registers) if transposed else registers
+
+    def store_rows(
+        self, group: Group, space: str, base: Array, registers: list[Array], transposed: bool, site: Instruction
+    ) -> None:
+        """Store matrices of 8 x 8 halves, one in each register (``stmatrix``); each lane names a row by `base`."""
+        count = len(registers)
+        rows = _rows(group, space, base, count, site)
+        if group.chunk.state.observer is not None:
+            _observe(group, "st", _pieces_of_rows(rows, count, transposed, registers), _counted(rows, count), site)
+        upright = turned(registers) if transposed else registers
+        table = np.concatenate([register.reshape(-1, _ROWS, _WORDS) for register in upright], axis=1)
+        # The lanes whose addresses don't count store rows of others once more.
+        words = np.tile(table, (1, _LANES // (_ROWS * count), 1)).reshape(-1, _WORDS)
+        values = tuple(np.ascontiguousarray(words.T))
+        group.chunk.memory.store_vector(rows, 0, "u4", 2, values, site)
+
+    def transpose(self, group: Group, register: Array, site: Instruction) -> Array:
+        """Return the register of a transposed matrix of 8 x 8 halves (``movmatrix``)."""
+        _check_warps(group, site)
+        return turned([register])[0]
 
     def multiply(
-        self, group: Group, extents: tuple[Extent, ...], kinds: tuple[str, ...], fragments: list[list[Array]]
+        self,
+        group: Group,
+        fragments: tuple[Fragment, ...],
+        operands: Sequence[Sequence[Array]],
+        site: Instruction,
+        **modifiers: Any,
     ) -> list[Array]:
-        """Return the registers of ``a * b + c`` for each warp.
-
-        `extents` are those of a, b and c, and `kinds` the types of d, a, b and c.
-        """
-        a, b, c = (
-            _matrix(registers, kind, extent, group.n)
-            for registers, kind, extent in zip(fragments, kinds[1:], extents, strict=True)
-        )
-        product = np.matmul(a, b) + c
-        count = product.shape[1] * product.shape[2] // 32
-        lanes = product.reshape(-1, count)
-        if kinds[0] == "f32":
-            return [lanes[:, item].astype(np.float32) for item in range(count)]
-        return _packed([narrow(np.ascontiguousarray(lanes[:, item]), None, kinds[0]) for item in range(count)])
+        """Return the registers of ``a * b + c``; `fragments` are those of d, a, b and c."""
+        _check_warps(group, site)
+        return multiply(fragments, operands, **modifiers)
 
 
-def _places(group: Group, extent: Extent, count: int, column_major: bool, stride: Any) -> list[Array]:
-    """Return the distance of each of a lane's `count` elements from the matrix's start, in elements."""
-    lane = group.special("%laneid").astype(np.int64)
-    steps = np.asarray(stride).astype(np.int64)
-    found = []
-    for item in range(count):
-        row, column = np.divmod((lane * count + item) % (extent[0] * extent[1]), extent[1])
-        found.append(column * steps + row if column_major else row * steps + column)
-    return found
+def _check_warps(group: Group, site: Instruction) -> None:
+    """Raise Fault unless all lanes of each warp take part."""
+    position = group.chunk.warps.partial(group)
+    if position >= 0:
+        what = "not all 32 lanes of the warp execute it together"
+        raise Fault("CUDA_ERROR_LAUNCH_FAILED", group.chunk.state.located(what, site, group, position))
 
 
-def _moved(base: Any, distance: Array) -> Array:
+def _observe(
+    group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
+) -> None:
+    observer = group.chunk.state.observer
+    if observer is not None:
+        observer.matrix(group, kind, pieces, rows, site)
+
+
+def _moved(base: Array, distance: Array) -> Array:
     return np.asarray(base + distance.astype(base.dtype))
 
 
-def _packed(values: list[Array]) -> list[Array]:
-    """Return halves packed two by two."""
-    return [pair(low, high) for low, high in zip(values[::2], values[1::2], strict=True)]
+# --- elements of wmma -------------------------------------------------------------------------------------------------
 
 
-def _unpacked(registers: list[Array]) -> list[Array]:
-    """Return the halves of packed registers."""
-    return [half for register in registers for half in halves(register)]
+def _elements(
+    group: Group, space: str, base: Array, fragment: Fragment, distance: tuple[bool, Any]
+) -> list[Address | Mixed]:
+    """Return the addresses of each lane's first element, of its second, and so on."""
+    by_columns, steps = distance
+    wide = np.asarray(steps).astype(np.int64)
+    size = np.dtype(ELEMENTS[fragment.kind]).itemsize
+    found = []
+    for numbers in places(fragment).T:
+        row, column = np.divmod(np.tile(numbers, group.n // _LANES), fragment.columns)
+        place = column * wide + row if by_columns else row * wide + column
+        found.append(group.chunk.memory.place(group, space, _moved(base, place * size)))
+    return found
 
 
-def _matrix(registers: list[Array], kind: str, extent: Extent, lanes: int) -> Array:
-    """Return the matrix of each warp in double precision."""
-    values = [widen(value, kind) for value in _unpacked(registers)] if kind in _HALVES else registers
-    table = np.stack([np.broadcast_to(value, lanes).astype(np.float64) for value in values], axis=1)
-    size = extent[0] * extent[1]
-    return table.reshape(lanes // 32, -1)[:, :size].reshape(-1, *extent)
+def _pieces_of_elements(
+    addresses: Sequence[Address | Mixed], name: str, values: Sequence[Array] | None
+) -> list[MatrixPiece]:
+    size = np.dtype(name).itemsize
+    each = 4 // size
+    return [
+        MatrixPiece(address, size, item // each, item % each * size, () if values is None else (values[item],))
+        for item, address in enumerate(addresses)
+    ]
+
+
+# --- rows of ldmatrix and stmatrix ------------------------------------------------------------------------------------
+
+
+def _rows(group: Group, space: str, base: Array, count: int, site: Instruction) -> Address:
+    """Return the addresses of rows: the lanes behind the last row repeat those before them.
+
+    The addresses that such lanes have don't count, and may be anything.
+    """
+    _check_warps(group, site)
+    lane = np.arange(group.n) % _LANES
+    named = base.take(np.arange(group.n) - lane + lane % (_ROWS * count))
+    found = group.chunk.memory.place(group, space, named)
+    for positions, part in parts_of(found):
+        if part.space.name != "shared":
+            position = 0 if positions is None else int(positions[0])
+            what = f"needs addresses in shared memory, not {part.space.name} memory"
+            raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", group.chunk.state.located(what, site, group, position))
+    assert isinstance(found, Address)
+    return found
+
+
+def _counted(rows: Address, count: int) -> MatrixRows:
+    """Return the rows that there are, and the positions of the lanes whose addresses they are."""
+    if count * _ROWS == _LANES:
+        return MatrixRows(rows, None)
+    positions = np.flatnonzero(np.arange(rows.group.n) % _LANES < count * _ROWS)
+    return MatrixRows(rows.select(positions), positions)
+
+
+def _pieces_of_rows(
+    rows: Address, count: int, transposed: bool, registers: Sequence[Array] | None
+) -> list[MatrixPiece]:
+    """Return what lanes read or write of rows: a word for each register, or two halves of a column."""
+    every = np.arange(rows.group.n)
+    lane = every % _LANES
+    first, group, place = every - lane, lane // _WORDS, lane % _WORDS
+    found = []
+    for number in range(count):
+        start = first + _ROWS * number
+        if not transposed:
+            value = () if registers is None else (registers[number],)
+            found.append(MatrixPiece(rows.moved(start + group, 4 * place), 4, number, 0, value))
+            continue
+        for half in range(2):
+            value = () if registers is None else ((registers[number] >> (16 * half)).astype(np.uint16),)
+            address = rows.moved(start + 2 * place + half, 2 * group)
+            found.append(MatrixPiece(address, 2, number, 2 * half, value))
+    return found

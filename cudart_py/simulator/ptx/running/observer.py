@@ -6,7 +6,7 @@ compiled in a second form for it, so a launch without one pays nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ..compiling.control_flow import Block, Code
     from ..syntax.instructions import Instruction
     from .groups import Group
-    from .memory.addresses import Mixed
+    from .memory.addresses import Address, Mixed
     from .scheduler import Chunk
 
-__all__ = ["AccessCount", "AccessRecords", "BlockCount", "Observer", "PieceRecords"]
+__all__ = ["AccessCount", "AccessRecords", "BlockCount", "MatrixPiece", "MatrixRows", "Observer", "PieceRecords"]
 
 
 class BlockCount(NamedTuple):
@@ -60,6 +60,27 @@ class PieceRecords(NamedTuple):
     write_lines: NDArray[np.uint64]
     read_lines: NDArray[np.uint64]
     unwritten: bool
+
+
+class MatrixPiece(NamedTuple):
+    """What each lane reads or writes of a matrix in memory: `size` bytes at its address.
+
+    They are the bytes from `first` on of the register with some `number` among those of the instruction. `values` has
+    what a store is about to store there, and is empty for a load. The address is an `Address`, or `Mixed`.
+    """
+
+    address: Any
+    size: int
+    number: int
+    first: int
+    values: tuple[NDArray[Any], ...]
+
+
+class MatrixRows(NamedTuple):
+    """The addresses of rows of 16 bytes, and the positions of the lanes that name them; None stands for all lanes."""
+
+    address: Address
+    positions: NDArray[np.intp] | None
 
 
 class AccessRecords(Protocol):
@@ -114,6 +135,14 @@ class Observer:
         """Observe an access (`kind` is ld, st, atom, red or mbarrier) of `size` bytes, `offset` behind an address.
 
         `values` are what a store is about to store, element by element, and empty for everything else.
+        """
+
+    def matrix(
+        self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
+    ) -> None:
+        """Observe whole warps that are about to load or store matrices (`kind` is ld or st).
+
+        `pieces` are what lanes read or write, and `rows` what they name for that; ``wmma`` names no rows.
         """
 
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:

@@ -111,6 +111,14 @@ class Warps:
             rows = group.rows = _Rows(group)
         return rows
 
+    def partial(self, group: Group) -> int:
+        """Return the position of the first lane of a warp of which not all lanes take part, -1 where all do."""
+        rows = self._rows(group)
+        if rows.active is None:
+            return -1
+        lacking = ~rows.active.all(axis=1, keepdims=True)
+        return int(np.argmax(rows.back(np.broadcast_to(lacking, rows.active.shape))))
+
     def shuffle(self, group: Group, mode: str, value: Array, lane: Any, control: Any) -> tuple[Array, Array]:
         """Exchange values within warps; give them and whether each source was in range."""
         rows = self._rows(group)

@@ -63,6 +63,14 @@ NO_PTX = {
     "sust.b.1d.v2.b32.zero [%d1, {%r1}], {%r1};": "operand 2 has 1 elements, not 2",
     "add.u32 %r1.b0, %r2, %r3;": "%r1.b0 is neither declared nor a special register",
     "vabsdiff4.u32.u32.u32 %r1.b9, %r2, %r3, %r3;": "%r1.b9 is neither declared nor a special register",
+    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f1}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f1, %f1};": (
+        "operand 1 has 2 elements, not 4"
+    ),
+    "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%e1, %e1}, {%f1}, {%e1}, {%e1, %e1};": (
+        "operand 2 is a register of .f32, not of .b64"
+    ),
+    "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];": "operand 1 has 1 elements, not 2",
+    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], %r1;": "operand 2 is no vector",
     "shfl.sync.idx.b32 %r1|%r2, %r1, 0, 31, -1;": "operand 1 is a register of .b32, not of .pred",
 }
 
@@ -80,6 +88,9 @@ NOT_RUN = {
     "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write an atomic for each element; only vectors of f32 are",
     "fma.rn.oob.f16 %h1, %h2, %h3, %h1;": "write another form of fma: none with .oob is simulated",
     "mbarrier.pending_count.b64 %r1, %d1;": "write another form of mbarrier: none with .pending_count is simulated",
+    "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1, %r1}, "
+    "{%r1, %r1, %r1, %r1};": "write mma.sync.aligned.m16n8k16 or its kin on f16, bf16, tf32, f64",
+    "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r1, %r1}, {%r1}, {%r1}, {%r1, %r1};": "write mma.sync.aligned",
     "membar.proxy.alias;": "write another form of membar: none with .proxy or .alias is simulated",
     "mbarrier.try_wait.relaxed.cta.b64 %p1, [%r1], %d1;": "write another form of mbarrier: none with all of these mod",
 }
@@ -97,7 +108,7 @@ def test_what_is_no_ptx_is_refused_with_its_line(line: str) -> None:
 
 def test_all_that_is_not_run_is_reported_at_once() -> None:
     """Each opcode once, with its line and what would do instead, of all kernels whether they are launched or not."""
-    first = BODY.format("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];\nbrkpt;\nbrkpt;")
+    first = BODY.format("wgmma.fence.sync.aligned;\nbrkpt;\nbrkpt;")
     second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
     with pytest.raises(UnsupportedError) as error:
         load_module(HEAD + first + "\n" + second)
@@ -105,9 +116,9 @@ def test_all_that_is_not_run_is_reported_at_once() -> None:
     assert text.startswith("the simulator doesn't run 4 instructions of this module:")
     lines = text.splitlines()[1:]
     assert [line.strip().split()[0] for line in lines] == [
-        "'ldmatrix.sync.aligned.m8n8.x1.shared.b16", "'brkpt'", "'suq.width.b32", "'vote.all.pred",
+        "'wgmma.fence.sync.aligned'", "'brkpt'", "'suq.width.b32", "'vote.all.pred",
     ]  # fmt: skip  # one for each
-    assert "at PTX line 6, in k: write wmma" in lines[0]
+    assert "at PTX line 6, in k: write mma.sync.aligned" in lines[0]
     assert "at PTX line 7, in k: leave it out" in lines[1]
     assert "in other: read and write elements by surf2Dread" in lines[2]
     assert "in other: write the form with .sync" in lines[3]

@@ -14,7 +14,7 @@ from cudart_py.simulator.ptx import Module, load_module
 from cudart_py.simulator.ptx.compiling import hints
 from cudart_py.simulator.ptx.compiling.emitters.functions import Calls
 from cudart_py.simulator.ptx.compiling.forms import Form, Pattern, Row
-from cudart_py.simulator.ptx.compiling.fragments import fragment_length
+from cudart_py.simulator.ptx.compiling.fragments import fragment_length, register_type
 from cudart_py.simulator.ptx.compiling.opcodes import ROWS, by_name, find_forms
 from cudart_py.simulator.ptx.operations import integers
 from cudart_py.simulator.ptx.syntax.types import type_size
@@ -23,6 +23,8 @@ from tests.simulator.ptx.machine import Kernels
 SIMULATOR = Path(cudart_py.__file__).parent / "simulator"
 # The ends of blocks, what other tests run, and what needs a texture or a surface.
 ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex", "suld", "sust"}
+# What takes rows of matrices in shared memory, by generic addresses too.
+ROWS_IN_SHARED = {"ldmatrix", "stmatrix"}
 # How many spellings of a pattern are tried, spread over all there are.
 MOST = 24
 
@@ -101,8 +103,8 @@ def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
         items = [_register(letter, form.types[0], item) for item in range(form.vector)]
         return items[0] if form.vector == 1 else "{" + ", ".join(items) + "}"
     if pattern in ("F", "=F"):
-        count = fragment_length(form, place)
-        return "{" + ", ".join(f"{kind}32_{item}" for item in range(count)) + "}"
+        bits = register_type(form, place)[1:]
+        return "{" + ", ".join(f"{kind}{bits}_{item}" for item in range(fragment_length(form, place))) + "}"
     if pattern[0] == "#":
         return str(min(int(pattern[1:]), 1))
     if pattern[0] == "@":
@@ -163,8 +165,9 @@ def test_a_row_runs(name: str, pattern: Pattern, kind: str) -> None:
     for opcode in _spellings(name, pattern):
         form = _form(opcode, pattern)
         if _runs(form):
-            where = "tile" if form.space == "shared" else "memory"
-            body += f"mov.u64 where, {where}; {_instruction(form, opcode, kind)}\n"
+            where = "tile" if form.space == "shared" or name in ROWS_IN_SHARED else "memory"
+            generic = "cvta.shared.u64 where, where;" if where == "tile" and form.space == "generic" else ""
+            body += f"mov.u64 where, {where}; {generic} {_instruction(form, opcode, kind)}\n"
     kernels = Kernels(_module(body))
     memory = kernels.put(np.zeros(8192, np.uint8))
     kernels.launch("k", 1, 32, memory.to_bytes(8, "little") + bytes(248))

@@ -33,7 +33,8 @@ MOST = 24
 TOGETHER = 40
 # The C library computes them; the last bit of a double may differ from NumPy's, and very rarely decides.
 APPROXIMATE = {"sin", "cos", "ex2", "lg2", "tanh"}
-WITHOUT = {"wmma", "clusterid", "getctarank", "nanosleep", "activemask", "isspacep"}
+MATRICES = {"wmma", "mma", "ldmatrix", "stmatrix", "movmatrix"}
+WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "isspacep"}
 
 # The spellings that machine code leaves to the NumPy engine, as patterns of whole opcodes, and why.
 NEAREST = "a processor rounds doubles to nearest here, and has no wider type to round from"
@@ -54,7 +55,7 @@ NOT_NATIVE = {
     r"mbarrier\..*": "NumPy runs kernels with barriers in memory",
     r".*mbarrier::complete_tx::bytes.*": "NumPy runs kernels with barriers in memory",
     r"(tex|suld|sust)\..*": "NumPy runs kernels with textures and surfaces",
-    r"wmma\..*": WAITING,
+    rf"({'|'.join(sorted(MATRICES))})\..*": WAITING,
 }
 
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"

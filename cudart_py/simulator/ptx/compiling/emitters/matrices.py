@@ -1,85 +1,110 @@
-"""Write operations on the matrices of whole warps (``wmma``)."""
+"""Write operations on the matrices of whole warps (``wmma``, ``mma``, ``ldmatrix``, ``stmatrix``, ``movmatrix``)."""
 
 from __future__ import annotations
 
-from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register, Vector
+from ...operations.matrices import Fragment
+from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register, Symbol, Vector
 from ..forms import Form
-from ..fragments import extent_of, kinds_of
-from ..writer import Writer
+from ..fragments import fragment_of, fragments_of
+from ..writer import Writer, spread
 
-__all__ = ["load_matrix", "multiply_matrices", "store_matrix"]
+__all__ = ["load_matrix", "load_rows", "move_matrix", "multiply_matrices", "store_matrix", "store_rows"]
 
-_HALVES = ("f16", "bf16")
+_ROUNDINGS = ("rn", "rz", "rm", "rp")
+# The NumPy types of registers with one element; others hold several narrow ones, as bits.
+_SINGLE = {"f32": "f4", "f64": "f8", "s32": "i4"}
 
 
 def load_matrix(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``wmma.load``."""
     destination, access, *stride = i.operands
-    assert isinstance(destination, Vector)
-    place = _place(w, form, access, stride, len(destination.items))
-    result = w.temporary()
-    w.emit(f"{result} = g.chunk.matrices.load(g, {place}, {form.type!r}, {w.site()})")
-    _write_fragment(w, destination, result, form.type)
+    fragment = fragment_of(form)
+    arguments = f"{_base(w, access, form)}, {_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
+    _write_registers(w, destination, f"g.chunk.matrices.load(g, {arguments}, {w.site()})", fragment.kind)
 
 
 def store_matrix(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``wmma.store``."""
     access, source, *stride = i.operands
-    assert isinstance(source, Vector)
-    place = _place(w, form, access, stride, len(source.items))
-    w.emit(f"g.chunk.matrices.store(g, {place}, {form.type!r}, {_arrays(w, source, form.type)}, {w.site()})")
+    fragment = fragment_of(form)
+    arguments = f"{_base(w, access, form)}, {_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
+    w.emit(f"g.chunk.matrices.store(g, {arguments}, {_registers(w, source, fragment.kind)}, {w.site()})")
+
+
+def load_rows(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``ldmatrix``."""
+    destination, access = i.operands
+    assert isinstance(destination, Vector)
+    arguments = f"{_base(w, access, form)}, {len(destination.items)}, {'trans' in form.words}, {w.site()}"
+    _write_registers(w, destination, f"g.chunk.matrices.load_rows(g, {arguments})", form.type)
+
+
+def store_rows(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``stmatrix``."""
+    access, source = i.operands
+    arguments = f"{_base(w, access, form)}, {_registers(w, source, form.type)}, {'trans' in form.words}, {w.site()}"
+    w.emit(f"g.chunk.matrices.store_rows(g, {arguments})")
+
+
+def move_matrix(w: Writer, i: Instruction, form: Form) -> None:
+    """Write ``movmatrix``, which transposes."""
+    source = spread(w.value(i.operands[1], "b32"), "u4")
+    w.write(i.operands[0], f"g.chunk.matrices.transpose(g, {source}, {w.site()})", "u4", False)
 
 
 def multiply_matrices(w: Writer, i: Instruction, form: Form) -> None:
-    """Write ``wmma.mma``."""
-    destination = i.operands[0]
-    assert isinstance(destination, Vector)
-    kinds = kinds_of(form)
-    fragments = []
-    for operand, kind in zip(i.operands[1:], kinds[1:], strict=True):
-        assert isinstance(operand, Vector)
-        fragments.append(_arrays(w, operand, kind))
-    result = w.temporary()
-    extents = tuple(extent_of(form, matrix) for matrix in "abc")
-    w.emit(f"{result} = g.chunk.matrices.multiply(g, {extents}, {kinds!r}, [{', '.join(fragments)}])")
-    _write_fragment(w, destination, result, kinds[0])
+    """Write ``wmma.mma`` and ``mma``."""
+    fragments = fragments_of(form)
+    names = "".join(f"{_fragment(w, fragment)}, " for fragment in fragments)
+    operands = "".join(
+        f"{_registers(w, operand, fragment.kind)}, "
+        for operand, fragment in zip(i.operands[1:], fragments[1:], strict=True)
+    )
+    modifiers = "".join(f", rounding={word!r}" for word in form.modifiers if word in _ROUNDINGS)
+    modifiers += ", satfinite=True" if "satfinite" in form.modifiers else ""
+    call = f"g.chunk.matrices.multiply(g, ({names}), ({operands}), {w.site()}{modifiers})"
+    _write_registers(w, i.operands[0], call, fragments[0].kind)
 
 
-def _place(w: Writer, form: Form, access: Operand, stride: list[Operand], registers: int) -> str:
-    """Return the space, the first address, and the layout of a matrix in memory as source."""
-    # An address in another form is refused when a module is loaded.
+def _base(w: Writer, access: Operand, form: Form) -> str:
+    """Return the space and each lane's address as source."""
     assert isinstance(access, Access)
-    assert isinstance(access.base, Register)
-    extent = extent_of(form, form.words[1])
-    column_major = "col" in form.words
-    steps = str(extent[0] if column_major else extent[1])
+    base, space = access.base, form.space
+    wide = "u64"
+    if isinstance(base, Register):
+        wide = "u64" if w.code.types[w.code.slot(base.name)] == "b64" else "u32"
+    elif isinstance(base, Symbol) and space == "generic" and base.name in w.environment.shared_addresses:
+        space = "shared"
+    address = spread(w.value(base, wide), {"u64": "u8", "u32": "u4"}[wide])
+    return f"{space!r}, {address} + {access.offset}" if access.offset else f"{space!r}, {address}"
+
+
+def _distance(w: Writer, form: Form, fragment: Fragment, stride: list[Operand]) -> str:
+    """Return as source whether columns of a matrix lie together, and how many elements they, or rows, are apart."""
+    by_columns = "col" in form.words
+    steps = str(fragment.rows if by_columns else fragment.columns)
     if stride:
         steps = str(stride[0].value) if isinstance(stride[0], Immediate) else w.value(stride[0], "u32")[0]
-    wide = "u64" if w.code.types[w.code.slot(access.base.name)] == "b64" else "u32"
-    base, uniform = w.value(access.base, wide)
-    if uniform:
-        base = f"np.full(g.n, {base})"
-    if access.offset:
-        base = f"({base} + {access.offset})"
-    count = registers * (2 if form.type in _HALVES else 1)
-    return f"{form.space!r}, {base}, ({extent}, {count}, {column_major}, {steps})"
+    return f"({by_columns}, {steps})"
 
 
-def _arrays(w: Writer, vector: Vector, kind: str) -> str:
+def _fragment(w: Writer, fragment: Fragment) -> str:
+    w.bind("Fragment", Fragment)
+    return repr(fragment)
+
+
+def _registers(w: Writer, operand: Operand, kind: str) -> str:
     """Return the registers of a fragment as a list of arrays."""
-    items = []
-    for item in vector.items:
-        expression, uniform = w.typed(item, _register_dtype(kind))
-        items.append(f"np.full(g.n, {expression})" if uniform else expression)
-    return f"[{', '.join(items)}]"
+    assert isinstance(operand, Vector)
+    dtype = _SINGLE.get(kind, "u4")
+    return f"[{', '.join(spread(w.typed(item, dtype), dtype) for item in operand.items)}]"
 
 
-def _write_fragment(w: Writer, destination: Vector, result: str, kind: str) -> None:
+def _write_registers(w: Writer, destination: Operand, call: str, kind: str) -> None:
+    """Assign the list of arrays that a call returns to the registers of a fragment."""
+    assert isinstance(destination, Vector)
+    result = w.temporary()
+    w.emit(f"{result} = {call}")
     for index, item in enumerate(destination.items):
-        w.write(item, f"{result}[{index}]", _register_dtype(kind), False)
+        w.write(item, f"{result}[{index}]", _SINGLE.get(kind, "u4"), False)
     w.emit(f"{result} = None")
-
-
-def _register_dtype(kind: str) -> str:
-    """Return the type of a register of a fragment: two halves, or a single number."""
-    return "u4" if kind in _HALVES else "f4"

@@ -61,6 +61,14 @@ class Address:
             part.base = self.base.take(positions)
         return part
 
+    def moved(self, positions: Array, distance: Array) -> Address:
+        """Return an Address of as many lanes: `distance` bytes behind the place of the lane at each position."""
+        high = self.high + int(distance.max())
+        part = Address(self.space, self.group, self.places.take(positions) + distance, self.low, high, self.bits)
+        if self.base is not None:
+            part.base = self.base.take(positions)
+        return part
+
     def run_start(self, stride: int) -> int:
         """Return the first place when the places rise by `stride` from lane to lane, else -1."""
         start = self._runs.get(stride)

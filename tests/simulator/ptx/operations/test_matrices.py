@@ -1,0 +1,124 @@
+"""Products of matrices are exact until they are rounded, once; doubles once for each product."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cudart_py.simulator.ptx.operations.floats.exact import NAN_F32
+from cudart_py.simulator.ptx.operations.matrices import Fragment, from_registers, multiply, places, turned
+
+Array = NDArray[Any]
+# The fragments d, a, b and c of a product of 16 x 8 elements.
+SUM = {kind: Fragment(kind, 16, 8, 4, 2) for kind in ("f16", "f32", "s32", "f64")}
+
+
+def product(
+    kind: str, factor: str, depth: int, a: Array, b: Array, c: Array, side: int, **modifiers: Any
+) -> tuple[Array, ...]:
+    """Return the elements of d, and those of a, b and c that lie in the registers."""
+    fragments = (
+        SUM[kind],
+        Fragment(factor, 16, depth, 16 * depth // 32, side),
+        Fragment(factor, depth, 8, 8 * depth // 32, side, True),
+        SUM[kind],
+    )
+    found = multiply(fragments, [list(x) for x in (a, b, c)], **modifiers)
+    return from_registers(found, kind), *fragments
+
+
+@pytest.mark.parametrize("side", [1, 2, 4])
+def test_every_element_lies_in_one_place(side: int) -> None:
+    for fragment in (Fragment("s8", 16, 32, 16, side), Fragment("s8", 32, 8, 8, side, True), SUM["f32"]):
+        assert sorted(places(fragment).ravel().tolist()) == list(range(fragment.rows * fragment.columns))
+
+
+def test_several_warps_are_apart() -> None:
+    """Each warp has matrices of its own."""
+    generator = np.random.default_rng(3)
+    a, b = generator.integers(0, 1 << 32, (2, 96), np.uint32), generator.integers(0, 1 << 32, (1, 96), np.uint32)
+    c = generator.integers(-1000, 1000, (4, 96)).astype(np.int32)
+    whole, *_ = product("s32", "s8", 16, a, b, c, 4)
+    for warp in range(3):
+        lanes = slice(32 * warp, 32 * warp + 32)
+        alone, *_ = product("s32", "s8", 16, a[:, lanes], b[:, lanes], c[:, lanes], 4)
+        np.testing.assert_array_equal(whole[lanes], alone)
+
+
+def single_row(left: list[float], right: list[float], start: float, kind: str, factor: str, **modifiers: Any) -> Any:
+    """Return ``start + left . right`` as a product computes it, in all of its elements."""
+    depth = len(left)
+    bits = {"tf32": np.float32, "f64": np.float64}[factor]
+    lane = np.arange(32) % 4
+    a = [np.array(left, bits)[4 * number + lane] for number in range(depth // 4) for _ in range(2)]
+    b = [np.array(right, bits)[4 * number + lane] for number in range(depth // 4)]
+    if factor == "tf32":
+        a, b = ([x.view(np.uint32) for x in each] for each in (a, b))
+    c = [np.full(32, start, np.float32 if kind == "f32" else np.float64)] * 4
+    elements, *_ = product(kind, factor, depth, np.array(a), np.array(b), np.array(c), 1, **modifiers)
+    assert (elements.view(f"u{elements.itemsize}") == elements.view(f"u{elements.itemsize}").flat[0]).all()
+    return elements.flat[0]
+
+
+def test_a_sum_is_rounded_once() -> None:
+    """One after the other, the small products would be lost beside the great one."""
+    small = 2.0**-13
+    assert single_row([1.0] + [small] * 7, [1.0] + [small] * 7, 0.0, "f32", "tf32") == np.float32(1 + 7 * small**2)
+    assert single_row([2.0**12, 1.0, 2.0**12, 0.0], [2.0**12, 1.0, -(2.0**12), 0.0], 0.5, "f32", "tf32") == 1.5
+
+
+def test_the_low_bits_of_tf32_are_ignored() -> None:
+    noisy = np.array([1.5, -2.5, 3.0, 1.0], np.float32)
+    cut = (noisy.view(np.uint32) | np.uint32(0x1FFF)).view(np.float32)
+    exact = float(noisy.astype(np.float64) @ noisy.astype(np.float64))
+    assert single_row(cut.tolist(), cut.tolist(), 0.0, "f32", "tf32") == exact
+
+
+def test_a_nan_is_the_hardwares() -> None:
+    with np.errstate(all="ignore"):
+        found = single_row([np.inf, 1, 1, 1], [0.0, 1, 1, 1], 1.0, "f32", "tf32")
+    assert found.view(np.uint32) == NAN_F32.view(np.uint32)
+
+
+@pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
+def test_doubles_are_added_one_by_one(rounding: str) -> None:
+    """Each product is exact, and each sum is rounded."""
+    generator = np.random.default_rng(9)
+    left, right, start = generator.normal(0, 1, 8), generator.normal(0, 1, 8), 0.75
+    found = single_row(left.tolist(), right.tolist(), start, "f64", "f64", rounding=rounding)
+    total = Fraction(start)
+    for x, y in zip(left.tolist(), right.tolist(), strict=True):
+        total = rounded(total + Fraction(x) * Fraction(y), rounding)
+    assert Fraction(float(found)) == total
+
+
+def rounded(exact: Fraction, rounding: str) -> Fraction:
+    """Return the double next to an exact number."""
+    nearest = float(exact)
+    if rounding == "rn" or Fraction(nearest) == exact:
+        return Fraction(nearest)
+    up = rounding == "rp" or (rounding == "rz" and exact < 0)
+    if up and Fraction(nearest) < exact:
+        nearest = float(np.nextafter(nearest, np.inf))
+    elif not up and Fraction(nearest) > exact:
+        nearest = float(np.nextafter(nearest, -np.inf))
+    return Fraction(nearest)
+
+
+@pytest.mark.parametrize(("satfinite", "expected"), [(False, -(2**31) + 15 * 127 * 127 - 1), (True, 2**31 - 1)])
+def test_integers_wrap_or_saturate(satfinite: bool, expected: int) -> None:
+    words = np.full((2, 32), 0x7F7F7F7F, np.uint32)
+    start = np.full((4, 32), 2**31 - 1 - 127 * 127, np.int32)
+    elements, *_ = product("s32", "s8", 16, words, words[:1], start, 4, satfinite=satfinite)
+    assert (elements == expected).all()
+
+
+def test_a_matrix_turned_twice_is_itself() -> None:
+    register = np.random.default_rng(4).integers(0, 1 << 32, 64, np.uint32)
+    [once] = turned([register])
+    assert (once != register).any()
+    np.testing.assert_array_equal(turned([once])[0], register)

@@ -1,0 +1,130 @@
+"""Rows of matrices are checked before they are read or written, and a warp's lanes come together or not at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import Fault
+from tests.simulator.ptx.machine import Kernels
+
+SOURCE = r"""
+__device__ unsigned in_shared(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+
+extern "C" __global__ void load(unsigned* out, const int* bytes) {
+    extern __shared__ uint4 rows[];
+    rows[threadIdx.x] = make_uint4(threadIdx.x, 1, 2, 3);
+    __syncwarp();
+    unsigned r[2];
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1]) : "r"(in_shared(rows) + bytes[threadIdx.x]) : "memory");
+    out[threadIdx.x] = r[0];
+}
+extern "C" __global__ void store(const int* bytes) {
+    extern __shared__ uint4 rows[];
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %1};"
+                 : : "r"(in_shared(rows) + bytes[threadIdx.x]), "r"(0) : "memory");
+}
+extern "C" __global__ void load_generic(unsigned* out, const unsigned* in, int outside) {
+    __shared__ uint4 rows[8];
+    if (threadIdx.x < 8) rows[threadIdx.x] = make_uint4(threadIdx.x, 1, 2, 3);
+    __syncwarp();
+    const void* p = threadIdx.x % 8 == outside ? (const void*)in : rows + threadIdx.x % 8;
+    unsigned r;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.b16 {%0}, [%1];" : "=r"(r) : "l"(p) : "memory");
+    out[threadIdx.x] = r;
+}
+extern "C" __global__ void named(unsigned* out) {
+    unsigned r;
+    asm volatile("{ .shared .align 16 .b8 here[256]; .reg .b32 a; mov.u32 a, here;"
+                 "mad.lo.u32 a, %1, 4, a; st.shared.u32 [a], %1; bar.warp.sync -1;"
+                 "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [here+16]; }" : "=r"(r) : "r"(threadIdx.x) : "memory");
+    out[threadIdx.x] = r;
+}
+extern "C" __global__ void some(unsigned* out, int lanes) {
+    unsigned r = threadIdx.x;
+    if (threadIdx.x < lanes) asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(r));
+    out[threadIdx.x] = r;
+}
+extern "C" __global__ void guarded(float* out, int first) {
+    float s[4] = {1, 1, 1, 1};
+    unsigned one = 0x3C003C00;
+    asm volatile("{ .reg .pred p; setp.ge.s32 p, %5, %6; @p mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %4}, {%4}, {%0, %1, %2, %3}; }"
+                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) : "r"(one), "r"((int)threadIdx.x), "r"(first));
+    out[threadIdx.x] = s[0];
+}
+"""
+ROWS = 16 * (np.arange(32, dtype=np.int32) % 16)
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return Kernels(SOURCE)
+
+
+def at(position: int, value: int) -> np.ndarray:
+    """Return the bytes at which lanes have their rows, of which one is another."""
+    found = ROWS.copy()
+    found[position] = value
+    return found
+
+
+def test_rows_of_lanes_that_do_not_count_may_be_anywhere(kernels: Kernels) -> None:
+    out = kernels.zeros(32)
+    kernels.launch("load", 1, 32, out, kernels.put(at(16, 3)), shared_bytes=512)
+    kernels.launch("load", 1, 32, out, kernels.put(at(31, 1 << 20)), shared_bytes=512)
+    assert kernels.get(out, 32)[::4].tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("name", ["load", "store"])
+def test_a_row_that_is_not_aligned_is_the_fault_of_its_lane(kernels: Kernels, name: str) -> None:
+    arguments = ([kernels.zeros(32)] if name == "load" else []) + [kernels.put(at(11, 24))]
+    with pytest.raises(Fault, match=r"needs an address aligned to 16 bytes.*thread \(11, 0, 0\)") as caught:
+        kernels.launch(name, 1, 32, *arguments, shared_bytes=512)
+    assert caught.value.status_name == "CUDA_ERROR_MISALIGNED_ADDRESS"
+
+
+@pytest.mark.parametrize("name", ["load", "store"])
+def test_a_row_out_of_bounds_is_the_fault_of_its_lane(kernels: Kernels, name: str) -> None:
+    arguments = ([kernels.zeros(32)] if name == "load" else []) + [kernels.put(at(5, 512))]
+    with pytest.raises(Fault, match=r"is out of bounds.*thread \(5, 0, 0\)") as caught:
+        kernels.launch(name, 1, 32, *arguments, shared_bytes=512)
+    assert caught.value.status_name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+
+
+def test_generic_addresses_are_of_shared_memory(kernels: Kernels) -> None:
+    out, data = kernels.zeros(32), kernels.zeros(64)
+    kernels.launch("load_generic", 1, 32, out, data, -1)
+    assert kernels.get(out, 32)[::4].tolist() == list(range(8))
+    with pytest.raises(Fault, match=r"needs addresses in shared memory, not global memory.*thread \(3, 0, 0\)"):
+        kernels.launch("load_generic", 1, 32, out, data, 3)
+
+
+def test_an_address_may_be_a_variables_name(kernels: Kernels) -> None:
+    """All lanes name the same row then, which is repeated eight times."""
+    out = kernels.zeros(32)
+    kernels.launch("named", 1, 32, out)
+    assert kernels.get(out, 32).tolist() == [4 + lane % 4 for lane in range(32)]
+
+
+@pytest.mark.parametrize(("threads", "lanes", "thread"), [(32, 20, 0), (48, 48, 32), (96, 40, 32)])
+def test_lanes_that_are_missing_are_an_error(kernels: Kernels, threads: int, lanes: int, thread: int) -> None:
+    out = kernels.zeros(96)
+    with pytest.raises(Fault, match=rf"not all 32 lanes of the warp execute it together.*thread \({thread}, 0, 0\)"):
+        kernels.launch("some", 1, threads, out, lanes)
+
+
+def test_whole_warps_may_be_missing(kernels: Kernels) -> None:
+    out = kernels.zeros(96)
+    kernels.launch("some", 1, 96, out, 64)
+    lane = np.arange(32)
+    halves = np.stack([lane, np.zeros(32)], axis=1).reshape(8, 8).T.astype(np.uint16)
+    assert kernels.get(out, 32).tolist() == np.ascontiguousarray(halves).view(np.uint32).ravel().tolist()
+    assert kernels.get(out, 96)[64:].tolist() == list(range(64, 96))
+
+
+def test_a_guard_chooses_warps(kernels: Kernels) -> None:
+    out = kernels.zeros(64, np.float32)
+    kernels.launch("guarded", 1, 64, out, 32)
+    assert kernels.get(out, 64, np.float32).tolist() == [1.0] * 32 + [9.0] * 32
