@@ -13,6 +13,7 @@ from .metric_names import (
     LANES,
     LOCAL,
     LOCAL_REQUESTS,
+    MATRIX_LOADS,
     REQUESTS,
     SECTOR_BYTES,
     SECTORS,
@@ -91,7 +92,10 @@ GROUPS: dict[str, tuple[Column, ...]] = {
     "efficiency": (_efficiency("loads", "load", "ld"), _efficiency("stores", "store", "st")),
     "conflicts": (
         Column(
-            ("bank", "conflicts"), ("bank", "confl."), names(CONFLICTS, SHARED), shown=names(SHARED_ACCESSES, SHARED)
+            ("bank", "conflicts"),
+            ("bank", "confl."),
+            names(CONFLICTS, SHARED),
+            shown=(*names(SHARED_ACCESSES, SHARED), MATRIX_LOADS),
         ),
     ),
     "lanes": (Column(("active", "lanes"), ("active", "lanes"), (LANES,), (WARPS,)),),

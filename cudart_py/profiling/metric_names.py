@@ -12,6 +12,7 @@ __all__ = [
     "LOCAL",
     "LOCAL_REQUESTS",
     "LOCAL_SECTORS",
+    "MATRIX_LOADS",
     "REQUESTS",
     "SECTORS",
     "SECTOR_BYTES",
@@ -32,6 +33,8 @@ LOCAL_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_local_op_{}.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 SHARED_ACCESSES = "smsp__inst_executed_op_shared_{}.sum"
+# Loads of whole warps from shared memory by ldmatrix, which aren't among those above.
+MATRIX_LOADS = "smsp__inst_executed_op_ldsm.sum"
 WARPS = "smsp__inst_executed.sum"
 LANES = "smsp__thread_inst_executed.sum"
 

@@ -21,7 +21,8 @@ ndarray = np.ndarray
 class MemoryAccess(NamedTuple):
     """What an instruction does to memory, with the arguments of `Observer.access`.
 
-    `positions` are the positions in the group of the lanes that do it; None stands for all.
+    `positions` are the positions in the group of the lanes that do it; None stands for all. `register` is the number of
+    the register that a load writes, among those of the instruction, and the first byte of it; None stands for all.
     """
 
     group: Group
@@ -32,6 +33,7 @@ class MemoryAccess(NamedTuple):
     site: Instruction
     values: tuple[Any, ...]
     positions: Array | None = None
+    register: tuple[int, int] | None = None
 
     @property
     def low(self) -> int:
@@ -47,6 +49,14 @@ class MemoryAccess(NamedTuple):
     def outside(self) -> bool:
         """Whether a part lies outside of its space's variables: it is a fault, or memory that CUDA's headers use."""
         return self.low < self.address.space.first or self.high > (self.address.space.size or 0)
+
+    @property
+    def part_of_register(self) -> tuple[int, int] | None:
+        """The number of the one register that a load writes, and a bit for each byte of it; None for all registers."""
+        if self.register is None:
+            return None
+        number, first = self.register
+        return number, ((1 << self.size) - 1) << first
 
     def part(self, address: Address, some: Array) -> MemoryAccess:
         """Return the access of some of its lanes, by their positions, which have this address."""

@@ -6,11 +6,12 @@ masks. A finding changes nothing about the launch; each line is reported once a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
-from ..ptx.running.observer import Observer
+from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Instruction
 from ..state.memory.shadow import MOST_THREADS
 from .accesses import MemoryAccess
@@ -171,13 +172,7 @@ class LaunchChecks(Observer):
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:
         """Check an access, in parts where its lanes differ in their space, then note what it puts in order."""
-        access = MemoryAccess(group, kind, address, offset, size, site, values)
-        if isinstance(address, Address):
-            self._memory_checks.check(access)
-        else:
-            assert isinstance(address, Mixed)
-            for positions, part in address.parts:
-                self._memory_checks.check(access.part(part, positions))
+        self._check(address, MemoryAccess(group, kind, address, offset, size, site, values))
         form = form_of(site)
         if form.strong and self._racing:
             order, now = self._races.order(group.chunk), self._races.tick(site)
@@ -189,6 +184,22 @@ class LaunchChecks(Observer):
     def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
         """Check what bulk copies read and write."""
         self._memory_checks.bulk_copy(group, to, source, site)
+
+    def matrix(
+        self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
+    ) -> None:
+        """Check what lanes read or write of matrices."""
+        for address, size, number, first, values in pieces:
+            self._check(address, MemoryAccess(group, kind, address, 0, size, site, values, register=(number, first)))
+
+    def _check(self, address: Any, access: MemoryAccess) -> None:
+        """Check an access, in parts where its lanes differ in their space."""
+        if isinstance(address, Address):
+            self._memory_checks.check(access)
+        else:
+            assert isinstance(address, Mixed)
+            for positions, part in address.parts:
+                self._memory_checks.check(access.part(part, positions))
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         """Note where groups of asynchronous copies end, and which groups are waited for."""

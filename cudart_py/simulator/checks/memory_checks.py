@@ -242,6 +242,7 @@ class MemoryChecks:
                 site,
                 group.lane_numbers[positions],
                 lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}",
+                footprint.access.part_of_register,
             )
 
     def _race(self, race: Race, footprint: Footprint) -> None:

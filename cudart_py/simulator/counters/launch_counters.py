@@ -5,14 +5,14 @@ Counts are kept for each instruction and each block of instructions, and summed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
-from ..ptx.running.observer import AccessCount, BlockCount, Observer
+from ..ptx.running.observer import AccessCount, BlockCount, MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Access, Register
 from .banks import count_wavefronts
 from .metrics import Tally, metrics, total
@@ -85,6 +85,23 @@ class LaunchCounters(Observer):
             return
         for positions, part in address.parts:
             self._count(tally, group, kind, part, offset, size, positions)
+
+    def matrix(
+        self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
+    ) -> None:
+        """Count the rows of `ldmatrix` and `stmatrix` as accesses of 16 bytes, so that eight rows are one wavefront.
+
+        Nsight Compute has a counter of its own for the instructions of `ldmatrix`, which its rule on bank conflicts
+        adds to the other loads from shared memory, and counts their wavefronts and conflicts with those of the loads.
+        For `stmatrix` the same of the stores is assumed, and its instructions are counted with them. Which loads and
+        stores the assembler makes of `wmma`, which names no rows, isn't known: they aren't counted.
+        """
+        if rows is not None:
+            tally = self._sites.setdefault(id(site), (site, {}))[1]
+            wavefronts, conflicts = _wavefronts(group, rows.address, 0, 16, rows.positions, False)
+            _add(tally, ("instructions", "shared", "ldsm" if kind == "ld" else kind), warps_of(group))
+            _add(tally, ("wavefronts", "shared", kind), wavefronts)
+            _add(tally, ("conflicts", "shared", kind), conflicts)
 
     def texture(self, group: Group, positions: Any, places: Any, site: Instruction) -> None:
         """Count a fetch's requests and the sectors of its texels."""

@@ -28,6 +28,7 @@ COUNTED: dict[tuple[str, str, str], str] = {
         )
         for kind in kinds
     },
+    ("instructions", "shared", "ldsm"): "smsp__inst_executed_op_ldsm.sum",
     **{("bytes", "global", kind): f"smsp__sass_data_bytes_mem_global_op_{kind}.sum" for kind in ("ld", "st")},
     **{(what, "texture", "ld"): f"l1tex__t_{what}_pipe_tex_mem_texture.sum" for what in ("requests", "sectors")},
     **{

@@ -27,6 +27,23 @@ KERNEL = """
 }}
 """
 
+# Of the left matrix the upper eight rows are undefined.
+PRODUCT = (
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r2}, "
+    "{0f00000000, 0f00000000, 0f00000000, 0f00000000}"
+)
+# Of what is added a lane's first element is undefined, wherever that is.
+EIGHT = ", ".join(["%r2"] * 8)
+OPAQUE_PRODUCT = (
+    "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, "
+    f"{{{EIGHT}}}, {{{EIGHT}}}, {{%f8, {', '.join(['0f00000000'] * 7)}}}"
+)
+# The odd columns are undefined, which become odd rows; %r5 tells whether the lane's row is odd.
+TRANSPOSED = (
+    "bfi.b32 %r3, %r2, %r1, 0, 16; movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r3; "
+    "mov.u32 %r6, %laneid; and.b32 %r5, %r6, 4"
+)
+
 DEFINED = {
     "an immediate inserted": "bfi.b32 %r3, 5, %r1, 0, 8; st.global.u8 [%d8], %r3",
     "a register inserted": "bfi.b32 %r3, %r2, %r1, 8, 8; shr.u32 %r4, %r3, 8; st.global.u8 [%d8], %r4",
@@ -55,6 +72,9 @@ DEFINED = {
     "the upper half": "mov.b64 %d2, {%r1, %r2}; shr.u64 %d3, %d2, 32; st.global.u64 [%d8], %d3",
     "stored beside what is undefined": "mov.b64 %d2, {%r1, %r2}; st.global.u64 [%d8], %d2",
     "compared": "bfi.b32 %r3, 5, %r1, 0, 8; and.b32 %r4, %r3, 255; setp.eq.u32 %p1, %r4, 5; @%p1 ret",
+    "the lower rows of a product": f"{PRODUCT}; st.global.f32 [%d8], %f3",
+    "other elements of a sum": f"{OPAQUE_PRODUCT}; st.global.f32 [%d8], %f1",
+    "even columns, transposed": f"{TRANSPOSED}; setp.eq.u32 %p1, %r5, 0; @%p1 st.global.u32 [%d8], %r4",
 }
 
 UNDEFINED = {
@@ -87,6 +107,9 @@ UNDEFINED = {
     "the greater": "max.s32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
     "as a float": "cvt.rn.f32.u32 %f1, %r1; st.global.f32 [%d8], %f1",
     "shifted by a register": "shr.u32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
+    "the upper rows of a product": f"{PRODUCT}; st.global.f32 [%d8], %f2",
+    "an element of a sum": f"{OPAQUE_PRODUCT}; st.global.f32 [%d8], %f0",
+    "odd columns, transposed": f"{TRANSPOSED}; setp.ne.u32 %p1, %r5, 0; @%p1 st.global.u32 [%d8], %r4",
     "a branch's": "and.b32 %r3, %r1, 255; setp.eq.u32 %p1, %r3, 5; @%p1 ret; st.global.u32 [%d8], 1",
 }
 

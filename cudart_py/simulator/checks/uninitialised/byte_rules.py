@@ -19,6 +19,7 @@ from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcodes import form_of
 from ...ptx.syntax.instructions import Immediate, Instruction, Operand, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
+from .matrix_rules import MatrixRule, matrix_rules
 
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Code
@@ -102,7 +103,7 @@ def loaded(code: Code, site: Instruction, slot: int) -> int:
     return whole if kind.startswith("s") else low | (whole & ~low) << 8
 
 
-def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule, ...]:
+def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | MatrixRule, ...]:
     """Return the rules of the registers that an instruction writes, none where no marks pass."""
     reads, writes = code.touched(instruction)
     flow = form.row.flow
@@ -159,7 +160,7 @@ def _field(source: Sequence[Byte], first_bit: int, top: Byte) -> list[Bytes]:
 
 # --- what is followed byte by byte --------------------------------------------------------------------------------
 
-Rules = tuple[Rule, ...] | None
+Rules = tuple[Rule | MatrixRule, ...] | None
 
 
 def _mov(code: Code, instruction: Instruction, form: Form) -> Rules:
@@ -284,5 +285,5 @@ def _sum(code: Code, instruction: Instruction, form: Form) -> Rules:
 
 _FOLLOWED: dict[str, Callable[[Code, Instruction, Form], Rules]] = {
     "copy": _mov, "convert": _cvt, "left": _shift, "right": _shift, "and": _logic, "or": _logic,
-    "bytewise": _logic, "permute": _prmt, "extract": _bfe, "insert": _bfi, "sum": _sum,
+    "bytewise": _logic, "permute": _prmt, "extract": _bfe, "insert": _bfi, "sum": _sum, "matrix": matrix_rules,
 }  # fmt: skip  # rows of a table

@@ -20,6 +20,7 @@ from ...ptx.compiling.opcodes import form_of
 from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 from .byte_rules import Rule, loaded, rules, undefined
+from .matrix_rules import MatrixRule
 
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Block, Code
@@ -39,7 +40,7 @@ class _Step(NamedTuple):
     """What an instruction does with marks: `stored` are the slots that it stores `size` bytes of."""
 
     instruction: Instruction
-    rules: tuple[Rule, ...]
+    rules: tuple[Rule | MatrixRule, ...]
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     addresses: tuple[int, ...]
@@ -55,12 +56,15 @@ class Marks:
         self._marks: dict[tuple[int, int, int], Array] = {}
         # Where the value of a register came from that was marked last in any lane.
         self._origins: dict[tuple[int, int, int], Origin] = {}
-        self._pending: list[tuple[Instruction, Array, Origin]] = []
+        self._pending: list[tuple[Instruction, Array, Origin, tuple[int, int] | None]] = []
         self._steps: dict[int, tuple[list[_Step], frozenset[int]]] = {}
 
-    def read(self, site: Instruction, lanes: Array, origin: Origin) -> None:
-        """Note that the load that is about to run reads uninitialised bytes, in these lanes of the chunk."""
-        self._pending.append((site, lanes, origin))
+    def read(self, site: Instruction, lanes: Array, origin: Origin, part: tuple[int, int] | None = None) -> None:
+        """Note that the load that is about to run reads uninitialised bytes, in these lanes of the chunk.
+
+        `part` is the number of the register that gets them and its marks; None stands for all registers.
+        """
+        self._pending.append((site, lanes, origin, part))
 
     def unwritten(self, group: Group, slot: int) -> None:
         """Mark a register that was never written."""
@@ -82,8 +86,10 @@ class Marks:
             reached = self._step(group, lanes, step)
             if reached is not None and found is None:
                 found = *reached[:3], self._origins[self._key(group, reached[3])]()
-            for site, missing, origin in pending:
-                if site is step.instruction:
+            for site, missing, origin, part in pending:
+                if site is step.instruction and part is not None:
+                    self._mark(group, step.writes[part[0]], missing, part[1], origin)
+                elif site is step.instruction:
                     # The predicate of a shuffle, which comes second, is defined.
                     for slot in step.writes[:1] if form_of(site).row.converges else step.writes:
                         self._mark(group, slot, missing, loaded(group.code, site, slot), origin)
@@ -134,7 +140,8 @@ class Marks:
 
     def _mark(self, group: Group, slot: int, lanes: Array, marks: int, origin: Origin) -> None:
         key = self._key(group, slot)
-        self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] = marks
+        # A matrix brings the halves of a register one after the other.
+        self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] |= np.uint16(marks)
         self._origins[key] = origin
 
     def _set(self, group: Group, slot: int, lanes: Array, marks: Array | None, origin: Origin | None = None) -> None:
@@ -172,7 +179,8 @@ def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
         reads, writes = code.touched(instruction)
         addresses, stored = _sinks(code, instruction, form)
         passed = rules(code, instruction, form)
-        size = TYPE_SIZES[form.type] if stored else 0
+        # A matrix is stored from whole registers, which hold two halves each.
+        size = (4 if form.row.converges else TYPE_SIZES[form.type]) if stored else 0
         steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size))
     kept = {slot for slot in range(len(code.types)) if block.live_out >> slot & 1}
     if block.terminator.kind in ("call", "return", "barrier"):
@@ -183,12 +191,17 @@ def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
 def _sinks(code: Code, instruction: Instruction, form: Form) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the slots that an access takes its address from, and the slots that it stores to memory."""
     row = form.row
-    if row.access not in ("ld", "st", "atom", "red") or row.converges or passes_parameter(form):
+    if row.access not in ("ld", "st", "atom", "red") or passes_parameter(form):
         return (), ()
-    addresses = tuple(
-        code.slot(operand.base.name)
-        for operand in instruction.operands
-        if isinstance(operand, Access) and isinstance(operand.base, Register)
+    # Of `ldmatrix` and `stmatrix` the addresses of some lanes may not count.
+    addresses = (
+        ()
+        if row.converges
+        else tuple(
+            code.slot(operand.base.name)
+            for operand in instruction.operands
+            if isinstance(operand, Access) and isinstance(operand.base, Register)
+        )
     )
     if row.access != "st":
         return addresses, ()
