@@ -16,11 +16,11 @@ from ..syntax.instructions import Immediate, Instruction, Operand, Register
 from ..syntax.types import type_size
 from .errors import NotNative
 from .instances import Instance, Layout, Place
-from .layout import BlockCheck, Context, Doubt, Head, Status
+from .layout import BlockCheck, Context, Doubt, Head, Question, Status
 from .library.copies import GROUPS
 from .library.fences import EVENT
-from .library.frame import element, when
-from .library.records import TICK, block_value, block_word, call_python, raise_doubt
+from .library.frame import ask_python, element, when
+from .library.records import TICK, block_value, block_word, raise_doubt
 from .vectors import I32, I64, Builder
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Checking:
             self._fence(mask)
 
     def _fence(self, mask: Value) -> None:
-        call_python(self._b, self._context, Doubt.FENCE, self._b.zext(mask, I64))
+        ask_python(self._b, self._context, Question.FENCE, self._b.zext(mask, I64))
 
     def _call(self, name: str, *arguments: Value) -> None:
         """Call a function of the library that returns nothing."""
@@ -166,7 +166,7 @@ class Checking:
         if self.fences:
             fenced = b.load(element(b, block_word(b, self._context, BlockCheck.FENCED), warp, I64), typ=I64)
             with when(b, b.icmp_unsigned(">=", fenced, I64(EVENT)), likely=False):
-                call_python(b, self._context, Doubt.TOGETHER, warp)
+                ask_python(b, self._context, Question.TOGETHER, warp)
 
     def _members(self, operand: Operand | None, instance: Instance) -> Value | None:
         b = self._b
@@ -242,7 +242,7 @@ def release_checks(b: Builder, context: Value, checking: Checking) -> None:
     if checking.fences:
         some = b.icmp_unsigned("!=", block_value(b, context, BlockCheck.EVENTS), I64(0))
         with when(b, some, likely=False):
-            call_python(b, context, Doubt.BARRIER, I64(0))
+            ask_python(b, context, Question.BARRIER, I64(0))
 
 
 def _forget_passed(b: Builder, context: Value) -> None:

@@ -15,12 +15,14 @@ from ..windows import RESERVED_SHARED
 from .barriers import let_go_on
 from .counting import hand_over
 from .instances import WAITING, Instance, word_of
-from .layout import LANES, Context, Count, Head, Status
+from .layout import LANES, Context, Count, Head, Question, Status
+from .layout import Fault as Kind
 from .library.records import MOST_THREADS
 from .machine import Kernel
+from .questions import answering
 from .reports import fault_of, timeout_of
-from .speculation import BlockRecords, DoubtError, Speculation, speculations
-from .system import SLOT, launches
+from .speculation import BlockRecords, DoubtError, Speculation
+from .system import SLOT, call_system
 from .turns import run_in_turns
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ _MOST_RETURNS = 32
 # A kernel whose launches had to run again so often is left to NumPy.
 _MOST_DOUBTS = 3
 _ALIGNMENT = 128
+_WORD = 0xFFFFFFFF
 _PAGE = 4096
 
 
@@ -195,8 +198,9 @@ class NativeLaunch:
 
     def run(self) -> None:
         """Run all blocks: one after the other, and in turns from the first one on whose lanes wait for other blocks."""
-        if not self.go_on():
-            run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
+        with answering(self.context, self.answer, self.fail):
+            if not self.go_on():
+                run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
 
     def go_on(self) -> bool:
         """Run the blocks at hand; return whether they have ended, else lanes wait for others."""
@@ -211,7 +215,7 @@ class NativeLaunch:
                 turns += 1
                 if turns > self.warps:
                     return False
-            if status == Status.FAULT:
+            if status == Status.FAULT or self.raised is not None:
                 raise self._failure()
             self._check_limits()
             if status == Status.STUCK:
@@ -224,8 +228,22 @@ class NativeLaunch:
         speculation = self.speculation
         if speculation is None:
             return self.raised or fault_of(self)
-        failed = self.raised or speculation.raised
+        failed = self.raised
         return failed if failed is not None and not isinstance(failed, Fault) else speculation.doubted()
+
+    def answer(self, number: int) -> None:
+        """Answer a question of machine code, with which a number goes."""
+        question = Question(int(self.context[Context.QUESTION]))
+        if question != Question.SYSTEM:
+            assert self.speculation is not None
+            self.speculation.answer(question, number)
+        elif not self.context[Context.FAULT]:
+            call_system(self, number & _WORD, number >> LANES & _WORD)
+
+    def fail(self, error: BaseException) -> None:
+        """Let the launch end by an exception."""
+        self.raised = error
+        self.context[Context.FAULT] = Kind.RAISED
 
     def _call(self) -> Status:
         """Let machine code run on; signals are handled when it returns."""
@@ -306,12 +324,9 @@ class NativeLaunch:
 def run_blocks(kernel: Kernel, state: LaunchState) -> None:
     """Run all blocks of a launch."""
     launch = NativeLaunch(kernel, state)
-    address = launch.context.ctypes.data
-    launches[address] = launch
     try:
         launch.run()
     finally:
-        del launches[address]
         launch.end()
 
 
@@ -325,8 +340,6 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
         records = observer.records()
         launch = NativeLaunch(kernel, state)
         launch.speculation = speculation = Speculation(launch, records, kernel.recorded)
-        address = launch.context.ctypes.data
-        launches[address], speculations[address] = launch, speculation
         try:
             launch.run()
         except DoubtError as doubted:
@@ -341,7 +354,6 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
             launch.end()
             return True
         finally:
-            del launches[address], speculations[address]
             speculation.end()
             # Each holds the other, and a launch's memory must go with the last reference to it.
             launch.speculation = None

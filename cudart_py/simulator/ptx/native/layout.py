@@ -20,6 +20,7 @@ __all__ = [
     "ExtentCheck",
     "Fault",
     "Head",
+    "Question",
     "SiteCheck",
     "Status",
 ]
@@ -70,6 +71,9 @@ class Context(IntEnum):
     # How many instructions may be executed before machine code returns to Python.
     BUDGET = 32
     SMS = 33
+    # What answers machine code, and what it asks.
+    PYTHON = 19
+    QUESTION = 34
     # How often the warps of the block at hand may yet yield in turn before machine code returns to Python.
     PATIENCE = 35
     YIELDS = 36
@@ -102,8 +106,8 @@ class Context(IntEnum):
     # The record of each word's last asynchronous copy, and the rows of `CopyRow` for each warp.
     COPY_WORDS = 59
     COPY_ROWS = 60
-    # The addresses of a strong access, which addresses may be places of releases, and what `Doubt.ORDERED` asks about
-    # and gives.
+    # The addresses of a strong access, which addresses may be places of releases, and what `Question.ORDERED` is about
+    # and its answer.
     STRONG_ADDRESSES = 61
     RELEASED = 62
     RECORD = 63
@@ -259,18 +263,26 @@ class CopyRow(IntEnum):
 
 
 class Doubt(IntEnum):
-    """Why a launch that is watched by checks runs again, and what machine code asks Python for."""
+    """Why a launch that is watched by checks runs again."""
 
     # There may be a finding: the NumPy engine runs the launch.
     FINDING = 1
     # A load from global or shared memory should have been recorded.
     GLOBAL = 2
     SHARED = 3
-    SAVE = 4
-    PREPARE = 5
+
+
+class Question(IntEnum):
+    """What machine code asks Python; a number goes with it."""
+
+    # A function of the system: the number of the call's site, and the lanes in the upper half.
+    SYSTEM = 1
+    # The checks: to save a granule of memory, and to prepare the records of an allocation, by their numbers.
+    SAVE = 2
+    PREPARE = 3
     # Lanes execute a fence or a strong access, come together behind that, or do what another access must precede.
-    FENCE = 6
-    STRONG = 7
-    TOGETHER = 8
-    BARRIER = 9
-    ORDERED = 10
+    FENCE = 4
+    STRONG = 5
+    TOGETHER = 6
+    BARRIER = 7
+    ORDERED = 8

@@ -23,8 +23,6 @@ from .instances import Layout, lay_out
 from .library.functions import NAMES, build_function
 from .sites import Sites
 from .speculation import Recorded
-from .speculation import install as install_speculation
-from .system import install
 
 __all__ = ["CodeCache", "Kernel", "build", "compile_kernel", "digest_of"]
 
@@ -75,8 +73,6 @@ def _processor() -> tuple[str, str]:
     """Return the name and the features of the processor that code is made for: this one."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    install()
-    install_speculation()
     features = llvm.get_host_cpu_features().flatten()
     if "+avx512f" in features:
         features += ",-prefer-256-bit"

@@ -8,22 +8,20 @@ do so begins again, and records them.
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
 from .fences import BlockFences, Fences
-from .layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, SiteCheck
-from .library.records import CALLBACK, GRANULE_BITS, TICK
+from .layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, Question, SiteCheck
+from .library.records import GRANULE_BITS, TICK
 
 if TYPE_CHECKING:
     from ..running.observer import AccessRecords
     from .launch import NativeLaunch
 
-__all__ = ["BlockRecords", "DoubtError", "Recorded", "Speculation", "install", "speculations"]
+__all__ = ["BlockRecords", "DoubtError", "Recorded", "Speculation"]
 
 Array = NDArray[Any]
 
@@ -36,9 +34,6 @@ _LANES = 32
 # Granules to save memory in, since fresh memory costs as much again as copying; so many are kept.
 _spare: list[Array] = []
 _MOST_SPARE = 512
-
-# The launches that run, by the addresses of their contexts.
-speculations: dict[int, Speculation] = {}
 
 
 class DoubtError(Exception):
@@ -115,7 +110,6 @@ class Speculation:
         self._recorded = recorded
         self._shift = launch.kernel.sites.shift
         self._saved: list[tuple[int, int, Array]] = []
-        self.raised: BaseException | None = None
         context = launch.context
         self._starts, self._ends = self._memory.extents()
         self._sites = np.zeros((max(len(recorded.sites), 1), SiteCheck.WORDS), np.uint64)
@@ -139,29 +133,24 @@ class Speculation:
 
     # --- what machine code asks for
 
-    def answer(self, what: int, value: int) -> None:
+    def answer(self, what: Question, value: int) -> None:
         """Save a granule of memory, prepare the records of an allocation, or follow what fences put in order."""
         fences = self.fences
-        if what == Doubt.SAVE:
+        if what == Question.SAVE:
             self._save(value)
-        elif what == Doubt.PREPARE:
+        elif what == Question.PREPARE:
             self._prepare(value)
-        elif what == Doubt.FENCE:
+        elif what == Question.FENCE:
             fences.fence(value)
-        elif what == Doubt.STRONG:
+        elif what == Question.STRONG:
             fences.strong(value & 0xFFFFFFFF, value >> _LANES & 0xFFFFFFFF)
-        elif what == Doubt.TOGETHER:
+        elif what == Question.TOGETHER:
             fences.together(value)
-        elif what == Doubt.BARRIER:
+        elif what == Question.BARRIER:
             fences.barrier()
         else:
             context = self._launch.context
             context[Context.ANSWER] = fences.ordered(int(context[Context.RECORD]), value)
-
-    def fail(self, error: BaseException) -> None:
-        """End the launch by an exception that the functions of Python's have raised."""
-        self.raised = error
-        self._launch.context[Context.FAULT] = Fault.RAISED
 
     def _save(self, number: int) -> None:
         self._flags[number] = 1
@@ -220,21 +209,3 @@ class Speculation:
         _spare.extend(kept for _, _, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
         self._saved.clear()
         self._records.end(int(self._launch.context[Context.NOW]) // TICK)
-
-
-def _answer(context: int, what: int, value: int) -> None:
-    speculation = speculations[context]
-    try:
-        speculation.answer(what, value)
-    except BaseException as error:  # machine code can't pass it on
-        speculation.fail(error)
-
-
-_function = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int32, ctypes.c_int64)(_answer)
-
-
-def install() -> None:
-    """Let machine code that is linked from here on find the function."""
-    address = ctypes.cast(_function, ctypes.c_void_p).value
-    assert address is not None
-    llvm.add_symbol(CALLBACK, address)

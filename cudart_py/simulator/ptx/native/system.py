@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING, Any
-
-import llvmlite.binding as llvm
 
 from ..running.memory.spaces import Space
 from ..syntax.instructions import Call, Symbol
 from ..windows import RESERVED_SHARED
-from .layout import LANES, Context, Fault
+from .layout import LANES, Context
 from .reports import group_of
 from .speculation import DoubtError
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
-__all__ = ["CALLBACK", "SLOT", "install", "launches"]
+__all__ = ["SLOT", "call_system"]
 
-# The name of the function that machine code calls, and the bytes of each value that goes through the exchange.
-CALLBACK = "python.system"
+# The bytes of each value that goes through the exchange.
 SLOT = 8 * LANES
 
-# The launches that run, by the addresses of their contexts.
-launches: dict[int, NativeLaunch] = {}
 
-
-def _answer(context: int, site: int, mask: int) -> None:
-    """Answer a call of some lanes; what goes wrong ends the launch."""
-    launch = launches[context]
-    if launch.context[Context.FAULT]:
-        return
-    try:
-        _call(launch, site, mask & 0xFFFFFFFF)
-    except BaseException as error:  # machine code can't pass it on
-        launch.raised = error
-        launch.context[Context.FAULT] = Fault.RAISED
-
-
-def _call(launch: NativeLaunch, number: int, mask: int) -> None:
+def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
+    """Answer a call of some lanes at a site."""
     site = launch.kernel.sites.sites[number]
     state, block = launch.state, int(launch.context[Context.BLOCK])
     group, places = group_of(launch, site.instance, mask)
@@ -69,13 +51,3 @@ def _call(launch: NativeLaunch, number: int, mask: int) -> None:
     if result is not None and passed.results and passed.results[0]:
         (((_, size), _),) = passed.results[0].items()
         launch.exchange[-1].view(f"u{size}")[places] = result
-
-
-_function = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_int32, ctypes.c_uint32)(_answer)
-
-
-def install() -> None:
-    """Let machine code that is linked from here on find the function."""
-    address = ctypes.cast(_function, ctypes.c_void_p).value
-    assert address is not None
-    llvm.add_symbol(CALLBACK, address)

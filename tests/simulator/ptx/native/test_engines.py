@@ -88,6 +88,14 @@ extern "C" __global__ void counting(int* p, int n) {
     *p = s;
 }
 extern "C" __global__ void prints(int n) { printf("%d %d %d\n", n, blockIdx.x, threadIdx.x); }
+extern "C" __global__ void prints_at_times(int* p, int n) {
+    int s = 0;
+    for (int i = 0; i < 2000; i++) {
+        for (int j = 0; j < n; j++) s = s * 7 + (s >> 3) ^ j;
+        printf("%d\n", s);
+    }
+    *p = s;
+}
 extern "C" __global__ void looks_at_the_clock(long long* out) { out[threadIdx.x] = clock64(); }
 extern "C" __global__ void heap(int* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -260,6 +268,22 @@ def test_a_signal_breaks_a_kernel_off(kernels: Kernels, request: pytest.FixtureR
     with pytest.raises(KeyboardInterrupt):
         kernels.launch("counting", 64, 64, out, 3, steps=None)
     timer.join()
+
+
+def test_a_signal_breaks_a_kernel_off_that_prints(kernels: Kernels, request: pytest.FixtureRequest) -> None:
+    """What the handler raises isn't lost where machine code calls Python before it returns."""
+    kernels.engine = "native"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, before))
+    out = kernels.zeros(1)
+    kernels.launch("prints_at_times", 1, 1, out, 1, steps=None)
+    for _ in range(4):
+        timer = threading.Timer(0.1, functools.partial(signal.raise_signal, signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            kernels.launch("prints_at_times", 1, 1, out, 50_000, steps=None)
+        timer.join()
+    assert ran_natively(kernels, "prints_at_times")
 
 
 def test_numpy_runs_what_the_native_engine_lacks(kernels: Kernels) -> None:

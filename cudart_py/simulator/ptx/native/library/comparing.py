@@ -6,11 +6,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import BlockCheck, Context, Doubt, SiteCheck
+from ..layout import BlockCheck, Context, Doubt, Question, SiteCheck
 from ..vectors import I1, I8, I32, I64, PTR, vector
-from .frame import begin, element, when
+from .frame import ask_python, begin, element, when
 from .hosts import address_type
-from .records import GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, call_python, first_thread, raise_doubt, site_row
+from .records import GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, first_thread, raise_doubt, site_row
 
 __all__ = ["Comparison"]
 
@@ -134,4 +134,4 @@ class Comparison:
         number = b.lshr(b.sub(address, b.word(self.context, Context.SAVED_BASE)), I64(GRANULE_BITS))
         flag = b.at(b.pointer(self.context, Context.SAVED), number)
         with when(b, b.icmp_unsigned("==", b.load(flag, typ=I8), I8(0)), likely=False):
-            call_python(b, self.context, Doubt.SAVE, number)
+            ask_python(b, self.context, Question.SAVE, number)

@@ -11,10 +11,10 @@ from typing import Any
 from llvmlite import ir
 
 from ...windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from ..layout import LANES, BlockCheck, Context, Doubt
+from ..layout import LANES, BlockCheck, Context, Question
 from ..vectors import I8, I32, I64, PTR, vector
-from .frame import begin, element, when
-from .records import block_word, call_python
+from .frame import ask_python, begin, element, when
+from .records import block_word
 
 __all__ = ["EVENT", "HASHES", "build_strong"]
 
@@ -51,5 +51,5 @@ def build_strong(module: ir.Module, name: str) -> None:
         readers = b.zext(b.and_(b.bits(b.compare("!=", found, 0)), mask), I64)
     with when(b, b.icmp_unsigned("!=", b.or_(writers, readers), I64(0)), likely=False):
         b.store(addresses, b.pointer(context, Context.STRONG_ADDRESSES), align=8)
-        call_python(b, context, Doubt.STRONG, b.or_(writers, b.shl(readers, I64(LANES))))
+        ask_python(b, context, Question.STRONG, b.or_(writers, b.shl(readers, I64(LANES))))
     b.ret_void()

@@ -8,12 +8,18 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..layout import LANES, Context, Fault
+from ..layout import LANES, Context, Fault, Question
 from ..vectors import I32, I64, Builder
 
-__all__ = ["begin", "each_active", "each_lane", "record_fault", "when"]
+__all__ = ["ask_python", "begin", "each_active", "each_lane", "record_fault", "when"]
 
 Value = Any
+
+
+class _Answering(ir.PointerType):  # type: ignore[misc]  # because llvmlite has no types
+    """The type of a pointer to the function that answers questions."""
+
+    pointee = ir.FunctionType(ir.VoidType(), [I64])
 
 
 def begin(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> tuple[Builder, list[Value]]:
@@ -72,6 +78,13 @@ def each_lane(b: Builder, body: Callable[[Value], None]) -> None:
 def element(b: Builder, base: Value, index: Value, kind: ir.Type) -> Value:
     """Return the pointer of an element of an array."""
     return b.gep(base, [index], source_etype=kind)
+
+
+def ask_python(b: Builder, context: Value, question: Question, number: Value) -> None:
+    """Let Python answer a question before the code goes on (see `questions`)."""
+    b.set_word(context, Context.QUESTION, I64(question))
+    function = b.load(b.at(context, 8 * Context.PYTHON), typ=_Answering())
+    b.call(function, [number])
 
 
 def record_fault(b: Builder, context: Value, kind: Fault, site: Value, mask: Value, addresses: Value) -> None:

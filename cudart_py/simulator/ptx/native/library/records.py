@@ -11,14 +11,13 @@ from typing import Any
 from llvmlite import ir
 
 from ...windows import RESERVED_SHARED
-from ..layout import LANES, BlockCheck, Context, Doubt, ExtentCheck, Fault, SiteCheck
+from ..layout import LANES, BlockCheck, Context, Doubt, ExtentCheck, Fault, Question, SiteCheck
 from ..vectors import I1, I32, I64, PTR, Builder, vector
-from .frame import begin, element, when
+from .frame import ask_python, begin, element, when
 from .hosts import search
 
 __all__ = [
     "BLOCKS_BIT",
-    "CALLBACK",
     "GRANULE_BITS",
     "LANES_BIT",
     "LINE_BITS",
@@ -37,7 +36,6 @@ __all__ = [
     "build_filled",
     "build_find",
     "build_ordered",
-    "call_python",
     "first_thread",
     "raise_doubt",
     "site_row",
@@ -46,8 +44,6 @@ __all__ = [
 
 Value = Any
 
-# The function of Python's that saves memory and prepares allocations.
-CALLBACK = "python.checks"
 # Memory is saved in granules of so many bytes before the launch changes it.
 GRANULE_BITS = 16
 
@@ -130,7 +126,7 @@ def build_ordered(module: ir.Module, name: str) -> None:
         b.ret(I1(1))
     b.set_word(context, Context.RECORD, record)
     b.set_word(context, Context.ANSWER, I64(0))
-    call_python(b, context, Doubt.ORDERED, thread)
+    ask_python(b, context, Question.ORDERED, thread)
     b.ret(b.icmp_unsigned("!=", b.word(context, Context.ANSWER), I64(0)))
 
 
@@ -149,7 +145,7 @@ def build_find(module: ir.Module, name: str) -> None:
         return b.load(b.at(extent, 8 * word), typ=I64)
 
     with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0)), likely=False):
-        call_python(b, context, Doubt.PREPARE, place)
+        ask_python(b, context, Question.PREPARE, place)
         with when(b, b.icmp_unsigned("==", get(ExtentCheck.READY), I64(0))):
             b.ret(I1(0))
     kept = site_row(b, context, site)
@@ -170,12 +166,6 @@ def build_find(module: ir.Module, name: str) -> None:
         with when(b, b.icmp_unsigned("!=", get(ExtentCheck.STORED), I64(0)), likely=False):
             raise_doubt(b, context, site, Doubt.GLOBAL)
     b.ret(I1(1))
-
-
-def call_python(b: Builder, context: Value, what: Doubt, value: Value) -> None:
-    """Call the function of Python's."""
-    function = b.declared(CALLBACK, ir.VoidType(), [I64, I32, I64])
-    b.call(function, [b.ptrtoint(context, I64), I32(what), value])
 
 
 def site_row(b: Builder, context: Value, site: Value) -> Value:

@@ -9,10 +9,10 @@ from llvmlite import ir
 from ...compiling.forms import Form
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
 from ..errors import NotNative
-from ..layout import Context
+from ..layout import LANES, Context, Question
 from ..library.accesses import loaded_type
-from ..library.frame import when
-from ..system import CALLBACK, SLOT
+from ..library.frame import ask_python, when
+from ..system import SLOT
 from ..vectors import I32, I64, Builder
 from .memory import located
 
@@ -37,10 +37,9 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
             raise NotNative("a call of the system with a structure")
         ((_, slot),) = pieces.items()
         b.store(b.as_integer(e.register(slot)), b.at(exchange, index * SLOT), align=64)
-    site = I32(e.sites.add(i, e.instance))
+    site = e.sites.add(i, e.instance)
     e.accessed = e.sites.calls = True
-    function = b.declared(CALLBACK, ir.VoidType(), [I64, I32, I32])
-    b.call(function, [b.ptrtoint(e.context, I64), site, e.mask])
+    ask_python(b, e.context, Question.SYSTEM, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
     if passed.results and passed.results[0]:
         (((_, size), slot),) = passed.results[0].items()
         value = b.load(b.at(exchange, RESULT * SLOT), typ=ir.VectorType(ir.IntType(8 * size), 32), align=64)
