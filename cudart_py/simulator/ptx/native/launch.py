@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -198,7 +199,8 @@ class NativeLaunch:
 
     def run(self) -> None:
         """Run all blocks: one after the other, and in turns from the first one on whose lanes wait for other blocks."""
-        with answering(self.context, self.answer, self.fail):
+        asks = self.kernel.sites.calls or self.speculation is not None
+        with answering(self.context, self.answer, self.fail) if asks else nullcontext():
             if not self.go_on():
                 run_in_turns(self, iter(range(int(self.context[Context.BLOCK]) + 1, self.state.blocks)))
 
