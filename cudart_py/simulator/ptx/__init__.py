@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compiling.checking import load_module
-from .engines import run
+from .engines import has_llvmlite, run
 from .faults import Fault, PtxError, PtxVersionError, UnsupportedError
 from .operations.textures import Texture
 from .running.clock import Clock
@@ -24,6 +24,7 @@ __all__ = [
     "SourceText",
     "Texture",
     "UnsupportedError",
+    "has_llvmlite",
     "load_module",
     "run",
 ]

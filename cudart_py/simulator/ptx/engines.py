@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .native.machine import CodeCache
     from .running.launch import LaunchState
 
-__all__ = ["run"]
+__all__ = ["has_llvmlite", "run"]
 
 
 def run(
@@ -25,13 +25,14 @@ def run(
     `code_cache` keeps machine code between processes, and up to so many `threads` run the blocks of a launch.
     """
     native = None
-    if engine != "numpy" and _has_llvmlite():
+    if engine != "numpy" and has_llvmlite():
         native = _Native(engine == "auto", code_cache, threads)
     numpy_engine.run(*arguments, native=native, **options)
 
 
 @cache
-def _has_llvmlite() -> bool:
+def has_llvmlite() -> bool:
+    """Return whether there is what makes machine code; without it, all engines are ``numpy``."""
     return find_spec("llvmlite") is not None
 
 

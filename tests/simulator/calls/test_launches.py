@@ -10,7 +10,9 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
+from cudart_py.simulator import ptx as machine
 from cudart_py.simulator.calls.launches.launches import engine, threads
+from cudart_py.simulator.ptx import has_llvmlite
 from tests.simulator.kernels import (
     INVALID,
     Attribute,
@@ -179,7 +181,21 @@ def choose_engine(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
 
 def test_each_launch_gets_the_engine_that_suits_it_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDART_PY_SIMULATOR_ENGINE", raising=False)
-    assert engine() == "auto"
+    assert engine() == ("auto" if has_llvmlite() else "numpy")
+
+
+@pytest.mark.parametrize("chosen", ["", "auto", "numpy"])
+def test_without_llvmlite_the_engine_is_numpy(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
+    monkeypatch.setattr(machine, "has_llvmlite", lambda: False)
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
+    assert engine() == "numpy"
+
+
+def test_machine_code_needs_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "has_llvmlite", lambda: False)
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
+    with pytest.raises(ValueError, match="CUDART_PY_SIMULATOR_ENGINE='native' needs llvmlite: pip install"):
+        engine()
 
 
 @pytest.mark.parametrize("text", ["cuda", "NumPy", "0"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from cuda.bindings.driver import CUgraphNodeType, CUlaunchAttributeID, CUlimit, CUresult
@@ -147,12 +146,14 @@ def launch_limits() -> tuple[int | None, int | None]:
 def engine() -> str:
     """Return the engine that runs kernels, from the environment: ``numpy``, ``native`` where it can, or ``auto``.
 
-    ``auto``, which is the default, is ``numpy`` without llvmlite.
+    ``auto``, which is the default, is ``numpy`` without llvmlite, and ``native`` is a ValueError then.
     """
     chosen = one_of(ENGINE_VARIABLE, _ENGINES)
-    if chosen == "native" and find_spec("llvmlite") is None:
+    if ptx.has_llvmlite():
+        return chosen
+    if chosen == "native":
         raise ValueError(f"{ENGINE_VARIABLE}={chosen!r} needs llvmlite: pip install 'cudart-py[native]'")
-    return chosen
+    return "numpy"
 
 
 def threads() -> int:
