@@ -1,0 +1,1 @@
+"""Kernels in Python, for compilers that make PTX of them."""

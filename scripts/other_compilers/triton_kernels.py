@@ -1,0 +1,57 @@
+"""Kernels for Triton: a kernel, the types of its parameters, its constants, and how many warps run it."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+__all__ = ["KERNELS"]
+
+
+@triton.jit
+def softmax(out, x, columns, width: tl.constexpr):
+    """Normalise the exponentials of a row."""
+    row, column = tl.program_id(0), tl.arange(0, width)
+    inside = column < columns
+    values = tl.load(x + row * columns + column, mask=inside, other=-float("inf"))
+    powers = tl.exp(values - tl.max(values, axis=0))
+    tl.store(out + row * columns + column, powers / tl.sum(powers, axis=0), mask=inside)
+
+
+@triton.jit
+def scan_and_count(x, sums, counts, count, width: tl.constexpr):
+    """Compute running sums of one block of numbers, and count the numbers by their last three bits."""
+    i = tl.arange(0, width)
+    inside = i < count
+    values = tl.load(x + i, mask=inside, other=0)
+    tl.store(sums + i, tl.cumsum(values, 0), mask=inside)
+    tl.atomic_add(counts + values % 8, 1, mask=inside)
+
+
+@triton.jit
+def product(a, b, c, rows, columns, inner, width: tl.constexpr):
+    """Multiply matrices with the tensor cores, tile by tile."""
+    i = tl.program_id(0) * width + tl.arange(0, width)[:, None]
+    j = tl.program_id(1) * width + tl.arange(0, width)[None, :]
+    k = tl.arange(0, width)
+    total = tl.zeros((width, width), dtype=tl.float32)
+    for first in range(0, inner, width):
+        across, down = first + k[None, :], first + k[:, None]
+        left = tl.load(a + i * inner + across, mask=(i < rows) & (across < inner), other=0.0)
+        right = tl.load(b + down * columns + j, mask=(down < inner) & (j < columns), other=0.0)
+        total = tl.dot(left, right, total)
+    tl.store(c + i * columns + j, total, mask=(i < rows) & (j < columns))
+
+
+_SIZES = {"rows": "i32", "columns": "i32", "inner": "i32"}
+KERNELS = {
+    "softmax": (softmax, {"out": "*fp32", "x": "*fp32", "columns": "i32"}, {"width": 256}, 4),
+    "scan_and_count": (
+        scan_and_count,
+        {"x": "*i32", "sums": "*i32", "counts": "*i32", "count": "i32"},
+        {"width": 256},
+        4,
+    ),
+    "product_of_halves": (product, {"a": "*fp16", "b": "*fp16", "c": "*fp32", **_SIZES}, {"width": 32}, 4),
+    "product_of_singles": (product, {"a": "*fp32", "b": "*fp32", "c": "*fp32", **_SIZES}, {"width": 32}, 4),
+}

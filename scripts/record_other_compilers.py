@@ -1,0 +1,71 @@
+"""Record the PTX that numba-cuda and Triton make of the kernels in `other_compilers`, for the tests.
+
+    uv run --with 'numba-cuda[cu13]' --with triton python scripts/record_other_compilers.py tests/launch/data
+
+Neither needs a GPU. `tests/launch/test_other_compilers.py` runs the recorded texts. They ask for PTX 8.8 at most, which
+all drivers for CUDA 13 take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+NUMBA_TARGET = (9, 0)
+TRITON_TARGET = 80
+NEWEST = 8.8
+
+
+def numba_texts() -> Iterator[tuple[str, str]]:
+    """Return each kernel's name and PTX, made by numba-cuda."""
+    from numba import cuda  # not installed for all that read this file's documentation
+    from other_compilers.numba_kernels import KERNELS  # as above
+
+    for function, types in KERNELS.items():
+        text, _ = cuda.compile(function, types, cc=NUMBA_TARGET, device=False, output="ptx", abi="numba")
+        yield f"numba_{function.__name__}", text
+
+
+def triton_texts() -> Iterator[tuple[str, str]]:
+    """Return each kernel's name and PTX, made by Triton, behind a line that tells its launch."""
+    os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
+    import triton  # reads the environment when it is imported
+    from other_compilers.triton_kernels import KERNELS
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    for name, (function, types, constants, warps) in KERNELS.items():
+        signature = {**types, **dict.fromkeys(constants, "constexpr")}
+        source = ASTSource(fn=function, signature=signature, constexprs=constants)
+        made: Any = triton.compile(source, target=GPUTarget("cuda", TRITON_TARGET, 32), options={"num_warps": warps})
+        head = f"// {32 * warps} threads a block, {made.metadata.shared} bytes of shared memory\n"
+        yield f"triton_{name}", head + made.asm["ptx"]
+
+
+def older(text: str) -> str:
+    """Return PTX that asks for no newer version than drivers have."""
+
+    def lowered(found: re.Match[str]) -> str:
+        return f".version {min(float(found[1]), NEWEST)}"
+
+    return re.sub(r"^\.version ([0-9.]+)$", lowered, text, count=1, flags=re.MULTILINE)
+
+
+def main() -> None:
+    """Record all of the texts in the folder that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the texts are written")
+    folder = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for texts in (numba_texts, triton_texts):
+        for name, text in texts():
+            (folder / f"{name}.ptx").write_text("\n".join(map(str.rstrip, older(text).splitlines())) + "\n")
+            print(name)
+
+
+if __name__ == "__main__":
+    main()
