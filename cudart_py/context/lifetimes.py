@@ -172,8 +172,11 @@ _lost: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
 def live_handles() -> list[Handle]:
     """Return all handles of the process that are open, borrowed ones too.
 
-    The garbage collector knows them; to note each where it is made would take longer than many a call.
+    The garbage collector knows them; to note each where it is made would take longer than many a call. It lists nothing
+    that `gc.freeze()` has set aside, so that all of this is given back to it.
     """
+    if gc.get_freeze_count():
+        gc.unfreeze()
     # By their types, since some objects answer a question for their class with another object's, or raise.
     found = [thing for thing in gc.get_objects() if issubclass(type(thing), Handle)]
     return [handle for handle in found if getattr(handle, "_value", None) is not None]

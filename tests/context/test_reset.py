@@ -86,6 +86,17 @@ for call in (bound, lambda: module["count"][1, 32](x), lambda: cuda.memcpy(x, y)
 
 
 @needs_reset
+def test_objects_that_the_garbage_collector_was_told_to_leave_alone_are_closed_too(lines):
+    program = """
+import gc
+gc.freeze()
+cuda.reset()
+print(x.closed, said(lambda: x.pointer))
+"""
+    assert lines(program) == ["True this DeviceArray is closed, by cuda.reset()"]
+
+
+@needs_reset
 def test_objects_from_before_give_nothing_back(lines):
     program = """
 import gc
