@@ -44,7 +44,7 @@ class Module(Handle):
         self._value = None
         data = _image_bytes(image)
         if compiled is not None and not isinstance(compiled, CompiledImage):
-            raise TypeError(f"compiled is a CompiledImage or None, not {type(compiled).__name__}")
+            raise TypeError(f"compiled must be a CompiledImage or None, not {type(compiled).__name__}")
         self._owned = True
         self._device = current_device()
         self._compiled = compiled
@@ -218,7 +218,7 @@ def _image_bytes(image: Any) -> bytes:
     """Return an image as bytes that end with a NUL: PTX is text, and the driver reads it up to there."""
     if not isinstance(image, bytes | bytearray | memoryview):
         # A str may be meant as PTX or as a path, and an integer would be taken for an address.
-        raise TypeError(f"image is bytes or a Path, not {type(image).__name__}")
+        raise TypeError(f"image must be bytes or a Path, not {type(image).__name__}")
     data = bytes(image)
     if not data:
         raise ValueError("image is empty")

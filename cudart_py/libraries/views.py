@@ -59,7 +59,7 @@ def device_of(stream: Stream | None) -> tuple[Stream, Device]:
     if stream is None:
         return legacy_default, current_device()
     if not isinstance(stream, Stream):
-        raise TypeError(f"stream is a cudart_py Stream or None, not {type(stream).__name__}")
+        raise TypeError(f"stream must be a cudart_py Stream or None, not {type(stream).__name__}")
     stream.handle  # noqa: B018  # raises when closed
     return stream, stream.device
 
@@ -73,7 +73,7 @@ def check_place(device: Device, **operands: Any) -> list[int]:
     for name, operand in operands.items():
         if not isinstance(operand, DeviceArray):
             remedy = "as_device_array" if hasattr(operand, "__cuda_array_interface__") else "to_device"
-            raise TypeError(f"{name} is a DeviceArray, not {type(operand).__name__}; cudart_py.{remedy} makes one")
+            raise TypeError(f"{name} must be a DeviceArray, not {type(operand).__name__}; cudart_py.{remedy} makes one")
         if operand.closed:
             raise ValueError(f"{name} is closed: its memory is given back")
         home = operand.device
@@ -90,7 +90,7 @@ def check_flags(**flags: Any) -> None:
     """Raise TypeError, naming it, for what is no bool: whatever is not empty would count as true."""
     for name, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):
-            raise TypeError(f"{name} is a bool, not {type(flag).__name__}")
+            raise TypeError(f"{name} must be a bool, not {type(flag).__name__}")
 
 
 def check_open(**operands: DeviceArray) -> None:

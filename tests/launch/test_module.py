@@ -88,9 +88,9 @@ def test_rubbish_is_no_image(device):
 def test_an_image_is_bytes_or_a_path(device, image):
     """An integer is not taken for an address, and a str not for a path."""
     for load in (cuda.load, cuda.Module):
-        with pytest.raises(TypeError, match=rf"image is bytes or a Path, not {type(image).__name__}"):
+        with pytest.raises(TypeError, match=rf"image must be bytes or a Path, not {type(image).__name__}"):
             load(image)
-    with pytest.raises(TypeError, match="compiled is a CompiledImage or None, not int"):
+    with pytest.raises(TypeError, match="compiled must be a CompiledImage or None, not int"):
         cuda.Module(b"rubbish", 5)
 
 

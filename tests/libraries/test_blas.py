@@ -134,13 +134,17 @@ BAD = {
     "out's dtype": (lambda: gemm(*matrices(), cuda.zeros((4, 3))), TypeError, "out has dtype float64, and a float32"),
     "operation": (lambda: gemm(*matrices(), op_b="H"), ValueError, "op_b is one of 'N', 'T', 'C', not the str 'H'"),
     "alpha": (lambda: gemm(*matrices(), alpha=1j), TypeError, "alpha is complex, and the matrices are float32"),
-    "alpha's type": (lambda: gemm(*matrices(), alpha="2"), TypeError, "alpha is a number, not str"),
+    "alpha's type": (lambda: gemm(*matrices(), alpha="2"), TypeError, "alpha must be a number, not str"),
     "alpha of one element": (
         lambda: gemm(*matrices(), alpha=np.array([1.0])),
         TypeError,
-        "alpha is a number, not ndarray",
+        "alpha must be a number, not ndarray",
     ),
-    "beta of two elements": (lambda: gemm(*matrices(), beta=np.ones(2)), TypeError, "beta is a number, not ndarray"),
+    "beta of two elements": (
+        lambda: gemm(*matrices(), beta=np.ones(2)),
+        TypeError,
+        "beta must be a number, not ndarray",
+    ),
     "alpha's size": (
         lambda: gemm(*matrices(), alpha=10**400),
         ValueError,
@@ -156,7 +160,11 @@ BAD = {
         ValueError,
         r"op_a is one of 'N', 'T', 'C'",
     ),
-    "compute's type": (lambda: gemm(*matrices(), compute=["tf32"]), TypeError, "compute is a str or None, not list"),
+    "compute's type": (
+        lambda: gemm(*matrices(), compute=["tf32"]),
+        TypeError,
+        "compute must be a str or None, not list",
+    ),
     "compute's dtype": (
         lambda: gemm(*matrices(dtype_a=np.float64, dtype_b=np.float64), compute="tf32"),
         ValueError,
@@ -174,9 +182,13 @@ BAD = {
     ),
     "compute": (lambda: gemm(*matrices(), compute="fp8"), ValueError, "compute='fp8' is not None"),
     "batches": (lambda: gemm(*matrices((2, 4, 5), (3, 5, 3))), ValueError, "b has 3 matrices, and a 2"),
-    "host array": (lambda: gemm(np.zeros((4, 5)), cuda.zeros((5, 3))), TypeError, "a is a DeviceArray, not ndarray"),
-    "host out": (lambda: gemm(*matrices(), np.zeros((4, 3))), TypeError, "out is a DeviceArray, not ndarray"),
-    "stream": (lambda: gemm(*matrices(), stream=7), TypeError, "stream is a cudart_py Stream or None, not int"),
+    "host array": (
+        lambda: gemm(np.zeros((4, 5)), cuda.zeros((5, 3))),
+        TypeError,
+        "a must be a DeviceArray, not ndarray",
+    ),
+    "host out": (lambda: gemm(*matrices(), np.zeros((4, 3))), TypeError, "out must be a DeviceArray, not ndarray"),
+    "stream": (lambda: gemm(*matrices(), stream=7), TypeError, "stream must be a cudart_py Stream or None, not int"),
 }
 
 
@@ -193,7 +205,7 @@ def test_what_is_wrong_is_named_before_anything_is_queued(device, record, case):
 def test_a_bool_is_no_number_though_its_equal_was_taken_before(device, name):
     a, out = cuda.zeros((4, 4)), cuda.zeros((4, 4))
     gemm(a, a, out, **{name: 1.0})
-    with pytest.raises(TypeError, match=f"{name} is a number, not bool"):
+    with pytest.raises(TypeError, match=f"{name} must be a number, not bool"):
         gemm(a, a, out, **{name: True})
 
 

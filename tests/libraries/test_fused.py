@@ -73,7 +73,7 @@ BAD = {
     "activation": (lambda a: gemm_epilogue(a, a, a[0], activation="tanh"), "activation='tanh' is not None"),
     "activation's type": (
         lambda a: gemm_epilogue(a, a, a[0], activation=["relu"]),
-        "activation is a str or None, not list",
+        "activation must be a str or None, not list",
     ),
     "double": (lambda a: gemm_epilogue(a.view(np.float64), a, a[0]), "a has dtype float64"),
     "inner": (lambda a: gemm_epilogue(a, a[:3], a[0]), "b has 3 rows, and a 4 columns"),

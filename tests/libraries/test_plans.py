@@ -180,7 +180,7 @@ def test_what_is_wrong_is_named_when_the_plan_is_made(device):
     a = cuda.zeros((4, 4))
     with pytest.raises(ValueError, match="out overlaps a"):
         libraries.gemm.plan(a, a, a)
-    with pytest.raises(TypeError, match="alpha is a number, not NoneType"):
+    with pytest.raises(TypeError, match="alpha must be a number, not NoneType"):
         libraries.gemm.plan(a, a, alpha=None)
 
 

@@ -184,16 +184,16 @@ BAD = {
         "out has 4 elements, no multiple of the 3 dimensions",
     ),
     "deviation": (lambda: Generator(host=True).normal(np.empty(4), 0, -1), ValueError, "deviation=-1 is not positive"),
-    "mean's type": (lambda: Generator(host=True).normal(np.empty(4), "x"), TypeError, "mean is a number, not str"),
+    "mean's type": (lambda: Generator(host=True).normal(np.empty(4), "x"), TypeError, "mean must be a number, not str"),
     "deviation's type": (
         lambda: Generator(host=True).log_normal(np.empty(4), 0.0, None),
         TypeError,
-        "deviation is a number, not NoneType",
+        "deviation must be a number, not NoneType",
     ),
     "rate's type": (
         lambda: Generator(host=True).poisson(np.empty(4, np.uint32), "x"),
         TypeError,
-        "rate is a number, not str",
+        "rate must be a number, not str",
     ),
     "rate": (lambda: Generator(host=True).poisson(np.empty(4, np.uint32), 0), ValueError, "rate=0 is not above 0"),
     "high rate": (
@@ -206,7 +206,11 @@ BAD = {
         ValueError,
         "rate=inf is not above 0, or exceeds 400000",
     ),
-    "gaps": (lambda: Generator(host=True).uniform(np.empty(8)[::2]), TypeError, "out is a contiguous NumPy array"),
+    "gaps": (lambda: Generator(host=True).uniform(np.empty(8)[::2]), TypeError, "out must be a contiguous NumPy array"),
+    "uniform's list": (lambda: Generator(host=True).uniform([0.0]), TypeError, "out must be a contiguous NumPy array"),
+    "normal's list": (lambda: Generator(host=True).normal([0.0]), TypeError, "out must be a contiguous NumPy array"),
+    "bits' list": (lambda: Generator(host=True).bits([0]), TypeError, "out must be a contiguous NumPy array"),
+    "poisson's list": (lambda: Generator(host=True).poisson([0], 3), TypeError, "out must be a contiguous NumPy array"),
 }
 
 
@@ -218,8 +222,13 @@ def test_what_is_wrong_is_named(case):
 
 
 def test_a_host_array_for_the_device_is_refused(device):
-    with pytest.raises(TypeError, match="out is a DeviceArray, not ndarray"):
+    with pytest.raises(TypeError, match="out must be a DeviceArray, not ndarray"):
         Generator().uniform(np.empty(4))
+
+
+def test_what_is_no_stream_is_refused(device):
+    with pytest.raises(TypeError, match="stream must be a cudart_py Stream or None, not str"):
+        Generator().uniform(cuda.empty(4, np.float32), stream="0")
 
 
 def test_a_closed_generator_is_refused():

@@ -176,10 +176,10 @@ BAD = {
         lambda: solve_triangular(matrix(3, 3), matrix(3), op="X"),
         "op is one of 'N', 'T', 'C'",
     ),
-    "positive": (lambda: solve(matrix(3, 3), matrix(3), positive="no"), "positive is a bool, not str"),
-    "lower": (lambda: solve_triangular(matrix(3, 3), matrix(3), lower="U"), "lower is a bool, not str"),
-    "unit": (lambda: solve_triangular(matrix(3, 3), matrix(3), unit=1), "unit is a bool, not int"),
-    "host": (lambda: eigh(np.eye(3)), "a is a DeviceArray, not ndarray"),
+    "positive": (lambda: solve(matrix(3, 3), matrix(3), positive="no"), "positive must be a bool, not str"),
+    "lower": (lambda: solve_triangular(matrix(3, 3), matrix(3), lower="U"), "lower must be a bool, not str"),
+    "unit": (lambda: solve_triangular(matrix(3, 3), matrix(3), unit=1), "unit must be a bool, not int"),
+    "host": (lambda: eigh(np.eye(3)), "a must be a DeviceArray, not ndarray"),
 }
 
 

@@ -166,7 +166,7 @@ BAD = {
     "dtype": (lambda: spmv(square(), cuda.zeros(4, np.float32)), "x has dtype float32, and a float64"),
     "output": (lambda: spmv(square(), cuda.zeros(4), cuda.zeros(3)), r"out has shape \(3,\)"),
     "gaps": (lambda: spmv(square(), cuda.zeros(8)[::2]), r"x has strides \(16,\)"),
-    "dense": (lambda: spmv(cuda.zeros((4, 4)), cuda.zeros(4)), "a is a SparseMatrix, not DeviceArray"),
+    "dense": (lambda: spmv(cuda.zeros((4, 4)), cuda.zeros(4)), "a must be a SparseMatrix, not DeviceArray"),
     "operation": (lambda: spmv(square(), cuda.zeros(4), op="X"), "op is one of 'N', 'T', 'C', not the str 'X'"),
     "gemvi": (
         lambda: gemvi(cuda.zeros((3, 4)), vector(5)),
@@ -176,7 +176,7 @@ BAD = {
         lambda: gemvi(cuda.zeros((4, 4)), vector(4), op="C"),
         "op is one of 'N', 'T', not the str 'C'",
     ),
-    "gemvi's vector": (lambda: gemvi(cuda.zeros((4, 4)), cuda.zeros(4)), "x is a SparseVector, not DeviceArray"),
+    "gemvi's vector": (lambda: gemvi(cuda.zeros((4, 4)), cuda.zeros(4)), "x must be a SparseVector, not DeviceArray"),
     "gemvi's dtype": (lambda: gemvi(cuda.zeros((4, 4), np.float32), vector(4)), "a has dtype float32, and x float64"),
     "spmm": (lambda: spmm(square(), cuda.zeros((5, 2))), "b has 5 rows"),
     "spmm's format": (lambda: spmm(square("sell"), cuda.zeros((4, 2))), "a has the format 'sell'; this takes csr, coo"),

@@ -141,7 +141,7 @@ def gemm_epilogue(
     views.require_shape("bias", bias, (right.columns,), "a bias for each column of b")
     views.require_contiguous("bias", bias)
     if activation is not None and not isinstance(activation, str):
-        raise TypeError(f"activation is a str or None, not {type(activation).__name__}")
+        raise TypeError(f"activation must be a str or None, not {type(activation).__name__}")
     if activation not in EPILOGUES:
         raise ValueError(f"activation={activation!r} is not None, 'relu' or 'gelu'")
     numbers = compute_type(kind, compute)

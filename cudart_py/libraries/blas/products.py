@@ -173,7 +173,7 @@ def _check_options(op_a: Any, op_b: Any, compute: Any) -> None:
     operation("op_a", op_a)
     operation("op_b", op_b)
     if compute is not None and not isinstance(compute, str):
-        raise TypeError(f"compute is a str or None, not {type(compute).__name__}")
+        raise TypeError(f"compute must be a str or None, not {type(compute).__name__}")
 
 
 def _call(product: _Product, handle: LibraryHandle, a: int, b: int, out: int) -> None:

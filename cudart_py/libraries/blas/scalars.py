@@ -60,7 +60,7 @@ def scalar(name: str, value: Any, kind: Kind) -> Factor:
 def check_number(name: str, value: Any) -> None:
     """Raise TypeError for what is no number; a bool is none."""
     if not isinstance(value, int | float | complex | np.number) or isinstance(value, bool):
-        raise TypeError(f"{name} is a number, not {type(value).__name__}")
+        raise TypeError(f"{name} must be a number, not {type(value).__name__}")
 
 
 def _rounded(name: str, value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -85,7 +85,7 @@ def check_unread(beta: Any) -> None:
 def compute_type(kind: Kind, compute: str | None) -> int:
     """Return cublasComputeType_t for matrices of a kind; ValueError for a `compute` that they do not have."""
     if compute is not None and not isinstance(compute, str):
-        raise TypeError(f"compute is a str or None, not {type(compute).__name__}")
+        raise TypeError(f"compute must be a str or None, not {type(compute).__name__}")
     types = library("cublas").ComputeType
     if compute is None:
         return int(types.COMPUTE_64F if kind.real == np.float64 else types.COMPUTE_32F)

@@ -38,7 +38,7 @@ def whole(name: str, value: Any) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is an int, not {type(value).__name__}") from None
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None
 
 
 def whole_axes(axes: Any) -> int | tuple[int, ...]:
@@ -58,7 +58,7 @@ def as_axes(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     given = range(ndim) if found is None else (found,) if isinstance(found, int) else found
     outside = [axis for axis in given if not -ndim <= axis < ndim]
     if outside:
-        raise ValueError(f"axes has {arguments.describe(outside[0])}, and x {ndim} dimensions")
+        raise ValueError(f"axes has {arguments.describe(outside[0])}, and x has {ndim} dimensions")
     result = tuple(sorted(axis % ndim for axis in given))
     if not 1 <= len(result) <= 3 or result != tuple(range(result[0], result[0] + len(result))):
         raise ValueError(f"axes={axes} of {ndim} dimensions: a transform has 1, 2 or 3 axes that follow one another")

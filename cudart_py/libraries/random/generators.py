@@ -16,7 +16,7 @@ from ...driver.seam import library
 from ...memory.array import DeviceArray
 from ...memory.creation import empty
 from ...shapes import Shape
-from ...streams.stream import Stream, legacy_default
+from ...streams.stream import Stream
 from .. import views
 from ..failures import failure
 from ..handles import keep, thread_cache
@@ -133,14 +133,15 @@ class Generator(Handle):
     def bits(self, out: Filled, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, of uint32 (uint64 for the kinds whose names end in 64), with random bits (curandGenerate)."""
         wide = self._kind.bits == 64
+        self._check_out(out, (np.dtype(np.uint64 if wide else np.uint32),))
         call = self._functions.generate_long_long if wide else self._functions.generate
-        return self._fill("curandGenerate", call, out, (np.dtype(np.uint64 if wide else np.uint32),), stream)
+        return self._fill("curandGenerate", call, out, stream)
 
     def uniform(self, out: Filled, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, of float32 or float64, with uniform numbers in (0, 1] (curandGenerateUniform)."""
-        functions = self._functions
-        call = functions.generate_uniform if out.dtype == np.float32 else functions.generate_uniform_double
-        return self._fill("curandGenerateUniform", call, out, tuple(_SUFFIXES), stream)
+        self._check_out(out, tuple(_SUFFIXES))
+        call = getattr(self._functions, f"generate_uniform{_SUFFIXES[out.dtype]}")
+        return self._fill("curandGenerateUniform", call, out, stream)
 
     def normal(self, out: Filled, mean: float = 0.0, deviation: float = 1.0, *, stream: Stream | None = None) -> Filled:
         """Fill `out`, of float32 or float64, with normal numbers (curandGenerateNormal).
@@ -160,8 +161,8 @@ class Generator(Handle):
         _check_real(rate=rate)
         if not 0 < rate <= HIGHEST_RATE:
             raise ValueError(f"rate={rate} is not above 0, or exceeds {HIGHEST_RATE}, the highest rate of cuRAND")
-        call = self._functions.generate_poisson
-        return self._fill("curandGeneratePoisson", call, out, (np.dtype(np.uint32),), stream, float(rate))
+        self._check_out(out, (np.dtype(np.uint32),))
+        return self._fill("curandGeneratePoisson", self._functions.generate_poisson, out, stream, float(rate))
 
     def _bell(
         self, name: str, symbol: str, out: Filled, mean: float, deviation: float, stream: Stream | None
@@ -169,38 +170,42 @@ class Generator(Handle):
         _check_real(mean=mean, deviation=deviation)
         if not deviation > 0:
             raise ValueError(f"deviation={deviation} is not positive")
+        self._check_out(out, tuple(_SUFFIXES))
         if self._kind.seeded and out.size % 2:
             raise ValueError(f"out has {out.size} elements; {self._name!r} makes normal numbers in pairs")
-        call = getattr(self._functions, f"generate_{name}{_SUFFIXES.get(out.dtype, '')}")
-        return self._fill(symbol, call, out, tuple(_SUFFIXES), stream, float(mean), float(deviation))
+        call = getattr(self._functions, f"generate_{name}{_SUFFIXES[out.dtype]}")
+        return self._fill(symbol, call, out, stream, float(mean), float(deviation))
+
+    def _check_out(self, out: Any, dtypes: tuple[np.dtype[Any], ...]) -> None:
+        """Raise TypeError or ValueError for what is no array that the generator fills, and for other dtypes."""
+        if self.device is not None:
+            views.check_place(self.device, out=out)
+            views.require_contiguous("out", out)
+        elif not isinstance(out, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
+            raise TypeError("out must be a contiguous NumPy array that can be written: this generator is the host's")
+        if out.dtype not in dtypes:
+            raise TypeError(f"out has dtype {out.dtype}; it is filled with {', '.join(map(str, dtypes))}")
 
     def _fill(
         self,
         symbol: str,
         function: Callable[..., None],
         out: Filled,
-        dtypes: tuple[np.dtype[Any], ...],
         stream: Stream | None,
         *parameters: float,
     ) -> Filled:
-        if out.dtype not in dtypes:
-            raise TypeError(f"out has dtype {out.dtype}; it is filled with {', '.join(map(str, dtypes))}")
         generator, size = self.handle, out.size
         if size % self.dimensions:
             raise ValueError(f"out has {size} elements, no multiple of the {self.dimensions} dimensions")
-        device = self.device
-        if device is None:
-            if not isinstance(out, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
-                raise TypeError("out is a contiguous NumPy array that can be written: this generator is the host's")
+        if isinstance(out, np.ndarray):
             if size:
                 _call(symbol, function, generator, out.ctypes.data, size, *parameters)
             return out
-        views.check_place(device, out=out)
-        assert isinstance(out, DeviceArray)
-        views.require_contiguous("out", out)
-        if stream is not None and stream.device is not device:
-            raise ValueError(f"stream is of device {stream.device.ordinal}, and the generator of {device.ordinal}")
-        where = legacy_default if stream is None else stream
+        device = self.device
+        assert device is not None  # since the host's generators have only taken NumPy arrays
+        where, place = views.device_of(stream)
+        if stream is not None and place is not device:
+            raise ValueError(f"stream is of device {place.ordinal}, and the generator of {device.ordinal}")
         if not size:
             return out
         with activated(device):
@@ -229,7 +234,7 @@ def _call(symbol: str, function: Callable[..., Any], *arguments: Any) -> Any:
 def _check_real(**parameters: Any) -> None:
     for name, value in parameters.items():
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-            raise TypeError(f"{name} is a number, not {type(value).__name__}")
+            raise TypeError(f"{name} must be a number, not {type(value).__name__}")
         try:
             float(value)
         except OverflowError:

@@ -151,7 +151,7 @@ class SparseMatrix:
         Raises TypeError for what is none, ValueError for more than 2^31 - 1 elements.
         """
         if isinstance(matrix, type) or not hasattr(matrix, "tocsr"):
-            raise TypeError(f"matrix is a SciPy sparse array, not {type(matrix).__name__}")
+            raise TypeError(f"matrix must be a SciPy sparse array, not {type(matrix).__name__}")
         call = "SparseMatrix.from_host"
         arguments.choice(call, "format", format, FORMATS)
         slice_size = arguments.integer(call, "slice_size", slice_size, 1, _MOST)

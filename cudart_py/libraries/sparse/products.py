@@ -254,7 +254,7 @@ def spdot(x: SparseVector, y: DeviceArray, *, stream: Stream | None = None) -> S
 
 def _check_matrix(name: str, a: Any, device: Device, formats: tuple[str, ...] = ("csr", "coo", "sell")) -> None:
     if not isinstance(a, SparseMatrix):
-        raise TypeError(f"{name} is a SparseMatrix, not {type(a).__name__}")
+        raise TypeError(f"{name} must be a SparseMatrix, not {type(a).__name__}")
     if a.format not in formats:
         raise ValueError(f"{name} has the format {a.format!r}; this takes {', '.join(formats)}")
     a.check_open(name, device)
@@ -262,7 +262,7 @@ def _check_matrix(name: str, a: Any, device: Device, formats: tuple[str, ...] = 
 
 def _check_vector(name: str, x: Any) -> None:
     if not isinstance(x, SparseVector):
-        raise TypeError(f"{name} is a SparseVector, not {type(x).__name__}")
+        raise TypeError(f"{name} must be a SparseVector, not {type(x).__name__}")
 
 
 def _turned(a: SparseMatrix, op: str) -> tuple[int, int]:

@@ -171,7 +171,7 @@ def _filled(
 
 def _check_rows(name: str, matrix: Any, device: Device) -> None:
     if not isinstance(matrix, SparseMatrix):
-        raise TypeError(f"{name} is a SparseMatrix, not {type(matrix).__name__}")
+        raise TypeError(f"{name} must be a SparseMatrix, not {type(matrix).__name__}")
     if matrix.format != "csr":
         raise ValueError(f"{name} has the format {matrix.format!r}; this takes 'csr'")
     matrix.check_open(name, device)
