@@ -219,18 +219,23 @@ def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
         result: np.dtype[Any] = np.dtype(value)  # type: ignore[call-overload]  # it takes more than a type can say
     except Exception as error:  # besides TypeError there are ValueError, SyntaxError and others, by what is misspelled
         raise wrong_type(call, name, "a dtype", value) from error
-    wrong = ""
-    if result.hasobject:
-        wrong = "holds Python objects, which cannot live in device memory"
-    elif result.itemsize == 0:
-        wrong = "has no size"
-    elif result.subdtype is not None:
-        wrong = "is an array itself: give its shape as the array's"
-    elif not result.isnative:
-        wrong = f"has the other byte order; use {result.newbyteorder('=')}"
-    if wrong:
-        raise TypeError(f"{call}: argument {name!r} is the dtype {result}, which {wrong}")
+    _check_dtype(f"{call}: argument {name!r} is the dtype", result)
     return result
+
+
+def _check_dtype(what: str, dtype: np.dtype[Any]) -> None:
+    """Raise TypeError for a dtype whose bytes cannot live on a device; `what` begins the sentence, up to the dtype."""
+    wrong = ""
+    if dtype.hasobject:
+        wrong = "holds Python objects, which cannot live in device memory"
+    elif dtype.itemsize == 0:
+        wrong = "has no size"
+    elif dtype.subdtype is not None:
+        wrong = "is an array itself: give its shape as the array's"
+    elif not dtype.isnative:
+        wrong = f"has the other byte order; use {dtype.newbyteorder('=')}"
+    if wrong:
+        raise TypeError(f"{what} {dtype}, which {wrong}")
 
 
 def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
@@ -239,5 +244,5 @@ def host_array(call: str, name: str, value: Any) -> NDArray[Any]:
         result = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise wrong_type(call, name, "an array or what NumPy makes one of", value) from error
-    dtype(call, name, result.dtype)
+    _check_dtype(f"{call}: argument {name!r} has the dtype", result.dtype)
     return result

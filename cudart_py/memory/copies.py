@@ -179,8 +179,12 @@ def _copy_window(
     ]
     if shape is None:
         sizes = tuple(size - start for size, start in zip(ends[1].shape, places[1], strict=True))
+        if min(sizes) < 0:
+            raise ValueError(
+                f"{call}: argument 'src_start', {tuple(starts[1])}, is outside src of shape {ends[1].shape}"
+            )
     else:
-        sizes = (*arguments.integers(call, "shape", shape, ndim), *channels)
+        sizes = (*arguments.integers(call, "shape", shape, ndim, least=0), *channels)
     to = _window(call, "dst", ends[0], places[0], sizes)
     source = _window(call, "src", ends[1], places[1], sizes)
     if isinstance(to, Side) and isinstance(source, Side):
@@ -196,7 +200,7 @@ def _window(
     call: str, name: str, side: ArrayEnd | Side, start: tuple[int, ...], sizes: tuple[int, ...]
 ) -> ArrayEnd | Side:
     """Return the part of a side that a window covers, after checking that it is inside and its rows in one piece."""
-    if any(size < 0 or first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
+    if any(first + size > whole for first, size, whole in zip(start, sizes, side.shape, strict=True)):
         raise ValueError(
             f"{call}: the window of {' x '.join(map(str, sizes))} elements at {start} reaches outside {name} "
             f"of shape {side.shape}"

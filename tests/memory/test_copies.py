@@ -85,7 +85,8 @@ def test_copy_from_takes_any_host_layout(device, rng):
         ({"shape": (2, 7)}, "outside dst"),
         ({"shape": (2, 2), "src_start": (-1, 0)}, "'src_start.0.' must be an int of 0 at least"),
         ({"shape": (2, 2), "src_start": (0, 7)}, "outside src"),
-        ({"shape": (-1, 2)}, "outside dst"),
+        ({"shape": (-1, 2)}, "'shape.0.' must be an int of 0 at least"),
+        ({"src_start": (9, 0)}, r"argument 'src_start', \(9, 0\), is outside src of shape \(8, 8\)"),
         ({"shape": (1, 2, 3)}, "argument 'shape' must be a tuple of 2 ints"),
     ],
 )
