@@ -318,14 +318,24 @@ class Flow:
             return
         turns = self._spins(number, target)
         if turns:
-            spins = b.add(b.load(schedule.head(Head.SPINS), typ=I32), I32(1))
-            b.store(spins, schedule.head(Head.SPINS))
-            with when(b, b.icmp_unsigned(">=", spins, I32(turns))):
-                b.store(I32(0), schedule.head(Head.SPINS))
-                schedule.add_lanes(schedule.word(ASIDE, target), lanes)
+            with when(b, self._has_spun(turns)):
+                self._stand_aside(target, lanes)
                 b.branch(schedule.dispatch)
         cost = sum(len(place.block.instructions) + 1 for place in self._layout.places[target : number + 1])
         schedule.go_back(target, lanes, cost)
+
+    def _has_spun(self, turns: int) -> Value:
+        """Count that lanes go back in a loop that waits; return whether they have done so often enough."""
+        b, place = self._b, self._schedule.head(Head.SPINS)
+        spins = b.add(b.load(place, typ=I32), I32(1))
+        b.store(spins, place)
+        return b.icmp_unsigned(">=", spins, I32(turns))
+
+    def _stand_aside(self, target: int, lanes: Value) -> None:
+        """Let lanes that go back wait until others have had their turn."""
+        schedule = self._schedule
+        self._b.store(I32(0), schedule.head(Head.SPINS))
+        schedule.add_lanes(schedule.word(ASIDE, target), lanes)
 
     def _branch(self, number: int, targets: list[int], mask: Value, taken: Value) -> None:
         b, schedule = self._b, self._schedule
@@ -362,10 +372,19 @@ class Flow:
                 truth = b.or_(truth, b.compare("==", index, other))
             lanes = b.and_(b.bits(truth), mask)
             with when(b, b.icmp_unsigned("!=", lanes, I32(0))):
+                turns = 0
                 if target <= number:
                     left = b.sub(b.word(self._context, Context.BUDGET), I64(number - target + 8))
                     b.set_word(self._context, Context.BUDGET, left)
-                schedule.push(target, lanes)
+                    turns = self._spins(number, target)
+                if not turns:
+                    schedule.push(target, lanes)
+                    continue
+                over = self._has_spun(turns)
+                with when(b, over):
+                    self._stand_aside(target, lanes)
+                with when(b, b.not_(over)):
+                    schedule.push(target, lanes)
         if any(target <= number for target in targets):
             with when(b, b.icmp_signed("<", b.word(self._context, Context.BUDGET), I64(0)), likely=False):
                 schedule.leave(Status.PAUSED)

@@ -357,6 +357,28 @@ ends:
     assert got[1] == (9 + 100) * 9 + 9 * 3 + 9
 
 
+@pytest.mark.parametrize("back", ["@!%q bra again; bra done;", "ways: .branchtargets again, done; brx.idx way, ways;"])
+def test_lanes_wait_in_a_loop_for_others_of_their_warp(back: str) -> None:
+    """The lowest block, to which they go back, isn't all that runs."""
+    text = f""".version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {{
+    .reg .b64 out, at; .reg .b32 lane, seen, way; .reg .pred %p, %q;
+    ld.param.u64 out, [p]; mov.u32 lane, %laneid; setp.eq.u32 %p, lane, 31; @%p bra sets;
+again:
+    ld.volatile.global.u32 seen, [out]; setp.ne.u32 %q, seen, 0; selp.u32 way, 1, 0, %q; {back}
+sets:
+    st.volatile.global.u32 [out], 5;
+done:
+    ld.volatile.global.u32 seen, [out]; mul.wide.u32 at, lane, 4; add.u64 at, at, out; st.global.u32 [at+4], seen;
+}}"""
+    kernels = Kernels(load_module(text))
+    (expected,), (got,) = on_both(kernels, "k", 1, 32, [np.zeros(33, np.int32)], None)
+    np.testing.assert_array_equal(expected, got)
+    assert set(got) == {5}
+
+
 def test_what_costs_time_again_is_compiled_unless_the_order_of_atomics_shows() -> None:
     kernels = Kernels(SOURCE)
     kernels.engine = "auto"
