@@ -1,4 +1,4 @@
-// Constant memory holds 64 KB that kernels only read. Its cache gives one word at a time to all lanes of a warp, and an
+// Constant memory holds 64 KiB that kernels only read. Its cache gives one word at a time to all lanes of a warp, and an
 // instruction can take that word as an operand: a coefficient that all threads need costs no load.
 //
 //   polynomial_global     a load from global memory for each coefficient

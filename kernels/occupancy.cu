@@ -4,7 +4,7 @@
 //   meet        every block says where it runs and waits for all others, which ends only if all are resident at once.
 //               Each thread keeps `Live` values in registers meanwhile
 //   copy        copies with any number of threads, and with one load of each in flight: the fewer threads there are,
-//               the fewer bytes are on their way. With T = float4 a load has 16 bytes instead of 4
+//               the fewer bytes are in flight. With T = float4 a load has 16 bytes instead of 4
 //   link        makes a chain of nodes whose order looks random and passes through each once
 //   chase       one thread follows the chain: each load waits for the one before, so that the time of a step is the
 //               latency of a load, through the L1 cache or past it

@@ -1,7 +1,7 @@
 // Two devices with peer access: a pointer into the other device's memory is loaded from and stored to like any other.
 //
 //   copy_words     a load and a store of 4 bytes for each thread
-//   copy_vectors   four loads of 16 bytes are on their way before the first is stored: the link's latency is the longest
+//   copy_vectors   four loads of 16 bytes are in flight before the first is stored: the link's latency is the longest
 //                  there is, so it takes the most bytes in flight
 //
 // Which side lies on the other device is decided by the pointers alone.

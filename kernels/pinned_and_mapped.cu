@@ -2,7 +2,7 @@
 // into the device's address space: loads and stores then cross the link to the host, each time that they happen.
 //
 //   add_up        adds all numbers, 4 bytes a load: a warp's load is one request of 128 bytes
-//   add_up_wide   the same with 16 bytes a load: a warp's load is four such requests, so that more are under way
+//   add_up_wide   the same with 16 bytes a load: a warp's load is four such requests, so that more are in flight
 //   scale         multiplies each number, and writes it to another array
 //
 // The kernels are the same whatever memory the numbers lie in. Sums are modulo 2^32. Blocks are whole warps.

@@ -1,8 +1,8 @@
 // Where a variable lives decides which threads see it, how long it lasts, and what each access costs.
 //
 //   steps_device     each thread keeps its number in a __device__ array: global memory, read and written at each step
-//   steps_dynamic    in dynamic shared memory, whose size is chosen at the launch: up to 48 KB, or more if opted in
-//   steps_static<n>  in a static __shared__ array of n words: at most 48 KB, which the compiler checks
+//   steps_dynamic    in dynamic shared memory, whose size is chosen at the launch: up to 48 KiB, or more if opted in
+//   steps_static<n>  in a static __shared__ array of n words: at most 48 KiB, which the compiler checks
 //   steps_register   in a local variable, which the compiler keeps in a register
 //   reverse          a block turns its part of an array around in shared memory, which all its threads see
 //   reverse_unset    reads shared memory that no thread of the block has written. Wrong on purpose: it holds what an

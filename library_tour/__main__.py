@@ -148,7 +148,7 @@ def build_parser() -> argparse.ArgumentParser:
     show_.set_defaults(command="show")
     for command in (run, show_):
         command.add_argument("--size", type=positive, metavar="N", help="how much of what the stop counts")
-        command.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the software driver")
+        command.add_argument("--driver", choices=("cuda", "simulator"), help="a GPU or the simulator")
         command.add_argument(
             "--device",
             type=int,

@@ -1,4 +1,4 @@
-"""Check answers to exercises, in a process of its own and on the driver in software, which says what is wrong.
+"""Check answers to exercises, in a process of its own and on the simulator, which says what is wrong.
 
 An answer may read beyond an array or wait forever: that never runs on a GPU, and the error stays in its process.
 """

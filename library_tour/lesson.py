@@ -59,7 +59,7 @@ class Exercise:
     """A task, and the checks that tell whether an answer is right.
 
     `task`, `hint` and `answer`, which explains the solution, are Markdown. `check` is called with the compiled module
-    of an answer in CUDA C++, or with the imported module of one in Python, always on the software driver. It yields the
+    of an answer in CUDA C++, or with the imported module of one in Python, always on the simulator. It yields the
     facts that it has tried. What the answer raises is a fact that does not hold, and so is what the driver warns of.
     """
 

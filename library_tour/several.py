@@ -17,7 +17,7 @@ __all__ = ["mean_ms", "on_one_device", "peer_access", "places_from", "right_ever
 WORKERS = 4
 NEEDS = (
     "This process has one device. Several need a machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the "
-    "software driver, or several processes: `mpiexec -n 4 library-tour run {}`."
+    "simulator, or several processes: `mpiexec -n 4 library-tour run {}`."
 )
 # What a time of several devices is the mean of: runs that together take so long, but no more than so many.
 SECONDS, MOST_RUNS = 0.2, 1000

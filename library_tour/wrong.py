@@ -1,4 +1,4 @@
-"""Run what is wrong on purpose, in a process of its own and on the driver in software, which says what is wrong.
+"""Run what is wrong on purpose, in a process of its own and on the simulator, which says what is wrong.
 
 What reads beyond an array, or waits forever, never runs on a GPU; and the error that it ends with stays in
 its process.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Put a run of the whole tour into the package: the figures of an H200, or the seconds of the software driver.
+"""Put a run of the whole tour into the package: the figures of an H200, or the seconds of the simulator.
 
     library-tour run --json tour.json
     python scripts/record_tour.py tour.json

@@ -1,6 +1,6 @@
 """Tell the compiler that pointers do not alias: loads and stores that it saves, and a promise that is broken.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run aliasing
     aliasing: Pointers that may alias, and what __restrict__ saves

@@ -1,6 +1,6 @@
 """Add arrays of several devices so that each has the sums: through one device, round a ring, by kernels, by MPI, NCCL.
 
-On the software driver with one device, which checks, counts and does not time:
+On the simulator with one device, which checks, counts and does not time:
 
     $ library-tour run all_reduce
     all_reduce: Sums over devices: copies, kernels, MPI, NCCL
@@ -23,8 +23,8 @@ On the software driver with one device, which checks, counts and does not time:
     over the time, whatever the way. As a graph NCCL's work in all streams is
     captured once, and a launch spares the host its calls.
     All 4 workers are on one device. This process has one device. Several need a
-    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
-    driver, or several processes: `mpiexec -n 4 library-tour run all_reduce`.
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
+    several processes: `mpiexec -n 4 library-tour run all_reduce`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which lane reads which number: a warp's load moves as many 32-byte sectors as its lanes touch.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run coalescing
     coalescing: Coalescing: the sectors that the lanes of a warp touch

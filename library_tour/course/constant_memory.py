@@ -1,6 +1,6 @@
 """Read coefficients that all threads need from constant memory, and a table of which each lane needs another word.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run constant_memory
     constant_memory: Coefficients and tables in constant memory

@@ -1,6 +1,6 @@
 """CCCL's iterators compute an algorithm's input while it reads it, so that no temporary array is needed.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run cooling
     cooling: Newton's law of cooling with CCCL's iterators

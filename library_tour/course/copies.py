@@ -1,6 +1,6 @@
 """Copy between host and device in every direction, with every kind of host memory.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run copies
     copies: Copies between host and device, by kind of host memory

@@ -1,6 +1,6 @@
 """Copy a window of a larger matrix: its rows do not follow one another in memory.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run copies_2d
     copies_2d: 2-D copies and fills of a window of a matrix

@@ -1,6 +1,6 @@
 """Price put options by finite differences: a tridiagonal system a time step, solved in six ways and by cuSPARSE.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run crank_nicolson
     crank_nicolson: Tridiagonal systems: put options by Crank and Nicolson

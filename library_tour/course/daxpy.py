@@ -1,6 +1,6 @@
 """Compute y = a x + y in double precision, a kernel that memory bandwidth limits.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run daxpy
     daxpy: y = a x + y in double precision, limited by memory

@@ -1,6 +1,6 @@
 """Print from kernels with printf: from one thread, from all, and what a shuffle reads.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run debug_print
     debug_print: Printing from a kernel, and what a shuffle reads

@@ -1,6 +1,6 @@
 """List the properties that decide how a kernel is launched, the limits of every compute capability, and the peaks.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run device_query
     device_query: Device properties, limits by compute capability, peaks

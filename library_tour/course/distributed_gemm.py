@@ -1,6 +1,6 @@
 """Multiply matrices that no device has as a whole: blocks over a grid of devices, panels to their rows and columns.
 
-On the software driver with one device, which checks, counts and does not time:
+On the simulator with one device, which checks, counts and does not time:
 
     $ library-tour run distributed_gemm
     distributed_gemm: A matrix product on several devices: SUMMA, cuBLASMp
@@ -24,8 +24,8 @@ On the software driver with one device, which checks, counts and does not time:
     gathers those of A meanwhile.
     'efficiency' is the time of one device over that of N devices and over N.
     All 4 workers are on one device. This process has one device. Several need a
-    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
-    driver, or several processes: `mpiexec -n 4 library-tour run distributed_gemm`.
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
+    several processes: `mpiexec -n 4 library-tour run distributed_gemm`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Let the threads of a warp decide differently: the warp executes both sides, one after the other.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run divergence
     divergence: Divergence: warps whose threads take different branches

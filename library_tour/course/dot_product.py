@@ -1,6 +1,6 @@
 """Multiply two arrays and add up the products: a tree in shared memory, shuffles, and who may wait at a barrier.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run dot_product
     dot_product: Dot product: shared memory, shuffles, and misplaced barriers

@@ -1,6 +1,6 @@
 """Make the usual mistakes, and see the exception that each one raises, and the status of the driver behind it.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run errors
     errors: Mistakes, their exceptions, and which launch it was
@@ -105,14 +105,14 @@ On the software driver, which checks and does not time:
     asks cudaGetLastError() after every launch. cuda.check raises the exception of a
     raw call's status.
     A launch returns before its kernel runs. A fault is raised by whichever call
-    waits, and the context is lost: a GPU needs a new process then, and the software
-    driver a call of cuda.reset(). The software driver names the kernel and its
-    line. A GPU names neither: its first error lists the launches since the last
+    waits, and the context is lost: a GPU needs a new process then, and the
+    simulator a call of cuda.reset(). The simulator names the kernel and its line. A
+    GPU names neither: its first error lists the launches since the last
     synchronisation, as the next call's error does here. cuda.debug() or
     CUDART_PY_DEBUG=1 waits after each launch, and so finds the kernel and the line
     of the host's program that launched it.
-    Mistakes that end a context, or that only the software driver notices, are made
-    in other processes, which run on that driver. A GPU that reads and writes the
+    Mistakes that end a context, or that only the simulator notices, are made in
+    other processes, which run on the simulator. A GPU that reads and writes the
     host's pageable memory, as in Grace Hopper, accepts a pointer of the host.
 """
 
@@ -156,12 +156,12 @@ def run(device: cuda.Device, size: int) -> Result:
         "C program compares the status of every call, and asks cudaGetLastError() after every launch. cuda.check "
         "raises the exception of a raw call's status.",
         "A launch returns before its kernel runs. A fault is raised by whichever call waits, and the context is lost: "
-        "a GPU needs a new process then, and the software driver a call of cuda.reset(). The software driver names the "
-        "kernel and its line. A GPU names neither: its first error lists the launches since the last "
-        "synchronisation, as the next call's error does here. cuda.debug() or CUDART_PY_DEBUG=1 waits after each "
-        "launch, and so finds the kernel and the line of the host's program that launched it.",
-        "Mistakes that end a context, or that only the software driver notices, are made in other processes, which run "
-        "on that driver. A GPU that reads and writes the host's pageable memory, as in Grace Hopper, accepts a pointer "
+        "a GPU needs a new process then, and the simulator a call of cuda.reset(). The simulator names the kernel and "
+        "its line. A GPU names neither: its first error lists the launches since the last synchronisation, as the next "
+        "call's error does here. cuda.debug() or CUDART_PY_DEBUG=1 waits after each launch, and so finds the kernel "
+        "and the line of the host's program that launched it.",
+        "Mistakes that end a context, or that only the simulator notices, are made in other processes, which run on "
+        "the simulator. A GPU that reads and writes the host's pageable memory, as in Grace Hopper, accepts a pointer "
         "of the host.",
     ]
     tables = {"Bytes of parameters": [parameters(nbytes) for nbytes in PARAMETERS]}
@@ -171,7 +171,7 @@ def run(device: cuda.Device, size: int) -> Result:
 class Mistake(NamedTuple):
     """A function that makes a mistake and tells what came of it, and the exception and the status that must come.
 
-    `apart` is for mistakes that end the context, or that only the software driver notices.
+    `apart` is for mistakes that end the context, or that only the simulator notices.
     """
 
     program: Callable[[], str]

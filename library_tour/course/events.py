@@ -1,6 +1,6 @@
 """Events are marks in a stream: they measure time on the device and order work across streams.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run events
     events: Timing on the device and ordering across streams

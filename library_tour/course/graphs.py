@@ -1,6 +1,6 @@
 """A graph starts a hundred launches by one call of the host, and saves the device no work.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run graphs
     graphs: Graphs: many launches by one call

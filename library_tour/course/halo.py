@@ -1,6 +1,6 @@
 """Cut the heat plate into strips, one a device, whose edges travel to the neighbours while the inside is computed.
 
-On the software driver with one device, which checks, counts and does not time:
+On the simulator with one device, which checks, counts and does not time:
 
     $ library-tour run halo
     halo: The heat plate on several devices: overlapped halo exchange
@@ -15,7 +15,7 @@ On the software driver with one device, which checks, counts and does not time:
     kernel heat_strip at kernels/halo.cu:24 (inlined from kernels/heated.cuh:18):
     race: it reads 16 bytes of global memory at 0x7f… (0 bytes into the
     20400-byte allocation at 0x7f… of device 1, allocated at
-    library_tour/course/halo.py:88), which a copy in another stream wrote, and
+    library_tour/course/halo.py:90), which a copy in another stream wrote, and
     nothing puts one before the other: give both the same stream (stream=s), or let
     one wait for the other; block (0, 0, 0), thread (0, 0, 0), instruction
     'ld.global.v4.f32 {%f44, %f45, %f46, %f47}, [%rd21]'
@@ -30,8 +30,8 @@ On the software driver with one device, which checks, counts and does not time:
     where N devices are N times as fast. The larger plate has as many rows in each
     strip as the one strip has.
     All 4 strips are on one device. This process has one device. Several need a
-    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
-    driver, or several processes: `mpiexec -n 4 library-tour run halo`.
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
+    several processes: `mpiexec -n 4 library-tour run halo`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keep an array in the L2 cache while a longer one passes through, by an access policy of the stream.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run l2_persistence
     l2_persistence: Data that persists in the L2 cache

@@ -1,6 +1,6 @@
 """Choose the grid and the blocks of a launch: which threads there are, what few of them cost, what is refused.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run launch_shapes
     launch_shapes: Shapes of grids and blocks, and the threads that share work
@@ -60,14 +60,14 @@ On the software driver, which checks, counts and does not time:
     two matrices by blocks of so many threads in x and y: a block of 3 x 3 leaves 23
     lanes of its warp idle, and in a block of 1 x 256 each lane of a warp reads
     another row.
-    One block runs on one multiprocessor, and few threads have few loads on their
-    way to memory; only many blocks use the whole device. Even with a thread for
-    each cell, one load of 4 bytes a thread does not reach the limit of a large GPU
-    (see the stop coalescing). Few threads are timed with fewer cells, as the column
-    'cells' says, which counts the elements of each matrix too. The course's times,
-    of 10 steps over 5.12 million cells on a card that is not known here, were 4.15
-    s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with a thread for
-    each cell.
+    One block runs on one multiprocessor, and few threads have few loads in flight;
+    only many blocks use the whole device. Even with a thread for each cell, one
+    load of 4 bytes a thread does not reach the limit of a large GPU (see the stop
+    coalescing). Few threads are timed with fewer cells, as the column 'cells' says,
+    which counts the elements of each matrix too. The course's times, of 10 steps
+    over 5.12 million cells on a card that is not known here, were 4.15 s with 1
+    thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with a thread for each
+    cell.
     Threads are numbered along x first, then along y, then along z, and so are
     blocks.
     A message begins with the kernel's name, here `nothing`. The driver itself
@@ -199,9 +199,9 @@ def run(device: cuda.Device, size: int) -> Result:
         "one of 33 as much as one of 64. A block is best a multiple of 32 threads, with x along neighbours in memory. "
         "The rows 'matrix' add two matrices by blocks of so many threads in x and y: a block of 3 x 3 leaves 23 lanes "
         "of its warp idle, and in a block of 1 x 256 each lane of a warp reads another row.",
-        "One block runs on one multiprocessor, and few threads have few loads on their way to memory; only many blocks "
-        "use the whole device. Even with a thread for each cell, one load of 4 bytes a thread does not reach the limit "
-        "of a large GPU (see the stop coalescing). Few threads are timed with fewer cells, as the column 'cells' says, "
+        "One block runs on one multiprocessor, and few threads have few loads in flight; only many blocks use the "
+        "whole device. Even with a thread for each cell, one load of 4 bytes a thread does not reach the limit of a "
+        "large GPU (see the stop coalescing). Few threads are timed with fewer cells, as the column 'cells' says, "
         "which counts the elements of each matrix too. The course's times, of 10 steps over 5.12 million cells on a "
         "card that is not known here, were 4.15 s with 1 thread, 2.06 s with 2, 0.037 s with 256, and 0.0003 s with a "
         "thread for each cell.",

@@ -1,6 +1,6 @@
 """Keep an array of each thread in registers, in local memory, or in shared memory, by how it is indexed.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run local_memory
     local_memory: Arrays of a thread: registers, local memory and spills

@@ -1,6 +1,6 @@
 """Managed memory has one address everywhere: its pages move when they are touched, or when the driver is told.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run managed
     managed: Managed memory: page faults, prefetches and advice

@@ -1,6 +1,6 @@
 """Apply one function to every number 256 times: in 256 launches, or in one launch with a loop.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run map
     map: One function applied 256 times: 256 launches or one loop

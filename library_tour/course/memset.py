@@ -1,6 +1,6 @@
 """Fill memory with 8-, 16- and 32-bit values; an 8-bit fill of 32-bit integers repeats the byte.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run memset
     memset: Filling memory with 8-, 16- and 32-bit values

@@ -1,6 +1,6 @@
 """Price a call option by simulated paths, whose random numbers are computed in registers.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run monte_carlo
     monte_carlo: Monte Carlo pricing with random numbers in registers

@@ -1,6 +1,6 @@
 """Price an option by paths on several devices: how much faster the same paths are, and more paths in the same time.
 
-On the software driver with one device, which checks, counts and does not time:
+On the simulator with one device, which checks, counts and does not time:
 
     $ library-tour run monte_carlo_ranks
     monte_carlo_ranks: Monte Carlo on several devices: weak and strong scaling
@@ -18,8 +18,8 @@ On the software driver with one device, which checks, counts and does not time:
     scaling gives each as many paths as one had. 'efficiency' is 1 where N devices
     do N times as much in a second. Here instructions stand for the time.
     All 4 workers are on one device. This process has one device. Several need a
-    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the software
-    driver, or several processes: `mpiexec -n 4 library-tour run monte_carlo_ranks`.
+    machine with several GPUs, `CUDART_PY_SIMULATOR_DEVICES=4` on the simulator, or
+    several processes: `mpiexec -n 4 library-tour run monte_carlo_ranks`.
 """
 
 from __future__ import annotations

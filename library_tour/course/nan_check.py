@@ -1,6 +1,6 @@
 """Find the first NaN of a large array: by isnan(), by the bits, and as fast as memory is read.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run nan_check
     nan_check: Finding NaNs in a large array, by isnan() and by their bits

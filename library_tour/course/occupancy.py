@@ -1,6 +1,6 @@
 """Fill the multiprocessors with warps, which hide latency: how many fit, how many it takes, and what they have to hide.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run occupancy
     occupancy: Occupancy: warps on a multiprocessor, and latency
@@ -64,11 +64,11 @@ On the software driver, which checks, counts and does not time:
     so that 5 blocks fit and not 6. 60 such blocks on 16 multiprocessors are 4 on
     each of 12 and 3 on each of the others; 495 blocks on the 132 of this device: 99
     hold 4, 33 hold 3.
-    If every warp waits 200 cycles after each 4 instructions of 4 cycles, 200 / 16
-    others, so 13, hide the wait.
+    If every warp waits 200 cycles after each 4 instructions of 4 cycles, each other
+    warp fills 16 of the 200 cycles: 13 others hide the wait.
     Few threads copy slowly because few loads are in flight: to reach a bandwidth,
-    so many bytes have to be in flight as it moves during the latency (Little's
-    law). The course's advice is 128 to 256 threads a block, some hundred blocks and
+    the bytes in flight have to be the bandwidth times the latency (Little's law).
+    The course's advice is 128 to 256 threads a block, some hundred blocks and
     10,000 threads at least. The memory of today's large GPUs asks for more: for all
     threads that fit, and for more than 4 bytes from each. The course's cycles are
     of a card that is not known here.
@@ -423,8 +423,8 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
     spread = ", ".join(f"{count} hold {blocks}" for blocks, count in sorted(held.items(), reverse=True))
     timed = (
         "The warps beside a latency are those that a multiprocessor needs to hide it. In the row 'registers' four "
-        "schedulers issue an instruction each in every cycle; elsewhere each warp has one load of 4 bytes a lane on "
-        "its way, at the rate of the memory, which is that of 'L2 cache, all threads' for the L2 cache. Where a "
+        "schedulers issue an instruction each in every cycle; elsewhere each warp has one load of 4 bytes a lane in "
+        "flight, at the rate of the memory, which is that of 'L2 cache, all threads' for the L2 cache. Where a "
         "multiprocessor does not hold so many warps, each needs more loads or longer ones. The host walks in Python: "
         "the time of a step within 16 KiB, which the first-level cache holds, is taken off."
     )
@@ -441,9 +441,10 @@ def notes(device: cuda.Device, module: cuda.Module) -> list[str]:
         f"gives registers to whole warps, 4 x 1,536 a block, so that 5 blocks fit and not 6. {ALL_BLOCKS} such blocks "
         f"on {ALL_MULTIPROCESSORS} multiprocessors are 4 on each of 12 and 3 on each of the others; {share} blocks on "
         f"the {device.sm_count} of this device: {spread}.",
-        "If every warp waits 200 cycles after each 4 instructions of 4 cycles, 200 / 16 others, so 13, hide the wait.",
-        "Few threads copy slowly because few loads are in flight: to reach a bandwidth, so many bytes have to be in "
-        "flight as it moves during the latency (Little's law). The course's advice is 128 to 256 threads a block, some "
+        "If every warp waits 200 cycles after each 4 instructions of 4 cycles, each other warp fills 16 of the 200 "
+        "cycles: 13 others hide the wait.",
+        "Few threads copy slowly because few loads are in flight: to reach a bandwidth, the bytes in flight have to be "
+        "the bandwidth times the latency (Little's law). The course's advice is 128 to 256 threads a block, some "
         "hundred blocks and 10,000 threads at least. The memory of today's large GPUs asks for more: for all threads "
         "that fit, and for more than 4 bytes from each. The course's cycles are of a card that is not known here.",
         *([timed] if timing.available() else []),

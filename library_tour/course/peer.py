@@ -1,6 +1,6 @@
 """Two devices: copies between them, kernels that read and write the other one's memory, and what orders their work.
 
-On the software driver, which checks, counts and does not time, with two devices:
+On the simulator, which checks, counts and does not time, with two devices:
 
     $ export CUDART_PY_SIMULATOR_DEVICES=2
     $ library-tour run peer
@@ -38,8 +38,8 @@ On the software driver, which checks, counts and does not time, with two devices
     to that one.
     Addresses are unified: the driver knows the device of each address, and kernels
     execute the same loads and stores for another device's memory. The latency is
-    longer there, so that more bytes have to be on their way at a time, as by four
-    loads of 16 bytes.
+    longer there, so that more bytes have to be in flight, as by four loads of 16
+    bytes.
     The streams of two devices run side by side, and a copy in a stream waits for
     that stream only. An event makes a stream wait for another device's, as a copy
     without a stream does for the default streams of both. Device.synchronize()
@@ -81,8 +81,8 @@ NOTES = (
     "in each direction, a part of which is spent on the packets' headers. Permission has one direction: a device that "
     "may access another one's memory does not open its own to that one.",
     "Addresses are unified: the driver knows the device of each address, and kernels execute the same loads and stores "
-    "for another device's memory. The latency is longer there, so that more bytes have to be on their way at a time, "
-    "as by four loads of 16 bytes.",
+    "for another device's memory. The latency is longer there, so that more bytes have to be in flight, as by four "
+    "loads of 16 bytes.",
     "The streams of two devices run side by side, and a copy in a stream waits for that stream only. An event makes a "
     "stream wait for another device's, as a copy without a stream does for the default streams of both. "
     "Device.synchronize() waits for one device.",

@@ -1,6 +1,6 @@
 """Give kernels the host's numbers by copies from pageable or pinned memory, or let them read mapped memory in place.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run pinned_and_mapped
     pinned_and_mapped: Pageable, pinned and mapped memory of the host

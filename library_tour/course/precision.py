@@ -1,6 +1,6 @@
 """Measure rounding errors: fused multiply-adds, the compiler's flags, float and double, one step and many.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run precision
     precision: Rounding: fused multiply-adds, flags, float and double
@@ -39,8 +39,8 @@ On the software driver, which checks, counts and does not time:
     the largest error. An error of at most 0.5 is a correct rounding, the same bits
     on every machine. A fused multiply-add rounds once; where c cancels the product,
     nothing but this rounding error is left, and rounded apart the result has no
-    right digit. The driver in software rounds approximate functions once; a GPU's
-    errors are larger, within the bound.
+    right digit. The simulator rounds approximate functions once; a GPU's errors are
+    larger, within the bound.
     'bound' is the largest error that is allowed, in ulp, 'as NumPy' the share of
     the results that have the bits of NumPy's, and 'PTX' the instruction or
     instructions.
@@ -203,7 +203,7 @@ def run(device: cuda.Device, size: int) -> Result:
         "An ulp is the distance to the next number of the type, and the column 'ulp' has the largest error. An error "
         "of at most 0.5 is a correct rounding, the same bits on every machine. A fused multiply-add rounds once; where "
         "c cancels the product, nothing but this rounding error is left, and rounded apart the result has no right "
-        "digit. The driver in software rounds approximate functions once; a GPU's errors are larger, within the bound.",
+        "digit. The simulator rounds approximate functions once; a GPU's errors are larger, within the bound.",
         "--use_fast_math sets --ftz=true, --prec-div=false, --prec-sqrt=false and --fmad=true. It also takes a "
         "shorter division than these four flags, and the approximate sin, cos, exp, log and pow.",
         "Results of steps from the same start drift apart, between a CPU and a GPU as between float and double. With c "

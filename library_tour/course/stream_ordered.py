@@ -1,6 +1,6 @@
 """Allocate and free temporary arrays in the order of a stream, from a pool of the device's memory.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run stream_ordered
     stream_ordered: Allocating and freeing memory in the order of a stream

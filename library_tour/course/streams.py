@@ -1,6 +1,6 @@
 """Streams let copies and kernels overlap; the order in which work is queued, and the default streams, say when.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run streams
     streams: Overlap of copies and kernels, default streams, priorities
@@ -310,7 +310,7 @@ def ahead(host: Numbers, steps: int) -> Numbers:
 
 
 def ordered_rows() -> list[Row]:
-    """Check the pairs of streams that CUDA orders, and let the driver in software report those that it does not."""
+    """Check the pairs of streams that CUDA orders, and let the simulator report those that it does not."""
     legacy, per_thread = cuda.legacy_default, cuda.per_thread_default
     pairs = {
         "stream, then legacy default": (cuda.Stream(), legacy, False),

@@ -1,6 +1,6 @@
 """Copy every stride-th number, or all numbers from an offset on: part of each 32-byte sector goes unused.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run stride_and_offset
     stride_and_offset: Strided and misaligned access to global memory

@@ -1,6 +1,6 @@
 """Wait for the other threads of a warp, of a block, and of the whole grid, and ask them something meanwhile.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run synchronization
     synchronization: Waiting for a warp, a block and the grid, and votes

@@ -1,6 +1,6 @@
 """Transpose a matrix with coalesced reads and writes, by a tile in shared memory.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run transpose
     transpose: Matrix transpose with coalesced reads and writes

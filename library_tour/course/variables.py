@@ -1,6 +1,6 @@
 """Keep values in registers, shared memory, `__device__` and `__constant__` variables: who sees them, and how long.
 
-On the software driver, which checks, counts and does not time:
+On the simulator, which checks, counts and does not time:
 
     $ library-tour run variables
     variables: Scope, lifetime and cost of variables by where they live

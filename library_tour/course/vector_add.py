@@ -1,6 +1,6 @@
 """Add two vectors on the device, and time every phase of it.
 
-On the software driver, which checks and does not time:
+On the simulator, which checks and does not time:
 
     $ library-tour run vector_add
     vector_add: Vector addition: the phases of a computation on a GPU

@@ -53,7 +53,7 @@ LESSON = Lesson(
         Step(
             name="8 a thread, contiguous",
             shows=["copy_from", "copy_contiguous<8>"],
-            text="A thread copies eight neighbouring numbers, as a loop over an array on a processor would. At each "
+            text="A thread copies eight neighbouring numbers, as a loop over an array on a CPU would. At each "
             "step the lanes are eight numbers apart, and each touches a sector of its own.",
         ),
         Step(

@@ -92,17 +92,17 @@ LESSON = Lesson(
             name="memory not cleared",
             shows=["copy", "not_cleared"],
             text="The mistake that no status reports: an array that is read before it is written holds whatever was "
-            "there before. The software driver keeps track of what was written, and warns.",
+            "there before. The simulator keeps track of what was written, and warns.",
         ),
     ],
     look_at=[
         "The column 'status' is what the driver returns to a C program, and 'exception' what this package raises for "
         "it. Where the exception is a `ValueError` or a `TypeError`, the package has refused the mistake before the "
         "driver saw it.",
-        "In the text of 'null store', the software driver names the kernel, its line and the address. A GPU knows none "
-        "of these; there, the list of launches since the last good synchronisation is what remains.",
-        "Mistakes that end a context are made in processes of their own, and always on the software driver: on a GPU "
-        "nothing but a new process helps after them.",
+        "In the text of 'null store', the simulator names the kernel, its line and the address. A GPU knows none of "
+        "these; there, the list of launches since the last good synchronisation is what remains.",
+        "Mistakes that end a context are made in processes of their own, and always on the simulator: on a GPU nothing "
+        "but a new process helps after them.",
     ],
     exercise=Exercise(
         task="Write `first_that_fails(launches: Sequence[cuda.BoundLaunch]) -> int | None`. It makes the launches one "

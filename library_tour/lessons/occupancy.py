@@ -98,7 +98,7 @@ LESSON = Lesson(
         "still, since the last warp of each has 4 threads.",
         "In the table of ever more threads, the rate grows with the bytes in flight. On an H200, 270,336 threads "
         "reached about 3,000 GB/s with loads of 4 bytes and 3,970 with loads of 16. Once as many threads are resident "
-        "as the device can hold, more bytes are in flight only if each thread has more of them on the way.",
+        "as the device can hold, more bytes are in flight only if each thread loads more of them at a time.",
         "The latencies of an H200: 23 cycles for shared memory, 32 for the L1 cache, about 280 for the L2 cache and "
         "660 to 690 for memory. Without a GPU, the table counts the loads of the chain instead.",
     ],

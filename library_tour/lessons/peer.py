@@ -98,7 +98,7 @@ LESSON = Lesson(
             name="kernel reads 16 bytes",
             shows=["copy_vectors"],
             text="A thread starts four loads of 16 bytes before its first store. The latency of the link is long, so "
-            "more bytes have to be on their way at a time.",
+            "more bytes have to be in flight.",
         ),
         Step(
             name="wait for the peer's event",
@@ -121,8 +121,8 @@ LESSON = Lesson(
         ),
     ],
     look_at=[
-        "Most rows need two devices. Without a second GPU, set `CUDART_PY_SIMULATOR_DEVICES=2` on the software driver. "
-        "One device alone shows the copy within itself and the two mistakes.",
+        "Most rows need two devices. Without a second GPU, set `CUDART_PY_SIMULATOR_DEVICES=2` on the simulator. One "
+        "device alone shows the copy within itself and the two mistakes.",
         "In the row 'permission has one direction', the launch is refused before it runs, and its message names the "
         "call that would give the permission.",
         "The kernels use all bytes of the sectors that they load. The one with 16 bytes a lane has a quarter of the "

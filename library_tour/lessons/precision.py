@@ -59,7 +59,7 @@ LESSON = Lesson(
             shows=["MultiplyAdd", "apply"],
             text="The compiler makes one instruction, `fma.rn`, of the multiplication and the addition. It computes "
             "with the exact product and rounds the sum, so its error is half an ulp at most. A thread of `apply` has "
-            "four numbers, so that four instructions are under way that do not wait for one another.",
+            "four numbers, so that four instructions that do not wait for one another are in flight.",
         ),
         Step(
             name="a b + c, intrinsics",

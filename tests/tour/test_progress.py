@@ -61,7 +61,7 @@ def test_nothing_is_known_where_a_stops_seconds_are_not(clock):
     assert pace.seconds_left() is None
 
 
-@pytest.mark.parametrize("available", [False, True], ids=["the software driver", "a GPU"])
+@pytest.mark.parametrize("available", [False, True], ids=["the simulator", "a GPU"])
 def test_the_seconds_of_most_stops_are_recorded(monkeypatch, available):
     monkeypatch.setattr(timing, "available", lambda: available)
     known = progress.recorded_seconds(stops.names())
