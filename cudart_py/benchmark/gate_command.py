@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -41,13 +42,13 @@ def add_command(commands: Any) -> None:
         help="run benchmarks, and fail where one became slower than in a baseline",
         description="Run benchmarks by pytest, and compare them with a baseline: a file that --record wrote, or any "
         "run that pytest-benchmark stored. What seems slower is run again in fresh processes before it fails. The exit "
-        "status is 1 where a benchmark is slower, and 2 where nothing can be compared, as with another GPU.",
+        "status is 1 where a benchmark is slower or fails, and 2 where nothing can be compared, as with another GPU.",
     )
     parser.add_argument("--record", action="store_true", help="write the baseline")
     parser.add_argument("--add", action="store_true", help="with --record: keep the runs that the baseline has")
     parser.add_argument("--runs", type=_count, default=3, metavar="N", help="with --record: how many runs (default: 3)")
     parser.add_argument(
-        "--limit", type=float, default=5, metavar="PERCENT", help="how much slower is too slow (default: 5)"
+        "--limit", type=_percentage, default=5, metavar="PERCENT", help="how much slower is too slow (default: 5)"
     )
     parser.add_argument(
         "--stored",
@@ -67,6 +68,17 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not 1 or more")
     return int(text)
+
+
+def _percentage(text: str) -> float:
+    """Read a limit. With one that is no number nothing would ever be slower."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage of 0 or more")
+    return value
 
 
 def gate(options: argparse.Namespace) -> int:

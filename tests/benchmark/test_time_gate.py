@@ -325,6 +325,13 @@ def test_no_runs_are_refused(gate, options):
         gate(stored(1), options=["--record", *options])
 
 
+@pytest.mark.parametrize("limit", ["nan", "inf", "-5", "x"])
+def test_a_limit_with_which_nothing_could_be_slower_is_refused(gate, limit, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        gate(stored(1), stored(2), options=["--limit", limit])
+    assert "is not a percentage of 0 or more" in capsys.readouterr().err
+
+
 def test_runs_of_two_gpus_make_no_baseline(gate):
     assert gate(stored(1), stored(2, gpu=GPU | {"driver": "590"}), options=["--record"])[0] == 2
 
