@@ -7,7 +7,7 @@
     ├── InvalidContextError                     no context, a destroyed one, another's
     ├── OutOfMemoryError        (MemoryError)   device, pinned or managed memory
     ├── NotSupportedError       (NotImplementedError)
-    ├── NotFoundError           (LookupError)   a kernel, variable or file that is not there
+    ├── NotFoundError           (LookupError)   a kernel, variable or file that does not exist
     ├── ImageError                              a cubin, PTX or fatbin that cannot be loaded
     ├── NotReadyError                           unfinished work was asked for its result
     ├── EventNotRecordedError   (ValueError)    a time was asked of an event that nothing recorded
@@ -89,7 +89,7 @@ class InvalidContextError(CudaError):
 
 
 class OutOfMemoryError(CudaError, MemoryError):
-    """Memory that is not there; `requested`, `free` and `total` are bytes, or None where unknown."""
+    """An allocation that failed for want of memory; `requested`, `free` and `total` are bytes, None if unknown."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class NotSupportedError(CudaError, NotImplementedError):
 
 
 class NotFoundError(CudaError, LookupError):
-    """A kernel, variable or file that is not there: CUDA_ERROR_NOT_FOUND."""
+    """A kernel, variable or file that does not exist: CUDA_ERROR_NOT_FOUND."""
 
     def __str__(self) -> str:
         # LookupError's own text would be the repr of the message.

@@ -11,8 +11,8 @@ __all__ = ["read_file"]
 def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     """Return the content of a regular file of at most `limit` bytes.
 
-    Raises OSError as `open` does, and ValueError for what has no end or may never begin: a pipe, a
-    device, a socket, a file whose size the system does not tell, and one that is longer than allowed.
+    Raises OSError as `open` does, and ValueError for a pipe, a device or a socket, which may block or never end, for a
+    file whose size the system does not tell, and for one that is longer than allowed.
     """
     name = os.fsdecode(path)
     status = os.stat(path)
@@ -23,7 +23,7 @@ def read_file(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     with open(path, "rb", opener=_open) as stream:
         if status.st_size == 0 and stream.read(1):
             # Such files, under /proc, may go on for ever.
-            raise ValueError(f"{name!r} has content, and the system tells no size of it")
+            raise ValueError(f"{name!r} has content, although the system says that it has 0 bytes")
         return stream.read(status.st_size)
 
 

@@ -13,7 +13,7 @@ __all__ = ["ClockGuard", "clock_reader"]
 
 # A sample counts as dropped below this part of the highest clock seen.
 TOLERANCE = 0.95
-# After so many in a row the device is taken at its word: this work can't have the higher clock.
+# After so many such samples in a row their clock becomes the reference: the device does not run this work any faster.
 PATIENCE = 8
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
@@ -39,7 +39,7 @@ def clock_reader(device: Device) -> Callable[[], float | None]:
     def read() -> float | None:
         try:
             return float(bindings.device_get_clock_info(handle, kind))
-        except bindings.NvmlError:  # now and then busy; one reading less is no loss
+        except bindings.NvmlError:  # NVML is busy at times, and a sample without its clock still counts
             return None
 
     return read
@@ -50,7 +50,7 @@ def _unknown() -> float | None:
 
 
 class ClockGuard:
-    """Tell which samples were taken at a dropped clock, against the highest one of the measurement."""
+    """Decides which samples were taken at a dropped clock, by the highest clock of the measurement."""
 
     def __init__(self) -> None:
         self.reference = 0.0

@@ -29,12 +29,12 @@ _EMPTY_KERNEL = MeasureOptions(min_samples=3, min_seconds=0, max_seconds=0, warm
 
 @functools.cache
 def _capabilities() -> frozenset[str]:
-    """Ask once: finding out what a driver can do looks for libraries too."""
+    """Return the driver's capabilities, asked for once, since the answer takes a search for the libraries."""
     return seam.capabilities()
 
 
 def has_capability(capability: str) -> bool:
-    """Tell whether the driver has a capability, without asking it again."""
+    """Return whether the driver has a capability, without asking it again."""
     return capability in _capabilities()
 
 

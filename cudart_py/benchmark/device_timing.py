@@ -24,13 +24,14 @@ __all__ = ["SHORT", "DeviceTimer", "Trial"]
 
 Work = Callable[[], object]
 
-# Work below this is measured in batches: what an event adds would be too much of a single call.
+# Shorter work is measured in batches, since the events' own time would be a large part of a single call's.
 SHORT = 50e-6
-# A batch is about so long, by which the events' own cost is divided.
+# A batch takes about so long, and its calls share the events' own time.
 BATCH_SECONDS = 1e-3
-# A stream's queue holds about a thousand launches; when it is full the host waits, and never lets go what it holds.
+# A stream's queue holds about a thousand launches; when it is full the host waits, and never
+# releases the stream that the blocking kernel holds.
 QUEUED_LAUNCHES = 500
-# No driver queues a launch faster, so the host time of a call bounds its launches.
+# No driver queues a launch faster, so the host time of a call limits how many launches it has made.
 LAUNCH_SECONDS = 2e-6
 # The L2 cache is flushed by writing more than it holds.
 FLUSH_FACTOR = 2

@@ -26,13 +26,14 @@ __all__ = ["MOST", "fast_streams", "slowest_of_the_fast"]
 
 SOURCE = Path(__file__).parent / "device_code" / "nothing.cu"
 
-# So many are made at a time, some groups of them, until both kinds are seen and enough are fast; on devices that have
-# one kind only, and with bad luck, until there are MOST.
+# So many streams, which are some groups of them, are made at a time, until both kinds have been seen and enough streams
+# are fast; on devices that have one kind only, and with bad luck, until there are MOST.
 _AT_A_TIME = 64
 MOST = 256
 # The mean times of an empty kernel in the two kinds differ by 7 to 11 %. Streams of one kind, split in two, by 3 %.
 _APART = 0.055
-# Longer than this many of the shortest no kind takes: what does was disturbed, and must not seem a kind of its own.
+# No kind takes more than so many times as long as the fastest stream. A longer time was disturbed, and must not seem to
+# be a kind of its own.
 _LONGEST = 1.25
 
 
@@ -49,9 +50,9 @@ at_reset(_module.cache_clear)
 def fast_streams(
     device: Device, count: int, seconds: Callable[[Callable[[], object], Stream], float]
 ) -> Iterator[list[Stream]]:
-    """Give up to so many new streams of a device whose launches are fast; the end of the block closes all.
+    """Yield up to `count` new streams of a device whose launches are fast; the end of the block closes all.
 
-    They are fewer where of MOST streams fewer are fast. `seconds(launch, stream)` measures a launch in its stream.
+    There are fewer where fewer of MOST streams are fast. `seconds(launch, stream)` measures a launch in its stream.
     """
     with activated(device), contextlib.ExitStack() as stack:
         nothing = _module(device)["nothing"]

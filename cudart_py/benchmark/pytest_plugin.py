@@ -157,7 +157,7 @@ class _PlainFixtures:
 
 @pytest.fixture
 def fresh_driver() -> Iterator[None]:
-    """Give the test, and those behind it, a driver that no fault has ended: `cuda.reset()` before and behind a fault.
+    """Call `cuda.reset()` before the test if a fault has ended a device's context, and behind it if the test has.
 
     An error of work that the test did not wait for is raised at its end. Skips the test where the driver lacks the
     capability `reset`.

@@ -24,10 +24,10 @@ _NEXT_LOOK = 1.2
 class MeasureOptions:
     """When a measurement stops. Times are seconds of the host's clock.
 
-    - `precision`: stop when the median is known to this part of itself (one standard error).
-    - `min_samples`: what is taken in any case, however long it takes.
-    - `max_samples`: what is never exceeded.
-    - `min_seconds`: sample for so long at least, since clocks and neighbours change in milliseconds.
+    - `precision`: stop when the standard error of the median is at most this part of the median.
+    - `min_samples`: take so many samples in any case, however long that takes.
+    - `max_samples`: never take more samples.
+    - `min_seconds`: sample for so long at least, since clocks and other work on the machine change in milliseconds.
     - `max_seconds`: stop after so long, unless `min_samples` are still missing.
     - `warm_up_seconds`: run the code for so long before, at least once, until the clocks are up.
     """

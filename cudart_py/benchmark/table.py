@@ -68,7 +68,7 @@ def _cells(name: str, found: Measurement) -> tuple[str, ...]:
 
 
 def _how(found: Measurement) -> str:
-    """Say what the calls found in L2, how many made a sample, and what else must be known of the time."""
+    """Return what the calls found in L2, how many made a sample, and what else must be known of the time."""
     what = found.cache or "host's time"
     if found.batch > 1:
         what += f" ×{found.batch}"

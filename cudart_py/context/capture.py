@@ -260,7 +260,7 @@ def find(handle: int) -> Capture | None:
 
 
 def hold(handle: int, what: str, objects: tuple[Any, ...]) -> bool:
-    """Keep the objects alive with the graph that the stream records into; tell whether there is one."""
+    """Keep the objects alive with the graph that the stream records into; return whether there is one."""
     capture = find(handle)
     if capture is None:
         return False
@@ -285,7 +285,7 @@ def refuse(handle: int, what: str, remedy: str) -> None:
 
 
 def defer(handle: int, action: Callable[[], None]) -> bool:
-    """Put off what must not become part of a graph, such as a free; tell whether there is a capture.
+    """Put off what must not become part of a graph, such as a free; return whether there is a capture.
 
     The legacy stream is no part of any, but work in it would spoil the captures of blocking streams, and so would the
     synchronisation that stands for the order of a closed stream, whose handle is 0 here.

@@ -165,7 +165,7 @@ class Handle:
             _finalize(self._drop)
 
 
-# What a reset has closed, by identity. It is few in most programs, so that no handle has a place of its own for that.
+# The handles that a reset has closed, by identity. Few programs reset, so that a handle has no attribute for it.
 _lost: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
 
 

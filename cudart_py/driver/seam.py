@@ -240,7 +240,7 @@ def take_report() -> str | None:
 
 
 def note_exit() -> None:
-    """Let the driver say at the program's end what it never waited for; on hardware that may have run or not."""
+    """Let the driver name, at the program's end, work that nothing has waited for, which hardware may have run."""
     if _module is not None and not _is_forked:
         getattr(_module, "note_exit", lambda: None)()
 

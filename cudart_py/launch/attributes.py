@@ -15,9 +15,9 @@ from .shape import LaunchShape, dimensions
 
 __all__ = ["LaunchOptions", "active_clusters", "largest_cluster", "make_config"]
 
-# Every device with clusters runs this many blocks in one; more only some, and the kernel must allow it.
+# Every device that has clusters runs clusters of so many blocks. Some run larger ones, which the kernel must allow.
 _PORTABLE_CLUSTER = 8
-# Of clusters, launches that begin early, and domains of memory.
+# The compute capability that clusters, launches that begin early and domains of memory need.
 _HOPPER = (9, 0)
 _SCHEDULINGS = ("default", "spread", "load_balancing")
 _DOMAINS = ("default", "remote")

@@ -25,7 +25,7 @@ __all__ = ["Kernel"]
 
 # More configurations of one kernel than this are rare; keeping them is a matter of speed only.
 _KEPT_LAUNCHES = 64
-# Of a C int, as which the driver takes a block and its bytes.
+# The largest C int, the type in which the driver takes a block's threads and bytes.
 _MAX_INT = 2**31 - 1
 _NO_OPTIONS = LaunchOptions()
 

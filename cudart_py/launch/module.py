@@ -232,7 +232,7 @@ def _cpp_name(entry: str) -> str:
 
 
 def _foreign_signature(entry: str, handle: int) -> Signature:
-    """Ask the driver for the sizes of an image's parameters; it does not know their types."""
+    """Return the signature of an image's kernel, of which the driver knows the parameters' sizes and no types."""
     parameters: list[Parameter] = []
     while True:
         status, offset, size = seam.raw.cuFuncGetParamInfo(handle, len(parameters))

@@ -46,7 +46,7 @@ class PointerAttributes:
 
 
 def attributes_of(address: int) -> PointerAttributes:
-    """Ask the driver about the memory behind an address (cuPointerGetAttributes)."""
+    """Return what the driver knows of the memory behind an address (cuPointerGetAttributes)."""
     kind, answers = _ask(address)
     if kind == "pageable":
         return PointerAttributes(address, kind, None, None, address, None, None, None)
@@ -66,7 +66,7 @@ def attributes_of(address: int) -> PointerAttributes:
 
 
 def memory_kind(address: int) -> MemoryKind:
-    """Tell what memory lies behind an address."""
+    """Return the kind of the memory behind an address."""
     return _ask(address)[0]
 
 

@@ -232,7 +232,7 @@ def pinned_owner(array: NDArray[Any]) -> HostMemory | None:
 
 
 def is_pinned(array: NDArray[Any]) -> bool:
-    """Tell whether copies of an array run beside the host: it is page-locked, registered or managed."""
+    """Return whether copies of an array run beside the host's work, since it is page-locked, registered or managed."""
     return pinned_owner(array) is not None
 
 

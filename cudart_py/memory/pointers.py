@@ -15,7 +15,7 @@ __all__ = ["pointer_attributes"]
 
 
 def pointer_attributes(x: Any) -> PointerAttributes:
-    """Ask the driver about the memory behind something (cuPointerGetAttributes).
+    """Return what the driver knows of the memory behind an array or an address (cuPointerGetAttributes).
 
     `x` is a DeviceArray, a NumPy array, a Pointer or an address. An address that belongs to nothing counts as
     pageable. Raises TypeError for other objects, ValueError for an array that is closed or has no elements.

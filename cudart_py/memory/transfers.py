@@ -26,8 +26,7 @@ __all__ = ["Side", "check_same", "host_side", "page_locked_owners", "raw_bytes",
 # cuMemcpy2D's own limit on pitches (CU_DEVICE_ATTRIBUTE_MAX_PITCH) is this on every device so far.
 _MAX_PITCH = 2**31 - 1
 
-
-# What has bytes and no dtype.
+# The types of objects that have bytes and no dtype.
 _BYTES = (bytes, bytearray, memoryview, ctypes.Array, ctypes.Structure, ctypes.Union, ctypes._SimpleCData)
 
 

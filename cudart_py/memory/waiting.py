@@ -16,8 +16,8 @@ __all__ = ["WaitingHandle"]
 class WaitingHandle(Handle):
     """A handle whose end waits for all work of its device, which may use it.
 
-    The driver destroys it at once, also under a kernel that uses it; nothing tells which streams have one. A subclass
-    says in `_destroy` how to give it back.
+    The driver destroys it at once, even while a kernel uses it, and nothing says in which streams such kernels are. A
+    subclass says in `_destroy` how to give it back.
     """
 
     __slots__ = ()

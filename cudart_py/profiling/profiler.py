@@ -15,7 +15,8 @@ __all__ = ["profiler_range", "profiler_start", "profiler_stop"]
 def profiler_start() -> None:
     """Let the profiler that watches this process collect from here on (cuProfilerStart).
 
-    It takes heed where it was told to: `nsys profile --capture-range=cudaProfilerApi`, `ncu --profile-from-start off`.
+    The profiler obeys if it was started so: `nsys profile --capture-range=cudaProfilerApi`, or
+    `ncu --profile-from-start off`.
     Without a profiler, and on the simulator, the call changes nothing. Nor does a second call.
     """
     with activated(current_device()):

@@ -20,8 +20,7 @@ from .report.page import profile_summary
 
 __all__ = ["LaunchProfile", "LineProfile", "Profile", "profile"]
 
-
-# So many kernels are named in a line.
+# The most kernels that a line names.
 _MOST_NAMED = 5
 
 

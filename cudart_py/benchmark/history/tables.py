@@ -40,7 +40,7 @@ def changes(trend: Trend) -> list[tuple[str, str]]:
 
 
 def _since(last: Run, first: Run) -> str:
-    """Say at which commit a step is, after which one that was measured, and where NVRTC is another one since then."""
+    """Return at which commit a step is, which measured commit came before, and the versions of NVRTC if they differ."""
     other = last.nvrtc and first.nvrtc and last.nvrtc != first.nvrtc
     compiler = f", compiled by NVRTC {first.nvrtc}, before by {last.nvrtc}" if other else ""
     if not first.short_commit:

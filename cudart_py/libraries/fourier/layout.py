@@ -117,7 +117,7 @@ def _batch(name: str, shape: Sequence[int], steps: Sequence[int], axes: tuple[in
 
 
 def fits_in_place(real: Layout, halved: Layout) -> bool:
-    """Tell whether a transform between real numbers and the first half of their spectrum can work in place.
+    """Return whether a transform between real numbers and the first half of their spectrum can work in place.
 
     Each row of real numbers then has room for its complex ones: two places more, or one, than it needs.
     """
