@@ -62,7 +62,7 @@ class _Driver:
             self._begin_block()
         b.branch(sweep)
         b.position_at_end(sweep)
-        self._write_sweep(after)
+        self._write_sweep(sweep, after)
         b.position_at_end(after)
         self._end_sweep(block, blocks, sweep)
 
@@ -122,8 +122,8 @@ class _Driver:
         b.store(members, b.at(state, word_of(self._layout, WAITING, 0)))
         b.store(I64(1), b.at(state, self._layout.ready_at))
 
-    def _write_sweep(self, after: ir.Block) -> None:
-        """Run each warp once."""
+    def _write_sweep(self, sweep: ir.Block, after: ir.Block) -> None:
+        """Run each warp once: `sweep` is the block that this begins in."""
         b = self._b
         number = self._get(Context.WARP)
         one, some, following = (b.append_basic_block(name) for name in ("one", "ended", "following"))
@@ -153,7 +153,7 @@ class _Driver:
         if self._alone:
             self._set(Context.FRESH, I64(1))
         self._set(Context.WARP, b.add(number, I64(1)))
-        b.branch(b.function.blocks[_named(b, "sweep")])
+        b.branch(sweep)
 
     def _end_sweep(self, block: Value, blocks: ir.Block, sweep: ir.Block) -> None:
         """Go to the next block, or let the lanes at the barrier go on where all have come."""
@@ -199,10 +199,6 @@ class _Driver:
         self._set(Context.WARP, I64(0))
         self._set(Context.FRESH, I64(1))
         b.branch(blocks)
-
-
-def _named(b: Builder, name: str) -> int:
-    return next(index for index, block in enumerate(b.function.blocks) if block.name == name)
 
 
 def write_driver(

@@ -12,11 +12,12 @@ from ..syntax import special_names
 from ..syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
 from ..windows import RESERVED_SHARED
 from .errors import NotNative
-from .layout import LANES, Context
+from .layout import LANES, Context, Head
 from .lowering.floats import canonical32
-from .vectors import F32, I1, I8, I32, I64, PTR, Builder, lane_type, vector
+from .vectors import F32, I1, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
+    from ..compiling.forms import Form
     from ..compiling.program import Program
     from .checking import Checking
     from .counting import Counting
@@ -102,6 +103,11 @@ class Emitter:
         """Return an operand as a vector of a PTX type's lanes."""
         return self.typed(operand, lane_type(ptx_type), loose)
 
+    def sources(self, instruction: Instruction, form: Form) -> list[Value]:
+        """Return the operands behind the destination, in the types that the row gives them."""
+        pairs = zip(instruction.operands[1:], form.operands[1:], strict=False)
+        return [self.value(operand, form.type_of(pattern)) for operand, pattern in pairs]
+
     def typed(self, operand: Operand, element: ir.Type, loose: bool = False) -> Value:
         """Return an operand as a vector of elements."""
         b = self.b
@@ -124,11 +130,10 @@ class Emitter:
             return found
         if I1 in (have, element):
             raise NotNative("a predicate read as a number")
-        bits = self.b.as_integer(found)
-        width = 32 if element == F32 else 64 if not isinstance(element, ir.IntType) else element.width
-        if bits.type.element.width < width:
+        bits, wanted = self.b.as_integer(found), integer_like(element)
+        if bits.type.element.width < wanted.width:
             raise NotNative("a register that is narrower than what is read from it")
-        return self.b.as_type(self.b.resized(bits, ir.IntType(width), False), element)
+        return self.b.as_type(self.b.resized(bits, wanted, False), element)
 
     def _symbol(self, symbol: Symbol, element: ir.Type) -> Value:
         b, name = self.b, symbol.name
@@ -168,8 +173,7 @@ class Emitter:
         b = self.b
         base, _, axis = name[1:].partition(".")
         if base == "tid" and axis in ("x", "y", "z"):
-            warp = b.load(b.at(self.state, 4 * 7), typ=I32)
-            row = b.add(b.mul(warp, I32(3)), I32("xyz".index(axis)))
+            row = b.add(b.mul(self._warp(), I32(3)), I32("xyz".index(axis)))
             table = b.pointer(self.context, Context.THREADS)
             place = b.at(table, b.zext(b.mul(row, I32(4 * LANES)), I64))
             return b.load(place, typ=vector(I32), align=128)
@@ -178,7 +182,7 @@ class Emitter:
         if base.startswith("lanemask_"):
             return b.each(I32, [_LANE_MASKS[base[9:]](lane) for lane in range(LANES)])
         if base == "warpid":
-            return b.splat(b.load(b.at(self.state, 4 * 7), typ=I32))
+            return b.splat(self._warp())
         if base == "ctaid" and axis in ("x", "y", "z"):
             return b.splat(b.trunc(b.word(self.context, Context.BLOCK_X + "xyz".index(axis)), I32))
         if base == "smid":
@@ -190,6 +194,10 @@ class Emitter:
         word = b.load(b.at(table, 8 * self.sites.special(name)), typ=I64)
         kind = {"?": I1, "u4": I32, "u8": I64}[special_names.dtype(name)]
         return b.splat(word if kind == I64 else b.trunc(word, kind))
+
+    def _warp(self) -> Value:
+        """Return the number of the warp in its block."""
+        return self.b.load(self.b.at(self.state, 4 * Head.NUMBER), typ=I32)
 
     # --- results
 
@@ -212,10 +220,7 @@ class Emitter:
                 value = canonical32(self.b, value)
                 loose = False
             bits = self.b.as_integer(value)
-            width = (
-                64 if kept not in (F32, I8) and not isinstance(kept, ir.IntType) else 32 if kept == F32 else kept.width
-            )
-            value = self.b.as_type(self.b.resized(bits, ir.IntType(width), ptx_type[0] == "s"), kept)
+            value = self.b.as_type(self.b.resized(bits, integer_like(kept), ptx_type[0] == "s"), kept)
         self.put(slot, value, loose)
 
     def flags(self) -> Value:
@@ -239,14 +244,10 @@ class Emitter:
         if self._counting is not None:
             self._counting.access(kind, space, address, size, site, self.mask)
 
-    def pointer(self) -> ir.Type:
-        """Return the type of pointers."""
-        return PTR
-
 
 def _literal(operand: Immediate, element: ir.Type) -> int:
     """Return the bits of a literal as an element, as integers or floats of its width."""
-    width = 32 if element == F32 else 64 if not isinstance(element, ir.IntType) else element.width
+    width: int = integer_like(element).width
     is_float = not isinstance(element, ir.IntType)
     if element == I1:
         return int(bool(operand.value))

@@ -12,7 +12,7 @@ from .lowering.arithmetic import rounding_of
 __all__ = ["processor_flushes"]
 
 # What moves bits, whatever they mean.
-_MOVES = {"mov", "selp", "shfl", "copysign", "testp"}
+_MOVES = {"mov", "selp", "copysign", "testp"}
 _OTHER_FLOATS = {"f64", "f16", "bf16", "f16x2", "bf16x2"}
 
 

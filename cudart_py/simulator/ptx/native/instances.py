@@ -22,7 +22,7 @@ __all__ = ["ASIDE", "HELD", "PARKED", "WAITING", "Instance", "Layout", "Place", 
 
 Value = Any
 
-_MOST_INSTRUCTIONS = 20_000
+_MOST_BLOCKS = 20_000
 _FRAME_BYTES = 16
 _SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
 
@@ -126,8 +126,8 @@ def _add(program: Program, layout: Layout, instance: Instance, active: frozenset
     for block in code.blocks:
         instance.numbers.append(len(layout.places))
         layout.places.append(Place(instance, block, around | {(index, slot) for slot in block.live_slots}))
-        if len(layout.places) > _MOST_INSTRUCTIONS:
-            raise NotNative("a kernel of so many blocks")
+        if len(layout.places) > _MOST_BLOCKS:
+            raise NotNative(f"more than {_MOST_BLOCKS} basic blocks")
         if block.terminator.kind == "call":
             callee = called(program, block)
             stack = instance.stack + -(-code.local_bytes // 16) * 16 + (_FRAME_BYTES if instance.caller else 0)

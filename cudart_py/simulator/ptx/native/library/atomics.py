@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...syntax.types import type_size
-from ..errors import NotNative
+from ...windows import SHARED_WINDOW
 from ..vectors import F32, F64, I1, I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, when
 from .hosts import address_type, checked
@@ -58,17 +58,15 @@ def build_atomic(module: ir.Module, name: str) -> None:
 def _in_global(b: Builder, context: Value, space: str, given: Value, number: Value) -> Value:
     if space != "generic":
         return I1(space == "global")
-    return b.icmp_unsigned("<", b.extract_element(given, b.trunc(number, I32)), I64(1 << 50))
+    return b.icmp_unsigned("<", b.extract_element(given, b.trunc(number, I32)), I64(SHARED_WINDOW))
 
 
 def _updated(b: Builder, operation: str, ptx_type: str, old: Value, operands: list[Value], flushes: Value) -> Value:
     """Return what an element becomes."""
     operand, signed = operands[-1], ptx_type[0] == "s"
     kind = old.type
-    if operation in ("add",) and ptx_type in ("f32", "f64"):
+    if operation == "add" and ptx_type in ("f32", "f64"):
         return _float_sum(b, ptx_type, old, operand, flushes)
-    if ptx_type.removesuffix("x2") in ("f16", "bf16"):
-        raise NotNative("atomics of halves")
     compare = b.icmp_signed if signed else b.icmp_unsigned
     if operation in ("add", "and", "or", "xor"):
         return {"add": b.add, "and": b.and_, "or": b.or_, "xor": b.xor}[operation](old, operand)

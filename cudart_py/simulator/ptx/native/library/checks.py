@@ -229,5 +229,5 @@ class _Check(LaneByLane):
 
 
 def build_check(module: ir.Module, name: str) -> None:
-    """Build the check of a kind of access."""
+    """Build the function that checks one kind of access."""
     _Check(module, name).build()

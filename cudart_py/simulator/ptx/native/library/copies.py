@@ -70,7 +70,7 @@ def _complete(b: Builder, context: Value, warp: Value) -> tuple[Value, Value]:
 
 
 def build_issued(module: ir.Module, name: str) -> None:
-    """Build what notes copies."""
+    """Build the function that notes copies of one size."""
     size = int(name.partition(".")[2])
     b, (context, addresses, mask) = begin(module, name, ir.VoidType(), [PTR, vector(I32), I32])
     now, warp = block_value(b, context, BlockCheck.COPY_TIME), b.word(context, Context.WARP_AT_HAND)
@@ -99,7 +99,7 @@ def build_issued(module: ir.Module, name: str) -> None:
 
 
 def build_awaited(module: ir.Module, name: str) -> None:
-    """Build what notes that groups end, or have been waited for."""
+    """Build the function that notes that groups of copies end, or have been waited for."""
     what = name.partition(".")[2]
     b, (context, mask) = begin(module, name, ir.VoidType(), [PTR, I32])
     warp = b.word(context, Context.WARP_AT_HAND)
@@ -121,7 +121,7 @@ def build_awaited(module: ir.Module, name: str) -> None:
 
 
 def build_settle(module: ir.Module, name: str) -> None:
-    """Build what a barrier, a warp's coming together or the begin of a block puts in order."""
+    """Build the function that finds which copies are complete at a barrier, for a warp, or as a block begins."""
     what = name.partition(".")[2]
     b, (context,) = begin(module, name, ir.VoidType(), [PTR])
     now = _tick(b, context)
@@ -162,7 +162,7 @@ def _settle(b: Builder, context: Value, warp: Value, now: Value, rows: list[Copy
 
 
 def build_copied(module: ir.Module, name: str) -> None:
-    """Build the look at an access."""
+    """Build the function that looks whether an access meets a copy that isn't complete."""
     _, space, text = name.split(".")
     size = int(text)
     b, (context, given, mask, site) = begin(module, name, ir.VoidType(), [PTR, address_type(space), I32, I32])

@@ -36,7 +36,7 @@ _GROUP_SHIFT = 3
 
 
 def build_count(module: ir.Module, name: str) -> None:
-    """Build the count of an access."""
+    """Build the function that counts accesses of one kind to one space."""
     _, space, kind, words = name.split(".")
     b, (row, given, mask) = begin(module, name, ir.VoidType(), [PTR, address_type(space), I32])
     if space == "generic":

@@ -27,7 +27,7 @@ EVENT = 1 << LANES
 
 
 def build_strong(module: ir.Module, name: str) -> None:
-    """Build the look at an access."""
+    """Build the function that looks at a strong access of one kind to one space."""
     _, kind, space = name.split(".")
     b, (context, addresses, mask) = begin(module, name, ir.VoidType(), [PTR, vector(I64), I32])
     if space == "generic":

@@ -13,7 +13,7 @@ from .checks import build_check
 from .copies import build_awaited, build_copied, build_issued, build_settle
 from .counts import build_count
 from .fences import build_strong
-from .hosts import HOSTS
+from .hosts import build_hosts
 from .records import build_expand, build_filled, build_find, build_ordered
 from .warps import build_match, build_math, build_permute, build_redux
 
@@ -39,7 +39,7 @@ _BUILDERS: dict[str, Callable[[ir.Module, str], None]] = {
     "settle": build_settle,
     "copied": build_copied,
     "strong": build_strong,
-    "hosts": lambda module, name: HOSTS[name.partition(".")[2]](module),
+    "hosts": build_hosts,
 }
 
 

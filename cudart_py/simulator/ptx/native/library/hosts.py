@@ -25,7 +25,7 @@ from ..layout import Context, Fault
 from ..vectors import I1, I32, I64, PTR, Builder, vector
 from .frame import begin, each_active, element, record_fault, when
 
-__all__ = ["HOSTS", "address_type", "build_hosts", "checked", "found_type", "safe_addresses", "search"]
+__all__ = ["address_type", "build_hosts", "checked", "found_type", "safe_addresses", "search"]
 
 Value = Any
 ADDRESSES = vector(I64)
@@ -238,7 +238,7 @@ def _generic(module: ir.Module) -> None:
     _answer(b, right, b.select(b.truth(mask), hosts, b.splat(first)))
 
 
-HOSTS: dict[str, Callable[[ir.Module], None]] = {
+_HOSTS: dict[str, Callable[[ir.Module], None]] = {
     "global": _global,
     "shared": _shared,
     "local": _simple("local", Context.LOCAL, Context.LOCAL_SIZE, True),
@@ -248,6 +248,6 @@ HOSTS: dict[str, Callable[[ir.Module], None]] = {
 }
 
 
-def build_hosts(module: ir.Module, space: str) -> None:
-    """Build the function of one space."""
-    HOSTS[space](module)
+def build_hosts(module: ir.Module, name: str) -> None:
+    """Build the function of a space."""
+    _HOSTS[name.partition(".")[2]](module)

@@ -17,17 +17,10 @@ Value = Any
 _ALL = 0xFFFFFFFF
 
 
-def _sources(e: Emitter, i: Instruction, form: Form) -> list[Value]:
-    return [
-        e.value(operand, form.type_of(pattern))
-        for operand, pattern in zip(i.operands[1:], form.operands[1:], strict=False)
-    ]
-
-
 def logic(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``and``, ``or``, ``xor`` and ``not``."""
     b = e.b
-    x, *rest = _sources(e, i, form)
+    x, *rest = e.sources(i, form)
     if form.row.name == "not":
         result = b.not_(x)
     else:
@@ -37,7 +30,7 @@ def logic(e: Emitter, i: Instruction, form: Form) -> None:
 
 def logical_not(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``cnot``."""
-    (x,) = _sources(e, i, form)
+    (x,) = e.sources(i, form)
     e.write(i.operands[0], e.b.zext(e.b.compare("==", x, 0), x.type), form.type)
 
 
@@ -102,7 +95,7 @@ def _counted(b: Builder, x: Value, value: Value) -> Value:
 def extract(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``bfe``."""
     b = e.b
-    x, position, length = _sources(e, i, form)
+    x, position, length = e.sources(i, form)
     position, length = _counted(b, x, position), _counted(b, x, length)
     if form.type[0] != "s":
         e.write(i.operands[0], b.and_(_right(b, x, position), _low_mask(b, length)), form.type)
@@ -116,7 +109,7 @@ def extract(e: Emitter, i: Instruction, form: Form) -> None:
 def insert(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``bfi``."""
     b = e.b
-    x, y, position, length = _sources(e, i, form)
+    x, y, position, length = e.sources(i, form)
     position, length = _counted(b, x, position), _counted(b, x, length)
     mask = _left(b, _low_mask(b, length), position)
     result = b.or_(b.and_(y, b.not_(mask)), b.and_(_left(b, x, position), mask))
@@ -126,7 +119,7 @@ def insert(e: Emitter, i: Instruction, form: Form) -> None:
 def mask(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``bmsk``."""
     b = e.b
-    position, width = _sources(e, i, form)
+    position, width = e.sources(i, form)
     first, count = (b.and_(value, b.const(I32, 31)) for value in (position, width))
     ones = b.const(I32, _ALL)
     above = _left(b, ones, b.add(first, count))
@@ -141,7 +134,7 @@ def mask(e: Emitter, i: Instruction, form: Form) -> None:
 def extend(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``szext``."""
     b = e.b
-    x, width = _sources(e, i, form)
+    x, width = e.sources(i, form)
     width = b.least(width, b.const(I32, 32), False) if "clamp" in form.words else b.and_(width, b.const(I32, 31))
     spare = b.sub(b.const(I32, 32), width)
     up = _left(b, x, spare)

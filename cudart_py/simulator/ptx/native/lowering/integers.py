@@ -19,14 +19,6 @@ Value = Any
 _MINUS_ONE = {8: 0xFF, 16: 0xFFFF, 32: 0xFFFFFFFF, 64: (1 << 64) - 1}
 
 
-def _sources(e: Emitter, i: Instruction, form: Form) -> list[Value]:
-    """Return the operands behind the destination, in the types that the row gives them."""
-    return [
-        e.value(operand, form.type_of(pattern))
-        for operand, pattern in zip(i.operands[1:], form.operands[1:], strict=False)
-    ]
-
-
 def _signed(form: Form) -> bool:
     return form.type[0] == "s"
 
@@ -72,7 +64,7 @@ def _carried(e: Emitter, i: Instruction, form: Form, x: Value, y: Value, subtrac
 def add(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``add``, ``addc``, ``sub`` and ``subc`` of integers."""
     b = e.b
-    x, y = _sources(e, i, form)
+    x, y = e.sources(i, form)
     subtract = form.row.name in ("sub", "subc")
     if form.writes_carry or form.row.reads_carry:
         _carried(e, i, form, x, y, subtract)
@@ -92,7 +84,7 @@ def add(e: Emitter, i: Instruction, form: Form) -> None:
 def multiply(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``mul``, ``mad`` and ``madc`` of integers."""
     b = e.b
-    x, y, *rest = _sources(e, i, form)
+    x, y, *rest = e.sources(i, form)
     signed = _signed(form)
     if "wide" in form.words:
         product = b.mul(_double(b, x, signed), _double(b, y, signed))
@@ -113,7 +105,7 @@ def multiply(e: Emitter, i: Instruction, form: Form) -> None:
 def multiply_24(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``mul24`` and ``mad24``."""
     b = e.b
-    x, y, *rest = _sources(e, i, form)
+    x, y, *rest = e.sources(i, form)
     signed = _signed(form)
     forty = b.const(I64, 40)
     x, y = ((b.ashr if signed else b.lshr)(b.shl(b.resized(value, I64, signed), forty), forty) for value in (x, y))
@@ -130,16 +122,16 @@ def multiply_24(e: Emitter, i: Instruction, form: Form) -> None:
 def sad(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``sad``."""
     b = e.b
-    x, y, z = _sources(e, i, form)
+    x, y, z = e.sources(i, form)
     signed = _signed(form)
     difference = b.sub(b.greatest(x, y, signed), b.least(x, y, signed))
     e.write(i.operands[0], b.add(difference, z), form.type)
 
 
 def extreme(e: Emitter, i: Instruction, form: Form) -> None:
-    """Write ``min`` and ``max`` of integers and of packed halves."""
+    """Write ``min`` and ``max`` of integers, also of packed ones of 16 bits."""
     b = e.b
-    x, y = _sources(e, i, form)
+    x, y = e.sources(i, form)
     signed = form.type[0] == "s"
     pick = b.least if form.row.name == "min" else b.greatest
     if form.type.endswith("x2"):
@@ -159,7 +151,7 @@ def extreme(e: Emitter, i: Instruction, form: Form) -> None:
 def unary(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``abs`` and ``neg`` of integers."""
     b = e.b
-    (x,) = _sources(e, i, form)
+    (x,) = e.sources(i, form)
     negative = b.sub(b.like(x, 0), x)
     if form.row.name == "neg":
         e.write(i.operands[0], negative, "u" + form.type[1:])
@@ -170,7 +162,7 @@ def unary(e: Emitter, i: Instruction, form: Form) -> None:
 def divide(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``div`` and ``rem`` of integers; of a division by zero all bits are ones."""
     b = e.b
-    x, y = _sources(e, i, form)
+    x, y = e.sources(i, form)
     signed, width = _signed(form), x.type.element.width
     zero = b.compare("==", y, 0)
     ones = b.like(x, _MINUS_ONE[width])
@@ -221,7 +213,7 @@ def shift(e: Emitter, i: Instruction, form: Form) -> None:
 def funnel_shift(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``shf``."""
     b = e.b
-    low, high, amount = _sources(e, i, form)
+    low, high, amount = e.sources(i, form)
     amount = b.and_(amount, b.const(I32, 31)) if "wrap" in form.words else b.least(amount, b.const(I32, 32), False)
     by = b.zext(amount, vector(I64))
     joined = b.or_(b.shl(b.zext(high, vector(I64)), b.const(I64, 32)), b.zext(low, vector(I64)))
@@ -241,7 +233,7 @@ def _piece(b: Builder, x: Value, index: int, bits: int, signed: bool) -> Value:
 def dot(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``dp4a`` and ``dp2a``."""
     b = e.b
-    x, y, total = _sources(e, i, form)
+    x, y, total = e.sources(i, form)
     x_signed, y_signed = (name[0] == "s" for name in form.types[:2])
     if form.row.name == "dp4a":
         pairs = [(place, 8, place) for place in range(4)]
@@ -256,7 +248,7 @@ def dot(e: Emitter, i: Instruction, form: Form) -> None:
 def absolute_differences(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``vabsdiff2`` and ``vabsdiff4``."""
     b = e.b
-    x, y, z = _sources(e, i, form)
+    x, y, z = e.sources(i, form)
     bits = 16 if form.row.name.endswith("2") else 8
     signs = [form.type_of(pattern)[0] == "s" for pattern in form.operands[1:3]]
     total = b.const(I32, 0)

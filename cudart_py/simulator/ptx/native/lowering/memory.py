@@ -113,8 +113,8 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     access, *sources = i.operands[1:] if returns else i.operands
     assert isinstance(access, Access)
     kind = form.type
-    if form.vector > 1 or type_size(kind) > 8 or type_size(kind) == 2:
-        raise NotNative("atomics of this type")
+    if form.vector > 1 or type_size(kind) not in (4, 8) or kind in ("f16x2", "bf16x2"):
+        raise NotNative(f"atomics of {kind}" + (f" in vectors of {form.vector}" if form.vector > 1 else ""))
     space, address = located(e, access, form.space)
     operands = sources[:2] if form.operation == "cas" else sources[:1]
     values = [b.as_integer(e.value(operand, kind)) for operand in operands]
