@@ -7,10 +7,9 @@ from typing import Any
 from llvmlite import ir
 
 from ..compiling.codegen import exit_slots
-from ..compiling.control_flow import Block
 from ..compiling.opcodes import form_of
 from ..compiling.program import Program
-from ..syntax.instructions import Immediate, Instruction, Register
+from ..syntax.instructions import Immediate, Register
 from .checking import Checking
 from .counting import Counting, depends_on_order
 from .emitter import Emitter
@@ -19,6 +18,7 @@ from .flushing import processor_flushes
 from .instances import ASIDE, HELD, PARKED, Instance, Layout, Place
 from .layout import Context, Fault, Head, Status
 from .library.frame import record_fault, when
+from .loops import Loops
 from .lowering.table import lowering
 from .passing import assigned, returned
 from .scheduling import Scheduling
@@ -28,11 +28,6 @@ from .vectors import I1, I32, I64, PTR, Builder
 __all__ = ["Flow"]
 
 Value = Any
-
-# How often lanes may go back in a loop before others get their turn: few in loops that watch memory, many in loops that
-# may do so, by the results of atomics or behind fences.
-_SPIN_TURNS = 16
-_LOOP_TURNS = 4096
 
 
 class Flow:
@@ -58,10 +53,9 @@ class Flow:
         arguments = self._context, self._state
         self.checking = Checking(b, layout, sites, self._schedule, arguments) if "checks" in watch else None
         self.barriers = bool(layout.barriers)
-        self._turns = [_turns(place.block) for place in layout.places]
-        loops = self._back_edges()
-        self.spins = any(self._spins(number, target) for number, target in loops)
-        if self._counting is not None and depends_on_order(layout, loops):
+        self._loops = Loops(layout)
+        self.spins = bool(self._loops.waiting())
+        if self._counting is not None and depends_on_order(layout, self._loops.edges):
             raise NotNative("counts of a loop in which lanes may wait for others")
         self.converges = any(place.block.converges for place in layout.places)
         self._find_shared_registers()
@@ -75,29 +69,7 @@ class Flow:
     @property
     def alone(self) -> bool:
         """Return whether a warp runs to its end without looking at others, so that all can use one state."""
-        return not (self.barriers or self.spins or self.converges or self._watches())
-
-    def _watches(self) -> bool:
-        """Return whether a loop loads what other lanes may store, even if it doesn't say that it waits for it."""
-        return any(
-            form.row.access in ("ld", "tex") and form.space not in ("param", "const")
-            for number, target in self._back_edges()
-            for place in self._layout.places[target : number + 1]
-            for form in map(form_of, place.block.instructions)
-        )
-
-    def _back_edges(self) -> list[tuple[int, int]]:
-        found = []
-        for number, place in enumerate(self._layout.places):
-            kind = place.block.terminator.kind
-            if kind in ("next", "branch", "switch"):
-                targets = [place.instance.numbers[target] for target in place.block.terminator.targets]
-                found += [(number, target) for target in targets if target <= number]
-        return found
-
-    def _spins(self, number: int, target: int) -> int:
-        """Return how often lanes may go back in a loop before others get their turn, 0 if it waits for none."""
-        return min(filter(None, self._turns[target : number + 1]), default=0)
+        return not (self.barriers or self.spins or self.converges or self._loops.load())
 
     def _find_shared_registers(self) -> None:
         """Find which registers lanes may need that wait elsewhere: writing them must leave those lanes alone.
@@ -163,7 +135,7 @@ class Flow:
         b.position_at_end(schedule.idle)
         if self.spins:
             yields: Value = I1(0)
-            for number in sorted({target for source, target in self._back_edges() if self._spins(source, target)}):
+            for number in self._loops.waiting():
                 word = schedule.word(ASIDE, number)
                 lanes = b.load(word, typ=I32)
                 some = b.icmp_unsigned("!=", lanes, I32(0))
@@ -316,7 +288,7 @@ class Flow:
         if target > number:
             schedule.go(target, lanes)
             return
-        turns = self._spins(number, target)
+        turns = self._loops.turns(number, target)
         if turns:
             with when(b, self._has_spun(turns)):
                 self._stand_aside(target, lanes)
@@ -376,7 +348,7 @@ class Flow:
                 if target <= number:
                     left = b.sub(b.word(self._context, Context.BUDGET), I64(number - target + 8))
                     b.set_word(self._context, Context.BUDGET, left)
-                    turns = self._spins(number, target)
+                    turns = self._loops.turns(number, target)
                 if not turns:
                     schedule.push(target, lanes)
                     continue
@@ -394,20 +366,3 @@ class Flow:
 def _slots(bits: int) -> list[int]:
     """Return the members of a bit set."""
     return [slot for slot in range(bits.bit_length()) if bits >> slot & 1]
-
-
-def _turns(block: Block) -> int:
-    """Return how often a loop around a block may be repeated before other lanes get their turn, 0 for any number."""
-    if block.spins or any(map(_only_looks, block.instructions)):
-        return _SPIN_TURNS
-    rows = [form_of(instruction).row for instruction in block.instructions]
-    return _LOOP_TURNS if any(row.access == "atom" or row.name in ("membar", "fence") for row in rows) else 0
-
-
-def _only_looks(instruction: Instruction) -> bool:
-    """Return whether an atomic changes nothing, as by adding 0: kernels look so at what others write."""
-    form = form_of(instruction)
-    if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
-        return False
-    operand = instruction.operands[2]
-    return isinstance(operand, Immediate) and operand.value == 0

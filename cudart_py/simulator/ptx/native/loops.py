@@ -1,0 +1,65 @@
+"""Find the loops of a kernel, and those in which lanes may wait for what other lanes do."""
+
+from __future__ import annotations
+
+from ..compiling.control_flow import Block
+from ..compiling.opcodes import form_of
+from ..syntax.instructions import Immediate, Instruction
+from .instances import Layout
+
+__all__ = ["Loops"]
+
+# How often lanes may go back in a loop before others get their turn: few in loops that watch memory, many in loops that
+# may do so, by the results of atomics or behind fences.
+_SPIN_TURNS = 16
+_LOOP_TURNS = 4096
+
+
+class Loops:
+    """The loops of a kernel: for each branch back, the number of the block that it ends and the one that it goes to."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._turns = [_turns(place.block) for place in layout.places]
+        self.edges: list[tuple[int, int]] = []
+        for number, place in enumerate(layout.places):
+            if place.block.terminator.kind in ("next", "branch", "switch"):
+                targets = [place.instance.numbers[target] for target in place.block.terminator.targets]
+                self.edges += [(number, target) for target in targets if target <= number]
+
+    def turns(self, number: int, target: int) -> int:
+        """Return how often lanes may go back from a block to another before others get their turn.
+
+        In a loop that waits for no other lanes, 0 says that they may do so for ever.
+        """
+        return min(filter(None, self._turns[target : number + 1]), default=0)
+
+    def waiting(self) -> list[int]:
+        """Return the blocks at which loops begin that may wait for other lanes."""
+        return sorted({target for number, target in self.edges if self.turns(number, target)})
+
+    def load(self) -> bool:
+        """Return whether a loop loads what other lanes may store, even if nothing says that it waits for that."""
+        return any(
+            form.row.access in ("ld", "tex") and form.space not in ("param", "const")
+            for number, target in self.edges
+            for place in self._layout.places[target : number + 1]
+            for form in map(form_of, place.block.instructions)
+        )
+
+
+def _turns(block: Block) -> int:
+    """Return how often a loop around a block may be repeated before other lanes get their turn, 0 for any number."""
+    if block.spins or any(map(_only_looks, block.instructions)):
+        return _SPIN_TURNS
+    rows = [form_of(instruction).row for instruction in block.instructions]
+    return _LOOP_TURNS if any(row.access == "atom" or row.name in ("membar", "fence") for row in rows) else 0
+
+
+def _only_looks(instruction: Instruction) -> bool:
+    """Return whether an atomic changes nothing, as by adding 0: kernels look so at what others write."""
+    form = form_of(instruction)
+    if form.row.access != "atom" or form.operation not in ("add", "or", "xor"):
+        return False
+    operand = instruction.operands[2]
+    return isinstance(operand, Immediate) and operand.value == 0
