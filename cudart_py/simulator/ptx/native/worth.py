@@ -8,11 +8,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ..compiling.opcodes import form_of
-from ..syntax.instructions import Function, Register
+from ..syntax.instructions import Call, Function, Register, Symbol
 
 if TYPE_CHECKING:
     from ..compiling.program import Program
     from ..running.launch import LaunchState
+    from ..syntax.parser import Module
     from .machine import CodeCache
 
 __all__ = ["Estimate", "Worth", "note_seconds", "worth"]
@@ -41,15 +42,35 @@ class Worth(Enum):
 
 
 class Estimate:
-    """What is known of a kernel without compiling it: its instructions, and whether the order of lanes shows."""
+    """What is known of a kernel without compiling it: its instructions, and whether the order of lanes shows.
+
+    Machine code has a copy of a function for each way that leads to it by calls: `copied` are the instructions of all.
+    """
 
     def __init__(self, program: Program) -> None:
         bodies = [program.entry.body, *program.entry.called]
         # An empty body counts as its return.
         self.instructions = max(1, sum(len(body.instructions) for body in bodies))
+        self.copied = max(1, _copied(program.entry.module, program.entry.body, {}))
         self.ordered = any(map(_depends_on_order, bodies))
         # How many parts of the price of compiling its launches had cost with NumPy when that was kept.
         self.noted = 0
+
+
+def _copied(module: Module, function: Function, known: dict[str, int]) -> int:
+    """Return how many instructions a function has with those of all that it calls, once for each call.
+
+    `known` has this number for functions by their names, and 0 for those that are being counted: machine code has no
+    functions that call themselves.
+    """
+    if function.name not in known:
+        known[function.name] = 0
+        calls = (operand for one in function.instructions for operand in one.operands[:1] if isinstance(operand, Call))
+        names = (call.target.name for call in calls if isinstance(call.target, Symbol))
+        callees = (module.function(name) for name in names)
+        inside = sum(_copied(module, callee, known) for callee in callees if callee is not None)
+        known[function.name] = len(function.instructions) + inside
+    return known[function.name]
 
 
 def _depends_on_order(body: Function) -> bool:
@@ -84,7 +105,7 @@ def worth(state: LaunchState, store: CodeCache | None) -> Worth:
         program.seconds += _seconds_before(program, store)
     estimate: Estimate = program.estimate
     watched = state.observer is not None
-    executed = state.blocks * state.threads * estimate.instructions
+    executed = state.blocks * state.threads * estimate.copied
     expected = executed / (_WATCHED_NUMPY_RATE if watched else _NUMPY_RATE)
     cost = _compile_seconds(estimate, watched)
     if estimate.ordered:
@@ -106,7 +127,7 @@ def note_seconds(state: LaunchState, store: CodeCache | None) -> None:
 
 
 def _compile_seconds(estimate: Estimate, watched: bool) -> float:
-    return estimate.instructions * (_WATCHED_COMPILE_SECONDS if watched else _COMPILE_SECONDS)
+    return estimate.copied * (_WATCHED_COMPILE_SECONDS if watched else _COMPILE_SECONDS)
 
 
 def _seconds_before(program: Program, store: CodeCache | None) -> float:

@@ -147,6 +147,20 @@ def test_what_a_kernel_has_cost_is_kept_when_it_reaches_another_quarter_of_the_p
     assert kept == [[], [], [0.3], [0.3], [0.5], [0.5], [0.5], [0.8], [0.8]]
 
 
+def test_a_function_costs_as_often_as_it_is_copied() -> None:
+    """Each function calls the next one twice, so that machine code has 63 copies of functions."""
+    text = ".version 8.7\n.target sm_90\n.address_size 64\n.func f5() { ret; }\n"
+    for number in range(4, -1, -1):
+        text += f".func f{number}() {{ call f{number + 1}, (); call f{number + 1}, (); ret; }}\n"
+    program = program_of(load_module(text + ".visible .entry k() { call f0, (); ret; }").entries["k"])
+    estimate = worth.Estimate(program)
+    assert estimate.instructions == 2 + 5 * 3 + 1
+    assert estimate.copied == 2 + 31 * 3 + 32
+    recursive = ".func again() { call again, (); ret; } .visible .entry k() { call again, (); ret; }"
+    program = program_of(load_module(text + recursive).entries["k"])
+    assert worth.Estimate(program).copied == 4
+
+
 @pytest.mark.parametrize("name", ["add", "next_number", "look"])
 def test_where_the_order_of_lanes_shows_alike_launches_run_alike(name: str) -> None:
     kernels = fresh()
