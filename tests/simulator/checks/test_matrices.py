@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.profiling.columns import GROUPS
 
 pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
 
@@ -67,16 +68,24 @@ extern "C" __global__ void undefined_rows(unsigned* out, int written, int stored
     if (threadIdx.x / 4 < stored) out[threadIdx.x] = r[0];
     out[32 + threadIdx.x] = r[1];
 }
-// Transposed, a lane's halves come from two rows.
-extern "C" __global__ void undefined_columns(unsigned short* out, int halves) {
+// Transposed, a lane's halves come from two rows, of which the odd ones are nobody's, or both.
+extern "C" __global__ void undefined_columns(unsigned short* out, int halves, int even) {
     __shared__ uint4 tile[8];
-    if (threadIdx.x < 8 && threadIdx.x % 2 == 0) tile[threadIdx.x] = make_uint4(1, 2, 3, 4);
+    if (threadIdx.x < 8 && threadIdx.x % 2 == 0 && even) tile[threadIdx.x] = make_uint4(1, 2, 3, 4);
     __syncwarp();
     unsigned r;
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
                  : "=r"(r) : "r"(in_shared(tile + threadIdx.x % 8)) : "memory");
     out[threadIdx.x] = r;
     if (halves > 1) out[32 + threadIdx.x] = r >> 16;
+}
+// Two warps store the same halves of columns, or others; nothing puts one before the other.
+extern "C" __global__ void stored_twice(unsigned other) {
+    __shared__ uint4 tile[8];
+    unsigned r = threadIdx.x % 32;
+    r |= (r << 16) + (threadIdx.x < 32 ? 0 : other);
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};"
+                 : : "r"(in_shared(tile + threadIdx.x % 8)), "r"(r) : "memory");
 }
 extern "C" __global__ void undefined_matrix() {
     __shared__ uint4 tile[8];
@@ -104,11 +113,11 @@ extern "C" __global__ void pitched(unsigned* out, int pitch) {
     for (int k = threadIdx.x; k < 32 * pitch; k += 32) rows[k] = make_uint4(1, 2, 3, 4);
     __syncwarp();
     unsigned r[4];
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"  // AT loaded
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(in_shared(rows + threadIdx.x * pitch)) : "memory");
     out[threadIdx.x] = r[0] + r[1] + r[2] + r[3];
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"  // AT pitched
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"  // AT stored
                  : : "r"(in_shared(rows + threadIdx.x * pitch)), "r"(r[0]), "r"(r[1]) : "memory");
 }
 """
@@ -130,7 +139,7 @@ def found(device, kernel, shape, *arguments):
 
 
 def line(mark):
-    return next(number for number, text in enumerate(SMALL.splitlines(), 1) if f"// AT {mark}" in text)
+    return next(number for number, text in enumerate(SMALL.splitlines(), 1) if text.endswith(f"// AT {mark}"))
 
 
 def words(count):
@@ -181,6 +190,13 @@ def test_a_race_with_another_warp_is_found(device, small, name, verb):
     assert f"{name} at small.cu:{line(name)}: race: it {verb}" in report
 
 
+@pytest.mark.parametrize(("other", "wrong"), [(0, False), (1 << 16, True), (1 << 5, True)])
+def test_to_store_what_is_there_already_is_no_race(device, small, other, wrong):
+    reports = found(device, small["stored_twice"], (1, 64), np.uint32(other))
+    assert bool(reports) == wrong
+    assert all("race: it writes 2 bytes of shared memory" in report for report in reports)
+
+
 def test_what_a_warp_passes_on_is_no_race(device, small):
     assert found(device, small["in_order"], (1, 32), words(32)) == []
 
@@ -193,10 +209,10 @@ def test_only_lanes_that_get_what_nobody_wrote_are_reported(device, small, store
     assert all("uninitialised value reaches a store: it was read at small.cu:" in report for report in reports)
 
 
-@pytest.mark.parametrize("halves", [1, 2])
-def test_of_two_rows_only_what_nobody_wrote_is_reported(device, small, halves):
-    reports = found(device, small["undefined_columns"], (1, 32), cuda.zeros(64, np.uint16), halves)
-    assert bool(reports) == (halves > 1)
+@pytest.mark.parametrize(("halves", "even", "wrong"), [(1, 1, False), (2, 1, True), (1, 0, True)])
+def test_of_two_rows_only_what_nobody_wrote_is_reported(device, small, halves, even, wrong):
+    reports = found(device, small["undefined_columns"], (1, 32), cuda.zeros(64, np.uint16), halves, even)
+    assert bool(reports) == wrong
 
 
 def test_a_stored_matrix_that_nobody_wrote_is_reported(device, small):
@@ -228,7 +244,10 @@ def test_eight_rows_are_a_wavefront(device, small, pitch, ways):
     assert metrics[LOADS] == 1
     assert metrics[WAVEFRONTS.format("ld")] == 4 * ways
     assert metrics[CONFLICTS.format("ld")] == 4 * (ways - 1)
-    store = line("pitched")
+    # The line of the load has a cell for conflicts, also where there are none.
+    [conflicts] = GROUPS["conflicts"]
+    assert conflicts.value(line_of[line("loaded")]) == 4 * (ways - 1)
+    store = line("stored")
     assert line_of[store][STORES] == 1
     assert line_of[store][WAVEFRONTS.format("st")] == 2 * ways
     assert line_of[store][CONFLICTS.format("st")] == 2 * (ways - 1)

@@ -32,6 +32,13 @@ PRODUCT = (
     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r2}, "
     "{0f00000000, 0f00000000, 0f00000000, 0f00000000}"
 )
+# Of the right matrix the odd columns are undefined, which lanes have whose number has bit 2.
+COLUMNS = (
+    "mov.u32 %r6, %laneid; and.b32 %r5, %r6, 4; setp.ne.u32 %p1, %r5, 0; mov.u32 %r3, %r2; @%p1 mov.u32 %r3, %r1; "
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r2, %r2}, {%r3}, "
+    "{0f00000000, 0f00000000, 0f00000000, 0f00000000}"
+)
+STORED = ".shared .align 16 .b8 rows[128]; mov.u32 %r4, rows; stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r4], {%r3}"
 # Of what is added a lane's first element is undefined, wherever that is.
 EIGHT = ", ".join(["%r2"] * 8)
 OPAQUE_PRODUCT = (
@@ -73,6 +80,8 @@ DEFINED = {
     "stored beside what is undefined": "mov.b64 %d2, {%r1, %r2}; st.global.u64 [%d8], %d2",
     "compared": "bfi.b32 %r3, 5, %r1, 0, 8; and.b32 %r4, %r3, 255; setp.eq.u32 %p1, %r4, 5; @%p1 ret",
     "the lower rows of a product": f"{PRODUCT}; st.global.f32 [%d8], %f3",
+    "even columns of a product": f"{COLUMNS}; st.global.f32 [%d8], %f1",
+    "a matrix beside what is undefined": f"bfi.b32 %r3, %r2, %r1, 16, 16; {STORED}",
     "other elements of a sum": f"{OPAQUE_PRODUCT}; st.global.f32 [%d8], %f1",
     "even columns, transposed": f"{TRANSPOSED}; setp.eq.u32 %p1, %r5, 0; @%p1 st.global.u32 [%d8], %r4",
 }
@@ -108,6 +117,8 @@ UNDEFINED = {
     "as a float": "cvt.rn.f32.u32 %f1, %r1; st.global.f32 [%d8], %f1",
     "shifted by a register": "shr.u32 %r3, %r1, %r2; st.global.u32 [%d8], %r3",
     "the upper rows of a product": f"{PRODUCT}; st.global.f32 [%d8], %f2",
+    "odd columns of a product": f"{COLUMNS}; st.global.f32 [%d8], %f2",
+    "a matrix": f"mov.u32 %r3, %r1; {STORED}",
     "an element of a sum": f"{OPAQUE_PRODUCT}; st.global.f32 [%d8], %f0",
     "odd columns, transposed": f"{TRANSPOSED}; setp.ne.u32 %p1, %r5, 0; @%p1 st.global.u32 [%d8], %r4",
     "a branch's": "and.b32 %r3, %r1, 255; setp.eq.u32 %p1, %r3, 5; @%p1 ret; st.global.u32 [%d8], 1",
