@@ -7,10 +7,15 @@ from collections.abc import Callable, Sequence
 
 from .images import Resources
 
-__all__ = ["explain", "missing_header", "read_resources", "warnings_of"]
+__all__ = ["explain", "missing_header", "read_resources", "unknown_names", "warnings_of"]
 
 _DIAGNOSTIC = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?P<what>(?:catastrophic )?\w+.*)$")
 _MISSING_HEADER = re.compile(r'^([^\n]+?)\(\d+\):[^\n]*(?:could not|cannot) open source file "([^"]+)"', re.MULTILINE)
+# NVRTC writes the name expressions into a file of its own, and says two errors or more of one that it refuses.
+_NAME_MAP = "__nv_name_map"
+_EXPRESSION = re.compile(r'#pragma nv_mangled_name (.*)|Input name expression was: " ?(.*?)"')
+_UNKNOWN_NAME = re.compile(rf'^{_NAME_MAP}\(\d+\): error: identifier "(\w+)" is undefined', re.MULTILINE)
+_NUMBER_OF_ERRORS = re.compile(r"\d+ errors? detected")
 _STATISTICS = re.compile(r"^ptxas (?:info +:|  +\.)")
 _REMARK = "Remark: The warnings can be suppressed"
 
@@ -52,6 +57,11 @@ def missing_header(log: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match else None
 
 
+def unknown_names(log: str) -> list[str]:
+    """Return the names in name expressions that the compiler does not know, each once."""
+    return list(dict.fromkeys(_UNKNOWN_NAME.findall(log)))
+
+
 def warnings_of(log: str, library_folders: Sequence[str] = ()) -> str:
     """Return the log without the assembler's statistics and without warnings inside libraries' headers."""
     kept = []
@@ -76,13 +86,35 @@ def _blocks(log: str) -> list[list[str]]:
     return [block for block in blocks if block]
 
 
+def _by_expression(blocks: list[list[str]]) -> list[list[str]]:
+    """Return the blocks with the first error alone of each name expression, at the expression that `names=` has."""
+    refused: dict[str, list[list[str]]] = {}
+    for block in blocks:
+        match = _DIAGNOSTIC.match(block[0])
+        if match is not None and match["file"] == _NAME_MAP:
+            refused.setdefault(match["line"], []).append(block)
+    if not refused:
+        return blocks
+    first = []
+    for same in refused.values():
+        expression = _EXPRESSION.search("\n".join(line for block in same for line in block))
+        what = same[0][0].partition("): ")[2]
+        first.append([f"names=[{_quoted(expression)}]: {what}"])
+    leaving = [block for same in refused.values() for block in same]
+    return [*(block for block in blocks if block not in leaving and not _NUMBER_OF_ERRORS.match(block[0])), *first]
+
+
+def _quoted(expression: re.Match[str] | None) -> str:
+    return "..." if expression is None else f'"{(expression[1] or expression[2]).strip()}"'
+
+
 def explain(log: str, source_line: Callable[[str, int], str | None]) -> str:
     """Return the log with every place shown as a numbered source line with a caret below.
 
     `source_line` returns the text of a line of a file, for compilers that do not quote it themselves.
     """
     shown = []
-    for block in _blocks(warnings_of(log)):
+    for block in _by_expression(_blocks(warnings_of(log))):
         match = _DIAGNOSTIC.match(block[0])
         if match is None:
             shown.append("\n".join(block))

@@ -1,8 +1,8 @@
-"""What to change in a source that is meant for nvcc and a program of the host, and that NVRTC refuses.
+"""What to change in a source, its options and its name expressions, so that NVRTC compiles what it refused.
 
-NVRTC compiles the code of the device alone. It has no headers of the C and C++ libraries, and takes neither functions
-of the host nor launches between chevrons. What it cannot know is in its log and in the source, from which the sentences
-for the error are chosen here.
+Most sources that it refuses are meant for nvcc and a program of the host. NVRTC compiles the code of the device alone.
+It has no headers of the C and C++ libraries, and takes neither functions of the host nor launches between chevrons.
+What it cannot know is in its log and in the source, from which the sentences for the error are chosen here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from . import headers
-from .diagnostics import missing_header
+from .diagnostics import missing_header, unknown_names
 
 __all__ = ["remedies"]
 
@@ -50,6 +50,10 @@ _CPP_OF_THE_HOST = (
 _LIBRARIES_OF_THE_HOST = re.compile(
     r"cu(blas|fft|sparse|solver|dnn|tensor)\w*\.h|cuda_profiler_api\.h|helper_\w+\.h|nvToolsExt\.h|nvtx3/.*|sys/\w+\.h"
 )
+_OF_CUPY = {
+    "cupy/complex.cuh": "<cupy/complex.cuh> comes with CuPy: include <cuda/std/complex> in its place, and write "
+    "cuda::std::complex in place of complex",
+}
 
 # What the log says of names that a header left out would have declared, and the remedy.
 _NAMES = (
@@ -92,6 +96,12 @@ _NO_THRUST = (
     "Thrust's containers and algorithms are called by the host and cannot be compiled by NVRTC: leave its headers out; "
     "classes such as cub::BlockReduce of <cub/block/block_reduce.cuh> do their work in a kernel"
 )
+_PATH = re.compile(r"\S[^\n;{}]*\.(?:cuh?|h|hpp|cpp)")
+_UNKNOWN_OPTION = re.compile(r"unrecognized option (.+) found")
+_FAST_MATH = re.compile(r"--?f?(?:use)?[-_]?fast[-_]?math")
+_OPTIMISATION = re.compile(r"-O\w*")
+# The name of a kernel is the first one before a parenthesis, those of attributes such as __launch_bounds__ aside.
+_KERNEL = re.compile(r"__global__\b[^;{}]*?\b(?!__)([A-Za-z_]\w*)\s*\(")
 _THRUST = re.compile(r"^[^\n]*/thrust/[^\n]*\(\d+\): (?:catastrophic )?error", re.MULTILINE)
 
 
@@ -100,6 +110,8 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
 
     `log` is the compiler's, `source` the text that is called `name`, and `found` has the folders of CUDA's headers.
     """
+    if _PATH.fullmatch(source.strip()):
+        return [f"a str is the source itself and not the name of a file: write pathlib.Path({source.strip()!r})"]
     code = _NOT_CODE.sub(" ", source)
     if _THRUST.search(log) and not _INCLUDED_CUB.search(code):
         return [_NO_THRUST]
@@ -112,7 +124,35 @@ def remedies(log: str, source: str, name: str, found: headers.Headers) -> list[s
     for pattern, sentence in _NAMES:
         if match := re.search(pattern, log):
             result.append(sentence.format(match[1]))
+    result += _for_options(log)
+    result += [_for_name(name, code) for name in unknown_names(log)]
     return result
+
+
+def _for_options(log: str) -> list[str]:
+    """Return the remedy for an option that NVRTC does not know and that one of nvcc or of other compilers may be."""
+    unknown = _UNKNOWN_OPTION.search(log)
+    if unknown is None:
+        return []
+    option = unknown[1].strip()
+    if _FAST_MATH.fullmatch(option):
+        return [f"write fast_math=True in place of {option}"]
+    if _OPTIMISATION.fullmatch(option):
+        return [f"leave {option} out: NVRTC optimises fully"]
+    return []
+
+
+def _for_name(name: str, code: str) -> str:
+    """Return the remedy for a name that stands in `names=` and is not declared, with what the source has instead."""
+    import difflib  # needed for this error alone
+
+    kernels = sorted(set(_KERNEL.findall(code)))
+    if name in kernels:
+        return f"write the namespace or the class of {name} before it in names=[...], as in space::{name}"
+    near = difflib.get_close_matches(name, kernels, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    listing = f" Kernels of the source: {', '.join(kernels)}" if kernels else ""
+    return f"names=[...] asks for {name}, which the source does not declare{hint or ('.' if listing else '')}{listing}"
 
 
 def _for_header(includer: str, header: str, name: str, code: str, found: headers.Headers) -> str:
@@ -129,6 +169,8 @@ def _for_header(includer: str, header: str, name: str, code: str, found: headers
             f"<{os.path.basename(includer)}> is for code of the host, which NVRTC does not compile, and includes "
             f'"{header}": leave it out'
         )
+    if header.startswith("cupy/"):
+        return _OF_CUPY.get(header) or f"<{header}> comes with CuPy: leave it out, with the code that needs it"
     stem = header.removesuffix(".h")
     if not header.endswith(".h") and stem.removeprefix("c") in (*_BUILT_IN, *_C_IN_CUDA_STD):
         stem = stem.removeprefix("c")

@@ -29,9 +29,9 @@ def core_is_missing():
 needs_core = pytest.mark.skipif("core_is_missing()", reason="CCCL's headers are not installed")
 
 
-def error_of(source):
+def error_of(source, **arguments):
     with pytest.raises(CompileError) as caught:
-        compile_image(source, arch=90, cache=False)
+        compile_image(source, arch=90, cache=False, **arguments)
     return str(caught.value)
 
 
@@ -166,3 +166,71 @@ def test_the_log_stays_the_compilers_own():
     with pytest.raises(CompileError) as caught:
         compile_image(f"#include <stdio.h>\n{KERNEL}", cache=False)
     assert "Remedy" not in caught.value.log
+
+
+@pytest.mark.parametrize("name", ["saxpy.cu", "kernels/my saxpy.cuh", "saxpy.h", "saxpy.hpp", "saxpy.cpp\n"])
+def test_a_str_that_looks_like_a_file_is_said_to_be_the_source(name):
+    assert f"write pathlib.Path({name.strip()!r})" in error_of(name)
+
+
+def test_a_source_that_ends_in_the_name_of_a_file_is_no_path():
+    assert "pathlib" not in error_of(f"{KERNEL}x.cu")
+
+
+def test_a_header_of_cupy_has_one_of_libcu_in_its_place():
+    text = error_of(f"#include <cupy/complex.cuh>\n{KERNEL}")
+    assert "include <cuda/std/complex> in its place, and write cuda::std::complex" in text
+    assert "include=[" not in text
+
+
+def test_other_headers_of_cupy_are_left_out():
+    text = error_of(f"#include <cupy/carray.cuh>\n{KERNEL}")
+    assert "<cupy/carray.cuh> comes with CuPy: leave it out" in text
+    assert "include=[" not in text
+
+
+@pytest.mark.parametrize("option", ["--use_fastmath", "--use-fast-math", "-use-fast-math", "-ffast-math"])
+def test_a_misspelt_option_for_fast_mathematics_has_an_argument(option):
+    assert f"write fast_math=True in place of {option}" in error_of(KERNEL, options=[option])
+
+
+def test_a_level_of_optimisation_is_left_out():
+    assert "leave -O3 out: NVRTC optimises fully" in error_of(KERNEL, options=["-O3"])
+
+
+def test_an_unknown_option_without_a_remedy_has_none():
+    assert "Remedy" not in error_of(KERNEL, options=["-Wall"])
+
+
+TEMPLATES = """
+template <class T> __global__ void __launch_bounds__(128) fill(T* x) { *x = 0; }
+namespace z { template <class T> __global__ void scale(T* x) { *x *= 2; } }
+"""
+
+
+def test_a_name_expression_is_named_once_with_the_kernels_that_there_are():
+    text = error_of(TEMPLATES, names=["fill<float>", "g<float>"])
+    assert 'names=["g<float>"]: error: identifier "g" is undefined' in text
+    assert "names=[...] asks for g, which the source does not declare. Kernels of the source: fill, scale" in text
+    assert "__nv_name_map" not in text
+    assert text.count("error") == 1
+
+
+def test_a_name_expression_has_the_kernel_of_a_close_name():
+    assert "did you mean fill?" in error_of(TEMPLATES, names=["fil<float>"])
+
+
+def test_a_name_expression_without_its_namespace_is_told_so():
+    assert "as in space::scale" in error_of(TEMPLATES, names=["scale<float>"])
+
+
+def test_each_name_expression_that_is_refused_is_named():
+    text = error_of(TEMPLATES, names=["fill<1>", "g<int>", "fill<float>"])
+    assert 'names=["fill<1>"]: error: cannot determine which instance' in text
+    assert 'names=["g<int>"]: error: identifier "g" is undefined' in text
+    assert "fill<float>" not in text
+
+
+def test_errors_of_the_source_stay_beside_those_of_name_expressions():
+    text = error_of(f"{TEMPLATES}int f( {{", names=["g<float>"])
+    assert "kernel.cu(4): error" in text
