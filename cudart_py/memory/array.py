@@ -280,7 +280,10 @@ class DeviceArray(ArrayProtocols):
         return self
 
     def copy(self, *, stream: Stream | None = None) -> DeviceArray:
-        """Return a contiguous copy in new memory of the same device, queued in `stream`, by default the array's own."""
+        """Return a contiguous copy in memory of the stream's device, queued in `stream`, by default the array's own.
+
+        Raises ValueError when closed.
+        """
         queue = self.stream if stream is None else stream_of("DeviceArray.copy", stream)
         side = self.side
         with activated(self.device):

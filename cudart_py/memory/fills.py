@@ -111,16 +111,25 @@ def _pattern_of_int(value: int, dtype: np.dtype[Any]) -> tuple[int | None, int]:
 
 
 def _set(dst: DeviceArray, word: int, width: int, stream: Stream) -> None:
-    pointer, nbytes, native = dst.pointer, dst.nbytes, stream._queue
+    """Set every word of an array that is open."""
+    pointer, nbytes, native = dst._address, dst.nbytes, stream._queue
+    # The default streams are those of the array's device.
+    device = dst.device if stream._device is None else stream._device
+    if device is not dst.device and not device.peer_enabled(dst.device):
+        raise ValueError(
+            f"the array is on device {dst.device.ordinal}, and the stream belongs to device {device.ordinal}, which "
+            f"has no access: call Device({device.ordinal}).enable_peer(Device({dst.device.ordinal})), or fill it in a "
+            "stream of its own device"
+        )
     # The quick way of the commonest fill: of a whole array, the stream open, the device current, outside of captures.
-    if dst.is_contiguous and nbytes and native is not None and this_thread.device is dst.device and not captures:
+    if dst.is_contiguous and nbytes and native is not None and this_thread.device is device and not captures:
         getattr(api, _ROW[width])(pointer, word, nbytes // width, native)
         return
     if not nbytes:
         return
     columns, shape, strides = row_of(dst, width)
     fills = 1
-    with activated(dst.device):
+    with activated(device):
         if not shape:
             getattr(api, _ROW[width])(pointer, word, columns, stream.native)
         else:

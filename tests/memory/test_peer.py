@@ -98,3 +98,39 @@ def test_two_devices_with_and_without_peer_access(device, python):
     if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
         pytest.skip("this machine has one device")
     assert python(TWO_DEVICES, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "done\n"
+
+
+FILLS = """
+import numpy as np, cudart_py as cuda
+first, second = cuda.devices()[:2]
+with second: stream = cuda.Stream()
+rows, wide = cuda.zeros((8, 8), np.float32), cuda.zeros(8, np.complex128)
+first.synchronize()
+calls = (
+    lambda: cuda.memset(rows, 1, stream=stream),
+    lambda: cuda.memset(rows[:, 1:], 2, stream=stream),
+    lambda: rows.fill(1, stream=stream),
+    lambda: wide.fill(0, stream=stream),
+)
+for call in calls:
+    try: call()
+    except ValueError as error: assert "call Device(1).enable_peer(Device(0)), or fill" in str(error), error
+    else: raise AssertionError
+if second.can_access_peer(first):
+    second.enable_peer(first)
+    for current in (first, second):
+        with current:
+            rows.fill(0, stream=stream)
+            cuda.memset(rows[:, 1:], 2, stream=stream)
+            wide.fill(3 + 4j, stream=stream)
+            stream.synchronize()
+        assert (rows.to_host() == [0, *[2] * 7]).all()
+        assert (wide.to_host() == 3 + 4j).all()
+print("done")
+"""
+
+
+def test_a_fill_in_a_stream_of_another_device_needs_peer_access(device, python):
+    if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
+        pytest.skip("this machine has one device")
+    assert python(FILLS, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "done\n"
