@@ -184,17 +184,19 @@ class Device:
 
     @memory_pool.setter
     def memory_pool(self, pool: MemoryPool | None) -> None:
-        if pool is None:
-            api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
-        else:
+        if pool is not None:
             arguments.opened("Device", "memory_pool", pool, _pool_type, "a MemoryPool or None")
             if pool.device is not self:
                 raise ValueError(
                     f"Device: argument 'memory_pool' is of device {pool.device.ordinal}, not of device {self.ordinal}"
                 )
-            api.cuDeviceSetMemPool(self._device, pool.handle)
-        # Kept, since a pool that is dropped is destroyed.
+        # The pool is kept, since one that is dropped is destroyed. An array that another thread allocates meanwhile keeps
+        # what is kept here before and after. It is never without the pool that its memory is from, because a pool is in
+        # use only while it is kept here.
+        api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
         self._pool = pool
+        if pool is not None:
+            api.cuDeviceSetMemPool(self._device, pool.handle)
 
     # -- what it does --------------------------------------------------------------------------
 

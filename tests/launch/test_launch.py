@@ -140,7 +140,16 @@ BAD_ARGUMENTS = [
     (lambda: arguments(a="2"), TypeError, "takes a number, not the str '2'"),
     (lambda: arguments(a=2**24 + 1), ValueError, "cannot hold the int 16777217 exactly"),
     (lambda: arguments(a=1e39), ValueError, "too large"),
-    (lambda: arguments(a=cuda.zeros(1, np.float32)), TypeError, "argument 0 of saxpy .* is no pointer"),
+    (
+        lambda: arguments(a=cuda.zeros(1, np.float32)),
+        TypeError,
+        r"argument 0 of saxpy \(float\) takes a number, not a DeviceArray",
+    ),
+    (
+        lambda: arguments(n=cuda.zeros(1, np.uint32)),
+        TypeError,
+        r"argument 3 of saxpy \(unsigned int\) takes an integer, not a DeviceArray",
+    ),
     (
         lambda: arguments(x=np.zeros(4, np.float32)),
         TypeError,
@@ -173,12 +182,19 @@ BAD_SHAPES = [
     (((1, 1, 65536), 1), ValueError, "'grid.z' must be an int from 1 to .* not the int 65536"),
     ((2**31, 1), ValueError, "'grid.x' must be an int from 1 to .* not the int 2147483648"),
     ((1.0, 32), TypeError, "'grid.x' must be an int, not the float 1.0"),
+    ((3.125, 32), TypeError, r"must be an int, not the float 3.125; write -\(-n // block\), which rounds up$"),
+    ((1, 3.125), TypeError, "'block.x' must be an int, not the float 3.125$"),
     ((1, "32"), TypeError, "'block.x' must be an int, not"),
     ((True, 32), TypeError, "'grid.x' must be an int, not the bool True"),
     (((1, 1, 1, 1), 32), ValueError, "one to three dimensions, not 4"),
     (((), 32), ValueError, "one to three dimensions, not 0"),
     ((1, 32, -1), ValueError, "'shared_bytes' must be an int from 0 to .* not the int -1"),
     ((1, 32, 2**30), ValueError, "1073741824 bytes of dynamic shared memory are outside 0 to"),
+    (
+        (1, 32, cuda.legacy_default),
+        TypeError,
+        r"'shared_bytes' must be an int, not .*; the stream comes fourth: saxpy\[grid, block, 0, stream\]$",
+    ),
     ((1, 32, 1.5), TypeError, "'shared_bytes' must be an int, not"),
     ((1, 32, 0, 5), TypeError, "'stream' must be a cudart_py Stream or None, not the int 5"),
     ((1,), TypeError, r"launch saxpy as saxpy\[grid, block\]"),
@@ -201,6 +217,25 @@ def test_a_call_without_a_shape_says_how_a_kernel_is_launched(device, module):
 def test_a_block_over_the_kernels_own_bound_is_refused(device, module):
     with pytest.raises(ValueError, match="bounded: a block of .* has 128 threads, and 64 is this kernel's limit"):
         module["bounded"][1, 128]
+
+
+def test_registers_are_named_only_where_they_can_be_the_limit(device, module):
+    with pytest.raises(ValueError, match=r"64 is this kernel's limit \(its __launch_bounds__\)"):
+        module["bounded"][1, 128]
+    source = """__global__ void wide(float* x, int n) {
+        float own[100];
+        #pragma unroll
+        for (int k = 0; k < 100; k++) own[k] = x[k];
+        for (int i = 0; i < n; i++)
+            #pragma unroll
+            for (int k = 0; k < 100; k++) own[k] = own[k] * own[(k + 37) % 100] + x[i];
+        #pragma unroll
+        for (int k = 0; k < 100; k++) x[k] = own[k];
+    }"""
+    wide = cuda.compile(source)["wide"]
+    assert wide.attributes.max_threads_per_block < 1024
+    with pytest.raises(ValueError, match=rf"\({wide.attributes.registers} registers a thread, or its __launch_bounds"):
+        wide[1, 1024]
 
 
 def test_numpy_integers_and_lists_are_shapes(device, module):

@@ -24,6 +24,14 @@ def test_an_unknown_kernel_lists_the_names(module):
         module["saxpi"]
 
 
+def test_a_kernel_that_is_taken_for_an_attribute_is_said_to_be_an_item(module):
+    with pytest.raises(AttributeError, match=r"write module\['saxpy'\]"):
+        module.saxpy  # noqa: B018  # what raises
+    assert not hasattr(module, "saxpy")
+    with pytest.raises(AttributeError, match="'Module' object has no attribute 'nothing'"):
+        module.nothing  # noqa: B018  # as above
+
+
 def test_an_ambiguous_name_says_so(module):
     with pytest.raises(cuda.NotFoundError, match=r"ambiguous.*float\*.*_Z10overloadedPf"):
         module["overloaded"]
