@@ -7,7 +7,7 @@ import pytest
 # What each engine calls in the middle of a kernel.
 STEPS = {
     "numpy": "from cudart_py.simulator.ptx.running.scheduler import Chunk as Running; step = 'run'",
-    "native": "from cudart_py.simulator.ptx.native.launch import NativeLaunch as Running; step = '_call'",
+    "native": "from cudart_py.simulator.ptx.native.launching.launch import NativeLaunch as Running; step = '_call'",
 }
 PROGRAM = r"""
 import gc

@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from .errors import NotNative
-from .launch import run_blocks, run_checked
+from .launching.launch import run_blocks, run_checked
+from .launching.threads import run_in_threads
 from .machine import CodeCache, Kernel, compile_kernel
-from .threads import run_in_threads
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState

@@ -12,6 +12,8 @@ from enum import IntEnum
 
 __all__ = [
     "LANES",
+    "SLOTS",
+    "SLOT_BYTES",
     "BlockCheck",
     "Context",
     "CopyRow",
@@ -26,6 +28,10 @@ __all__ = [
 ]
 
 LANES = 32
+# The exchange, through which values go to functions of Python's and back: its slots, the last one for the result, and
+# the bytes of each.
+SLOTS = 8
+SLOT_BYTES = 8 * LANES
 
 
 class Context(IntEnum):

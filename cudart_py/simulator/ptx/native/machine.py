@@ -16,13 +16,13 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ..compiling.program import Program
-from .barriers import barrier_of
-from .driver import write_driver
-from .flow import Flow
 from .instances import Layout, lay_out
+from .launching.barriers import barrier_of
+from .launching.speculation import Recorded
 from .library.functions import NAMES, build_function
 from .sites import Sites
-from .speculation import Recorded
+from .writing.driver import write_driver
+from .writing.flow import Flow
 
 __all__ = ["CodeCache", "Kernel", "build", "compile_kernel", "digest_of"]
 

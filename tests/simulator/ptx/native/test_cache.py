@@ -78,6 +78,6 @@ def test_a_changed_source_is_another_compiler(changed: str, tmp_path: Path) -> N
 
 def test_a_renamed_source_is_another_compiler(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "ptx", ignore=shutil.ignore_patterns("__pycache__"))
-    source = tmp_path / "ptx/native/flow.py"
+    source = tmp_path / "ptx/native/writing/flow.py"
     source.rename(source.with_name("flows.py"))
     assert machine.digest_of(tmp_path / "ptx") != machine.digest_of(FOLDER)

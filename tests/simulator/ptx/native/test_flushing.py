@@ -13,8 +13,8 @@ from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-from cudart_py.simulator.ptx.native.flushing import processor_flushes
 from cudart_py.simulator.ptx.native.instances import lay_out
+from cudart_py.simulator.ptx.native.writing.flushing import processor_flushes
 
 BITS = np.array([1, 0x80000001, 0x00400000, 0x3F800000, 0x7FA00000, 0, 0x80000000, 0x00800000] * 4, np.uint32)
 BODIES = [

@@ -21,10 +21,10 @@ from tests.simulator.ptx.machine import Kernels
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
 from cudart_py.simulator.ptx.native.errors import NotNative
-from cudart_py.simulator.ptx.native.flushing import processor_flushes
 from cudart_py.simulator.ptx.native.instances import lay_out
 from cudart_py.simulator.ptx.native.lowering.table import lowering
 from cudart_py.simulator.ptx.native.machine import build
+from cudart_py.simulator.ptx.native.writing.flushing import processor_flushes
 
 LANES = 2048
 PLACES = 4

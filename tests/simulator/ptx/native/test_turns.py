@@ -9,7 +9,7 @@ import pytest
 
 from cudart_py.simulator.ptx import Fault
 from cudart_py.simulator.ptx.compiling.program import program_of
-from cudart_py.simulator.ptx.native import launch
+from cudart_py.simulator.ptx.native.launching import launch
 from tests.simulator.ptx.machine import PROPERTIES, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")

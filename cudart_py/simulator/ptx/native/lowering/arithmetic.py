@@ -10,7 +10,7 @@ from ..vectors import F32, F64, I32, I64, Builder, integer_like, vector
 from . import floats
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 

@@ -9,7 +9,7 @@ from ...syntax.instructions import Immediate, Instruction
 from ..vectors import I1, I32, I64, Builder, vector
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 

@@ -12,7 +12,7 @@ from .floats import flush_result
 from .halves import halves_of, widen
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 

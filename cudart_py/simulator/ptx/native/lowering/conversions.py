@@ -15,7 +15,7 @@ from . import floats, halves
 from .integers import convert_packed
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 

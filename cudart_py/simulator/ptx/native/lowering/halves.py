@@ -12,7 +12,7 @@ from ..vectors import F32, F64, I16, I32, Builder, vector
 from . import floats
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS", "halves_of", "joined", "narrow", "widen"]
 

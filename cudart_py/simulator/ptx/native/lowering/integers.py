@@ -11,7 +11,7 @@ from ...syntax.instructions import Immediate, Instruction
 from ..vectors import F64, I32, I64, Builder, vector
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 

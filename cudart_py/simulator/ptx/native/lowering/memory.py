@@ -15,7 +15,7 @@ from ..library.accesses import loaded_type
 from ..vectors import I32, I64, lane_type, vector
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS", "located"]
 

@@ -16,7 +16,7 @@ from ..vectors import F32, I32, I64, follows_from_constants, lane_type, vector
 from .floats import flush
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 

@@ -9,22 +9,20 @@ from llvmlite import ir
 from ...compiling.forms import Form
 from ...syntax.instructions import Access, Immediate, Instruction, Operand, Register
 from ..errors import NotNative
-from ..layout import LANES, Context, Question
+from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Question
 from ..library.accesses import loaded_type
 from ..library.frame import ask_python, when
-from ..system import SLOT
 from ..vectors import I32, I64, Builder
 from .memory import located
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 
 Value = Any
 
-# The values that go through the exchange; the last one is the result.
-RESULT = 7
+_RESULT = SLOTS - 1
 
 
 def system_call(e: Emitter, i: Instruction, form: Form) -> None:
@@ -33,16 +31,16 @@ def system_call(e: Emitter, i: Instruction, form: Form) -> None:
     passed = e.code.call_sites[id(i)]
     exchange = b.pointer(e.context, Context.EXCHANGE)
     for index, pieces in enumerate(passed.arguments):
-        if len(pieces) != 1 or index >= RESULT:
+        if len(pieces) != 1 or index >= _RESULT:
             raise NotNative("a call of the system with a structure")
         ((_, slot),) = pieces.items()
-        b.store(b.as_integer(e.register(slot)), b.at(exchange, index * SLOT), align=64)
+        b.store(b.as_integer(e.register(slot)), b.at(exchange, index * SLOT_BYTES), align=64)
     site = e.sites.add(i, e.instance)
     e.accessed = e.sites.calls = True
     ask_python(b, e.context, Question.SYSTEM, b.or_(b.shl(b.zext(e.mask, I64), I64(LANES)), I64(site)))
     if passed.results and passed.results[0]:
         (((_, size), slot),) = passed.results[0].items()
-        value = b.load(b.at(exchange, RESULT * SLOT), typ=ir.VectorType(ir.IntType(8 * size), 32), align=64)
+        value = b.load(b.at(exchange, _RESULT * SLOT_BYTES), typ=ir.VectorType(ir.IntType(8 * size), 32), align=64)
         e.write_slot(slot, value, f"b{8 * size}")
 
 

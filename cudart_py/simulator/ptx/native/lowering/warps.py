@@ -9,7 +9,7 @@ from ...syntax.instructions import Instruction, Vector
 from ..vectors import I32, vector
 
 if TYPE_CHECKING:
-    from ..emitter import Emitter
+    from ..writing.emitter import Emitter
 
 __all__ = ["LOWERINGS"]
 

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..layout import Context
 from .launch import NativeLaunch
-from .layout import Context
 from .turns import run_in_turns
 
 if TYPE_CHECKING:
-    from ..running.launch import LaunchState
-    from .machine import Kernel
+    from ...running.launch import LaunchState
+    from ..machine import Kernel
 
 __all__ = ["run_in_threads"]
 

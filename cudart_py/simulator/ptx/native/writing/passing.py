@@ -6,11 +6,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..compiling.control_flow import CallSite
+from ...compiling.control_flow import CallSite
+from ..errors import NotNative
+from ..instances import Instance
+from ..vectors import lane_type
 from .emitter import Emitter
-from .errors import NotNative
-from .instances import Instance
-from .vectors import lane_type
 
 __all__ = ["assigned", "returned"]
 

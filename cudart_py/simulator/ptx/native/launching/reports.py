@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiling.opcodes import form_of
-from ..faults import Fault
-from ..running.groups import Frame, Group
-from ..running.scheduler import Chunk
-from ..syntax.instructions import Access, Immediate, Instruction, Register, Symbol
-from ..syntax.types import type_size
-from .instances import WAITING, Instance
-from .layout import LANES, Context
-from .layout import Fault as Kind
+from ...compiling.opcodes import form_of
+from ...faults import Fault
+from ...running.groups import Frame, Group
+from ...running.scheduler import Chunk
+from ...syntax.instructions import Access, Immediate, Instruction, Register, Symbol
+from ...syntax.types import type_size
+from ..instances import WAITING, Instance
+from ..layout import LANES, Context
+from ..layout import Fault as Kind
 
 if TYPE_CHECKING:
+    from ..sites import Site
     from .launch import NativeLaunch
-    from .sites import Site
 
 __all__ = ["fault_of", "group_of", "timeout_of"]
 

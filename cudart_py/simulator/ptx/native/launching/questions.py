@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .layout import Context
+from ..layout import Context
 
 __all__ = ["answering"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from .layout import Context
+from ..layout import Context
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch, Resident

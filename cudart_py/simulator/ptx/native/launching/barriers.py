@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compiling.opcodes import form_of
-from ..faults import Fault
-from ..syntax.instructions import Immediate, Instruction, Operand, Register, Vector
-from .checking import whole
-from .errors import NotNative
-from .instances import HELD, PARKED, Instance, Place
-from .layout import LANES, Context, Head
+from ...compiling.opcodes import form_of
+from ...faults import Fault
+from ...syntax.instructions import Immediate, Instruction, Operand, Register, Vector
+from ..errors import NotNative
+from ..instances import HELD, PARKED, Instance, Place
+from ..layout import LANES, Context, Head
+from ..writing.checking import whole
 from .reports import group_of
 from .speculation import DoubtError
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from ..compiling.opcodes import form_of
-from ..running.observer import AccessCount, BlockCount
-from .instances import Layout, Place
-from .layout import Context, Count
-from .sites import Sites
-from .vectors import I64, Builder
+from ...compiling.opcodes import form_of
+from ...running.observer import AccessCount, BlockCount
+from ..instances import Layout, Place
+from ..layout import Context, Count
+from ..sites import Sites
+from ..vectors import I64, Builder
 
 if TYPE_CHECKING:
-    from .launch import NativeLaunch
+    from ..launching.launch import NativeLaunch
 
 __all__ = ["Counting", "depends_on_order", "hand_over"]
 

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..faults import Fault
-from ..running.scheduler import Chunk
-from ..windows import RESERVED_SHARED
+from ...faults import Fault
+from ...running.scheduler import Chunk
+from ...windows import RESERVED_SHARED
+from ..instances import WAITING, Instance, word_of
+from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Count, Head, Question, Status
+from ..layout import Fault as Kind
+from ..library.records import MOST_THREADS
+from ..writing.counting import hand_over
 from .barriers import let_go_on
-from .counting import hand_over
-from .instances import WAITING, Instance, word_of
-from .layout import LANES, Context, Count, Head, Question, Status
-from .layout import Fault as Kind
-from .library.records import MOST_THREADS
-from .machine import Kernel
 from .questions import answering
 from .reports import fault_of, timeout_of
 from .speculation import BlockRecords, DoubtError, Speculation
-from .system import SLOT, call_system
+from .system import call_system
 from .turns import run_in_turns
 
 if TYPE_CHECKING:
-    from ..running.launch import LaunchState
+    from ...running.launch import LaunchState
+    from ..machine import Kernel
 
 __all__ = ["run_blocks", "run_checked"]
 
@@ -92,7 +92,7 @@ class NativeLaunch:
         # What printf and assert print, with the block and the bytes of the device's buffer.
         self.printed: list[tuple[int, str, int]] = []
         # The values that go to functions of Python's; the last one is the result.
-        self.exchange = aligned(8 * SLOT).reshape(8, SLOT)
+        self.exchange = aligned(SLOTS * SLOT_BYTES).reshape(SLOTS, SLOT_BYTES)
         self.raised: BaseException | None = None
         self.speculation: Speculation | None = None
         # Set by another thread whose failure ends the launch.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..compiling.control_flow import Block
-from ..compiling.opcodes import form_of
-from ..syntax.instructions import Immediate, Instruction
-from .instances import Layout
+from ...compiling.control_flow import Block
+from ...compiling.opcodes import form_of
+from ...syntax.instructions import Immediate, Instruction
+from ..instances import Layout
 
 __all__ = ["Loops"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 
-from ..compiling.forms import Form
-from ..compiling.opcodes import form_of
-from .instances import Layout
-from .lowering.arithmetic import rounding_of
+from ...compiling.forms import Form
+from ...compiling.opcodes import form_of
+from ..instances import Layout
+from ..lowering.arithmetic import rounding_of
 
 __all__ = ["processor_flushes"]
 

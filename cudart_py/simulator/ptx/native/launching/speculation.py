@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, Question, SiteCheck
+from ..library.records import GRANULE_BITS, TICK
 from .fences import BlockFences, Fences
-from .layout import BlockCheck, Context, CopyRow, Doubt, ExtentCheck, Fault, Question, SiteCheck
-from .library.records import GRANULE_BITS, TICK
 
 if TYPE_CHECKING:
-    from ..running.observer import AccessRecords
+    from ...running.observer import AccessRecords
     from .launch import NativeLaunch
 
 __all__ = ["BlockRecords", "DoubtError", "Recorded", "Speculation"]

@@ -6,24 +6,24 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..compiling.codegen import exit_slots
-from ..compiling.opcodes import form_of
-from ..compiling.program import Program
-from ..syntax.instructions import Immediate, Register
+from ...compiling.codegen import exit_slots
+from ...compiling.opcodes import form_of
+from ...compiling.program import Program
+from ...syntax.instructions import Immediate, Register
+from ..errors import NotNative
+from ..instances import ASIDE, HELD, PARKED, Instance, Layout, Place
+from ..layout import Context, Fault, Head, Status
+from ..library.frame import record_fault, when
+from ..lowering.table import lowering
+from ..sites import Sites
+from ..vectors import I1, I32, I64, PTR, Builder
 from .checking import Checking
 from .counting import Counting, depends_on_order
 from .emitter import Emitter
-from .errors import NotNative
 from .flushing import processor_flushes
-from .instances import ASIDE, HELD, PARKED, Instance, Layout, Place
-from .layout import Context, Fault, Head, Status
-from .library.frame import record_fault, when
 from .loops import Loops
-from .lowering.table import lowering
 from .passing import assigned, returned
 from .scheduling import Scheduling
-from .sites import Sites
-from .vectors import I1, I32, I64, PTR, Builder
 
 __all__ = ["Flow"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from llvmlite import ir
 
+from ..instances import WAITING, Layout, word_of
+from ..layout import Context, Head, Status
+from ..library.frame import when
+from ..vectors import I8, I32, I64, PTR, Builder
 from .checking import Checking, begin_checks, release_checks
-from .instances import WAITING, Layout, word_of
-from .layout import Context, Head, Status
-from .library.frame import when
-from .vectors import I8, I32, I64, PTR, Builder
 
 __all__ = ["write_driver"]
 

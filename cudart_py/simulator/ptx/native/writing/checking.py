@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from ..compiling.control_flow import Code
-from ..compiling.forms import Form
-from ..compiling.guessed_loads import GuessedLoads
-from ..compiling.opcodes import form_of
-from ..compiling.reachability import reachable
-from ..syntax.instructions import Immediate, Instruction, Operand, Register
-from ..syntax.types import type_size
-from .errors import NotNative
-from .instances import Instance, Layout, Place
-from .layout import BlockCheck, Context, Doubt, Head, Question, Status
-from .library.copies import GROUPS
-from .library.fences import EVENT
-from .library.frame import ask_python, element, when
-from .library.records import TICK, block_value, block_word, raise_doubt
-from .vectors import I32, I64, Builder
+from ...compiling.control_flow import Code
+from ...compiling.forms import Form
+from ...compiling.guessed_loads import GuessedLoads
+from ...compiling.opcodes import form_of
+from ...compiling.reachability import reachable
+from ...syntax.instructions import Immediate, Instruction, Operand, Register
+from ...syntax.types import type_size
+from ..errors import NotNative
+from ..instances import Instance, Layout, Place
+from ..layout import BlockCheck, Context, Doubt, Head, Question, Status
+from ..library.copies import GROUPS
+from ..library.fences import EVENT
+from ..library.frame import ask_python, element, when
+from ..library.records import TICK, block_value, block_word, raise_doubt
+from ..vectors import I32, I64, Builder
 
 if TYPE_CHECKING:
+    from ..sites import Sites
     from .scheduling import Scheduling
-    from .sites import Sites
 
 __all__ = ["Checking", "begin_checks", "release_checks", "whole"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .instances import WAITING, Layout, word_of
-from .layout import Context, Head, Status
-from .library.frame import when
-from .vectors import I32, I64, Builder
+from ..instances import WAITING, Layout, word_of
+from ..layout import Context, Head, Status
+from ..library.frame import when
+from ..vectors import I32, I64, Builder
 
 __all__ = ["Scheduling"]
 

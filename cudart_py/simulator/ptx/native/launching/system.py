@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..running.memory.spaces import Space
-from ..syntax.instructions import Call, Symbol
-from ..windows import RESERVED_SHARED
-from .layout import LANES, Context
+from ...running.memory.spaces import Space
+from ...syntax.instructions import Call, Symbol
+from ...windows import RESERVED_SHARED
+from ..layout import Context
 from .reports import group_of
 from .speculation import DoubtError
 
 if TYPE_CHECKING:
     from .launch import NativeLaunch
 
-__all__ = ["SLOT", "call_system"]
-
-# The bytes of each value that goes through the exchange.
-SLOT = 8 * LANES
+__all__ = ["call_system"]
 
 
 def call_system(launch: NativeLaunch, number: int, mask: int) -> None:

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
-from ..syntax import special_names
-from ..syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
-from ..windows import RESERVED_SHARED
-from .errors import NotNative
-from .layout import LANES, Context, Head
-from .lowering.floats import canonical32
-from .vectors import F32, I1, I32, I64, Builder, integer_like, lane_type, vector
+from ...syntax import special_names
+from ...syntax.instructions import Immediate, Instruction, Operand, Register, Symbol
+from ...windows import RESERVED_SHARED
+from ..errors import NotNative
+from ..layout import LANES, Context, Head
+from ..lowering.floats import canonical32
+from ..vectors import F32, I1, I32, I64, Builder, integer_like, lane_type, vector
 
 if TYPE_CHECKING:
-    from ..compiling.forms import Form
-    from ..compiling.program import Program
+    from ...compiling.forms import Form
+    from ...compiling.program import Program
+    from ..instances import Instance
+    from ..sites import Sites
     from .checking import Checking
     from .counting import Counting
-    from .instances import Instance
-    from .sites import Sites
 
 __all__ = ["Emitter"]
 
