@@ -190,9 +190,9 @@ class Device:
                 raise ValueError(
                     f"Device: argument 'memory_pool' is of device {pool.device.ordinal}, not of device {self.ordinal}"
                 )
-        # The pool is kept, since one that is dropped is destroyed. An array that another thread allocates meanwhile keeps
-        # what is kept here before and after. It is never without the pool that its memory is from, because a pool is in
-        # use only while it is kept here.
+        # The pool is kept, since one that is dropped is destroyed. An array that another thread allocates meanwhile
+        # keeps what is kept here before and after. It is never without the pool that its memory is from, because a pool
+        # is in use only while it is kept here.
         api.cuDeviceSetMemPool(self._device, api.cuDeviceGetDefaultMemPool(self._device))
         self._pool = pool
         if pool is not None:

@@ -31,6 +31,9 @@ __all__ = ["convert_all", "integer_range"]
 # The complex numbers that structures of two floats or doubles hold, by their bytes.
 _COMPLEX = {8: np.complex64, 16: np.complex128}
 
+# What the parameters that are no pointers take, by their kinds.
+_WANTED = {"bool": "a bool", "integer": "an integer", "enum": "an integer", "float": "a number"}
+
 
 class _Place(NamedTuple):
     """One parameter of one kernel. As a string it begins the sentence that says what is wrong with an argument."""
@@ -77,7 +80,7 @@ def _convert(place: _Place, argument: Any) -> Any:
     if parameter.kind == "unknown" and isinstance(argument, DeviceArray | Pointer):
         return _by_value(place, np.uint64(_pointer(place, argument)))
     if isinstance(argument, DeviceArray):
-        raise TypeError(f"{place} is no pointer, and a DeviceArray was given")
+        raise TypeError(f"{place} takes {_WANTED.get(parameter.kind, 'a value')}, not a DeviceArray")
     if parameter.kind == "bool":
         if isinstance(argument, bool | np.bool_):
             return bool(argument)

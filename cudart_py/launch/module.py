@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -116,6 +116,14 @@ class Module(Handle):
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and bool(self._candidates(name))
+
+    if not TYPE_CHECKING:  # a type checker would take any attribute for one of the module's
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, which says how a kernel is found where one has this name."""
+            if not name.startswith("_") and name in self:
+                raise AttributeError(f"a module's kernels are no attributes: write module[{name!r}]")
+            return self.__getattribute__(name)
 
     def __getitem__(self, name: str) -> Kernel:
         self.handle  # noqa: B018  # raises when closed

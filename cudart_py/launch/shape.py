@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..arguments import integer
+from ..arguments import integer, wrong_type
+from ..context.occupancy import compute, multiprocessor_of
+from ..streams.stream import Stream
 from .function import Function
 
 __all__ = ["LaunchShape", "dimensions"]
@@ -33,8 +35,12 @@ class LaunchShape(NamedTuple):
         if threads > attributes.max_threads_per_block:
             raise ValueError(
                 f"{name}: a block of {block3} has {threads} threads, and "
-                f"{attributes.max_threads_per_block} is this kernel's limit "
-                f"({attributes.registers} registers a thread, or its __launch_bounds__)"
+                f"{attributes.max_threads_per_block} is this kernel's limit ({_limits(function)})"
+            )
+        if isinstance(shared_bytes, Stream):
+            raise TypeError(
+                f"{wrong_type(name, 'shared_bytes', 'an int', shared_bytes)}; "
+                f"the stream comes fourth: {name}[grid, block, 0, stream]"
             )
         dynamic = integer(name, "shared_bytes", shared_bytes, 0, 2**64 - 1)
         limit = properties.shared_memory_per_block_optin - attributes.shared_bytes
@@ -46,13 +52,28 @@ class LaunchShape(NamedTuple):
         return cls(grid3, block3, dynamic)
 
 
+def _limits(function: Function) -> str:
+    """Return what may limit the threads of a block to fewer than the device allows."""
+    bounds, attributes = "its __launch_bounds__", function.attributes
+    one_more = attributes.max_threads_per_block + 1
+    fitting = compute(multiprocessor_of(function.device.properties), one_more, attributes.registers, 0).limits
+    return bounds if fitting["registers"] else f"{attributes.registers} registers a thread, or {bounds}"
+
+
 def dimensions(call: str, name: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, int, int]:
     """Return a grid, block or cluster as three ints within limits; TypeError or ValueError naming the axis."""
     given = value if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(given) <= 3:
         raise ValueError(f"{call}: a {name} has one to three dimensions, not {len(given)}: {value!r}")
     sizes = [
-        integer(call, f"{name}.{axis}", size, 1, limit) for axis, size, limit in zip("xyz", given, limits, strict=False)
+        _size(call, f"{name}.{axis}", size, limit) for axis, size, limit in zip("xyz", given, limits, strict=False)
     ]
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
+
+
+def _size(call: str, name: str, size: Any, limit: int) -> int:
+    """Return a size along one axis; the error for the quotient of a grid says how it is rounded up."""
+    if isinstance(size, float) and name.startswith("grid."):
+        raise TypeError(f"{wrong_type(call, name, 'an int', size)}; write -(-n // block), which rounds up")
+    return integer(call, name, size, 1, limit)

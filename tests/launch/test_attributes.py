@@ -200,3 +200,22 @@ def test_repeated_launches_are_noted_once(device, kernels):
     for _ in range(10):
         launch(arrived, out)
     assert sum(entry is launch._prepared.record for entry in state.log) == 1
+
+
+def test_registers_are_named_only_where_they_can_be_the_limit(device, module):
+    with pytest.raises(ValueError, match=r"64 is this kernel's limit \(its __launch_bounds__\)"):
+        module["bounded"][1, 128]
+    source = """__global__ void wide(float* x, int n) {
+        float own[100];
+        #pragma unroll
+        for (int k = 0; k < 100; k++) own[k] = x[k];
+        for (int i = 0; i < n; i++)
+            #pragma unroll
+            for (int k = 0; k < 100; k++) own[k] = own[k] * own[(k + 37) % 100] + x[i];
+        #pragma unroll
+        for (int k = 0; k < 100; k++) x[k] = own[k];
+    }"""
+    wide = cuda.compile(source)["wide"]
+    assert wide.attributes.max_threads_per_block < 1024
+    with pytest.raises(ValueError, match=rf"\({wide.attributes.registers} registers a thread, or its __launch_bounds"):
+        wide[1, 1024]
