@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 NUMBA_TARGET = (9, 0)
-TRITON_TARGET = 80
+WARPS = 4
 NEWEST = 8.8
 
 
@@ -38,11 +38,11 @@ def triton_texts() -> Iterator[tuple[str, str]]:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    for name, (function, types, constants, warps) in KERNELS.items():
+    for name, (function, types, constants, capability) in KERNELS.items():
         signature = {**types, **dict.fromkeys(constants, "constexpr")}
         source = ASTSource(fn=function, signature=signature, constexprs=constants)
-        made: Any = triton.compile(source, target=GPUTarget("cuda", TRITON_TARGET, 32), options={"num_warps": warps})
-        head = f"// {32 * warps} threads a block, {made.metadata.shared} bytes of shared memory\n"
+        made: Any = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": WARPS})
+        head = f"// {32 * WARPS} threads a block, {made.metadata.shared} bytes of shared memory\n"
         yield f"triton_{name}", head + made.asm["ptx"]
 
 

@@ -107,3 +107,17 @@ def test_triton_multiplies_with_tensor_cores(device, rng, name, dtype, error):
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     allowed = (error + inner * 2.0**-23) * (np.abs(wide_a) @ np.abs(wide_b))
     assert (np.abs(out.to_host() - wide_a @ wide_b) <= allowed).all()
+
+
+def test_triton_computes_attention_by_groups_of_warps(device, rng):
+    heads, count, depth = 2, 150, 64
+    q, k, v = rng.normal(size=(3, heads, count, depth)).astype(np.float16)
+    out = cuda.full((heads, count, depth), np.nan, np.float32)
+    sizes = (np.int32(count), np.float32(1 / 8))
+    launch_triton("attention", (3, heads), *map(cuda.to_device, (q, k, v)), out, *sizes)
+    score = np.einsum("hid,hjd->hij", q.astype(np.float64), k.astype(np.float64)) / 8
+    score[:, np.triu(np.ones((count, count), np.bool_), 1)] = -np.inf
+    weight = np.exp(score - score.max(axis=-1, keepdims=True))
+    expected = weight @ v.astype(np.float64) / weight.sum(axis=-1, keepdims=True)
+    # The kernel rounds the weights, at most 1, to halves.
+    np.testing.assert_allclose(out.to_host(), expected, rtol=0, atol=2.0**-11 * np.abs(v.astype(np.float64)).max())

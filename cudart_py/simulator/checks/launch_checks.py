@@ -181,9 +181,9 @@ class LaunchChecks(Observer):
             if kind in ("ld", "atom"):
                 order.acquire(group, now)
 
-    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
-        """Check what bulk copies read and write."""
-        self._memory_checks.bulk_copy(group, to, source, site)
+    def bulk(self, group: Group, kind: str, units: Mixed, site: Instruction) -> None:
+        """Check what the asynchronous proxy reads or writes."""
+        self._memory_checks.bulk(group, kind, units, site)
 
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
@@ -205,8 +205,11 @@ class LaunchChecks(Observer):
         """Note where groups of asynchronous copies end, and which groups are waited for."""
         if self._racing:
             records = records_of(group.chunk)
-            bulk = "bulk" in form_of(site).words
-            copies = records.bulk_of(group.chunk).reads if bulk else records.copies_of(group.chunk)
+            row = form_of(site).row
+            if row.access == "bulk":
+                copies = records.bulk_of(group.chunk).reads(row.name)
+            else:
+                copies = records.copies_of(group.chunk)
             if event != "wait":
                 copies.commit(group)
             if event != "commit":

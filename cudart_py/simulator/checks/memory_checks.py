@@ -82,12 +82,11 @@ class MemoryChecks:
         elif space == "local":
             self._local(access)
 
-    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
-        """Check what bulk copies read and write, and note what the barrier that counts their bytes releases."""
-        for kind, side in (("ld", source), ("st", to)):
-            for positions, part in side.parts:
-                self.check(MemoryAccess(group, kind, part, 0, UNIT, site, (), positions))
-        if self._racing and "bulk_group" not in form_of(site).words:
+    def bulk(self, group: Group, kind: str, units: Mixed, site: Instruction) -> None:
+        """Check what the asynchronous proxy reads or writes, and note what a barrier that counts the bytes releases."""
+        for positions, part in units.parts:
+            self.check(MemoryAccess(group, kind, part, 0, UNIT, site, (), positions))
+        if self._racing and kind == "st" and "mbarrier::complete_tx::bytes" in form_of(site).words:
             self._races.order(group.chunk).release(group, self._races.tick(site), self._scope)
 
     def _shared(self, access: MemoryAccess) -> None:
@@ -95,7 +94,7 @@ class MemoryChecks:
         records = records_of(chunk)
         history = records.shared_of(chunk)
         history.divide(access.size)
-        bulk = "bulk" in form.words
+        bulk = form.row.access == "bulk"
         watched = self._racing and (bulk or records.bulk is not None)
         if watched:
             self._meets_bulk_copies(Footprint(access, 0, 2), history)
@@ -203,13 +202,14 @@ class MemoryChecks:
             what = f"race: it {findings.access(words, word)}, to which cp.async.bulk copies"
             findings.put("race", site, group, words.position(word), f"{what}, and hasn't waited at the copy's barrier")
         if words.access.kind != "ld":
-            found = copies.reads.missing(words, partial(self._races.ordered, group.chunk))
-            if found is not None:
-                word, owner, how = found
-                reader = f"cp.async.bulk reads for {self._launch.thread(owner)}, {how}"
-                what = f"race: it {findings.access(words, word)}, from which {reader}"
-                findings.put("race", site, group, words.position(word), what)
-        elif "bulk" in form_of(site).words:
+            for reader, reads in copies.all_reads():
+                found = reads.missing(words, partial(self._races.ordered, group.chunk))
+                if found is not None:
+                    word, owner, how = found
+                    still = f"from which {reader} reads for {self._launch.thread(owner)}, {how}"
+                    what = f"race: it {findings.access(words, word)}, {still}"
+                    findings.put("race", site, group, words.position(word), what)
+        elif form_of(site).row.access == "bulk":
             unfenced = copies.unfenced(words, history)
             if unfenced is not None:
                 word, record = unfenced
@@ -221,13 +221,13 @@ class MemoryChecks:
         """Note what an access means to the bulk copies of its chunk."""
         form = form_of(words.access.site)
         copies = records_of(words.group.chunk).bulk_of(words.group.chunk)
-        if "bulk" not in form.words:
+        if form.row.access != "bulk":
             if words.access.kind != "ld":
                 copies.overwrite(words)
         elif words.access.kind != "ld":
             copies.arrive(words, self._races.tick(words.access.site))
-        elif "bulk_group" in form.words:
-            copies.reads.issue(words)
+        elif "bulk_group" in form.words or form.row.name == "wgmma":
+            copies.reads(form.row.name).issue(words)
 
     def _read(self, footprint: Footprint, missing: Array, what: str) -> None:
         """Mark what a load gets where nothing was written; an element counts as written when a part of it is."""

@@ -72,9 +72,9 @@ class Observers(Observer):
         for one in self._observers:
             one.fence(group, site)
 
-    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, site: Instruction) -> None:
         for one in self._observers:
-            one.bulk_copy(group, to, source, site)
+            one.bulk(group, kind, units, site)
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         for one in self._observers:

@@ -36,7 +36,19 @@ class BulkCopies:
         self._arrived = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         # When each lane last executed a proxy fence.
         self._fenced = np.zeros(chunk.lanes, np.int64)
-        self.reads = AsynchronousCopies(chunk)
+        self._chunk = chunk
+        # What bulk copies read, and matrix instructions, each in groups of their own; by the opcode's first name.
+        self._reads: dict[str, AsynchronousCopies] = {}
+
+    def reads(self, name: str) -> AsynchronousCopies:
+        """Return the groups of reads by instructions of an opcode's first name."""
+        if name not in self._reads:
+            self._reads[name] = AsynchronousCopies(self._chunk)
+        return self._reads[name]
+
+    def all_reads(self) -> list[tuple[str, AsynchronousCopies]]:
+        """Return the groups of all reads, with the instruction that reads."""
+        return [("wgmma" if name == "wgmma" else "cp.async.bulk", reads) for name, reads in self._reads.items()]
 
     def fence(self, group: Group, now: int) -> None:
         """Note a proxy fence."""

@@ -150,6 +150,8 @@ class Code:
         for position, operand in enumerate(instruction.operands):
             written = position == 0 and form.writes_first
             self._registers(operand, writes if written else reads, reads)
+            if written and form.updates_first:
+                self._registers(operand, reads, reads)
         if passes_parameter(form):
             stores = form.row.access == "st"
             access = instruction.operands[0 if stores else 1]

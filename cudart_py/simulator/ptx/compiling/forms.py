@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,13 +17,19 @@ __all__ = ["Emitter", "Form", "Row"]
 # Writes an instruction of a form as Python source.
 Emitter: TypeAlias = "Callable[[Writer, Instruction, Form], None]"
 Ending = Literal["", "branch", "switch", "call", "barrier", "return", "exit", "trap"]
-AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "tex", "surf"]
+AccessKind = Literal["", "ld", "st", "atom", "red", "mbarrier", "cp", "bulk", "tex", "surf"]
 Converges = Literal["", "members", "warp"]
 Arithmetic = Literal["", "add", "mul", "fma"]
 Flow = Literal[
     "all", "fresh", "choice", "select", "copy", "convert", "left", "right", "and", "or", "bytewise", "permute",
     "extract", "insert", "sum", "matrix",
 ]  # fmt: skip  # a list of words
+
+
+def _group_shapes(depth: int, columns: Iterable[int]) -> str:
+    """Return the shapes that ``wgmma`` has of a depth."""
+    return "/".join(f"m64n{count}k{depth}" for count in columns)
+
 
 _WORDS = {
     "INT": "u16/u32/u64/s16/s32/s64",
@@ -59,6 +65,10 @@ _WORDS = {
     "STAGED": "global/shared/shared::cta",
     "SHAPE": "m16n16k16/m32n8k16/m8n32k16",
     "MAJOR": "row/col",
+    "GROUP16": _group_shapes(16, range(8, 257, 8)),
+    "GROUP8": _group_shapes(8, range(8, 257, 8)),
+    "GROUP32": _group_shapes(32, range(8, 257, 8)),
+    "GROUP32I": _group_shapes(32, (8, 16, 24, *range(32, 257, 16))),
     "FP8": "e4m3/e5m2",
     "GEOMETRY": "1d/2d/3d/a1d/a2d",
     "READ": "ca/cg/cs/cv",
@@ -125,7 +135,8 @@ class Row:
 
     `ends`: how the opcode ends a block of instructions; empty where it doesn't.
     `access`: how it accesses memory, as observers are told: "ld", "st", "atom", "red", "mbarrier"; "cp" for an
-        asynchronous copy, "tex" for a texture fetch, "surf" for a surface; empty where it accesses none.
+        asynchronous copy, "bulk" for what the asynchronous proxy does, "tex" for a texture fetch, "surf" for a
+        surface; empty where it accesses none.
     `converges`: "members" where the lanes of the member mask, the last operand, execute it together; "warp" where all
         lanes of the warp do.
     `spins`: another lane's progress may become visible by it, so that a loop around it can wait for that lane.
@@ -186,8 +197,8 @@ class Form:
 
     `words` are the modifiers and types in the order of the pattern; `modifiers` and `types` are the two kinds of them.
     `opcode` is the name with these words. `vector` is how many elements ``.v2`` and so on stand for. `operands` are the
-    patterns of the operands. `writes_first` says that the first operand is a destination, `writes_carry` that the
-    carry flag is one.
+    patterns of the operands. `writes_first` says that the first operand is a destination, `updates_first` that it is
+    read as well, `writes_carry` that the carry flag is a destination.
     """
 
     def __init__(self, row: Row, pattern: Pattern, filled: list[str]) -> None:
@@ -203,7 +214,8 @@ class Form:
         self.operands = pattern.operands
         # Places of literals that have a range.
         self.has_numbers = any(operand[0] in "#@BN" for operand in pattern.operands)
-        self.writes_first = bool(self.operands) and self.operands[0][0] == "="
+        self.updates_first = bool(self.operands) and self.operands[0][0] == "+"
+        self.writes_first = self.updates_first or (bool(self.operands) and self.operands[0][0] == "=")
         self.writes_carry = "cc" in self.words
         # The state spaces that the opcode names, of a copy the destination's first, and that of an access, or generic.
         named = (word.partition("::")[0] for word in self.words)

@@ -19,11 +19,11 @@ _SUMS = {"f32": 8, "f16": 8}
 
 
 def fragments_of(form: Form) -> tuple[Fragment, ...]:
-    """Return the fragments d, a, b and c of a multiplication."""
+    """Return the fragments d, a, b and c of a multiplication; ``wgmma``, which has no c, adds to d."""
     types = form.types
     # Where wmma names two types, a and b are halves.
-    kinds = types if len(types) == 4 else (types[0], "f16", "f16", types[1])
-    return tuple(_fragment(form, matrix, kind) for matrix, kind in zip("dabc", kinds, strict=True))
+    kinds = types if len(types) != 2 else (types[0], "f16", "f16", types[1])
+    return tuple(_fragment(form, matrix, kind) for matrix, kind in zip("dabc", kinds, strict=False))
 
 
 def fragment_of(form: Form) -> Fragment:
@@ -59,11 +59,19 @@ def _fragment(form: Form, matrix: str, kind: str) -> Fragment:
     rows, columns, depth = map(int, shape.groups())
     extent = {"a": (rows, depth), "b": (depth, columns)}.get(matrix, (rows, columns))
     each = extent[0] * extent[1] // 32
+    if form.row.name == "wgmma":
+        # Each of the four warps has a quarter of the rows, and all of the right matrix.
+        return _fragment_by_rows(matrix, kind, extent if matrix == "b" else (extent[0] // 4, extent[1]))
     if form.row.name == "mma":
-        # Sums lie two by two, and what is multiplied so that neighbours fill a register.
-        side = 2 if matrix in "cd" else max(4 // _element_size(kind), 1)
-        return Fragment(kind, *extent, each, side, matrix == "b")
+        return _fragment_by_rows(matrix, kind, extent)
     if matrix in "cd":
         return Fragment(kind, *extent, _SUMS.get(kind, 0))
     # Of halves every element is in two lanes, of the wider range in one.
     return Fragment(kind, *extent, {"f16": 16, "bf16": each}.get(kind, 0))
+
+
+def _fragment_by_rows(matrix: str, kind: str, extent: tuple[int, int]) -> Fragment:
+    """Return a fragment of which a group of four lanes has a row of eight."""
+    # Sums lie two by two, and what is multiplied so that neighbours fill a register.
+    side = 2 if matrix in "cd" else max(4 // _element_size(kind), 1)
+    return Fragment(kind, *extent, extent[0] * extent[1] // 32, side, matrix == "b")

@@ -10,8 +10,8 @@ from .opcodes import TABLE
 __all__ = ["hint", "is_ptx", "unsupported_suffixes"]
 
 _MATRIX = (
-    "write mma.sync.aligned.m16n8k16 or its kin on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma with halves, "
-    "bf16 and float sums; other matrix instructions are not simulated"
+    "write wgmma, or mma.sync.aligned.m16n8k16 or its kin, on f16, bf16, tf32, f64, s8, u8, e4m3 or e5m2, or wmma with "
+    "halves, bf16 and float sums; other matrix instructions are not simulated"
 )
 _BULK = "write cp.async.bulk with addresses, cp.async, or plain copies; tensor maps are not simulated"
 _SURFACE = "read and write elements by surf2Dread, surf2Dwrite and their kin; nothing else of surfaces is simulated"
@@ -29,7 +29,7 @@ _HINTS = {
     "tex": "fetch by coordinates alone; cube maps and gradients are not simulated",
     "tld4": "fetch the four texels one by one; gathers are not simulated",
     "txq": "pass the texture's size as a parameter; queries are not simulated", "istypep": _SURFACE,
-    "shfl": _LEGACY, "vote": _LEGACY, "setmaxnreg": "leave it out: registers of warps are not simulated",
+    "shfl": _LEGACY, "vote": _LEGACY,
     "multimem": "write to each device's memory; multicast is not simulated",
     "alloca": "use an array of fixed size; stack memory of variable size is not simulated",
     "stacksave": "use an array of fixed size; stack memory of variable size is not simulated",

@@ -4,6 +4,7 @@ A row has one or more patterns ``modifiers types | operands``. A word with slash
 types, a word in capitals one of those that `forms` lists for it, and a question mark says that there may be none.
 Modifiers may stand in any order in the text; the words of a `Form` stand in the order of the pattern. Operands are
 
+    +F      a fragment that is changed
     =X      the destination, a register of type X; ``=X|p`` may have a predicate beside it, ``=X&p`` must have one
     T, U    an operand of the first or second type, W of twice the first one's width; b32, u64, pred and so on. A
             third type has no letter: there is a pattern for each, as ``INT32 INT32 u32 | =T U u32 T`` and
@@ -39,14 +40,6 @@ from .emitters.comparisons import set_, setp
 from .emitters.conversions import pack, resize, widen
 from .emitters.copies import async_reduction, async_store, bulk_copy, copy, copy_arrival, copy_group, mbarrier
 from .emitters.functions import Calls, CallsForHalves, CallsWithCarry, Converts, Rounds
-from .emitters.matrices import (
-    load_matrix,
-    load_rows,
-    move_matrix,
-    multiply_matrices,
-    store_matrix,
-    store_rows,
-)
 from .emitters.memory import (
     atomic,
     fence,
@@ -64,6 +57,7 @@ from .emitters.movement import cvta, getctarank, isspacep, mapa, mov, selp, slct
 from .emitters.operators import lop3, mad_wide, mul_wide, operator, shift, wrapping
 from .emitters.warps import activemask, elect, match, redux, shuffle, vote
 from .forms import Form, Row
+from .matrix_opcodes import MATRIX_ROWS
 
 __all__ = ["ROWS", "TABLE", "by_name", "find_forms", "form_of"]
 
@@ -322,7 +316,7 @@ ROWS = (
     Row("cp", copy, "async cg SHARED global L2::cache_hint? PREFETCH? | M M @16 Z? H?", access="cp"),
     Row("cp", copy_group, "async commit_group |", "async wait_group | #1000000", "async wait_all |", access="cp"),
     Row("cp", copy_arrival, "async mbarrier arrive noinc? SHARED? b64 | M", access="cp"),
-    Row("cp", copy_group, "async bulk commit_group |", "async bulk wait_group read? | #1000000", access="cp"),
+    Row("cp", copy_group, "async bulk commit_group |", "async bulk wait_group read? | #1000000", access="bulk"),
     Row("cp", nothing, "async bulk prefetch L2 global L2::cache_hint? | M u32 H?"),
     Row(
         "cp", bulk_copy,
@@ -331,7 +325,7 @@ ROWS = (
         "| M M u32 M u16 H?",
         "async bulk shared::cluster shared::cta mbarrier::complete_tx::bytes | M M u32 M",
         "async bulk global shared::cta bulk_group L2::cache_hint? | M M u32 H?",
-        access="cp",
+        access="bulk",
     ),
     Row(
         "cp", bulk_copy,
@@ -344,7 +338,7 @@ ROWS = (
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? add noftz f16/bf16 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? min/max u32/s32/u64/s64 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? inc/dec u32 | M M u32 H?",
-        access="cp",
+        access="bulk",
     ),
     Row(
         "st", async_store,
@@ -400,41 +394,8 @@ ROWS = (
     Row("elect", elect, "sync | =b32&p b32", converges="members", flow="fresh"),
     Row("activemask", activemask, "b32 | =b32", flow="fresh"),
     Row("bar", nothing, "warp sync | b32", converges="members"),
-    Row(
-        "wmma", load_matrix, "load a/b/c sync aligned MAJOR SHAPE STAGED? f16/bf16/f32 | =F M u32?",
-        access="ld", converges="warp", flow="fresh",
-    ),
-    Row(
-        "wmma", store_matrix, "store d sync aligned MAJOR SHAPE STAGED? f16/f32 | M F u32?",
-        access="st", converges="warp", flow="fresh",
-    ),
-    Row(
-        "wmma", multiply_matrices,
-        "mma sync aligned MAJOR MAJOR SHAPE f16/f32 f16/f32 | =F F F F",
-        "mma sync aligned MAJOR MAJOR SHAPE f32 bf16 bf16 f32 | =F F F F",
-        converges="warp", flow="matrix",
-    ),
-    Row(
-        "mma", multiply_matrices,
-        "sync aligned m16n8k8/m16n8k16 row col f16 f16 f16 f16 | =F F F F",
-        "sync aligned m16n8k8/m16n8k16 row col f32 f16 f16 f32 | =F F F F",
-        "sync aligned m16n8k8/m16n8k16 row col f32 bf16 bf16 f32 | =F F F F",
-        "sync aligned m16n8k4/m16n8k8 row col f32 tf32 tf32 f32 | =F F F F",
-        "sync aligned m16n8k16/m16n8k32 row col f16 FP8 FP8 f16 | =F F F F",
-        "sync aligned m16n8k16/m16n8k32 row col f32 FP8 FP8 f32 | =F F F F",
-        "sync aligned m8n8k4/m16n8k4/m16n8k8/m16n8k16 row col RND? f64 f64 f64 f64 | =F F F F",
-        "sync aligned m8n8k16/m16n8k16/m16n8k32 row col satfinite? s32 s8/u8 s8/u8 s32 | =F F F F",
-        converges="warp", flow="matrix",
-    ),
-    Row(
-        "ldmatrix", load_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | =F M",
-        access="ld", converges="warp", flow="fresh",
-    ),
-    Row(
-        "stmatrix", store_rows, "sync aligned m8n8 x1/x2/x4 trans? shared/shared::cta? b16 | M F",
-        access="st", converges="warp", flow="fresh",
-    ),
-    Row("movmatrix", move_matrix, "sync aligned m8n8 trans b16 | =b32 b32", converges="warp", flow="matrix"),
+    # --- matrices
+    *MATRIX_ROWS,
     # --- ends of blocks; the scheduler does them
     *(
         Row(

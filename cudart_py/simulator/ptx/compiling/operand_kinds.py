@@ -70,7 +70,7 @@ def _misfit(form: Form, pattern: str, kind: Kind, place: int) -> str:
     """Return how an operand differs from what its place asks for."""
     if pattern[0] == "=" and pattern[1] != "F":
         return _destination(form, pattern[1:], kind)
-    pattern = pattern.removeprefix("=")
+    pattern = pattern.lstrip("=+")
     if pattern == "M":
         return "" if kind == MEMORY else "is no address in brackets"
     if pattern == "V":

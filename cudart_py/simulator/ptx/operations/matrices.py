@@ -24,10 +24,13 @@ __all__ = [
     "ELEMENTS",
     "HALVES",
     "Fragment",
+    "add_product",
     "arranged",
     "divided",
     "from_registers",
+    "matrices",
     "multiply",
+    "numbers",
     "places",
     "to_registers",
     "turned",
@@ -124,19 +127,25 @@ def multiply(
 
     `rounding` is that of doubles. With `satfinite` integer sums end at the range of s32, else they wrap.
     """
-    kind = fragments[0].kind
-    a, b, c = (
-        arranged(_numbers(from_registers(registers, fragment.kind), fragment.kind), fragment)
-        for registers, fragment in zip(operands, fragments[1:], strict=True)
-    )
-    if kind == "f64":
-        total = c
-        for depth in range(a.shape[2]):
-            total = fma_f64(a[:, :, depth, None], b[:, None, depth], total, rounding=rounding)
-    else:
-        # Products of bytes and their sums are exact in double precision too.
-        total = np.matmul(a, b) + c
-    return to_registers(_patterns(divided(total, fragments[0]), kind, satfinite), kind)
+    a, b, c = (matrices(registers, fragment) for registers, fragment in zip(operands, fragments[1:], strict=True))
+    if fragments[0].kind != "f64":
+        return add_product(a, b, c, fragments[0], satfinite=satfinite)
+    total = c
+    for depth in range(a.shape[2]):
+        total = fma_f64(a[:, :, depth, None], b[:, None, depth], total, rounding=rounding)
+    return to_registers(divided(total, fragments[0]), "f64")
+
+
+def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:
+    """Return the matrices that registers hold as numbers, of the shape (warps, rows, columns)."""
+    return arranged(numbers(from_registers(registers, fragment.kind), fragment.kind), fragment)
+
+
+def add_product(a: Array, b: Array, c: Any, fragment: Fragment, *, satfinite: bool = False) -> list[Array]:
+    """Return the registers of ``a * b + c``, of numbers of the shape (warps, rows, columns), rounded once."""
+    # Products of bytes and their sums are exact in double precision too.
+    total = np.matmul(a, b) + c
+    return to_registers(_patterns(divided(total, fragment), fragment.kind, satfinite), fragment.kind)
 
 
 def turned(registers: Sequence[Array]) -> list[Array]:
@@ -148,7 +157,7 @@ def turned(registers: Sequence[Array]) -> list[Array]:
     return found
 
 
-def _numbers(elements: Array, kind: str) -> Array:
+def numbers(elements: Array, kind: str) -> Array:
     """Return patterns of a type as double-precision numbers."""
     if kind in ("f16", "bf16"):
         elements = widen(elements, kind)

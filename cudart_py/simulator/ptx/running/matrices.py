@@ -21,7 +21,7 @@ from .observer import MatrixPiece, MatrixRows
 if TYPE_CHECKING:
     from .groups import Group
 
-__all__ = ["Matrices"]
+__all__ = ["Matrices", "check_warps"]
 
 Array = NDArray[Any]
 _LANES = 32
@@ -40,7 +40,7 @@ class Matrices:
 
         `distance` says whether columns lie together in memory, else rows do, and how many elements they are apart.
         """
-        _check_warps(group, site)
+        check_warps(group, site)
         memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
         found = _elements(group, space, base, fragment, distance)
         _observe(group, "ld", _pieces_of_elements(found, name, None), None, site)
@@ -59,7 +59,7 @@ class Matrices:
         site: Instruction,
     ) -> None:
         """Store the elements of a fragment of ``wmma``; `distance` is that of `load`."""
-        _check_warps(group, site)
+        check_warps(group, site)
         memory, name = group.chunk.memory, ELEMENTS[fragment.kind]
         found = _elements(group, space, base, fragment, distance)
         values = list(np.ascontiguousarray(from_registers(registers, fragment.kind).T))
@@ -97,7 +97,7 @@ class Matrices:
 
     def transpose(self, group: Group, register: Array, site: Instruction) -> Array:
         """Return the register of a transposed matrix of 8 x 8 halves (``movmatrix``)."""
-        _check_warps(group, site)
+        check_warps(group, site)
         return turned([register])[0]
 
     def multiply(
@@ -109,11 +109,11 @@ class Matrices:
         **modifiers: Any,
     ) -> list[Array]:
         """Return the registers of ``a * b + c``; `fragments` are those of d, a, b and c."""
-        _check_warps(group, site)
+        check_warps(group, site)
         return multiply(fragments, operands, **modifiers)
 
 
-def _check_warps(group: Group, site: Instruction) -> None:
+def check_warps(group: Group, site: Instruction) -> None:
     """Raise Fault unless all lanes of each warp take part."""
     position = group.chunk.warps.partial(group)
     if position >= 0:
@@ -170,7 +170,7 @@ def _rows(group: Group, space: str, base: Array, count: int, site: Instruction) 
 
     The addresses that such lanes have don't count, and may be anything.
     """
-    _check_warps(group, site)
+    check_warps(group, site)
     lane = np.arange(group.n) % _LANES
     named = base.take(np.arange(group.n) - lane + lane % (_ROWS * count))
     found = group.chunk.memory.place(group, space, named)

@@ -154,10 +154,10 @@ class Observer:
     def fence(self, group: Group, site: Instruction) -> None:
         """Observe a fence."""
 
-    def bulk_copy(self, group: Group, to: Mixed, source: Mixed, site: Instruction) -> None:
-        """Observe a group that is about to make bulk copies.
+    def bulk(self, group: Group, kind: str, units: Mixed, site: Instruction) -> None:
+        """Observe what the asynchronous proxy is about to read (`kind` is ld) or write (st) for lanes of a group.
 
-        `to` and `source` have a place for each 16 bytes of each lane's copy, in one part whose positions repeat.
+        `units` has a place for each 16 bytes, in one part whose positions repeat.
         """
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:

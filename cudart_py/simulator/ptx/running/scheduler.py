@@ -16,6 +16,7 @@ from ..faults import Fault
 from ..windows import RESERVED_SHARED
 from . import calls
 from .barriers import Barriers
+from .group_matrices import GroupMatrices
 from .groups import Group, Lazy, merge, split
 from .matrices import Matrices
 from .memory.bulk_copies import BulkCopies
@@ -50,6 +51,7 @@ class Chunk:
         self.system = System(state)
         self.warps = Warps()
         self.matrices = Matrices()
+        self.group_matrices = GroupMatrices()
         self.bulk_copies = BulkCopies()
         self.first = first
         self.blocks = count

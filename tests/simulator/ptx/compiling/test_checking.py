@@ -89,8 +89,8 @@ NOT_RUN = {
     "fma.rn.oob.f16 %h1, %h2, %h3, %h1;": "write another form of fma: none with .oob is simulated",
     "mbarrier.pending_count.b64 %r1, %d1;": "write another form of mbarrier: none with .pending_count is simulated",
     "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1, %r1}, "
-    "{%r1, %r1, %r1, %r1};": "write mma.sync.aligned.m16n8k16 or its kin on f16, bf16, tf32, f64",
-    "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r1, %r1}, {%r1}, {%r1}, {%r1, %r1};": "write mma.sync.aligned",
+    "{%r1, %r1, %r1, %r1};": "write wgmma, or mma.sync.aligned.m16n8k16 or its kin, on f16, bf16, tf32, f64",
+    "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r1, %r1}, {%r1}, {%r1}, {%r1, %r1};": "write wgmma, or mma.sync",
     "membar.proxy.alias;": "write another form of membar: none with .proxy or .alias is simulated",
     "mbarrier.try_wait.relaxed.cta.b64 %p1, [%r1], %d1;": "write another form of mbarrier: none with all of these mod",
 }
@@ -108,7 +108,7 @@ def test_what_is_no_ptx_is_refused_with_its_line(line: str) -> None:
 
 def test_all_that_is_not_run_is_reported_at_once() -> None:
     """Each opcode once, with its line and what would do instead, of all kernels whether they are launched or not."""
-    first = BODY.format("wgmma.fence.sync.aligned;\nbrkpt;\nbrkpt;")
+    first = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;")
     second = BODY.replace("k(", "other(").format("suq.width.b32 %r1, [out];\nvote.all.pred %p1, %p2;")
     with pytest.raises(UnsupportedError) as error:
         load_module(HEAD + first + "\n" + second)
@@ -116,9 +116,9 @@ def test_all_that_is_not_run_is_reported_at_once() -> None:
     assert text.startswith("the simulator doesn't run 4 instructions of this module:")
     lines = text.splitlines()[1:]
     assert [line.strip().split()[0] for line in lines] == [
-        "'wgmma.fence.sync.aligned'", "'brkpt'", "'suq.width.b32", "'vote.all.pred",
+        "'stacksave.u64", "'brkpt'", "'suq.width.b32", "'vote.all.pred",
     ]  # fmt: skip  # one for each
-    assert "at PTX line 6, in k: write mma.sync.aligned" in lines[0]
+    assert "at PTX line 6, in k: use an array of fixed size" in lines[0]
     assert "at PTX line 7, in k: leave it out" in lines[1]
     assert "in other: read and write elements by surf2Dread" in lines[2]
     assert "in other: write the form with .sync" in lines[3]
@@ -134,7 +134,7 @@ def test_a_form_that_is_not_run_is_no_mistake_of_the_ptx(line: str) -> None:
 def test_the_users_line_is_named_not_the_headers() -> None:
     """Of what was inlined, the line is that of the kernel which called it, however deep."""
     source = """
-__device__ __forceinline__ void inner() { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); }
+__device__ __forceinline__ void inner() { asm volatile("brkpt;"); }
 __device__ __forceinline__ void outer() { inner(); }
 extern "C" __global__ void k() {
     outer();
@@ -142,7 +142,7 @@ extern "C" __global__ void k() {
 """
     text = ptx_of(source)
     assert "inlined_at" in text
-    with pytest.raises(UnsupportedError, match=r"'setmaxnreg.*' at \S*test\.cu:5, in k: leave it out"):
+    with pytest.raises(UnsupportedError, match=r"'brkpt' at \S*test\.cu:5, in k: leave it out"):
         load_module(text)
 
 

@@ -102,9 +102,11 @@ def _operand(form: Form, pattern: str, kind: str, place: int) -> str:
         letter = kind if pattern == "V" else "same"
         items = [_register(letter, form.types[0], item) for item in range(form.vector)]
         return items[0] if form.vector == 1 else "{" + ", ".join(items) + "}"
-    if pattern in ("F", "=F"):
+    if pattern in ("F", "=F", "+F"):
         bits = register_type(form, place)[1:]
-        return "{" + ", ".join(f"{kind}{bits}_{item}" for item in range(fragment_length(form, place))) + "}"
+        return "{" + ", ".join(f"{kind}{bits}_{item % 8}" for item in range(fragment_length(form, place))) + "}"
+    if row.name == "wgmma" and pattern == "b64":
+        return "64"  # the descriptor of the first bytes of shared memory
     if pattern[0] == "#":
         return str(min(int(pattern[1:]), 1))
     if pattern[0] == "@":
@@ -151,7 +153,7 @@ def _form(opcode: str, pattern: Pattern) -> Form:
 
 def _runs(form: Form) -> bool:
     """Return whether a form is of a matrix that there is, and can stand in a kernel by itself."""
-    fragments = [place for place, pattern in enumerate(form.operands) if pattern.lstrip("=") == "F"]
+    fragments = [place for place, pattern in enumerate(form.operands) if pattern.lstrip("=+") == "F"]
     # Tests of calls have what a call is given.
     passed = form.row.access == "st" and form.space == "param"
     return all(fragment_length(form, place) for place in fragments) and not passed

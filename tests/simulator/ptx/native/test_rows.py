@@ -33,7 +33,7 @@ MOST = 24
 TOGETHER = 40
 # The C library computes them; the last bit of a double may differ from NumPy's, and very rarely decides.
 APPROXIMATE = {"sin", "cos", "ex2", "lg2", "tanh"}
-MATRICES = {"wmma", "mma", "ldmatrix", "stmatrix", "movmatrix"}
+MATRICES = {"wmma", "mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"}
 WITHOUT = {*MATRICES, "clusterid", "getctarank", "nanosleep", "activemask", "isspacep"}
 
 # The spellings that machine code leaves to the NumPy engine, as patterns of whole opcodes, and why.

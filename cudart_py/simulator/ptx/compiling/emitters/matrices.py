@@ -8,7 +8,17 @@ from ..forms import Form
 from ..fragments import fragment_of, fragments_of
 from ..writer import Writer, spread
 
-__all__ = ["load_matrix", "load_rows", "move_matrix", "multiply_matrices", "store_matrix", "store_rows"]
+__all__ = [
+    "bind_fragment",
+    "load_matrix",
+    "load_rows",
+    "move_matrix",
+    "multiply_matrices",
+    "registers",
+    "store_matrix",
+    "store_rows",
+    "write_registers",
+]
 
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 # The NumPy types of registers with one element; others hold several narrow ones, as bits.
@@ -19,16 +29,16 @@ def load_matrix(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``wmma.load``."""
     destination, access, *stride = i.operands
     fragment = fragment_of(form)
-    arguments = f"{_base(w, access, form)}, {_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
-    _write_registers(w, destination, f"g.chunk.matrices.load(g, {arguments}, {w.site()})", fragment.kind)
+    arguments = f"{_base(w, access, form)}, {bind_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
+    write_registers(w, destination, f"g.chunk.matrices.load(g, {arguments}, {w.site()})", fragment.kind)
 
 
 def store_matrix(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``wmma.store``."""
     access, source, *stride = i.operands
     fragment = fragment_of(form)
-    arguments = f"{_base(w, access, form)}, {_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
-    w.emit(f"g.chunk.matrices.store(g, {arguments}, {_registers(w, source, fragment.kind)}, {w.site()})")
+    arguments = f"{_base(w, access, form)}, {bind_fragment(w, fragment)}, {_distance(w, form, fragment, stride)}"
+    w.emit(f"g.chunk.matrices.store(g, {arguments}, {registers(w, source, fragment.kind)}, {w.site()})")
 
 
 def load_rows(w: Writer, i: Instruction, form: Form) -> None:
@@ -36,13 +46,13 @@ def load_rows(w: Writer, i: Instruction, form: Form) -> None:
     destination, access = i.operands
     assert isinstance(destination, Vector)
     arguments = f"{_base(w, access, form)}, {len(destination.items)}, {'trans' in form.words}, {w.site()}"
-    _write_registers(w, destination, f"g.chunk.matrices.load_rows(g, {arguments})", form.type)
+    write_registers(w, destination, f"g.chunk.matrices.load_rows(g, {arguments})", form.type)
 
 
 def store_rows(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``stmatrix``."""
     access, source = i.operands
-    arguments = f"{_base(w, access, form)}, {_registers(w, source, form.type)}, {'trans' in form.words}, {w.site()}"
+    arguments = f"{_base(w, access, form)}, {registers(w, source, form.type)}, {'trans' in form.words}, {w.site()}"
     w.emit(f"g.chunk.matrices.store_rows(g, {arguments})")
 
 
@@ -55,15 +65,15 @@ def move_matrix(w: Writer, i: Instruction, form: Form) -> None:
 def multiply_matrices(w: Writer, i: Instruction, form: Form) -> None:
     """Write ``wmma.mma`` and ``mma``."""
     fragments = fragments_of(form)
-    names = "".join(f"{_fragment(w, fragment)}, " for fragment in fragments)
+    names = "".join(f"{bind_fragment(w, fragment)}, " for fragment in fragments)
     operands = "".join(
-        f"{_registers(w, operand, fragment.kind)}, "
+        f"{registers(w, operand, fragment.kind)}, "
         for operand, fragment in zip(i.operands[1:], fragments[1:], strict=True)
     )
     modifiers = "".join(f", rounding={word!r}" for word in form.modifiers if word in _ROUNDINGS)
     modifiers += ", satfinite=True" if "satfinite" in form.modifiers else ""
     call = f"g.chunk.matrices.multiply(g, ({names}), ({operands}), {w.site()}{modifiers})"
-    _write_registers(w, i.operands[0], call, fragments[0].kind)
+    write_registers(w, i.operands[0], call, fragments[0].kind)
 
 
 def _base(w: Writer, access: Operand, form: Form) -> str:
@@ -88,19 +98,20 @@ def _distance(w: Writer, form: Form, fragment: Fragment, stride: list[Operand]) 
     return f"({by_columns}, {steps})"
 
 
-def _fragment(w: Writer, fragment: Fragment) -> str:
+def bind_fragment(w: Writer, fragment: Fragment) -> str:
+    """Return the expression of a fragment."""
     w.bind("Fragment", Fragment)
     return repr(fragment)
 
 
-def _registers(w: Writer, operand: Operand, kind: str) -> str:
+def registers(w: Writer, operand: Operand, kind: str) -> str:
     """Return the registers of a fragment as a list of arrays."""
     assert isinstance(operand, Vector)
     dtype = _SINGLE.get(kind, "u4")
     return f"[{', '.join(spread(w.typed(item, dtype), dtype) for item in operand.items)}]"
 
 
-def _write_registers(w: Writer, destination: Operand, call: str, kind: str) -> None:
+def write_registers(w: Writer, destination: Operand, call: str, kind: str) -> None:
     """Assign the list of arrays that a call returns to the registers of a fragment."""
     assert isinstance(destination, Vector)
     result = w.temporary()

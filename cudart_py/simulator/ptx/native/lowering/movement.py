@@ -132,4 +132,5 @@ LOWERINGS: dict[str, Any] = {
     "mov": mov, "cvta": cvta, "isspacep": isspacep, "selp": selp, "slct": slct, "mapa": map_address,
     "prefetch": nothing, "prefetchu": nothing, "discard": nothing, "applypriority": nothing, "membar": fence,
     "fence": fence, "createpolicy": policy, "griddepcontrol": nothing, "nanosleep": nap, "pmevent": nothing,
+    "setmaxnreg": nothing,
 }  # fmt: skip  # rows of a table

@@ -16,6 +16,7 @@ from ...faults import Fault
 from ...operations import atomics, mbarriers
 from ...syntax.types import dtype_of
 from .addresses import Address, Mixed
+from .units import address_of_units
 
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
@@ -68,13 +69,8 @@ class _Places(NamedTuple):
         return self._replace(places=self.places - self.base + base, base=base)
 
     def _at(self, copies: Array, behind: Array) -> Address:
-        places, base = self.places[copies] + behind, self.base[copies]
-        seen = places - base
-        low, high = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
         address = self.address
-        found = Address(address.space, address.group, places, low, high, int(np.bitwise_or.reduce(seen)))
-        found.base = base
-        return found
+        return address_of_units(address.space, address.group, self.places[copies] + behind, self.base[copies])
 
 
 class BulkCopies:
@@ -122,9 +118,9 @@ class BulkCopies:
                 if len(copies):
                     memory.check(units, 0, UNIT, site, lanes[copies])
         if observer is not None and sizes.any():
-            units_of_ends = (end.pieces(sizes) for end in ends)
-            written, read = (Mixed(group, [(lanes[copies], units)]) for copies, units in units_of_ends)
-            observer.bulk_copy(group, written, read, site)
+            for kind, side in zip(("ld", "st"), reversed(ends), strict=True):
+                copies, units = side.pieces(sizes)
+                observer.bulk(group, kind, Mixed(group, [(lanes[copies], units)]), site)
         written_space, read_space = (end.address.space for end in ends)
         for start, first, count in zip(ends[0].places, ends[1].places, sizes, strict=True):
             read_bytes = read_space.bytes[first : first + count]

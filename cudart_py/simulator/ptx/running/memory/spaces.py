@@ -342,7 +342,7 @@ class Resolver:
 def _verb(site: Instruction, space: Space) -> str:
     """Return what an instruction does to memory of a space."""
     form = form_of(site)
-    if form.row.access != "cp":
+    if form.row.access not in ("cp", "bulk"):
         return "write" if form.row.access in ("st", "red", "atom") else "read"
     if form.spaces.count(space.name) > 1:
         return "copy"

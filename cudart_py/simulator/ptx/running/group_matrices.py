@@ -1,0 +1,103 @@
+"""Multiply the matrices of groups of four warps, which lie in shared memory or in registers (``wgmma``).
+
+Each warp computes its quarter of the rows. The product is there at once, and what waits for it does nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..faults import UnsupportedError
+from ..operations.matrices import ELEMENTS, Fragment, add_product, matrices, numbers
+from ..operations.matrix_descriptors import UNIT, unit_addresses
+from ..syntax.instructions import Instruction
+from .matrices import check_warps
+from .memory.addresses import Mixed
+from .memory.units import address_of_units
+
+if TYPE_CHECKING:
+    from .groups import Group
+    from .observer import Observer
+
+__all__ = ["GroupMatrices"]
+
+Array = NDArray[Any]
+_LANES = 32
+_WARPS = 4
+
+
+class GroupMatrices:
+    """Multiply matrices for the groups of a chunk."""
+
+    def multiply(
+        self,
+        group: Group,
+        fragments: tuple[Fragment, ...],
+        total: list[Array],
+        left: Array | list[Array],
+        right: Array,
+        adds: Any,
+        site: Instruction,
+        *,
+        negated: bool = False,
+        turned: tuple[bool, bool] = (False, False),
+        satfinite: bool = False,
+        observer: Observer | None = None,
+    ) -> list[Array]:
+        """Return the registers of ``left * right``, plus `total` where `adds` is set.
+
+        A matrix is a list of registers, or an array of descriptors. `turned` says of each whether its columns lie
+        together in shared memory, where rows of the left one and columns of the right one are the usual way; `negated`
+        changes the sign of the product.
+        """
+        check_warps(group, site)
+        sums, rows, columns = fragments
+        first = np.arange(0, group.n, _LANES)
+        if isinstance(left, list):
+            a = matrices(left, rows)
+        else:
+            # All four warps have one descriptor; each takes its rows.
+            warps = group.lane_numbers[first] % group.chunk.threads // _LANES % _WARPS
+            whole = Fragment(rows.kind, rows.rows * _WARPS, rows.columns, 0)
+            a = _read(group, first, left[first], whole, turned[0], site, observer)
+            lines = (warps[:, None] * rows.rows + np.arange(rows.rows))[:, :, None]
+            a = np.take_along_axis(a, lines, axis=1)
+        # The right matrix lies with its columns together.
+        upright = Fragment(columns.kind, columns.columns, columns.rows, 0)
+        b = _read(group, first, right[first], upright, turned[1], site, observer).swapaxes(1, 2)
+        before = matrices(total, sums)
+        added = np.broadcast_to(adds, group.n)[first][:, None, None]
+        return add_product(-a if negated else a, b, np.where(added, before, 0), sums, satfinite=satfinite)
+
+
+def _read(
+    group: Group,
+    first: Array,
+    descriptors: Array,
+    matrix: Fragment,
+    turned: bool,
+    site: Instruction,
+    observer: Observer | None,
+) -> Array:
+    """Return the matrices of warps as numbers, read from shared memory by the lanes at some positions."""
+    name = np.dtype(ELEMENTS[matrix.kind])
+    each = UNIT // name.itemsize
+    length, lines = (matrix.rows, matrix.columns) if turned else (matrix.columns, matrix.rows)
+    try:
+        units = unit_addresses(descriptors, length // each, lines, turned=turned)
+    except ValueError as error:
+        what = f"a matrix descriptor with {error}"
+        raise UnsupportedError(group.chunk.state.located(what, site, group, int(first[0]))) from None
+    base = np.broadcast_to(group.shared_base, group.n)[first]
+    positions = np.repeat(first, units[0].size)
+    places = (units + base[:, None, None]).reshape(-1)
+    address = address_of_units(group.chunk.shared, group, places, np.repeat(base, units[0].size))
+    group.chunk.memory.check(address, 0, UNIT, site, positions)
+    if observer is not None:
+        observer.bulk(group, "ld", Mixed(group, [(positions, address)]), site)
+    data = group.chunk.shared.bytes[places[:, None] + np.arange(UNIT)].view(name)
+    found = numbers(data.reshape(len(first), lines, length), matrix.kind)
+    return found.swapaxes(1, 2) if turned else found
