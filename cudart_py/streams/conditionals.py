@@ -190,6 +190,7 @@ class Bodies(Generic[_Streams]):
             capture.close_body()
 
     def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:
-        # A caller that entered without `with`, or was interrupted before the block, left it to the collector.
-        if self._captures:
+        # A caller that entered without `with`, or was interrupted before the block, left it to the collector. An
+        # interrupt may also have come before the constructor's first line.
+        if getattr(self, "_captures", None):
             _finalize(self._drop)

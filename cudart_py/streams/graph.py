@@ -230,11 +230,13 @@ class Capturing:
         self._capture = self._graph = None
 
     def __del__(self, _finalize: Callable[[Any], None] = finalize) -> None:
-        # A caller that entered without `with`, or was interrupted before the block, left it to the collector.
-        if self._graph is not None:
-            self._graph._capturing = False
-        if self._capture is not None:
-            _finalize(self._capture.close)
+        # A caller that entered without `with`, or was interrupted before the block, left it to the collector. An
+        # interrupt may also have come before the constructor's first line.
+        graph, capture = getattr(self, "_graph", None), getattr(self, "_capture", None)
+        if graph is not None:
+            graph._capturing = False
+        if capture is not None:
+            _finalize(capture.close)
 
 
 class ExecutableGraph(Handle):

@@ -15,6 +15,7 @@ import cudart_py as cuda
 from cudart_py.context import capture as captures_module
 from cudart_py.driver import seam
 from cudart_py.streams import graph as graphs_module
+from cudart_py.streams.conditionals import Bodies
 
 
 @pytest.fixture
@@ -315,3 +316,12 @@ def test_an_interrupt_anywhere_in_a_captures_begin_and_end_ends_it(device, strea
         step += 1
     assert step > 100
     assert_nothing_is_captured(device, stream)
+
+
+@pytest.mark.parametrize("kind", [graphs_module.Capturing, Bodies])
+def test_a_constructor_that_an_interrupt_kept_from_beginning_leaves_no_error(kind, monkeypatch):
+    caught = []
+    monkeypatch.setattr(sys, "unraisablehook", caught.append)
+    kind.__new__(kind)
+    gc.collect()
+    assert not caught

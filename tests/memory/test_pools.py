@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver.seam import api
 
 MIB = 1 << 20
 
@@ -119,6 +120,26 @@ def test_a_pool_in_use_by_the_device_is_kept_alive(device):
         array.close()
     finally:
         device.memory_pool = None
+
+
+@pytest.mark.parametrize("stream", [cuda.legacy_default, cuda.per_thread_default])
+def test_an_array_that_is_allocated_while_the_pool_changes_keeps_its_own_pool(device, monkeypatch, stream):
+    arrays = []
+    change = api.cuDeviceSetMemPool
+
+    def change_and_allocate(*arguments):
+        change(*arguments)
+        arrays.append(cuda.empty(8, stream=stream))  # as another thread may, before the setter goes on
+
+    monkeypatch.setattr(api, "cuDeviceSetMemPool", change_and_allocate)
+    pools = cuda.MemoryPool(), cuda.MemoryPool()
+    for pool in (*pools, None):
+        device.memory_pool = pool
+    memory_of = {pool.handle: pool.memory for pool in pools}
+    allocated_from = [memory_of.get(cuda.pointer_attributes(array).pool) for array in arrays]
+    assert set(memory_of.values()) <= set(allocated_from)
+    for array, memory in zip(arrays, allocated_from, strict=True):
+        assert memory is None or memory in array._origin
 
 
 def test_closing_the_pool_in_use_brings_back_the_devices_own(device):
