@@ -316,7 +316,7 @@ def names(target: Target, slot: str, text: str) -> bool:
     pattern = (
         rf"(?<!\w){slot}(?!\w)"
         if len(slot) > 1
-        else rf"'{slot}'|(?<!\w){slot}(?:\.| (?:is|has|and|of|overlaps|makes|\d+) )"
+        else rf"'{slot}'|(?<!\w){slot}(?:\.| (?:is|has|must|and|of|overlaps|makes|\d+) )"
     )
     if re.search(pattern, text, re.IGNORECASE if len(slot) > 1 else 0):
         return True

@@ -69,9 +69,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_debugger(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_debugger() -> Iterator[None]:
     """Forget after each test whether it compiled with -G, behind which nothing else would be cached."""
-    monkeypatch.setattr(programs, "_for_debugger", False)
+    yield  # without pytest's monkeypatch, which would then undo the changes of every test later than other fixtures
+    programs._for_debugger = False
 
 
 @pytest.fixture
