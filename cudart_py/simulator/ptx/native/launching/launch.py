@@ -260,7 +260,7 @@ class NativeLaunch:
         return status
 
     def _takes_long(self) -> bool:
-        """Return whether the warp at hand has been at hand for many returns."""
+        """Return whether the same warp has run at many returns from machine code, one after the other."""
         here = int(self.context[Context.BLOCK]), int(self.context[Context.WARP])
         self._returns = self._returns + 1 if here == self._here else 0
         self._here = here

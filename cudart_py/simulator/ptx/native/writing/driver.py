@@ -206,8 +206,9 @@ def write_driver(
 ) -> None:
     """Write the function ``run``.
 
-    `alone` says that the warps don't look at each other, `plain` that all barriers are one that all threads reach, and
-    `flushes` that the processor takes subnormal numbers for zeros meanwhile. `checking` is there where checks watch.
+    `alone` says that the warps don't look at each other, `plain` that all barriers have one number and are for all
+    threads of a block, and `flushes` that the processor takes subnormal numbers for zeros meanwhile. `checking` is
+    there where checks watch.
     """
     _Driver(module, layout, alone, plain, flushes, checking).write()
     if flushes:

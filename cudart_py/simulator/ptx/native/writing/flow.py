@@ -62,7 +62,7 @@ class Flow:
 
     @property
     def plain(self) -> bool:
-        """Return whether all barriers are one, which all threads of a block reach."""
+        """Return whether machine code can release all barriers: they have one number, and are for all threads."""
         barriers = self._layout.barriers
         return all(barrier.plain for barrier in barriers) and len({barrier.number for barrier in barriers}) < 2
 
