@@ -217,7 +217,7 @@ def dtype(call: str, name: str, value: Any) -> np.dtype[Any]:
         raise wrong_type(call, name, "a dtype", value)
     try:
         result: np.dtype[Any] = np.dtype(value)  # type: ignore[call-overload]  # it takes more than a type can say
-    except Exception as error:  # besides TypeError there are ValueError, SyntaxError and others, by what is misspelled
+    except Exception as error:  # TypeError, ValueError, SyntaxError or another, as the spelling is wrong
         raise wrong_type(call, name, "a dtype", value) from error
     _check_dtype(f"{call}: argument {name!r} is the dtype", result)
     return result

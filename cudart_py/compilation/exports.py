@@ -25,7 +25,7 @@ _VARIABLE = re.compile(
     r"(?P<array>\[(?P<count>\d+)\])?\s*[;=]",
     re.MULTILINE,
 )
-# Namespaces that NVRTC makes up for what has internal linkage.
+# The namespaces that NVRTC invents for names with internal linkage.
 _INTERNAL = re.compile(r"(?:\(anonymous namespace\)|_INTERNAL_\w+?|_GLOBAL__N_\w+?)::")
 # Constants of CUDA's own headers, hundreds of them, which no program asks for by name.
 _LIBRARY = re.compile(r"(?:cuda|cub|thrust|nv|nvcuda|cooperative_groups)::")

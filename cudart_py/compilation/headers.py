@@ -69,7 +69,7 @@ def find(version: tuple[int, int], library: str | None) -> Headers:
             version_files.append(os.path.join(root, _RUNTIME_HEADER))
             break
     for root in _distinct(_roots("cudart", library)):
-        # mma.h and a few others include what a wheel of its own brings, or a toolkit.
+        # mma.h and a few others include headers that have a wheel of their own, or are in a toolkit.
         if os.path.exists(os.path.join(root, _INTERNAL_HEADER)) and not _runtime_mismatch(root, version):
             folders.append(root)
             break

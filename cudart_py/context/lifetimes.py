@@ -29,7 +29,8 @@ __all__ = [
 ]
 
 
-# The threads that run a host function just now, which must not call the driver, and what was dropped there.
+# The threads that are running a host function, which must not call the driver, and the functions that give back the
+# handles that were dropped there.
 in_host_function: set[int] = set()
 postponed: deque[Callable[[], None]] = deque()
 

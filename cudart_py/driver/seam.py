@@ -67,7 +67,7 @@ in_finalizer: Callable[[Callable[[], None]], None] = _call
 
 def _keep_raw(name: str) -> Any:
     """Find one of the chosen driver's functions, and keep it as an attribute of `raw` from then on."""
-    if name.startswith("__"):  # who only looks at `raw`, as inspect does, chooses no driver
+    if name.startswith("__"):  # a program that only inspects `raw` chooses no driver
         raise AttributeError(f"module 'raw' has no attribute {name!r}")
     value = getattr(_choose(), name)
     setattr(raw, name, value)

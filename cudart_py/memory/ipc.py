@@ -33,7 +33,7 @@ from .waiting import WaitingHandle
 
 __all__ = ["IpcArrayHandle", "IpcEventHandle", "ipc_empty", "ipc_handle"]
 
-# The driver shares whole pieces of so many bytes, with all that lies in them: what is not shared must lie in none.
+# The driver shares whole pieces of so many bytes, with all memory in them, so that no other memory may lie there.
 _PIECE = 2 << 20
 
 

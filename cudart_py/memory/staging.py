@@ -184,7 +184,7 @@ def _capturing(stream: int) -> bool:
     try:
         return bool(api.cuStreamIsCapturing(stream) != enums.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE)
     except errors.CaptureError:
-        # The legacy stream beside a capture: the copy itself will say what is wrong.
+        # The legacy stream beside a capture, for which the copy itself will raise the error.
         return True
 
 

@@ -45,7 +45,7 @@ class Stream(StreamBase):
 
     _closed_how = ", by close() or at the end of its `with` block, which makes no stream current"
 
-    _owner: Any  # what a borrowed stream was made of
+    _owner: Any  # the object that a borrowed stream was made of
 
     def __init__(self, *, priority: int = 0, non_blocking: bool = False) -> None:
         self._value = None

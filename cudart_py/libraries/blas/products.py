@@ -147,7 +147,7 @@ def _checked(
 ) -> tuple[_Product, list[int]]:
     """Return the product of operands and their addresses; a product is described when it comes for the first time."""
     addresses = views.check_place(device, a=a, b=b, out=out)
-    if not alpha.__class__ is beta.__class__ is float:  # the others may be anything, also what no dictionary takes
+    if not alpha.__class__ is beta.__class__ is float:  # other scalars may be objects that no dictionary takes
         check_number("alpha", alpha)
         check_number("beta", beta)
     if not (op_a.__class__ is op_b.__class__ is str and (compute is None or compute.__class__ is str)):

@@ -97,8 +97,8 @@ def _prepare(
     algorithm: int,
     stream: Stream,
 ) -> _Prepared:
-    # A descriptor of its own for every operation: what a preparation found is kept in it, and the same buffer must
-    # then come with every product.
+    # Every operation has a descriptor of its own, which keeps the result of the preparation. Every product must then
+    # come with the same buffer.
     description = a.describe()
     functions = handle.functions
     arguments = (

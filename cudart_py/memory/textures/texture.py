@@ -119,7 +119,7 @@ class Texture(ArrayObject):
     ) -> None:
         self._value = None
         self._owned = True
-        if captures:  # the driver refuses it in any mode, and what was recorded is lost
+        if captures:  # the driver refuses it in any mode, and the capture is lost
             raise errors.CaptureError("Texture: it cannot be made while a stream is being captured; make it before")
         arguments.instance("Texture", "array", array, (DeviceArray, CudaArray), "a DeviceArray or a CudaArray")
         if array.closed:
