@@ -210,7 +210,6 @@ from .calls.surfaces import cuSurfObjectCreate, cuSurfObjectDestroy
 from .calls.textures import cuTexObjectCreate, cuTexObjectDestroy
 from .calls.unwaited import note_exit
 from .checks.findings import set_checks
-from .state.contexts import in_finalizer
-from .state.fault_reports import take_report
+from .state.contexts import in_finalizer, take_report
 
 CAPABILITIES: frozenset[str] = frozenset({"in_process", "profile", "reset"})

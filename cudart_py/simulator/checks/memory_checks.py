@@ -121,13 +121,12 @@ class MemoryChecks:
     def _global(self, access: MemoryAccess) -> None:
         kind, site = access.kind, access.site
         form = form_of(site)
-        if form.space == "const":
-            return
         shadow = self._shadows.find(site, access.low, access.high)
         if shadow is None:
             self._scattered(access)
             return
-        quiet = not self._racing or ("nc" in form.words and not self._concurrent)
+        read_only = "nc" in form.words or form.space == "const"
+        quiet = not self._racing or (read_only and not self._concurrent)
         if kind == "ld" and shadow.initialised and quiet:
             return
         history = shadow.history

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from cuda.bindings.driver import CUlimit, CUresult
 
 from .. import ptx
-from . import memory
+from . import fault_reports, memory
 from .arguments import number
 from .attributes import attribute
 from .devices import Device
@@ -39,6 +39,7 @@ __all__ = [
     "in_finalizer",
     "of_thread",
     "primary",
+    "take_report",
 ]
 
 
@@ -146,6 +147,11 @@ def in_finalizer(function: Callable[[], None]) -> None:
         function()
     finally:
         of_thread.finalizing = before
+
+
+def take_report() -> str | None:
+    """Return the report of the last fault, once; in a finalizer, whose errors nobody sees, it stays for a later one."""
+    return None if of_thread.finalizing else fault_reports.take_report()
 
 
 _contexts: dict[int, Context] = {}

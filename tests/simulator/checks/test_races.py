@@ -231,6 +231,29 @@ def test_a_kernel_that_does_not_wait_for_another_streams_fill_is_a_race(device, 
     assert re.match(r"kernel consume at .*: race: it reads .* which a fill in another stream wrote", text)
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_a_copy_to_a_constant_that_another_streams_kernel_reads_is_a_race(device, before):
+    source = """
+__constant__ float gain[4];
+extern "C" __global__ void scale(float* x) { x[threadIdx.x] = gain[threadIdx.x % 4]; }
+"""
+    module, x = cuda.compile(source), floats(64)
+    device.synchronize()
+    one, other = separate()
+    calls = [
+        lambda: module.symbol("gain").copy_from(np.ones(4, np.float32), stream=one),
+        lambda: module["scale"][1, 64, 0, other](x),
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for call in calls if before else reversed(calls):
+            call()
+        one.synchronize()
+        other.synchronize()
+    (text,) = [str(warning.message) for warning in caught]
+    assert "in another stream" in text
+
+
 OVERWRITES = {
     "a copy": lambda x, host, stream: x.copy_from(host, stream=stream),
     "a fill": lambda x, host, stream: cuda.memset(x, 1.0, stream=stream),

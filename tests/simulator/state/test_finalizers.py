@@ -56,3 +56,23 @@ def test_the_thread_is_told_of_errors_again_behind_a_finalizer(device, kernels):
     kernels["fetch"][1, 1](other, out)
     with pytest.raises(cuda.NotSupportedError):
         device.synchronize()
+
+
+FAULT = """
+import cudart_py as cuda
+import numpy as np
+kernels = cuda.compile('extern "C" __global__ void beyond(float* x) { x[1 << 20] = 1; }')
+unused = cuda.compile('extern "C" __global__ void nothing() {}')
+memory = cuda.pinned_empty(4)
+kernels["beyond"][1, 1](cuda.zeros(1, np.float32))
+del unused, memory
+try:
+    cuda.zeros(1).to_host()
+except cuda.CudaError as error:
+    print(error)
+"""
+
+
+def test_the_report_of_a_fault_is_the_next_errors(python):
+    printed = python(FAULT, CUDART_PY_DRIVER="simulator").stdout
+    assert "kernel beyond at kernel.cu:1: a global write of 4 bytes" in printed
