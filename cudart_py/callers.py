@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 import warnings
 from types import FrameType
 
-__all__ = ["call_site", "calling_frame", "end_at_caller", "warn_caller"]
+__all__ = ["begin_at_program", "call_site", "calling_frame", "end_at_caller", "warn_caller"]
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
@@ -46,3 +47,15 @@ def end_at_caller(error: BaseException) -> None:
         entry = entry.tb_next
     if last is not None:
         last.tb_next = None
+
+
+def begin_at_program(error: BaseException) -> None:
+    """Let an exception's traceback begin at the program that the toolkit ran with runpy, without what ran it.
+
+    Nothing is left of one without such a line if it is a SyntaxError, which has its own place; others stay whole.
+    """
+    entry = error.__traceback__
+    while entry is not None and entry.tb_frame.f_code.co_filename.startswith((_PACKAGE, "<frozen ", runpy.__file__)):
+        entry = entry.tb_next
+    if entry is not None or isinstance(error, SyntaxError):
+        error.__traceback__ = entry

@@ -197,12 +197,13 @@ class Measurement:
             return ""
         kernels = Counter(str(launch.get("kernel", "")) for launch in self.counters)
         named = ", ".join(f"{times} x {name}" if times > 1 else name for name, times in kernels.items())
-        return f"{len(self.counters):,} launches: {named}"
+        return f"{_number_of_launches(self.counters)}: {named}"
 
     def __str__(self) -> str:
         middle = self.median
         if middle is None:
-            return f"ran once, not timed; {len(self.counters)} launches counted" if self.counters else "ran once"
+            text = "ran once, not timed, since this driver's times are not a GPU's"
+            return f"{text}; .counters has {_number_of_launches(self.counters)}" if self.counters else text
         parts = [f"{format_seconds(middle)} ± {100 * (self.spread or 0):.1f} %"]
         for value, unit in ((self.gigabytes_per_second, "GB/s"), (self.teraflops_per_second, "TFLOP/s")):
             if value is not None:
@@ -214,6 +215,10 @@ class Measurement:
         how = f"L2 {self.cache}" if self.cache else "the host's time"
         samples = "samples" if self.streams is None else "streams"
         return f"{', '.join(parts)} ({len(self.samples)} {samples}{of}, {how})"
+
+
+def _number_of_launches(counters: Counters) -> str:
+    return "1 launch" if len(counters) == 1 else f"{len(counters):,} launches"
 
 
 def format_seconds(seconds: float) -> str:

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..profiling.metric_names import CONFLICTS, SHARED, names
+from ..profiling.report.launch_table import shortened
 from .record import Measurement, format_seconds
 
 __all__ = ["aligned", "lines"]
@@ -16,10 +18,7 @@ _COUNTED = {
     "warp instructions": ("smsp__inst_executed.sum",),
     "sectors/load": ("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",),
     "sectors/store": ("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",),
-    "bank conflicts": (
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-    ),
+    "bank conflicts": names(CONFLICTS, SHARED),
 }
 _LONGEST_NAME = 40
 
@@ -55,7 +54,7 @@ def aligned(rows: Sequence[Sequence[str]], left: int) -> Iterator[str]:
 def _cells(name: str, found: Measurement) -> tuple[str, ...]:
     fraction = found.fraction
     return (
-        _short(name),
+        shortened(name, _LONGEST_NAME),
         format_seconds(found.median or 0.0),
         f"{100 * (found.spread or 0.0):.1f} %",
         _number(found.gigabytes_per_second),
@@ -82,8 +81,8 @@ def _how(found: Measurement) -> str:
 def _counts(name: str, launch: Mapping[str, Any]) -> tuple[str, ...]:
     known = [[launch[metric] for metric in metrics if metric in launch] for metrics in _COUNTED.values()]
     return (
-        _short(name),
-        _short(launch["kernel"]),
+        shortened(name, _LONGEST_NAME),
+        shortened(launch["kernel"], _LONGEST_NAME),
         _shape(launch["grid"]),
         _shape(launch["block"]),
         *(_number(sum(values)) if values else "" for values in known),
@@ -94,10 +93,6 @@ def _shape(sizes: Sequence[int]) -> str:
     """Write the sizes of a grid or block without the ones behind."""
     x, y, z = sizes
     return f"{x}×{y}×{z}" if z > 1 else f"{x}×{y}" if y > 1 else str(x)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
 def _number(value: float | None) -> str:

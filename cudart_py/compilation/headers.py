@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Headers", "find", "installed_wheels", "is_from_wheel", "remedy"]
+__all__ = ["Headers", "find", "installed_wheels", "is_from_wheel", "is_of_cuda", "remedy"]
 
 _TOOLKIT = "/usr/local/cuda"
 
@@ -101,6 +101,10 @@ def _roots(name: str, library: str | None) -> Iterator[str]:
     if library:
         folder = os.path.dirname(os.path.realpath(library))
         yield os.path.join(os.path.dirname(folder), "include")
+    yield from _toolkit_roots()
+
+
+def _toolkit_roots() -> Iterator[str]:
     for toolkit in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), _TOOLKIT):
         if toolkit:
             yield os.path.join(toolkit, "include")
@@ -183,3 +187,11 @@ def is_from_wheel(path: str) -> bool:
     """Return whether a file lies among the installed NVIDIA wheels, whose versions `installed_wheels` returns."""
     real = os.path.realpath(path)
     return any(real.startswith(os.path.join(os.path.realpath(folder), "nvidia", "")) for folder in sys.path)
+
+
+def is_of_cuda(path: str) -> bool:
+    """Return whether a file is among CUDA's own headers, in a wheel or in a toolkit at one of the usual places."""
+    real = os.path.realpath(path)
+    return is_from_wheel(path) or any(
+        real.startswith(os.path.join(os.path.realpath(root), "")) for root in _toolkit_roots()
+    )

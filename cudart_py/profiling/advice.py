@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from ..compilation.headers import is_of_cuda
 from .metric_names import (
     BYTES,
     CONFLICTS,
@@ -14,7 +15,6 @@ from .metric_names import (
     REQUESTS,
     SECTOR_BYTES,
     SECTORS,
-    SHARED,
     WARPS,
     WAVEFRONTS,
     names,
@@ -43,11 +43,16 @@ class Advice(NamedTuple):
 
 
 def advise_on(lines: Iterable[HotLine]) -> list[Advice]:
-    """Return the advice on lines, in their order; lines with less than 1 percent of the weight get none."""
+    """Return the advice on lines, in their order.
+
+    Lines with less than 1 percent of the weight get none, nor do those of CUDA's own headers, which nobody edits.
+    """
+    heavy = [line for line in lines if line.share >= _LEAST_SHARE]
+    of_cuda = {name for name in {line.source.name for line in heavy} if is_of_cuda(name)}
     return [
         Advice(line, sentence, rule)
-        for line in lines
-        if line.share >= _LEAST_SHARE
+        for line in heavy
+        if line.source.name not in of_cuda
         for find in _RULES
         for sentence, rule in find(line.metrics)
     ]
@@ -93,13 +98,23 @@ def _shifted(metrics: Metrics) -> Iterator[tuple[str, str]]:
 
 
 def _conflicting(metrics: Metrics) -> Iterator[tuple[str, str]]:
-    wavefronts, conflicts = total(metrics, names(WAVEFRONTS, SHARED)), total(metrics, names(CONFLICTS, SHARED))
-    needed = wavefronts - conflicts
-    if needed > 0 and wavefronts >= _MOST_PASSES * needed:
+    passes = _passes(metrics, ("ld", "st"))
+    if passes >= _MOST_PASSES:
         yield (
-            f"Shared memory makes {wavefronts / needed:.1f} passes where one is enough: pad the rows by an element "
+            f"Shared memory makes {passes:.1f} passes where one is enough: pad the rows by an element "
             "(such as tile[32][33]), so that the lanes of a warp are in different banks.",
             f"accesses of shared memory that take {_MOST_PASSES} times the passes without bank conflicts, or more",
+        )
+
+
+def _colliding(metrics: Metrics) -> Iterator[tuple[str, str]]:
+    passes = _passes(metrics, ("atom",))
+    if passes >= _MOST_PASSES:
+        yield (
+            f"An atomic of shared memory makes {passes:.1f} passes where one is enough, since lanes add to the same "
+            "word or to words of one bank, and take turns: combine equal values in the warp first, or let each warp, "
+            "or each group of its lanes, have a histogram of its own.",
+            f"atomics of shared memory that take {_MOST_PASSES} times the passes without bank conflicts, or more",
         )
 
 
@@ -134,6 +149,13 @@ def _in_local_memory(metrics: Metrics) -> Iterator[tuple[str, str]]:
         )
 
 
+def _passes(metrics: Metrics, kinds: tuple[str, ...]) -> float:
+    """Return the passes through shared memory for each that accesses of some kinds need; 1 without any."""
+    wavefronts, conflicts = total(metrics, names(WAVEFRONTS, kinds)), total(metrics, names(CONFLICTS, kinds))
+    needed = wavefronts - conflicts
+    return wavefronts / needed if needed > 0 else 1.0
+
+
 def _all_lanes(metrics: Metrics) -> bool:
     return metrics.get(LANES, 0) >= _MOST_LANES * metrics.get(WARPS, 0)
 
@@ -147,5 +169,5 @@ def _use(metrics: Metrics, kind: str) -> tuple[float, float]:
 
 
 _RULES: tuple[Callable[[Metrics], Iterator[tuple[str, str]]], ...] = (
-    _scattered, _one_place, _shifted, _conflicting, _idle, _contended, _in_local_memory,
+    _scattered, _one_place, _shifted, _conflicting, _colliding, _idle, _contended, _in_local_memory,
 )  # fmt: skip  # rows of a table

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from ..callers import begin_at_program
 from ..driver import seam
 from .advice import Advice, advise_on
 from .columns import DEFAULT, GROUPS, Column, choose, read_choice
@@ -73,6 +74,7 @@ def _profile(options: argparse.Namespace) -> int:
         if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
             options.parser.error(f"there is no {'module' if options.as_module else 'file'} {options.program}")
         counted, status = profile(), 0
+        failure: Exception | None = None
         # Standard output is the JSON's alone where that goes there.
         aside = contextlib.redirect_stdout(sys.stderr) if options.json == "-" else contextlib.nullcontext()
         try:
@@ -81,9 +83,13 @@ def _profile(options: argparse.Namespace) -> int:
                     _run(options)
                 except SystemExit as end:
                     status = _status(end.code)
+        except Exception as error:
+            failure = error
         finally:
             # After the program's own output, also when it failed.
             refusal = _report(counted, options)
+        if failure is not None:
+            status = _failed(failure)
     return status or refusal
 
 
@@ -118,6 +124,13 @@ def _status(code: object) -> int:
     if code is None or isinstance(code, int):
         return code or 0
     print(code, file=sys.stderr)  # noqa: T201  # because it is what Python prints
+    return 1
+
+
+def _failed(failure: Exception) -> int:
+    """Print what a program raised and did not catch, as Python does for a program; return its exit status."""
+    begin_at_program(failure)
+    sys.excepthook(type(failure), failure, failure.__traceback__)
     return 1
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from cudart_py.benchmark import Measurement
 from cudart_py.benchmark.record import format_seconds, interquartile_range, relative_error
+from cudart_py.benchmark.table import lines
 
 SAMPLES = (1.0e-3, 1.1e-3, 0.9e-3, 1.0e-3, 5.0e-3)
 
@@ -44,7 +45,21 @@ def test_without_samples_nothing_is_known():
     found = Measurement((), bytes=100, flops=100, ceiling=1.0)
     assert not found.timed
     assert (found.median, found.spread, found.error, found.gigabytes_per_second, found.fraction) == (None,) * 5
-    assert str(found) == "ran once"
+    assert str(found) == "ran once, not timed, since this driver's times are not a GPU's"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 launch"), (4, "4 launches")])
+def test_launches_that_were_counted_are_said_to_be_in_the_counters(count, words):
+    found = Measurement((), counters=({"kernel": "k"},) * count)
+    assert str(found).endswith(f"; .counters has {words}")
+    assert f"{words}: " in found._repr_html_()
+
+
+def test_the_table_counts_conflicts_of_loads_stores_and_atomics():
+    metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+    launch = {"kernel": "k", "grid": (1, 1, 1), "block": (32, 1, 1)}
+    launch |= {metric.format("ld"): 1, metric.format("st"): 20, metric.format("atom"): 300}
+    assert list(lines([("test", Measurement((), counters=(launch,)))]))[-1].split()[-1] == "321"
 
 
 def test_one_sample_has_a_median_and_no_error():

@@ -177,7 +177,13 @@ BAD = {
         "ordering='random' is not an ordering of cuRAND",
     ),
     "dtype": (lambda: Generator(host=True).uniform(np.empty(4, np.int32)), TypeError, "out has dtype int32"),
-    "odd": (lambda: Generator(host=True).normal(np.empty(3)), ValueError, "out has 3 elements; .* in pairs"),
+    "odd": (lambda: Generator(host=True).normal(np.empty(3)), ValueError, "out has 3 elements; .* in pairs: .* of 4"),
+    "odd shape": (
+        lambda: normal((3, 5)),
+        ValueError,
+        r"normal: argument 'shape' asks for 15 numbers, .* normal\(16\)\[:15\]$",
+    ),
+    "odd count": (lambda: log_normal(3), ValueError, r"asks for 3 numbers, .* log_normal\(4\)\[:3\]$"),
     "points": (
         lambda: Generator("sobol", dimensions=3, host=True).uniform(np.empty(4)),
         ValueError,

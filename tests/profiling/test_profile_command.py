@@ -9,6 +9,7 @@ import pytest
 
 from cudart_py.__main__ import main
 from cudart_py.driver import seam
+from cudart_py.profiling.report.launch_table import shortened
 from tests.documentation.blocks import blocks_of
 
 pytestmark = pytest.mark.needs("profile")
@@ -133,8 +134,28 @@ def test_a_program_that_fails_is_profiled_as_far_as_it_came(program):
     (program.folder / "failing.py").write_text("import sys\nsys.argv[1:] = ['transpose']\nimport slow\n1 / 0\n")
     done = program.profile("--html", "found.html", "failing.py")
     assert "ZeroDivisionError" in done.stderr
+    assert done.stderr.count("File ") == 1  # the program's own line
     assert done.returncode == 1
     assert "transpose" in (program.folder / "found.html").read_text()
+
+
+def test_a_program_that_is_no_python_has_the_place_of_the_mistake_alone(program):
+    (program.folder / "broken.py").write_text("x = (\n")
+    done = program.profile("broken.py")
+    assert done.stderr.startswith('  File "broken.py", line 1')
+    assert done.returncode == 1
+
+
+def test_the_legend_says_that_bulk_copies_touch_no_sectors(program):
+    text = " ".join(program.profile("slow.py", "transpose").stdout.split())
+    assert "Bulk copies (cp.async.bulk) count as instructions alone, and touch no sectors here." in text
+
+
+def test_names_are_cut_in_the_middle_since_instances_of_a_template_end_differently():
+    names = [f"histogram<64, 128, 16, {last}>" for last in ("false", "true")]
+    assert [shortened(name, 20) for name in names] == ["histogram<…6, false>", "histogram<…16, true>"]
+    assert shortened(names[0], len(names[0])) == names[0]
+    assert [len(shortened(names[0], width)) for width in (8, 9, 20)] == [8, 9, 20]
 
 
 def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program, monkeypatch, capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -172,7 +173,10 @@ class Generator(Handle):
             raise ValueError(f"deviation={deviation} is not positive")
         self._check_out(out, tuple(_SUFFIXES))
         if self._kind.seeded and out.size % 2:
-            raise ValueError(f"out has {out.size} elements; {self._name!r} makes normal numbers in pairs")
+            raise ValueError(
+                f"out has {out.size} elements; {self._name!r} makes normal numbers in pairs: "
+                f"fill an array of {out.size + 1} and take a slice"
+            )
         call = getattr(self._functions, f"generate_{name}{_SUFFIXES[out.dtype]}")
         return self._fill(symbol, call, out, stream, float(mean), float(deviation))
 
@@ -262,6 +266,16 @@ def _out(shape: Shape | None, dtype: DTypeLike, out: DeviceArray | None, stream:
     return out
 
 
+def _check_pairs(call: str, shape: Shape | None) -> None:
+    """Raise ValueError for the shape of an odd number of elements."""
+    count = 0 if shape is None else math.prod(arguments.shape(call, "shape", shape))
+    if count % 2:
+        raise ValueError(
+            f"{call}: argument 'shape' asks for {count} numbers, and cuRAND makes normal numbers in pairs: "
+            f"ask for {count + 1} and take a slice, {call}({count + 1})[:{count}]"
+        )
+
+
 def uniform(
     shape: Shape | None = None,
     dtype: DTypeLike = np.float32,
@@ -285,6 +299,7 @@ def normal(
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Return an array of normal numbers, an even number of them, of the thread's own Philox generator."""
+    _check_pairs("normal", shape)
     array = _out(shape, dtype, out, stream)
     _default().normal(array, mean, deviation, stream=stream)
     return array
@@ -300,6 +315,7 @@ def log_normal(
     stream: Stream | None = None,
 ) -> DeviceArray:
     """Return an array of exponentials of normal numbers, an even number of them."""
+    _check_pairs("log_normal", shape)
     array = _out(shape, dtype, out, stream)
     _default().log_normal(array, mean, deviation, stream=stream)
     return array

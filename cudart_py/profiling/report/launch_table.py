@@ -12,7 +12,7 @@ from ..columns import GROUPS, Column
 if TYPE_CHECKING:
     from ..profiles import LaunchProfile
 
-__all__ = ["BRIEF", "Row", "extents", "launch_table", "rows_of"]
+__all__ = ["BRIEF", "Row", "extents", "launch_table", "rows_of", "shortened"]
 
 _WIDTH = 80
 _NARROWEST = 8
@@ -52,14 +52,24 @@ def launch_table(launches: Sequence[LaunchProfile], columns: Sequence[Column] = 
     widths[0] = max(_NARROWEST, min(widths[0], _WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
     lines = []
     for row in (*heads, *rows):
-        name = row[0] if len(row[0]) <= widths[0] else row[0][: widths[0] - 1] + "…"
-        cells = [name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        cells = [
+            shortened(row[0], widths[0]).ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+        ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
 def _times(row: Row) -> str:
     return row.kernel if row.times == 1 else f"{row.times} x {row.kernel}"
+
+
+def shortened(name: str, width: int) -> str:
+    """Return a name in so many characters, without its middle: instances of a template differ at the end."""
+    if len(name) <= width:
+        return name
+    end = (width - 1) // 2
+    return f"{name[: width - 1 - end]}…{name[len(name) - end :]}"
 
 
 def extents(shape: tuple[int, int, int]) -> str:
