@@ -8,8 +8,8 @@ A figure is a sum over all launches of a benchmark, or a ratio of two sums:
 | `requests` | loads and stores of global memory by warps | more |
 | `sectors` | the 32-byte sectors of global memory that these touch | more |
 | `local` | the sectors of local memory that loads and stores touch | more |
-| `wavefronts` | passes of shared memory that its loads and stores take | more |
-| `conflicts` | the passes that bank conflicts add | more |
+| `wavefronts` | passes of shared memory that its loads, stores and atomics take | more |
+| `conflicts` | the passes that bank conflicts add, and the turns that atomics at one word take | more |
 | `lanes` | active threads of an instruction, of 32 | fewer |
 
 Every other metric of `cuda.profile()` is a figure by its full name: a sum, or for a ratio the highest of all launches,
