@@ -181,9 +181,9 @@ class LaunchChecks(Observer):
             if kind in ("ld", "atom"):
                 order.acquire(group, now)
 
-    def bulk(self, group: Group, kind: str, units: Mixed, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
         """Check what the asynchronous proxy reads or writes."""
-        self._memory_checks.bulk(group, kind, units, site)
+        self._memory_checks.bulk(group, kind, units, barriers, site)
 
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction

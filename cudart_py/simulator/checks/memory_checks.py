@@ -15,6 +15,7 @@ from ..ptx.running.memory.bulk_copies import UNIT
 from ..state.memory.shadow import STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
+from .races.bulk import by_words
 from .races.concurrency import UNORDERED
 from .races.races import Race, Races
 from .shadow_table import ShadowTable
@@ -69,10 +70,9 @@ class MemoryChecks:
 
     def check(self, access: MemoryAccess) -> None:
         """Check an access whose lanes are all in one space, and record it."""
-        group, site = access.group, access.site
         space = access.address.space.name
         if access.kind == "mbarrier":
-            self._memory_barrier(group, site)
+            self._memory_barrier(access)
         elif space == "global":
             self._global(access)
         elif space in ("shared", "local") and access.outside:
@@ -82,12 +82,15 @@ class MemoryChecks:
         elif space == "local":
             self._local(access)
 
-    def bulk(self, group: Group, kind: str, units: Mixed, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, barriers: Array | None, site: Instruction) -> None:
         """Check what the asynchronous proxy reads or writes, and note what a barrier that counts the bytes releases."""
         for positions, part in units.parts:
-            self.check(MemoryAccess(group, kind, part, 0, UNIT, site, (), positions))
-        if self._racing and kind == "st" and "mbarrier::complete_tx::bytes" in form_of(site).words:
-            self._races.order(group.chunk).release(group, self._races.tick(site), self._scope)
+            access = MemoryAccess(group, kind, part, 0, UNIT, site, (), positions)
+            self.check(access)
+            if self._racing and barriers is not None:
+                now = self._races.tick(site)
+                records_of(group.chunk).bulk_of(group.chunk).arrive(Footprint(access, 0, 2), barriers, now)
+                self._races.order(group.chunk).release(group, now, self._scope)
 
     def _shared(self, access: MemoryAccess) -> None:
         chunk, form = access.group.chunk, form_of(access.site)
@@ -104,10 +107,12 @@ class MemoryChecks:
         if self._racing and not bulk and (records.copies is not None or form.row.access == "cp"):
             self._asynchronous(Footprint(access, 0, 2))
 
-    def _memory_barrier(self, group: Group, site: Instruction) -> None:
+    def _memory_barrier(self, access: MemoryAccess) -> None:
         """Note an operation on a barrier in memory: an arrival releases, a wait acquires."""
+        group, site = access.group, access.site
         if self._racing:
-            copies = records_of(group.chunk).copies
+            records = records_of(group.chunk)
+            copies = records.copies
             if copies is not None and form_of(site).row.access == "cp":
                 # The thread arrives at the barrier when its copies are complete.
                 copies.commit(group)
@@ -115,6 +120,8 @@ class MemoryChecks:
             order, now = self._races.order(group.chunk), self._races.tick(site)
             if form_of(site).row.spins:
                 order.acquire(group, now)
+                if records.bulk is not None:
+                    records.bulk.wait(group, np.broadcast_to(access.address.places + access.offset, group.n), now)
             else:
                 order.release(group, now, self._scope)
 
@@ -196,10 +203,15 @@ class MemoryChecks:
         """Check that an access meets no bulk copy under way, and that a bulk copy sees what stores have written."""
         site, group, findings = words.access.site, words.group, self._findings
         copies = records_of(group.chunk).bulk_of(group.chunk)
-        word = copies.incomplete(words, self._races.order(group.chunk))
-        if word is not None:
-            what = f"race: it {findings.access(words, word)}, to which cp.async.bulk copies"
-            findings.put("race", site, group, words.position(word), f"{what}, and hasn't waited at the copy's barrier")
+        now = self._races.tick(site)
+        waiting = copies.incomplete(words, partial(self._races.ordered, group.chunk), now)
+        if waiting is not None:
+            word, barrier = waiting
+            copier = self._races.past.name(int(by_words(history)[words.index][word]), "fills by cp.async.bulk")
+            where = self._launch.shared_place(barrier % group.chunk.shared_stride)
+            how = f"no wait at the copy's barrier at {where} comes before"
+            what = f"race: it {findings.access(words, word)}, which {copier}, and {how}"
+            findings.put("race", site, group, words.position(word), what)
         if words.access.kind != "ld":
             for reader, reads in copies.all_reads():
                 found = reads.missing(words, partial(self._races.ordered, group.chunk))
@@ -220,12 +232,9 @@ class MemoryChecks:
         """Note what an access means to the bulk copies of its chunk."""
         form = form_of(words.access.site)
         copies = records_of(words.group.chunk).bulk_of(words.group.chunk)
-        if form.row.access != "bulk":
-            if words.access.kind != "ld":
-                copies.overwrite(words)
-        elif words.access.kind != "ld":
-            copies.arrive(words, self._races.tick(words.access.site))
-        elif "bulk_group" in form.words or form.row.name == "wgmma":
+        if words.access.kind != "ld":
+            copies.overwrite(words)
+        elif form.row.access == "bulk" and ("bulk_group" in form.words or form.row.name == "wgmma"):
             copies.reads(form.row.name).issue(words)
 
     def _read(self, footprint: Footprint, missing: Array, what: str) -> None:

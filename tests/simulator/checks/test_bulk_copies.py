@@ -48,6 +48,27 @@ extern "C" __global__ void waited_by_one(int *out, const int *in, int wrong) {
     out[threadIdx.x] = s[63 - threadIdx.x];
 }
 
+// A wait at a barrier where the copying thread has arrived since says nothing of the copy.
+extern "C" __global__ void waited_elsewhere(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    __shared__ block_barrier bar, other;
+    s[threadIdx.x] = 0;
+    if (threadIdx.x == 0) {
+        init(&bar, 1);
+        init(&other, 1);
+    }
+    ptx::fence_proxy_async(ptx::space_shared);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
+        (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+        (void)other.arrive();
+    }
+    if (wrong & 1) other.wait_parity(0);
+    else bar.wait_parity(0);
+    out[threadIdx.x] = s[63 - threadIdx.x];
+}
+
 // The same buffer is filled twice.
 extern "C" __global__ void refilled(int *out, const int *in, int wrong) {
     __shared__ alignas(16) int s[64];
@@ -129,8 +150,20 @@ extern "C" __global__ void through(int *out, const int *in, int wrong) {
     ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
 }
 """
-NAMES = ("fetched", "waited_by_one", "refilled", "stored", "fenced_by_the_copier", "alternating", "through")
-UNWAITED = "to which cp.async.bulk copies, and hasn't waited at the copy's barrier"
+NAMES = (
+    "fetched",
+    "waited_by_one",
+    "waited_elsewhere",
+    "refilled",
+    "stored",
+    "fenced_by_the_copier",
+    "alternating",
+    "through",
+)
+UNWAITED = (
+    r"which block \(0, 0, 0\), thread \(0, 0, 0\) fills by cp.async.bulk at kernel.cu:\d+.*, and no wait at the copy's "
+    r"barrier at 0x\w+ \(0 bytes into \w+::bar\) comes before"
+)
 UNREAD = r"from which cp.async.bulk reads for block \(0, 0, 0\), thread \(0, 0, 0\), which hasn't waited for it"
 UNFENCED = r"which block \(0, 0, 0\), thread \(\d+, 0, 0\) wrote at .*, and no fence.proxy.async lies between"
 UNORDERED = "and nothing puts one before the other"
@@ -138,6 +171,7 @@ WRONG = [
     ("fetched", 1, UNWAITED),
     ("fetched", 2, UNWAITED),
     ("waited_by_one", 1, UNWAITED),
+    ("waited_elsewhere", 1, UNWAITED),
     ("refilled", 1, UNORDERED),
     ("stored", 1, UNFENCED),
     ("stored", 2, UNORDERED),

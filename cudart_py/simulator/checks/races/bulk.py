@@ -1,13 +1,14 @@
 """Bulk copies (`cp.async.bulk`): which words of shared memory they write and read, and who has waited for them.
 
-A copy to shared memory is complete for a thread that has acquired since, as by a wait for the copy's barrier; barriers
-pass that on to the threads of a block. A copy from shared memory reads until its own thread has waited for its group.
-What ordinary stores wrote is seen by a copy if a proxy fence came between, in the thread that stored it or in the one
-that copies.
+A copy to shared memory is complete for a thread that has waited since at the barrier which counts its bytes, and for
+those threads before whose accesses such a wait happens. A copy from shared memory reads until its own thread has waited
+for its group. What ordinary stores wrote is seen by a copy if a proxy fence came between, in the thread that stored it
+or in the one that copies.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,23 +21,43 @@ if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ...ptx.running.scheduler import Chunk
     from ..accesses import Footprint
-    from .happens_before import HappensBefore
 
-__all__ = ["BulkCopies"]
+__all__ = ["BulkCopies", "by_words"]
 
 Array = NDArray[Any]
+
+
+def by_words(history: History) -> Array:
+    """Return the record of the last write of each word; of smaller pieces the first one stands for the word."""
+    records: Array = history.writes[:: 4 >> history.shift]
+    return records
+
+
+# Returns which accesses of threads at times happen before what lanes do now.
+Ordered = Callable[[Array, Array, Array], Array]
+
+
+class _Waits:
+    """Who has waited at a barrier in memory since the copies began whose bytes it counts now, and when first."""
+
+    def __init__(self, lanes: int, now: int) -> None:
+        self.began = now
+        self.first = np.zeros(lanes, np.int64)
 
 
 class BulkCopies:
     """The bulk copies of one chunk, by the words of shared memory that they write and read."""
 
     def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
         self._first = chunk.first * chunk.threads
-        # When a bulk copy wrote each word that nothing has written since; 0 for other words.
+        # When a bulk copy wrote each word that nothing has written since, 0 for other words, and the place of the
+        # barrier that counts the bytes.
         self._arrived = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
+        self._barriers = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
+        self._waits: dict[int, _Waits] = {}
         # When each lane last executed a proxy fence.
         self._fenced = np.zeros(chunk.lanes, np.int64)
-        self._chunk = chunk
         # What bulk copies read, and matrix instructions, each in groups of their own; by the opcode's first name.
         self._reads: dict[str, AsynchronousCopies] = {}
 
@@ -54,28 +75,54 @@ class BulkCopies:
         """Note a proxy fence."""
         self._fenced[group.lane_numbers] = now
 
-    def arrive(self, words: Footprint, now: int) -> None:
-        """Note the words that bulk copies have written."""
+    def arrive(self, words: Footprint, barriers: Array, now: int) -> None:
+        """Note the words that bulk copies have written, and the place of the barrier of each 16 bytes."""
         self._arrived[words.index] = now
+        self._barriers[words.index] = np.repeat(barriers, words.each)
+        for barrier in np.unique(barriers):
+            waits = self._waits.get(int(barrier))
+            # Several copies may be counted in one phase, for which nobody has waited before the last of them.
+            if waits is None or waits.first.any():
+                self._waits[int(barrier)] = _Waits(self._chunk.lanes, now)
+
+    def wait(self, group: Group, barriers: Array, now: int) -> None:
+        """Note that lanes wait at barriers, by their places."""
+        for barrier in np.unique(barriers):
+            waits = self._waits.get(int(barrier))
+            if waits is not None:
+                lanes = group.lane_numbers[barriers == barrier]
+                waits.first[lanes] = np.where(waits.first[lanes], waits.first[lanes], now)
 
     def overwrite(self, words: Footprint) -> None:
         """Note the words that something other than a bulk copy has written."""
         self._arrived[words.index] = 0
 
-    def incomplete(self, words: Footprint, order: HappensBefore) -> int | None:
-        """Return the first word whose copy isn't complete for the lane that accesses it."""
+    def incomplete(self, words: Footprint, ordered: Ordered, now: int) -> tuple[int, int] | None:
+        """Return the first word whose copy isn't complete for the lane that accesses it, and the barrier's place."""
         arrived = self._arrived[words.index]
         places = np.flatnonzero(arrived)
         if not len(places):
             return None
-        lanes = words.records(-self._first)[places]
-        late = np.flatnonzero(order.acquired(lanes) <= arrived[places])
-        return int(places[late[0]]) if len(late) else None
+        barriers, lanes = self._barriers[words.index][places], words.records(-self._first)[places]
+        for barrier in np.unique(barriers):
+            waits = self._waits[int(barrier)]
+            # A copy of an earlier phase counts as complete.
+            here = np.flatnonzero((barriers == barrier) & (arrived[places] >= waits.began))
+            for number in here[waits.first[lanes[here]] == 0]:
+                lane = lanes[number]
+                if not waits.first[lane] and not self._told(waits, lane, ordered):
+                    return int(places[number]), int(barrier)
+                waits.first[lane] = now
+        return None
+
+    def _told(self, waits: _Waits, lane: int, ordered: Ordered) -> bool:
+        """Return whether another lane's wait happens before what a lane does now."""
+        others = np.flatnonzero(waits.first)
+        return bool(ordered(others + self._first, waits.first[others], np.full(len(others), lane + self._first)).any())
 
     def unfenced(self, words: Footprint, history: History) -> tuple[int, int] | None:
         """Return the first word that a copy is about to read and whose store no proxy fence follows, and its record."""
-        # A piece of the history may be smaller than a word: its first one stands for the word.
-        records = history.writes[:: 4 >> history.shift][words.index]
+        records = by_words(history)[words.index]
         stored = np.flatnonzero((records != 0) & (self._arrived[words.index] == 0))
         if not len(stored):
             return None

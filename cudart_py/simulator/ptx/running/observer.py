@@ -154,10 +154,11 @@ class Observer:
     def fence(self, group: Group, site: Instruction) -> None:
         """Observe a fence."""
 
-    def bulk(self, group: Group, kind: str, units: Mixed, site: Instruction) -> None:
+    def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
         """Observe what the asynchronous proxy is about to read (`kind` is ld) or write (st) for lanes of a group.
 
-        `units` has a place for each 16 bytes, in one part whose positions repeat.
+        `units` has a place for each 16 bytes, in one part whose positions repeat. `barriers` has the place of the
+        barrier that counts each unit's bytes, None where none does.
         """
 
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:

@@ -120,7 +120,8 @@ class BulkCopies:
         if observer is not None and sizes.any():
             for kind, side in zip(("ld", "st"), reversed(ends), strict=True):
                 copies, units = side.pieces(sizes)
-                observer.bulk(group, kind, Mixed(group, [(lanes[copies], units)]), site)
+                barriers = None if kind == "ld" or counters is None else counters.places[copies]
+                observer.bulk(group, kind, Mixed(group, [(lanes[copies], units)]), barriers, site)
         written_space, read_space = (end.address.space for end in ends)
         for start, first, count in zip(ends[0].places, ends[1].places, sizes, strict=True):
             read_bytes = read_space.bytes[first : first + count]
