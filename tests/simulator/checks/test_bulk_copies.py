@@ -69,6 +69,27 @@ extern "C" __global__ void waited_elsewhere(int *out, const int *in, int wrong) 
     out[threadIdx.x] = s[63 - threadIdx.x];
 }
 
+// The warp that copies waits; the other one only knows that the copy has begun.
+extern "C" __global__ void waited_by_one_warp(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    __shared__ block_barrier bar, begun;
+    if (threadIdx.x == 0) {
+        init(&bar, 32);
+        init(&begun, 64);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        if (threadIdx.x == 0) cuda::memcpy_async(s, in, cuda::aligned_size_t<16>(256), bar);
+        __syncwarp();
+        (void)begun.arrive();
+        bar.arrive_and_wait();
+    } else {
+        begun.arrive_and_wait();
+        if (!(wrong & 1)) bar.wait_parity(0);
+        out[threadIdx.x] = s[63 - threadIdx.x];
+    }
+}
+
 // The same buffer is filled twice.
 extern "C" __global__ void refilled(int *out, const int *in, int wrong) {
     __shared__ alignas(16) int s[64];
@@ -154,6 +175,7 @@ NAMES = (
     "fetched",
     "waited_by_one",
     "waited_elsewhere",
+    "waited_by_one_warp",
     "refilled",
     "stored",
     "fenced_by_the_copier",
@@ -172,6 +194,7 @@ WRONG = [
     ("fetched", 2, UNWAITED),
     ("waited_by_one", 1, UNWAITED),
     ("waited_elsewhere", 1, UNWAITED),
+    ("waited_by_one_warp", 1, UNWAITED),
     ("refilled", 1, UNORDERED),
     ("stored", 1, UNFENCED),
     ("stored", 2, UNORDERED),

@@ -207,7 +207,8 @@ class HappensBefore:
             return np.zeros(len(lanes), np.bool_)
         result = kept.released(lanes, when, acquired)
         # A thread of the block that has acquired these releases passes them on by its own fence.
-        result |= self._scope("cta").released(lanes, when, kept.heard.covered(lanes, acquired))
+        heard = kept.heard.covered(lanes, acquired)
+        result |= (heard > 0) & self._scope("cta").released(lanes, when, heard)
         return result
 
     def _scope(self, name: str) -> _Scope:
