@@ -234,4 +234,4 @@ def test_a_kernel_that_does_not_end_is_ended_by_the_limit_of_seconds(
     kernel = function(ok(driver.cuModuleLoadData(compile_ptx(SPIN))), "spin")
     launch(kernel, ctypes.c_void_p(upload(np.zeros(1, np.int32))))
     assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_LAUNCH_TIMEOUT,)
-    assert "the limit of seconds is reached" in (driver.take_report() or "")
+    assert "the limit of seconds is reached, which CUDART_PY_SIMULATOR_SECONDS sets" in (driver.take_report() or "")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compiling.program import program_of
+from ..faults import TOO_LONG, TOO_MANY_STEPS
 from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry, Module
 from ..windows import RESERVED_SHARED
@@ -191,9 +192,9 @@ class LaunchState:
     def look(self) -> str | None:
         """Return which limit the launch has reached, None where it may go on until `next_look`."""
         if self.steps_left < 0:
-            return "the limit of executed instructions is reached"
+            return TOO_MANY_STEPS
         if time.monotonic() > self.deadline:
-            return "the limit of seconds is reached"
+            return TOO_LONG
         self.next_look = max(0, self.steps_left - _STEPS_BETWEEN_LOOKS)
         return None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import Fault
+from ...faults import TOO_LONG, TOO_MANY_STEPS, Fault
 from ...running.scheduler import Chunk
 from ...windows import RESERVED_SHARED
 from ..instances import WAITING, Instance, word_of
@@ -281,9 +281,9 @@ class NativeLaunch:
         if self.stops:
             raise InterruptedError("another thread has broken the launch off")
         if self._used_by_block // (self.warps * max(1, self.in_turns)) > state.steps_at_start * _WARPS_OF_STEP:
-            raise timeout_of(self, "the limit of executed instructions is reached")
+            raise timeout_of(self, TOO_MANY_STEPS)
         if time.monotonic() > state.deadline:
-            raise timeout_of(self, "the limit of seconds is reached")
+            raise timeout_of(self, TOO_LONG)
 
     def words(self, kind: int) -> Array:
         """Return the words of lanes of one kind: a row for each warp, with a column for each block."""
