@@ -99,13 +99,14 @@ def test_profiles_have_the_text_of_sources_that_are_no_files(device):
     assert {line.file for line in p.launches[0].lines if line.line} == {"kernel.cu"}
 
 
-def test_copies_in_bulk_are_not_simulated_rather_than_no_instruction(device):
+def test_copies_of_tensors_are_not_simulated_rather_than_no_instruction(device):
     source = """#include <cuda/ptx>
-extern "C" __global__ void k(const int* in) {
+extern "C" __global__ void k(const void* map, int first) {
     __shared__ unsigned long long barrier;
-    alignas(16) __shared__ int tile[4];
-    cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, tile, in, 16, &barrier);
+    alignas(128) __shared__ int tile[32];
+    const int place[] = {first};
+    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, tile, map, place, &barrier);
 }
 """
-    with pytest.raises(cuda.NotSupportedError, match=r"at kernel\.cu:5.*tensor memory accelerator is not simulated"):
+    with pytest.raises(cuda.NotSupportedError, match=r"at kernel\.cu:6.*tensor maps are not simulated"):
         cuda.compile(source)
