@@ -29,7 +29,9 @@ extern "C" __global__ void spread(const int* in, int ranks) {
     __shared__ alignas(16) int s[64];
     __shared__ alignas(8) uint64_t bar;
     if (threadIdx.x == 0)
-        ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, s, in, 256, &bar, uint16_t(ranks));
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1], 256, [%2], %3;" : : "r"((unsigned)__cvta_generic_to_shared(s)), "l"(in),
+                     "r"((unsigned)__cvta_generic_to_shared(&bar)), "h"((short)ranks) : "memory");
 }
 """
 
