@@ -2,10 +2,11 @@
 
     uv run python scripts/ptx_mutants.py --count 4000 --seed 1
 
-Each mutant is a text of `kernels/` or of the conformance tests with a few bytes, words or lines changed, deleted,
-swapped or doubled. It is loaded, and its kernels are launched with plausible arguments, in processes with a time limit.
-A module that is refused says the line; what a kernel does wrong is a status of the driver's. Anything else, a crash, a
-hang or an error from inside, is a mistake of the simulator's: there must be none, and the exit status says so.
+Each mutant is a text of `kernels/`, of the conformance tests or of `tests/launch` with a few bytes, words or lines
+changed, deleted, swapped or doubled. It is loaded, and its kernels are launched with plausible arguments, in processes
+with a time limit. A module that is refused says the line, or the name of a variable that no module has; what a kernel
+does wrong is a status of the driver's. Anything else, a crash, a hang or an error from inside, is a mistake of the
+simulator's: there must be none, and the exit status says so.
 """
 
 from __future__ import annotations
@@ -62,8 +63,11 @@ def compiled(path: pathlib.Path) -> str:
 
 def texts() -> list[str]:
     """Return the PTX that is to be damaged."""
-    files = [*(ROOT / "kernels").glob("*.cu"), *(ROOT / "tests" / "conformance" / "kernels").glob("*.cu")]
-    return [text for text in map(compiled, sorted(files)) if len(text) < LARGEST]
+    tests = ROOT / "tests"
+    folders = (ROOT / "kernels", tests / "conformance" / "kernels", tests / "launch")
+    files = sorted(path for folder in folders for path in folder.glob("*.cu"))
+    recorded = [path.read_text() for path in sorted((tests / "launch" / "data").glob("*.ptx"))]
+    return [text for text in [*map(compiled, files), *recorded] if len(text) < LARGEST]
 
 
 def mutant(text: str, rng: random.Random) -> str:
@@ -141,7 +145,8 @@ def outcome(text: str) -> tuple[str, str]:
     status, module = driver.cuModuleLoadData(text.encode("utf-8", "replace") + b"\0")
     if status:
         report = driver.take_report() or ""
-        named = "line" in report or "PTX: it has no .version" in report or " bytes of constant " in report
+        sentences = ("line", "PTX: it has no .version", " bytes of constant ", "is external, and no module has it")
+        named = any(sentence in report for sentence in sentences)
         if status.name == "CUDA_ERROR_INVALID_PTX" and not named:
             return "inscrutable", report
         expected = (
