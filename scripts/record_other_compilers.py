@@ -34,7 +34,7 @@ def triton_texts() -> Iterator[tuple[str, str]]:
     """Return each kernel's name and PTX, made by Triton, behind a line that tells its launch."""
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
     import triton  # reads the environment when it is imported
-    from other_compilers.triton_kernels import KERNELS
+    from other_compilers.triton_kernels import KERNELS  # imports Triton, as do the next two
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 

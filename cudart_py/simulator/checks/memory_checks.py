@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
-from ..ptx.running.memory.bulk_copies import UNIT
+from ..ptx.running.memory.units import UNIT
 from ..state.memory.shadow import STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of

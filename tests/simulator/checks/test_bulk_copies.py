@@ -19,14 +19,19 @@ KERNELS = """
 namespace ptx = cuda::ptx;
 using block_barrier = cuda::barrier<cuda::thread_scope_block>;
 
+// Copy 64 numbers, and arrive at the barrier that counts their bytes.
+__device__ void fetch(int *to, const int *from, block_barrier &bar) {
+    cuda::device::memcpy_async_tx(to, from, cuda::aligned_size_t<16>(256), bar);
+    (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+}
+
 extern "C" __global__ void fetched(int *out, const int *in, int wrong) {
     __shared__ alignas(16) int s[64];
     __shared__ block_barrier bar;
     if (threadIdx.x == 0) init(&bar, 1);
     __syncthreads();
     if (threadIdx.x == 0) {
-        cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
-        (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+        fetch(s, in, bar);
         if (wrong & 1) out[64] = s[5];
     }
     if (!(wrong & 2)) bar.wait_parity(0);
@@ -39,10 +44,7 @@ extern "C" __global__ void waited_by_one(int *out, const int *in, int wrong) {
     __shared__ block_barrier bar;
     if (threadIdx.x == 0) init(&bar, 1);
     __syncthreads();
-    if (threadIdx.x == 0) {
-        cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
-        (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
-    }
+    if (threadIdx.x == 0) fetch(s, in, bar);
     if (threadIdx.x == 40 && !(wrong & 1)) bar.wait_parity(0);
     __syncthreads();
     out[threadIdx.x] = s[63 - threadIdx.x];
@@ -60,8 +62,7 @@ extern "C" __global__ void waited_elsewhere(int *out, const int *in, int wrong) 
     ptx::fence_proxy_async(ptx::space_shared);
     __syncthreads();
     if (threadIdx.x == 0) {
-        cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
-        (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+        fetch(s, in, bar);
         (void)other.arrive();
     }
     if (wrong & 1) other.wait_parity(0);
@@ -98,10 +99,7 @@ extern "C" __global__ void refilled(int *out, const int *in, int wrong) {
     __syncthreads();
     int sum = 0;
     for (int round = 0; round < 2; round++) {
-        if (threadIdx.x == 0) {
-            cuda::device::memcpy_async_tx(s, in + 64 * round, cuda::aligned_size_t<16>(256), bar);
-            (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
-        }
+        if (threadIdx.x == 0) fetch(s, in + 64 * round, bar);
         bar.wait_parity(round);
         sum += s[63 - threadIdx.x];
         if (!(wrong & 1)) __syncthreads();
@@ -163,8 +161,7 @@ extern "C" __global__ void through(int *out, const int *in, int wrong) {
     __shared__ block_barrier bar;
     if (threadIdx.x != 0) return;
     init(&bar, 1);
-    cuda::device::memcpy_async_tx(s, in, cuda::aligned_size_t<16>(256), bar);
-    (void)cuda::device::barrier_arrive_tx(bar, 1, 256);
+    fetch(s, in, bar);
     if (!(wrong & 1)) bar.wait_parity(0);
     ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, s, 256);
     ptx::cp_async_bulk_commit_group();

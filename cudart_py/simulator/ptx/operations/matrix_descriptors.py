@@ -19,6 +19,7 @@ __all__ = ["UNIT", "unit_addresses"]
 
 Array = NDArray[Any]
 
+# What the asynchronous proxy reads and writes at once: addresses and sizes are multiples of it.
 UNIT = 16
 _ROWS = 8
 # The units of a piece by the mode of swizzling: none, 128 bytes, 64, and 32.

@@ -45,8 +45,6 @@ def apply(verb: str, view: Array, index: Array, operands: Sequence[Array], parit
         now = view[index] >> _PARITY
         waited = operands[0].astype(np.uint64)
         return now != (waited & np.uint64(1) if parity else waited >> _PARITY)
-    if verb == "pending_count":
-        return operands[0].astype(np.uint64) & np.uint64(_COUNT)
     if verb == "init":
         counts = operands[0].astype(np.uint64) & np.uint64(_COUNT)
         view[index] = counts | counts << np.uint64(20)

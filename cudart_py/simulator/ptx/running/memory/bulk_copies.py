@@ -16,7 +16,7 @@ from ...faults import Fault
 from ...operations import atomics, mbarriers
 from ...syntax.types import dtype_of
 from .addresses import Address, Mixed
-from .units import address_of_units
+from .units import UNIT, address_of_units
 
 if TYPE_CHECKING:
     from ...syntax.instructions import Instruction
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
     from ..observer import Observer
     from .spaces import Space
 
-__all__ = ["UNIT", "BulkCopies"]
+__all__ = ["BulkCopies"]
 
 Array = NDArray[Any]
 # An address as an instruction names it: a register's, and the offset behind it.
 Named = tuple[Address, int]
 
-# The bytes of which addresses and sizes are multiples.
-UNIT = 16
 _MOST_RANKS = 16
 
 
