@@ -118,13 +118,11 @@ extern "C" __global__ void pass_on(int *out, const int *in) {
     __shared__ alignas(8) uint64_t bar;
     cg::cluster_group cluster = cg::this_cluster();
     mine[threadIdx.x] = in[blockIdx.x * 64 + threadIdx.x];
-    if (threadIdx.x == 0) {
-        ptx::mbarrier_init(&bar, 1);
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
-    }
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
     ptx::fence_proxy_async(ptx::space_shared);
     cluster.sync();
     if (threadIdx.x == 0) {
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
         unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
         ptx::cp_async_bulk(ptx::space_cluster, ptx::space_shared, cluster.map_shared_rank(received, next), mine, 256,
                            cluster.map_shared_rank(&bar, next));
@@ -139,11 +137,10 @@ extern "C" __global__ void store_there(int *out, const int *in) {
     __shared__ alignas(16) int received[4 * 64];
     __shared__ alignas(8) uint64_t bar;
     cg::cluster_group cluster = cg::this_cluster();
-    if (threadIdx.x == 0) {
-        ptx::mbarrier_init(&bar, 1);
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 1024);
-    }
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
     cluster.sync();
+    if (threadIdx.x == 0)
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 1024);
     unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
     int x = in[blockIdx.x * 64 + threadIdx.x], values[] = {x, 2 * x, 3 * x, 4 * x};
     ptx::st_async(cluster.map_shared_rank(received + 4 * threadIdx.x, next), values,
@@ -159,11 +156,10 @@ extern "C" __global__ void add_there(int *out, const int *in) {
     __shared__ alignas(8) uint64_t bar;
     cg::cluster_group cluster = cg::this_cluster();
     if (threadIdx.x < 4) sums[threadIdx.x] = 1;
-    if (threadIdx.x == 0) {
-        ptx::mbarrier_init(&bar, 1);
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
-    }
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
     cluster.sync();
+    if (threadIdx.x == 0)
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 256);
     unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
     ptx::red_async(ptx::op_add, cluster.map_shared_rank(sums + threadIdx.x % 4, next),
                    in[blockIdx.x * 64 + threadIdx.x], cluster.map_shared_rank(&bar, next));
@@ -194,13 +190,12 @@ extern "C" __global__ void multicast(int *out, const int *in, int ranks) {
     cg::cluster_group cluster = cg::this_cluster();
     bool receives = ranks >> cluster.block_rank() & 1;
     s[threadIdx.x] = -1;
-    if (threadIdx.x == 0) {
-        ptx::mbarrier_init(&bar, 1);
-        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar,
-                                       receives ? 256 : 0);
-    }
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
     ptx::fence_proxy_async(ptx::space_shared);
     cluster.sync();
+    if (threadIdx.x == 0)
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar,
+                                       receives ? 256 : 0);
     // The headers of CUDA 13.0 have this form for sm_90a alone.
     if (threadIdx.x == 0 && cluster.block_rank() == 1)
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
@@ -272,7 +267,15 @@ def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, re
     np.testing.assert_array_equal(out.to_host(), reference(reference.reduce(values, axis=0, dtype=dtype), before))
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+# The instructions that name another block's shared memory take a block's own addresses as well: PTX ISA, Shared State Space.
+CLUSTERS = [
+    pytest.param(1, marks=pytest.mark.unsanitized("memcheck finds no block behind addresses in a cluster of one")),
+    2,
+    4,
+]
+
+
+@pytest.mark.parametrize("size", CLUSTERS)
 def test_a_block_copies_to_another_of_its_cluster(device, kernels, rng, size):
     values = rng.integers(0, 1000, 8 * 64, np.int32)
     out = cuda.full(values.size, -7, np.int32)
@@ -281,7 +284,7 @@ def test_a_block_copies_to_another_of_its_cluster(device, kernels, rng, size):
     np.testing.assert_array_equal(out.to_host(), expected.reshape(-1))
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", CLUSTERS)
 def test_threads_store_in_another_block(device, kernels, rng, size):
     values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
     out = cuda.full((8, 64, 4), -7, np.int32)
@@ -290,7 +293,7 @@ def test_threads_store_in_another_block(device, kernels, rng, size):
     np.testing.assert_array_equal(out.to_host(), sent * np.array([1, 2, 3, 4]))
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", CLUSTERS)
 def test_threads_add_in_another_block(device, kernels, rng, size):
     values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
     out = cuda.full((8, 4), -7, np.int32)

@@ -7,6 +7,8 @@ import pytest
 
 import cudart_py as cuda
 
+pytestmark = pytest.mark.needs("profile")
+
 KERNELS = """
 extern "C" __global__ void fetch(cudaTextureObject_t t, float* out) { *out = tex2D<float>(t, 0, 0); }
 extern "C" __global__ void add_one(const float* x, float* out) { *out = *x + 1; }
