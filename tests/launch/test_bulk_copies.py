@@ -267,7 +267,8 @@ def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, re
     np.testing.assert_array_equal(out.to_host(), reference(reference.reduce(values, axis=0, dtype=dtype), before))
 
 
-# The instructions that name another block's shared memory take a block's own addresses as well: PTX ISA, Shared State Space.
+# The instructions that name another block's shared memory take a block's own addresses as well: PTX ISA, Shared State
+# Space.
 CLUSTERS = [
     pytest.param(1, marks=pytest.mark.unsanitized("memcheck finds no block behind addresses in a cluster of one")),
     2,
