@@ -342,16 +342,18 @@ class DeviceArray(ArrayProtocols):
         does nothing.
         """
         base = self.base
+        # A view's is checked as well, although closing it does nothing in any stream.
+        queue = None if stream is None or self.closed else stream_of("DeviceArray.close", stream)
         if base is None:
-            if stream is not None and not self.closed:
-                self.stream = stream_of("DeviceArray.close", stream)
+            if queue is not None:
+                self.stream = queue
             Handle.close(self)
         elif isinstance(base, DeviceArray):
             Handle.close(self)
             self.base = None
         else:
-            if stream is not None:
-                base.end_in(stream_of("DeviceArray.close", stream))
+            if queue is not None:
+                base.end_in(queue)
             base.close()
 
     def _drop(self) -> None:

@@ -183,6 +183,25 @@ def test_close_takes_the_stream_of_the_last_use(device):
         stream.synchronize()
 
 
+def borrow(array):
+    return cuda.DeviceArray.borrow(array.pointer, 3, np.float32, owner=array)
+
+
+@pytest.mark.parametrize("of", [lambda a: a, lambda a: a[1:3], lambda a: cuda.empty_pitched((3, 3)), borrow])
+def test_close_refuses_a_bad_stream_and_leaves_every_kind_of_array_open(device, of):
+    owner = cuda.zeros(5, np.float32)
+    array = of(owner)
+    closed = cuda.Stream()
+    closed.close()
+    for bad, error in [(5, TypeError), (array, TypeError), (closed, ValueError)]:
+        with pytest.raises(error, match=r"DeviceArray\.close: argument 'stream' must be"):
+            array.close(stream=bad)
+        assert not array.closed
+    array.close()
+    array.close(stream=closed)  # a second call does nothing
+    assert array.closed
+
+
 def test_full_takes_any_dtype(device):
     for value, dtype in [(1.5, np.float64), (3, np.int64), (2 - 1j, np.complex128), (7, np.int8), (2.0, np.float16)]:
         np.testing.assert_array_equal(cuda.full((3, 7), value, dtype).to_host(), np.full((3, 7), value, dtype))
