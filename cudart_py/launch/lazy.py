@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from .. import arguments
 from ..compilation.requests import make_request
@@ -92,6 +92,22 @@ class LazyModule:
 
     def __getitem__(self, name: str) -> Kernel:
         return self.module[name]
+
+    if not TYPE_CHECKING:  # as of a Module
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, which says how a kernel is found.
+
+            To ask for an attribute compiles nothing, so that before the first use no kernel's name is known.
+            """
+            if not name.startswith("_"):
+                loaded = next((module for module in self._modules.copy().values() if not module.closed), None)
+                if loaded is None:
+                    raise AttributeError(
+                        f"a LazyModule has no attribute {name!r}; if it is a kernel, write module[{name!r}]"
+                    )
+                loaded._refuse_kernel(name)
+            return self.__getattribute__(name)
 
     @property
     def devices(self) -> tuple[Device, ...]:

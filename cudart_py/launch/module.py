@@ -120,10 +120,19 @@ class Module(Handle):
     if not TYPE_CHECKING:  # a type checker would take any attribute for one of the module's
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError, which says how a kernel is found where one has this name."""
-            if not name.startswith("_") and name in self:
-                raise AttributeError(f"a module's kernels are no attributes: write module[{name!r}]")
+            """Raise AttributeError, which says how a kernel is found where one has this name, or one like it."""
+            self._refuse_kernel(name)
             return self.__getattribute__(name)
+
+    def _refuse_kernel(self, name: str) -> None:
+        """Raise AttributeError for an attribute whose name is a kernel's, or like a kernel's."""
+        if name.startswith("_"):
+            return
+        if name in self:
+            raise AttributeError(f"a module's kernels are no attributes: write module[{name!r}]")
+        near = self._nearest(name)
+        if near is not None:
+            raise AttributeError(f"a module has no attribute {name!r}; did you mean the kernel module[{near!r}]?")
 
     def __getitem__(self, name: str) -> Kernel:
         self.handle  # noqa: B018  # raises when closed
@@ -161,12 +170,17 @@ class Module(Handle):
             spelled = ((known[entry] if entry in known else demangle(entry) or entry, entry) for entry in candidates)
             listing = ", ".join(f"{declaration} is {entry!r}" for declaration, entry in spelled)
             return f"the kernel name {name!r} is ambiguous: {listing}"
-        import difflib  # needed for this error alone
-
-        near = difflib.get_close_matches(name, self.kernels, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
+        near = self._nearest(name)
+        hint = "." if near is None else f"; did you mean {near!r}?"
         listing = ", ".join(self.kernels) or "none (a template needs names=[...] in cudart_py.compile)"
         return f"no kernel is named {name!r}{hint} Kernels of this module: {listing}"
+
+    def _nearest(self, name: str) -> str | None:
+        """Return the kernel whose name is most like another; None where none is."""
+        import difflib  # needed for errors alone
+
+        near = difflib.get_close_matches(name, self.kernels, 1)
+        return near[0] if near else None
 
     def symbol(self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None) -> DeviceArray:
         """Return a `__device__` or `__constant__` variable as an array over its memory (cuModuleGetGlobal).

@@ -63,6 +63,21 @@ def test_a_path_is_that_of_the_folder_where_it_was_made(device, tmp_path, monkey
     assert out.to_host()[0] == 5
 
 
+def test_a_kernel_that_is_taken_for_an_attribute_is_said_to_be_an_item(device, builds):
+    kernels = cuda.LazyModule(SOURCE, cache=False)
+    with pytest.raises(AttributeError, match=r"no attribute 'sevne'; if it is a kernel, write module\['sevne'\]"):
+        kernels.sevne  # noqa: B018  # what raises
+    assert builds == []
+    with pytest.raises(cuda.NotFoundError, match="did you mean 'seven'"):
+        kernels["sevne"]
+    with pytest.raises(AttributeError, match=r"kernels are no attributes: write module\['seven'\]"):
+        kernels.seven  # noqa: B018  # as above
+    with pytest.raises(AttributeError, match=r"did you mean the kernel module\['seven'\]\?"):
+        kernels.sevne  # noqa: B018  # as above
+    with pytest.raises(AttributeError, match="'LazyModule' object has no attribute 'nothing'"):
+        kernels.nothing  # noqa: B018  # as above
+
+
 def test_closing_unloads_it_everywhere(device):
     with cuda.LazyModule(SOURCE) as kernels:
         module = kernels.module

@@ -28,8 +28,10 @@ def test_a_kernel_that_is_taken_for_an_attribute_is_said_to_be_an_item(module):
     with pytest.raises(AttributeError, match=r"write module\['saxpy'\]"):
         module.saxpy  # noqa: B018  # what raises
     assert not hasattr(module, "saxpy")
-    with pytest.raises(AttributeError, match="'Module' object has no attribute 'nothing'"):
-        module.nothing  # noqa: B018  # as above
+    with pytest.raises(AttributeError, match=r"no attribute 'saxpi'; did you mean the kernel module\['saxpy'\]\?"):
+        module.saxpi  # noqa: B018  # as above
+    with pytest.raises(AttributeError, match="'Module' object has no attribute 'weather'"):
+        module.weather  # noqa: B018  # as above
 
 
 def test_an_ambiguous_name_says_so(module):
