@@ -1,9 +1,9 @@
 """Products and moves of the matrices that the lanes of a warp hold in pieces (``wmma``, ``mma``, ``movmatrix``).
 
 A register of 32 bits holds one element or several narrow ones, the first in the lowest bits. Arrays are over the lanes
-of whole warps, 32 of each. Products of narrow numbers are exact, are summed in double precision, and are rounded once;
-the hardware rounds in between, in ways that NVIDIA doesn't document. Products of doubles are added one after the other,
-each by a fused multiply-add. Integers are exact. Functions must be called under ``numpy.errstate(all="ignore")``.
+of whole warps, 32 of each. ``tensor_sums`` adds the products of narrow numbers. Products of doubles are added one after
+the other, each by a fused multiply-add. Integers are exact. Functions must be called under
+``numpy.errstate(all="ignore")``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from .floats.double import fma_f64
 from .floats.exact import canonical_f32
 from .floats.formats import narrow, widen, widen_fp8
+from .tensor_sums import add_bytes, add_products
 
 __all__ = [
     "ELEMENTS",
@@ -128,12 +129,18 @@ def multiply(
     `rounding` is that of doubles. With `satfinite` integer sums end at the range of s32, else they wrap.
     """
     a, b, c = (matrices(registers, fragment) for registers, fragment in zip(operands, fragments[1:], strict=True))
-    if fragments[0].kind != "f64":
+    result, factor = fragments[0].kind, fragments[1].kind
+    if result == "s32":
         return add_product(a, b, c, fragments[0], satfinite=satfinite)
-    total = c
-    for depth in range(a.shape[2]):
-        total = fma_f64(a[:, :, depth, None], b[:, None, depth], total, rounding=rounding)
-    return to_registers(divided(total, fragments[0]), "f64")
+    if result == "f64":
+        total = c
+        for depth in range(a.shape[2]):
+            total = fma_f64(a[:, :, depth, None], b[:, None, depth], total, rounding=rounding)
+    elif factor in ("e4m3", "e5m2"):
+        total = add_bytes(a, b, c, result)
+    else:
+        total = add_products(a, b, c, result)
+    return to_registers(divided(total, fragments[0]), result)
 
 
 def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:
@@ -142,8 +149,11 @@ def matrices(registers: Sequence[Array], fragment: Fragment) -> Array:
 
 
 def add_product(a: Array, b: Array, c: Any, fragment: Fragment, *, satfinite: bool = False) -> list[Array]:
-    """Return the registers of ``a * b + c``, of numbers of the shape (warps, rows, columns), rounded once."""
-    # Products of bytes and their sums are exact in double precision too.
+    """Return the registers of ``a * b + c``, of numbers of the shape (warps, rows, columns), rounded once.
+
+    Sums of products of integers are exact. Those of narrow floating-point numbers are nearly so: ``wgmma`` on a GPU
+    rounds in between, in ways that have not been compared.
+    """
     total = np.matmul(a, b) + c
     return to_registers(_patterns(divided(total, fragment), fragment.kind, satfinite), fragment.kind)
 

@@ -28,6 +28,12 @@ extern "C" __global__ void beyond(int* out, int n) {
     out[threadIdx.x] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[threadIdx.x + n];
     cluster.sync();
 }
+extern "C" __global__ void absent(int rank) {
+    __shared__ int s[64];
+    unsigned own = __cvta_generic_to_shared(s + threadIdx.x), there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
+    asm volatile("st.shared::cluster.u32 [%0], %0;" ::"r"(there) : "memory");
+}
 """
 
 
@@ -47,6 +53,14 @@ def test_beyond_another_blocks_shared_memory_is_out_of_bounds(kernels: Kernels) 
     with pytest.raises(Fault, match="0 bytes past the end of the block's 256 bytes of shared memory") as caught:
         kernels.launch("beyond", 2, 64, kernels.zeros(64), 1, cluster=(2, 1, 1))
     assert "thread (63, 0, 0)" in caught.value.report
+
+
+def test_a_block_that_the_cluster_has_not_is_named(kernels: Kernels) -> None:
+    kernels.launch("absent", 4, 64, 1, cluster=(2, 1, 1))
+    text = "a shared write of 4 bytes at .* is out of bounds: it names the block of rank 5, in a cluster of 2 blocks"
+    with pytest.raises(Fault, match=text) as caught:
+        kernels.launch("absent", 4, 64, 5, cluster=(2, 1, 1))
+    assert caught.value.status_name == "CUDA_ERROR_LAUNCH_FAILED"
 
 
 def test_reading_another_blocks_shared_memory_too_early_is_a_race(kernels: Kernels) -> None:

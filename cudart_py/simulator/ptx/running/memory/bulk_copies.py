@@ -151,7 +151,7 @@ def _receivers(group: Group, ranks: Any, site: Instruction) -> tuple[Array, Arra
     if len(outside):
         what = f"a bulk copy to the block of rank {found[outside[0]]}, in a cluster of {cluster}"
         place = int(lanes[outside[0]])
-        raise Fault("CUDA_ERROR_ILLEGAL_INSTRUCTION", chunk.state.located(what, site, group, place))
+        raise Fault("CUDA_ERROR_LAUNCH_FAILED", chunk.state.located(what, site, group, place))
     blocks = chunk.block_of_lane[group.lane_numbers[lanes]]
     return lanes, blocks - blocks % cluster + found
 

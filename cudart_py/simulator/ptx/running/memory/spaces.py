@@ -308,8 +308,15 @@ class Resolver:
     ) -> None:
         seen = self._seen(address) + offset
         position = next(place for place, value in enumerate(seen) if self._outside(address.space, value, size))
-        self._fail("CUDA_ERROR_ILLEGAL_ADDRESS", "is out of bounds", address, position, int(seen[position]), size, site,
-                   positions)  # fmt: skip  # grouped by meaning
+        # An H200 has a status of its own for blocks that the cluster doesn't have.
+        absent = address.space.name == "shared" and self._absent_rank(int(seen[position])) is not None
+        status = "CUDA_ERROR_LAUNCH_FAILED" if absent else "CUDA_ERROR_ILLEGAL_ADDRESS"
+        self._fail(status, "is out of bounds", address, position, int(seen[position]), size, site, positions)
+
+    def _absent_rank(self, seen: int) -> int | None:
+        """Return the rank in an address of a cluster's shared memory if no block has it."""
+        rank = (seen >> RANK_SHIFT) - 1
+        return rank if rank >= self._cluster > 1 else None
 
     def _fail(
         self,
@@ -325,7 +332,7 @@ class Resolver:
         if positions is not None:
             position = int(positions[position])
         space = address.space
-        where = self._memory.describe(seen) if space.size is None else _within(space, seen)
+        where = self._memory.describe(seen) if space.size is None else self._place(space, seen)
         mask = _WINDOW if space.name == "shared" else _ADDRESSES
         name = "constant" if form_of(site).space == "const" else space.name
         raise Fault(
@@ -338,6 +345,25 @@ class Resolver:
             ),
         )
 
+    def _place(self, space: Space, seen: int) -> str:
+        """Return the place of an address beside the shared memory of its block or the local memory of its thread."""
+        assert space.size is not None
+        size = space.size - space.first
+        owner = "block" if space.name == "shared" else "thread"
+        whole = f"the {owner}'s {size} bytes of {space.name} memory"
+        if space.name != "shared" and seen >= 1 << 31:
+            # A negative place in a register of 32 or 64 bits.
+            seen -= 1 << (32 if seen < 1 << 32 else 64)
+        rank = self._absent_rank(seen) if space.name == "shared" else None
+        if rank is not None:
+            return f"it names the block of rank {rank}, in a cluster of {self._cluster} blocks"
+        place = seen - space.first
+        if place < 0:
+            return f"{_bytes(-place)} before the start of {whole}"
+        if place >= size:
+            return f"{_bytes(place - size)} past the end of {whole}"
+        return f"{_bytes(place)} into {whole}"
+
 
 def _verb(site: Instruction, space: Space) -> str:
     """Return what an instruction does to memory of a space."""
@@ -347,23 +373,6 @@ def _verb(site: Instruction, space: Space) -> str:
     if form.spaces.count(space.name) > 1:
         return "copy"
     return "write" if form.space in (space.name, "generic") else "read"
-
-
-def _within(space: Space, seen: int) -> str:
-    """Return the place of an address beside the shared memory of its block or the local memory of its thread."""
-    assert space.size is not None
-    size = space.size - space.first
-    owner = "block" if space.name == "shared" else "thread"
-    whole = f"the {owner}'s {size} bytes of {space.name} memory"
-    if space.name != "shared" and seen >= 1 << 31:
-        # A negative place in a register of 32 or 64 bits.
-        seen -= 1 << (32 if seen < 1 << 32 else 64)
-    place = seen - space.first
-    if place < 0:
-        return f"{_bytes(-place)} before the start of {whole}"
-    if place >= size:
-        return f"{_bytes(place - size)} past the end of {whole}"
-    return f"{_bytes(place)} into {whole}"
 
 
 def _bytes(count: int) -> str:
