@@ -98,8 +98,41 @@ _NO_THRUST = (
 )
 _PATH = re.compile(r"\S[^\n;{}]*\.(?:cuh?|h|hpp|cpp)")
 _UNKNOWN_OPTION = re.compile(r"unrecognized option (.+) found")
-_FAST_MATH = re.compile(r"--?f?(?:use)?[-_]?fast[-_]?math")
-_OPTIMISATION = re.compile(r"-O\w*")
+# Options of nvcc and of compilers of the host, by what stands before their values, and the remedy.
+_OPTIONS = (
+    (r"--?f?(?:use)?[-_]?fast[-_]?math", "write fast_math=True in place of {0}"),
+    (r"-O\w*", "leave {0} out: NVRTC optimises fully"),
+    (
+        r"-o|--output-file|-c|--compile|-ptx|--ptx|-cubin|--cubin|-fatbin|--fatbin|-keep|--keep",
+        "leave {0} out, with the file that it names: NVRTC writes no files, and module.cubin and module.ptx have what it "
+        "made",
+    ),
+    (r"-g|--debug", "leave {0} out: it is for code of the host. Kernels are compiled for a debugger by the option -G"),
+    (r"--lineinfo", "leave {0} out: line information is always made"),
+    (
+        r"-gencode|--generate-code|-code|--gpu-code",
+        'leave {0} out, with its value: code is made for the current device, or for that of arch="sm_90"',
+    ),
+    (
+        r"-res-usage|--resource-usage|-v|--verbose",
+        "leave {0} out: kernel.resources has the registers and the spills that the assembler reported",
+    ),
+    (
+        r"-?-expt-relaxed-constexpr",
+        "mark the constexpr functions that kernels call __device__ in place of {0}, or write -default-device, which takes "
+        "every function without a mark for one of the device",
+    ),
+    (
+        r"-default-stream|--default-stream",
+        "leave {0} out: a launch names its stream, as in kernel[grid, block, 0, cuda.per_thread_default](...)",
+    ),
+    (
+        r"-Xcompiler|--compiler-options|-ccbin|--compiler-bindir|-Xlinker|--linker-options|-W\w.*|-f(?:PIC|pic|openmp)|"
+        r"-pthread|-m(?:64|arch|tune)|-?-(?:expt-)?extended-lambda|-[lL].*|-shared|--shared|-static|-cudart|--cudart",
+        "leave {0} out, with its value if it has one: it is for the compiler of the host or for the linker, neither of "
+        "which NVRTC calls. What NVRTC warns of is in module.log",
+    ),
+)
 # The name of a kernel is the first one before a parenthesis, those of attributes such as __launch_bounds__ aside.
 _KERNEL = re.compile(r"__global__\b[^;{}]*?\b(?!__)([A-Za-z_]\w*)\s*\(")
 _THRUST = re.compile(r"^[^\n]*/thrust/[^\n]*\(\d+\): (?:catastrophic )?error", re.MULTILINE)
@@ -135,11 +168,10 @@ def _for_options(log: str) -> list[str]:
     if unknown is None:
         return []
     option = unknown[1].strip()
-    if _FAST_MATH.fullmatch(option):
-        return [f"write fast_math=True in place of {option}"]
-    if _OPTIMISATION.fullmatch(option):
-        return [f"leave {option} out: NVRTC optimises fully"]
-    return []
+    if len(several := re.split(r"\s+(?=-)", option)) > 1:
+        return [f"each option is an item of options=[...] of its own: write {', '.join(map(repr, several))}"]
+    spelling = re.split(r"[=\s]", option, maxsplit=1)[0]
+    return [sentence.format(option) for pattern, sentence in _OPTIONS if re.fullmatch(pattern, spelling)]
 
 
 def _for_name(name: str, code: str) -> str:

@@ -198,8 +198,40 @@ def test_a_level_of_optimisation_is_left_out():
     assert "leave -O3 out: NVRTC optimises fully" in error_of(KERNEL, options=["-O3"])
 
 
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["-o", "x.cubin"], "leave -o out, with the file that it names: NVRTC writes no files"),
+        (["-c"], "leave -c out"),
+        (["-ptx"], "module.cubin and module.ptx have what it made"),
+        (["-g"], "leave -g out: it is for code of the host. Kernels are compiled for a debugger by the option -G"),
+        (["--lineinfo"], "leave --lineinfo out: line information is always made"),
+        (["-gencode", "arch=compute_90,code=sm_90"], 'for that of arch="sm_90"'),
+        (["-gencode=arch=compute_90,code=sm_90"], "leave -gencode=arch=compute_90,code=sm_90 out"),
+        (["--resource-usage"], "leave --resource-usage out: kernel.resources has the registers"),
+        (["--expt-relaxed-constexpr"], "or write -default-device"),
+        (["--default-stream=per-thread"], "kernel[grid, block, 0, cuda.per_thread_default]"),
+        *(
+            ([option], f"leave {option} out, with its value if it has one: it is for the compiler of the host")
+            for option in ("-Wall", "-Xcompiler", "-Xcompiler=-fPIC", "-ccbin=g++", "-lcublas", "-L/usr/lib", "-fPIC")
+        ),
+        (["-O3 -g"], "each option is an item of options=[...] of its own: write '-O3', '-g'"),
+        (["-Xptxas -v"], "write '-Xptxas', '-v'"),
+    ],
+)
+def test_an_option_of_nvcc_that_nvrtc_has_not_has_a_remedy(options, remedy):
+    text = error_of(KERNEL, options=options)
+    assert remedy in text
+    assert text.count("Remedy") == 1
+
+
+def test_an_option_in_place_of_one_of_nvcc_does_what_it_did():
+    source = "constexpr int twice(int x) { return 2 * x; }\n__global__ void k(int *out) { *out = twice(*out); }"
+    assert compile_image(source, options=["-default-device"], cache=False).cubin
+
+
 def test_an_unknown_option_without_a_remedy_has_none():
-    assert "Remedy" not in error_of(KERNEL, options=["-Wall"])
+    assert "Remedy" not in error_of(KERNEL, options=["--nonsense"])
 
 
 TEMPLATES = """
