@@ -104,8 +104,8 @@ _OPTIONS = (
     (r"-O\w*", "leave {0} out: NVRTC optimises fully"),
     (
         r"-o|--output-file|-c|--compile|-ptx|--ptx|-cubin|--cubin|-fatbin|--fatbin|-keep|--keep",
-        "leave {0} out, with the file that it names: NVRTC writes no files, and module.cubin and module.ptx have what it "
-        "made",
+        "leave {0} out, with the file that it names: NVRTC writes no files, and module.cubin and module.ptx have what "
+        "it made",
     ),
     (r"-g|--debug", "leave {0} out: it is for code of the host. Kernels are compiled for a debugger by the option -G"),
     (r"--lineinfo", "leave {0} out: line information is always made"),
@@ -119,8 +119,8 @@ _OPTIONS = (
     ),
     (
         r"-?-expt-relaxed-constexpr",
-        "mark the constexpr functions that kernels call __device__ in place of {0}, or write -default-device, which takes "
-        "every function without a mark for one of the device",
+        "mark the constexpr functions that kernels call __device__ in place of {0}, or write -default-device, which "
+        "takes every function without a mark for one of the device",
     ),
     (
         r"-default-stream|--default-stream",
