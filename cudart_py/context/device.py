@@ -284,9 +284,17 @@ class Device:
         self._pools.add(pool)
 
     def __enter__(self) -> Self:
-        api.cuCtxPushCurrent(self.context)
-        this_thread.stack.append(this_thread.device)
-        this_thread.device = self
+        context, outer = self.context, this_thread.device
+        depth = len(this_thread.stack)
+        try:
+            api.cuCtxPushCurrent(context)
+            this_thread.stack.append(outer)
+            this_thread.device = self
+        except BaseException:  # also an interrupt, before or behind the driver's call
+            del this_thread.stack[depth:]
+            this_thread.device = outer
+            self._leave_for(outer)
+            raise
         return self
 
     def __exit__(
@@ -297,8 +305,23 @@ class Device:
     ) -> None:
         if not this_thread.stack:
             raise ValueError(f"device {self.ordinal} was not entered by this thread: write `with device:`")
-        this_thread.device = this_thread.stack.pop()
-        api.cuCtxPopCurrent()
+        outer = this_thread.stack[-1]
+        try:
+            api.cuCtxPopCurrent()
+        except BaseException:  # as above
+            self._leave_for(outer)
+            raise
+        finally:
+            del this_thread.stack[-1]
+            this_thread.device = outer
+
+    def _leave_for(self, outer: Device | None) -> None:
+        """Make the context before current again where the device's own still is.
+
+        Where the device before is the same one, the context is the right one too.
+        """
+        if outer is not self and int(api.cuCtxGetCurrent()) == int(self.context):
+            api.cuCtxPopCurrent()
 
 
 # Set by `use_pools` when `memory.pools` is imported, which the package does.

@@ -8,7 +8,9 @@ import threading
 import pytest
 
 import cudart_py as cuda
+from cudart_py.context.current import this_thread
 from cudart_py.driver import seam
+from tests.interrupts import interrupted
 
 
 def test_devices_lists_them_all_in_order():
@@ -59,6 +61,51 @@ def test_with_makes_a_device_current_and_restores_the_callers_context():
             assert cuda.current_device() is device
         assert cuda.current_device() is device
     assert int(seam.api.cuCtxGetCurrent()) == before
+
+
+def in_a_thread(function):
+    """Run a function in a thread, in which no device is current at first."""
+    failures = []
+
+    def work():
+        try:
+            function()
+        except BaseException as error:  # the assertion below shows it
+            failures.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert failures == []
+
+
+def enter_and_leave(device):
+    with device:
+        pass
+
+
+def test_an_interrupt_on_the_way_into_a_device_leaves_the_one_before(device):
+    def enter():
+        step = 1
+        while interrupted(lambda: enter_and_leave(device), {cuda.Device.__enter__.__code__}, step):
+            assert (this_thread.device, this_thread.stack) == (None, []), f"interrupt {step}"
+            assert int(seam.api.cuCtxGetCurrent()) == 0, f"interrupt {step}"
+            step += 1
+        assert step > 2
+
+    in_a_thread(enter)
+
+
+def test_an_interrupt_on_the_way_out_of_a_device_leaves_the_one_before(device):
+    def leave():
+        step = 1
+        while interrupted(lambda: enter_and_leave(device), {cuda.Device.__exit__.__code__}, step):
+            assert (this_thread.device, this_thread.stack) == (None, []), f"interrupt {step}"
+            assert int(seam.api.cuCtxGetCurrent()) == 0, f"interrupt {step}"
+            step += 1
+        assert step > 2
+
+    in_a_thread(leave)
 
 
 def test_the_last_device_restores_the_first(device):
