@@ -19,10 +19,10 @@ from ..syntax.instructions import (
     Vector,
 )
 from ..syntax.types import TYPE_SIZES
-from .clock_loops import find_clock_loops
 from .emitters.memory import SYSTEM_FUNCTIONS
 from .forms import Form
 from .opcodes import form_of
+from .wait_loops import find_barrier_loops, find_clock_loops
 
 __all__ = ["Block", "CallSite", "Code", "Terminator"]
 
@@ -54,6 +54,8 @@ class Block:
     mask: Operand | None = None
     converges: bool = False
     spins: bool = False
+    # Whether a loop around it only waits at barriers in memory.
+    waits: bool = False
 
 
 @dataclass(slots=True)
@@ -89,6 +91,8 @@ class Code:
             if name in function.registers:
                 self.parameter_pieces[name] = {(0, TYPE_SIZES[function.registers[name]]): self.slot(name)}
         self.blocks = self._cut()
+        for block, waits in zip(self.blocks, find_barrier_loops(self), strict=True):
+            block.waits = waits
         self._lower_calls()
         # The slots of the function's results, as a bit set.
         self.returned = 0

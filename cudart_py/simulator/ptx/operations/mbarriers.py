@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["apply"]
+__all__ = ["apply", "fields"]
 
 Array = NDArray[Any]
 
@@ -22,7 +22,8 @@ _BYTES = (1 << 23) - 1
 _PARITY = np.uint64(63)
 
 
-def _fields(word: int) -> tuple[int, int, int, int]:
+def fields(word: int) -> tuple[int, int, int, int]:
+    """Return a barrier's missing arrivals, the arrivals that a phase needs, the bytes to come, and the parity."""
     transfer = word >> 40 & _BYTES
     if transfer >> 22:
         transfer -= 1 << 23
@@ -64,7 +65,7 @@ def _update(verb: str, view: Array, index: Array, operands: Sequence[Array]) -> 
     amounts = np.bincount(inverse, operands[0]) if operands else np.bincount(inverse)
     lanes = np.bincount(inverse)
     for place, amount, count in zip(words, amounts, lanes, strict=True):
-        missing, needed, transfer, phase = _fields(int(view[place]))
+        missing, needed, transfer, phase = fields(int(view[place]))
         if verb == "expect_tx":
             transfer += int(amount)
         elif verb == "complete_tx":

@@ -19,6 +19,7 @@ from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry, Module
 from ..windows import RESERVED_SHARED
 from .clock import Clock
+from .memory.barrier_waits import BarrierWaits
 from .memory.transfers import Memory
 from .observer import Observer
 from .printf import Buffer
@@ -37,6 +38,9 @@ _MOST_CHUNKS = 8
 _PRINTF_BYTES = 7 << 20
 # A few milliseconds of most kernels.
 _STEPS_BETWEEN_LOOKS = 1000
+# Threads that did nothing else for so many steps wait for each other, which takes seconds. A loop that asks a barrier a
+# given number of times may end before.
+_STEPS_OF_WAITING = 1 << 19
 
 
 class MemoryLike(Protocol):
@@ -160,6 +164,9 @@ class LaunchState:
         self.steps_left = self.steps_at_start = steps if steps is not None else 1 << 62
         # At how many steps left the time is looked at, and when the launch has taken too long.
         self.next_look = self.steps_left
+        # How many steps were left when a thread last did something else than wait at a barrier in memory.
+        self.progress = self.steps_left
+        self.waits = BarrierWaits()
         self.deadline = time.monotonic() + seconds if seconds is not None else math.inf
         self.clock = clock
         self._symbols = symbols
@@ -190,11 +197,18 @@ class LaunchState:
         return self.steps_at_start - self.steps_left
 
     def look(self) -> str | None:
-        """Return which limit the launch has reached, None where it may go on until `next_look`."""
+        """Return which limit the launch has reached, None where it may go on until `next_look`; Fault at a deadlock."""
         if self.steps_left < 0:
             return TOO_MANY_STEPS
         if time.monotonic() > self.deadline:
             return TOO_LONG
+        waited = self.progress - self.steps_left
+        if waited < _STEPS_BETWEEN_LOOKS:
+            self.waits.clear()
+        elif waited > _STEPS_OF_WAITING:
+            deadlock = self.waits.deadlock()
+            if deadlock is not None:
+                raise deadlock
         self.next_look = max(0, self.steps_left - _STEPS_BETWEEN_LOOKS)
         return None
 

@@ -221,6 +221,8 @@ class Chunk:
             if observer is not None:
                 observer.block(group, block)
             result = function(group, registers)
+            if not block.waits:
+                state.progress = state.steps_left
             if observer is not None:
                 observer.executed(group, block)
             next_group = self._leave(group, block, result, alone)

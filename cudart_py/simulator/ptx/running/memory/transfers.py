@@ -227,6 +227,8 @@ class Memory(Resolver):
         n = address.group.n
         index = np.broadcast_to((address.places + offset) >> 3, n)
         operands = [np.broadcast_to(value, n) for value in values]
+        if verb in ("test_wait", "try_wait"):
+            address.group.chunk.state.waits.keep(address.group, site, index, operands[0], parity)
         return mbarriers.apply(verb, address.space.views["u8"], index, operands, parity)
 
 

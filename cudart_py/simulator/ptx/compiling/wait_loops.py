@@ -1,4 +1,4 @@
-"""Find the loops that only wait for a clock, in which time may leap."""
+"""Find the loops that only wait: for a clock, in which time may leap, or at barriers in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .opcodes import form_of
 if TYPE_CHECKING:
     from .control_flow import Block, Code
 
-__all__ = ["find_clock_loops"]
+__all__ = ["find_barrier_loops", "find_clock_loops"]
 
 
 def find_clock_loops(code: Code) -> list[int]:
@@ -24,6 +24,35 @@ def find_clock_loops(code: Code) -> list[int]:
             waits = _waits_for_clock(code, code.blocks[first : last + 1])
             found[first : last + 1] = [first if waits else -1] * (last + 1 - first)
     return found
+
+
+def find_barrier_loops(code: Code) -> list[bool]:
+    """Return for each block whether it lies in a loop that only asks barriers in memory whether a phase is complete.
+
+    A loop that reads a clock may end by itself, and isn't one.
+    """
+    found = [False] * len(code.blocks)
+    for block in code.blocks:
+        for first in block.terminator.targets:
+            loop = code.blocks[first : block.index + 1]
+            if _waits_at_barriers(loop):
+                found[first : block.index + 1] = [True] * len(loop)
+    return found
+
+
+def _waits_at_barriers(loop: list[Block]) -> bool:
+    instructions = [instruction for block in loop for instruction in block.instructions]
+    others = [instruction for instruction in instructions if not _asks_barrier(instruction)]
+    return (
+        len(others) < len(instructions)
+        and all(block.terminator.kind in ("next", "branch") for block in loop)
+        and not any(_looks(instruction) or _does_more(instruction) for instruction in others)
+    )
+
+
+def _asks_barrier(instruction: Instruction) -> bool:
+    row = form_of(instruction).row
+    return row.access == "mbarrier" and row.spins
 
 
 def _waits_for_clock(code: Code, loop: list[Block]) -> bool:

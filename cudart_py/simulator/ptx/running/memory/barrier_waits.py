@@ -1,0 +1,95 @@
+"""The waits at barriers in memory (``mbarrier``), and the report of those that can never end.
+
+Threads ask such a barrier again and again, so that a deadlock looks like work. It is found by what the others do: where
+all threads of a launch have done nothing but ask for a long time, none of them can complete a phase any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...faults import Fault
+from ...operations import mbarriers
+
+if TYPE_CHECKING:
+    from ...syntax.instructions import Instruction
+    from ..groups import Group
+
+__all__ = ["BarrierWaits"]
+
+Array = NDArray[Any]
+# The barriers that a report names; more would not help to find the first mistake.
+_NAMED = 4
+
+
+class _Wait(NamedTuple):
+    """A group's latest wait: the barriers' words by their numbers, one for each lane, and the phases waited for."""
+
+    group: Group
+    site: Instruction
+    numbers: Array
+    phases: Array
+    parity: bool
+
+    def lasting(self) -> Array:
+        """Return the positions of the lanes whose phases are not complete."""
+        view = self.group.chunk.shared.views["u8"]
+        return np.flatnonzero(~mbarriers.apply("test_wait", view, self.numbers, [self.phases], self.parity))
+
+
+class BarrierWaits:
+    """Keep the latest waits of the groups of a launch."""
+
+    def __init__(self) -> None:
+        self._waits: dict[tuple[int, int, int], _Wait] = {}
+
+    def keep(self, group: Group, site: Instruction, numbers: Array, phases: Array, parity: bool) -> None:
+        """Keep a wait, in place of the one before at this instruction."""
+        key = id(site), group.chunk.first, int(group.lane_numbers[0])
+        self._waits[key] = _Wait(group, site, numbers, phases, parity)
+
+    def clear(self) -> None:
+        """Forget the waits, since threads have done something else."""
+        self._waits.clear()
+
+    def deadlock(self) -> Fault | None:
+        """Return the fault of a launch whose threads do nothing but wait, None if a phase is complete."""
+        threads: set[tuple[int, int]] = set()
+        barriers: dict[str, None] = {}
+        first: tuple[_Wait, int] | None = None
+        for wait in self._waits.values():
+            positions = wait.lasting()
+            if not len(positions):
+                return None
+            first = first or (wait, int(positions[0]))
+            threads.update((wait.group.chunk.first, int(lane)) for lane in wait.group.lane_numbers[positions])
+            barriers.update(dict.fromkeys(_described(wait, np.unique(wait.numbers[positions]))))
+        if first is None:
+            return None
+        wait, position = first
+        more = f", and {len(barriers) - _NAMED} more" if len(barriers) > _NAMED else ""
+        what = (
+            f"deadlock: {len(threads)} threads wait at barriers in shared memory, and no thread does anything else: "
+            f"{'; '.join(list(barriers)[:_NAMED])}{more}"
+        )
+        return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", wait.group.chunk.state.located(what, wait.site, wait.group, position))
+
+
+def _described(wait: _Wait, numbers: Array) -> Iterator[str]:
+    """Yield a sentence on each barrier."""
+    chunk = wait.group.chunk
+    for number in numbers:
+        block, place = divmod(8 * int(number), chunk.shared_stride)
+        name = f"block {chunk.first + block}'s at {chunk.state.launch.shared_place(place)}"
+        missing, needed, coming, _ = mbarriers.fields(int(chunk.shared.views["u8"][number]))
+        lacks = [f"{missing} of {needed} arrivals"] * (missing > 0) + [f"{coming} bytes of copies"] * (coming > 0)
+        if not needed:
+            yield f"{name} has not been initialised"
+        elif lacks:
+            yield f"{name} lacks {' and '.join(lacks)}"
+        else:
+            yield f"{name} has got {-coming} bytes of copies more than it expects"
