@@ -109,9 +109,7 @@ def deadlock(kernels: Kernels, name: str, blocks: int, threads: int, *arguments:
 def test_missing_arrivals_are_counted(kernels: Kernels) -> None:
     report = deadlock(kernels, "arrive", 1, 48, kernels.zeros(64), 50)
     assert "deadlock: 48 threads wait at barriers in shared memory, and no thread does anything else" in report
-    assert (
-        "block 0's at 0x400 (0 bytes into _ZZ6arriveE3bar) lacks 2 of 50 arrivals; block (0, 0, 0)" in report
-    )
+    assert "block 0's at 0x400 (0 bytes into _ZZ6arriveE3bar) lacks 2 of 50 arrivals; block (0, 0, 0)" in report
 
 
 def test_each_block_has_its_own_barrier(kernels: Kernels) -> None:
