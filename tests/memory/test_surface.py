@@ -135,21 +135,25 @@ def test_writes_outside_go_to_the_nearest_element_or_nowhere(device, kernels):
 
 
 @pytest.mark.unsanitized("a kernel writes outside of a surface on purpose")
-def test_a_write_outside_ends_the_launch_unless_the_kernel_says_otherwise(python):
-    """In a process of its own, whose context is lost."""
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [("28, 0", "IllegalAddressError"), ("-4, 0", "IllegalAddressError"), ("2, 1", "MisalignedAddressError")],
+)
+def test_a_write_outside_ends_the_launch_unless_the_kernel_says_otherwise(python, place, error):
+    """In a process of its own, whose context is lost; x counts bytes, and must be a multiple of the element's."""
     program = f"""
 import numpy as np, cudart_py as cuda
 kernels = cuda.compile({KERNELS!r})
 surface = cuda.Surface(cuda.CudaArray((5, 7), np.float32, surface=True))
 kernels["write_trap"][1, 1](surface, 5.0, 24, 4)
 cuda.Device(0).synchronize()
-kernels["write_trap"][1, 1](surface, 5.0, 28, 0)
+kernels["write_trap"][1, 1](surface, 5.0, {place})
 try:
     cuda.Device(0).synchronize()
 except cuda.CudaError as error:
-    print("lost")
+    print(type(error).__name__)
 """
-    assert python(program).stdout.splitlines()[-1:] == ["lost"]
+    assert python(program).stdout.splitlines()[-1:] == [error]
 
 
 def test_only_the_threads_that_come_there_write(device, kernels):

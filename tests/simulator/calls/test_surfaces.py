@@ -52,7 +52,7 @@ def report_of(module: Any, kernel: str, surface: Any, x: int, y: int) -> tuple[A
 def test_an_access_outside_names_the_coordinates_and_the_thread(kernels: Any) -> None:
     layers = bindings.CUDA_ARRAY3D_SURFACE_LDST | bindings.CUDA_ARRAY3D_LAYERED
     status, report = report_of(kernels, "layer", ok(surface_of(4, 4, 3, flags=layers)[1]), 8, 2)
-    assert status == Status.CUDA_ERROR_LAUNCH_FAILED
+    assert status == Status.CUDA_ERROR_ILLEGAL_ADDRESS
     assert "outside of a surface, at layer = 3, x = 8, y = 0; block (0, 0, 0), thread (1, 0, 0)" in report
 
 

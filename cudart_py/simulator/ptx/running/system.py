@@ -196,7 +196,7 @@ class System:
             if form.boundary == "trap" and outside.any():
                 lane = int(outside.argmax())
                 what = f"an access outside of a surface, at {_named(place, lane, form.geometry)}"
-                raise Fault("CUDA_ERROR_LAUNCH_FAILED", self._state.located(what, site, group, int(places[lane])))
+                raise Fault("CUDA_ERROR_ILLEGAL_ADDRESS", self._state.located(what, site, group, int(places[lane])))
             misplaced = offsets % (width * count) != 0
             if misplaced.any():
                 lane = int(misplaced.argmax())
