@@ -80,6 +80,18 @@ class Sampled:
 
 
 @dataclass(frozen=True)
+class SampledArray(Sampled):
+    """A texture over a CUDA array of an image; with `layered` the first axis counts layers."""
+
+    layered: bool = False
+
+    def texture(self) -> cuda.Texture:
+        """Return a texture over a copy of the image."""
+        array = cuda.CudaArray(self.image.shape, self.image.dtype, layered=self.layered)
+        return cuda.Texture(array.copy_from(self.image), **dict(self.options))
+
+
+@dataclass(frozen=True)
 class Case:
     """One launch: `kernel` of the file `kernels/<group>.cu`, with arguments in order.
 

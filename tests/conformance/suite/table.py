@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from . import arithmetic, behaviour, libraries, sampling
+from . import arithmetic, behaviour, filtering, libraries, sampling
 from .frame import Case
 
-CONFORMANCE: tuple[Case, ...] = (*arithmetic.cases(), *behaviour.cases(), *sampling.cases())
+CONFORMANCE: tuple[Case, ...] = (
+    *arithmetic.cases(),
+    *behaviour.cases(),
+    *sampling.cases(),
+    *filtering.cases(),
+)
 LIBRARIES: tuple[Case, ...] = tuple(libraries.cases())
 
 

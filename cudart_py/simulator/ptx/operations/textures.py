@@ -1,14 +1,15 @@
 """Sample textures as the hardware does: addressing modes, nearest points, and linear filtering with 8-bit weights.
 
-How coordinates and weights are rounded is what recorded outputs of an H200 show, of textures of two dimensions. The
-weights of three dimensions are assumed: those of two for each plane, times the weight of the plane.
+How coordinates, weights and sums are rounded is what recorded outputs of an H200 show, of one to three dimensions and
+of layers. How negative floats, halves, and the border's color among integers are filtered is assumed: the recordings
+have none.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ __all__ = ["Texture", "sample", "touched"]
 
 Array = NDArray[Any]
 
-# The bits behind the point that count of a normalized coordinate; recordings agree with any number from 15 to 21.
+# The bits behind the point that count of a normalized coordinate; recordings agree with this number alone.
 _COORDINATE_BITS = 21
 # The unit of a filter's weights.
 _WEIGHT = 256
-_FRACTION = 65535
+# The bits of the largest texel when floats are filtered, and those of the result.
+_TEXEL_BITS, _FLOAT_BITS = 28, 24
 
 
 @dataclass(frozen=True)
@@ -93,14 +95,19 @@ def _place(index: Array, extent: int, mode: str) -> tuple[Array, Array]:
     return np.clip(index, 0, extent - 1), ~inside if mode == "border" else np.zeros(index.shape, np.bool_)
 
 
+def _mode(texture: Texture, axis: int) -> str:
+    """Return the address mode that an axis has in effect."""
+    mode = texture.address_modes[axis]
+    # Wrapping and mirroring exist for normalized coordinates only; else they clamp.
+    return mode if texture.normalized_coordinates or mode == "border" else "clamp"
+
+
 def _found(texture: Texture, place: Sequence[Array], layer: Any) -> tuple[tuple[Any, Any, Any], Array]:
     """Return the planes, rows and columns of texels, brought into range, and where the border is read instead."""
     beyond = np.zeros(place[0].shape, np.bool_)
     found: list[Any] = []
-    for index, extent, mode in zip(place, texture.extents, texture.address_modes, strict=False):
-        # Wrapping and mirroring exist for normalized coordinates only; else they clamp.
-        used = mode if texture.normalized_coordinates or mode == "border" else "clamp"
-        inside, outside = _place(index, extent, used)
+    for axis, (index, extent) in enumerate(zip(place, texture.extents, strict=True)):
+        inside, outside = _place(index, extent, _mode(texture, axis))
         found.append(inside)
         beyond |= outside
     column, row, plane = (*found, 0, 0)[:3]
@@ -198,44 +205,93 @@ def _scale(coordinate: Array, extent: int) -> Array:
 
 def _linear(texture: Texture, texels: Array, place: Sequence[Array], layer: Any) -> Array:
     """Filter between the nearest texels, two along each axis."""
-    weighted = [_weighted(axis) for axis in place]
-    weights, unit = _weights([weight for _, weight in weighted])
-    total = np.zeros((len(place[0]), texture.channels))
-    for corner, weight in weights.items():
-        found = [before + step for (before, _), step in zip(weighted, corner, strict=True)]
-        total += _fetch(texture, texels, found, layer).astype(np.float64) * weight[:, None]
-    filtered: Array = total / unit
-    if texture.normalized_read and texture.dtype[0] == "u":
-        # Integers are filtered as fractions of 16 bits.
-        # Their weighted sums are whole numbers of those divided by the unit of the weights.
-        steps = np.rint(filtered * _FRACTION * unit)
-        filtered = np.floor(steps / unit + 0.5) / _FRACTION
-    return filtered
+    if texture.geometry == "1d":
+        # The hardware filters the one row at y = 0, which is halfway between it and what lies before it: the row
+        # itself, or the border where y has that mode.
+        texture, place = replace(texture, height=1), (*place, np.zeros_like(place[0]))
+    before, behind = zip(*(_weighted(axis) for axis in place), strict=True)
+    weights = _weights([_kept(texture, axis, place[axis], weight) for axis, weight in enumerate(behind)])
+    values, shares = [], []
+    for corner, share in weights.items():
+        found, beyond = _found(texture, [axis + step for axis, step in zip(before, corner, strict=True)], layer)
+        value = texels[found].astype(np.float64)
+        value[beyond] = np.array(texture.border[: texture.channels]) * _one(texture)
+        values.append(value)
+        shares.append(share[:, None])
+    if texture.normalized_read:
+        return _sum_of_integers(np.stack(values), np.stack(shares), texture.dtype)
+    return _sum_of_floats(np.stack(values), np.stack(shares))
 
 
-def _weights(behind: Sequence[Array]) -> tuple[dict[tuple[int, ...], Array], int]:
-    """Return the weight of each corner, which is 0 or 1 along x, y and z, and the sum of all weights.
-
-    `behind` are the weights of the farther texels along each axis. They have 8 bits, and so has the product of two.
-    """
-    across = behind[0]
-    if len(behind) == 1:
-        return {(0,): _WEIGHT - across, (1,): across}, _WEIGHT
-    down = behind[1]
-    both = np.floor(across * down / _WEIGHT + 0.5)
-    flat: dict[tuple[int, ...], Array] = {
-        (0, 0): _WEIGHT - across - down + both,
-        (1, 0): across - both,
-        (0, 1): down - both,
-        (1, 1): both,
-    }
-    if len(behind) == 2:
-        return flat, _WEIGHT
-    deep = {0: _WEIGHT - behind[2], 1: behind[2]}
-    return {(*corner, z): weight * deep[z] for z in (0, 1) for corner, weight in flat.items()}, _WEIGHT * _WEIGHT
+def _one(texture: Texture) -> int:
+    """Return the texel that is read as 1."""
+    return int(np.iinfo(texture.dtype).max) if texture.normalized_read else 1
 
 
 def _weighted(coordinate: Array) -> tuple[Array, Array]:
     """Return the texel before each coordinate, counted from texels' middles, and the weight of the one behind it."""
     steps = np.floor((coordinate - 0.5) * _WEIGHT + 0.5).astype(np.int64)
-    return steps >> 8, (steps & (_WEIGHT - 1)).astype(np.float64)
+    return steps >> 8, steps & (_WEIGHT - 1)
+
+
+def _kept(texture: Texture, axis: int, coordinate: Array, weight: Array) -> Array:
+    """Return the weights of the texels behind, 0 where the coordinate is clamped to the middle of the edge's texel.
+
+    Both texels are the edge's there; but how the weights of other axes are rounded depends on this one.
+    """
+    if _mode(texture, axis) != "clamp":
+        return weight
+    return np.where((coordinate < 0.5) | (coordinate >= texture.extents[axis] - 0.5), 0, weight)
+
+
+def _weights(behind: Sequence[Array]) -> dict[tuple[int, ...], Array]:
+    """Return the weight of each corner, which is 0 or 1 along x, y and z; together they are 256.
+
+    `behind` are the weights of the farther texels along each axis. The whole is divided along z, then each part along
+    x and then along y, and each time one part is rounded and the other is what remains.
+    """
+    axes = len(behind)
+    zeros = np.zeros_like(behind[0])
+    across, down, deep = (*behind, zeros, zeros)[:3]
+    weights: dict[tuple[int, ...], Array] = {}
+    for z, plane in enumerate((_WEIGHT - deep, deep)):
+        right = _share(plane, across)
+        left = plane - right
+        above, below = _share(left, _WEIGHT - down), _share(right, down)
+        weights |= {(0, 0, z): above, (0, 1, z): left - above, (1, 0, z): right - below, (1, 1, z): below}
+    return {corner[:axes]: weight for corner, weight in weights.items() if not any(corner[axes:])}
+
+
+def _share(whole: Array, weight: Array) -> Array:
+    """Return the part of a weight that another weight takes, rounded half up."""
+    part: Array = (whole * weight + _WEIGHT // 2) // _WEIGHT
+    return part
+
+
+def _sum_of_floats(values: Array, weights: Array) -> Array:
+    """Return the weighted sums of floats over the first axis.
+
+    The hardware brings the texels to the exponent of the largest, cuts off what is beyond its 28 bits, adds whole
+    numbers, and rounds the sum to the nearest float, halves away from zero.
+    """
+    _, exponent = np.frexp(np.abs(values).max(0))
+    unit = np.ldexp(1.0, exponent - _TEXEL_BITS)
+    total = (np.trunc(values / unit) * weights).sum(0)
+    _, bits = np.frexp(total)
+    step = np.ldexp(1.0, np.maximum(bits - _FLOAT_BITS, 0))
+    rounded: Array = np.copysign(np.floor(np.abs(total) / step + 0.5) * step, total) * unit / _WEIGHT
+    return rounded
+
+
+def _sum_of_integers(values: Array, weights: Array, dtype: str) -> Array:
+    """Return the weighted sums of integers over the first axis as fractions, of 16 bits whatever the integers have."""
+    total = np.rint((values * weights).sum(0)).astype(np.int64)
+    if dtype == "u1":
+        total *= 257
+    elif dtype == "i1":
+        # Nearly 32767 / 127 for each step of 256. Of the parts that it adds up, the hardware keeps three more bits.
+        total = ((total << 3) + (total >> 4) + (total >> 12)) << 5
+    fraction = (total + _WEIGHT // 2) >> 8
+    limit = 65535 if dtype[0] == "u" else 32767
+    filtered: Array = np.maximum(fraction, -limit) / limit
+    return filtered
