@@ -1,4 +1,4 @@
-"""Interrupts that tests plant where Python lets one in: at the beginning of a function, and behind a call."""
+"""Interrupts that tests plant where Python lets one in: at the beginning of a function, and behind calls of C."""
 
 from __future__ import annotations
 
@@ -15,17 +15,25 @@ class Interrupt(KeyboardInterrupt):
     """An interrupt that a test plants."""
 
 
-def interrupted(function: Callable[[], object], within: set[CodeType], step: int) -> bool:
+def interrupted(
+    function: Callable[[], object], within: set[CodeType], step: int, *, behind_driver: bool = True
+) -> bool:
     """Run a function with an interrupt at one of the calls that some functions of the toolkit make.
 
-    Calls that these make in turn count too, and those inside a driver in software do not. Tells whether there were as
-    many.
+    Calls that these make in turn count too, and those inside a driver in software do not. Without `behind_driver` none
+    comes behind a call of the driver, where what it returns is lost.
+
+    Tells whether there were as many calls.
     """
     left = step
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal left
         caller = frame.f_back if event in ("call", "return") else frame
+        # Before a function of C, where a lock may be about to be released, Python lets none in, nor where a function of
+        # Python returns. A driver in software stands for one of C.
+        if event == "c_call" or (event == "return" and not (behind_driver and _room(frame) == "simulator")):
+            return
         if caller is None or not _counts(caller, within):
             return
         left -= 1
@@ -33,6 +41,7 @@ def interrupted(function: Callable[[], object], within: set[CodeType], step: int
             sys.setprofile(None)
             raise Interrupt
 
+    function()  # the first time makes calls that later ones do not
     before = sys.getprofile()
     sys.setprofile(profile)
     try:
@@ -45,12 +54,16 @@ def interrupted(function: Callable[[], object], within: set[CodeType], step: int
 
 
 def _counts(frame: FrameType, within: set[CodeType]) -> bool:
-    """Return whether a frame of the toolkit is one of some functions, or was called by them."""
-    room = os.path.relpath(frame.f_code.co_filename, os.path.dirname(cuda.__file__)).split(os.sep)[0]
-    if room in ("..", "simulator"):
-        return False
+    """Return whether a frame is of some functions of the toolkit, or was called by them and not by the driver."""
     each: FrameType | None = frame
-    # Finalizers swallow what is raised in them, and may run anywhere.
-    while each is not None and each.f_code not in within and each.f_code.co_name != "__del__":
+    while each is not None and each.f_code not in within:
+        # Finalizers swallow what is raised in them, and may run anywhere.
+        if each.f_code.co_name == "__del__" or _room(each) == "simulator":
+            return False
         each = each.f_back
-    return each is not None and each.f_code.co_name != "__del__"
+    return each is not None and _room(frame) != ".."
+
+
+def _room(frame: FrameType) -> str:
+    """Return the room of the toolkit that a frame is in, ".." for none."""
+    return os.path.relpath(frame.f_code.co_filename, os.path.dirname(cuda.__file__)).split(os.sep)[0]

@@ -16,6 +16,7 @@ from ..driver.unwrap import failure
 from ..streams.stream import Stream, legacy_default, per_thread_default
 
 if TYPE_CHECKING:
+    from .array import DeviceArray
     from .pools import MemoryPool, PoolMemory
 
 __all__ = [
@@ -48,18 +49,23 @@ class Origin(NamedTuple):
     pool_after: PoolMemory | None
 
 
-def allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | None = None) -> tuple[Any, Origin]:
-    """Allocate in the order of a stream of the device, and return the address and where it came from.
+def allocate(array: DeviceArray, pool: MemoryPool | None = None) -> None:
+    """Give a new array its memory, in the order of its stream, and note where the memory came from.
 
-    The memory is the `pool`'s (cuMemAllocFromPoolAsync), or without one the device's pool's (cuMemAllocAsync). The
-    address is as the driver gives it, and 0 for no bytes. Raises OutOfMemoryError with the sizes, and CaptureError
-    where the stream is captured.
+    The memory is the `pool`'s (cuMemAllocFromPoolAsync), or without one the device's pool's (cuMemAllocAsync). An array
+    of no bytes needs none. Raises OutOfMemoryError with the sizes, and CaptureError where the stream is captured.
     """
+    device, stream = array.device, array.stream
     before = _memory_of(device._pool if pool is None else pool)
-    with activated(device):
-        address = _allocate(nbytes, device, stream, pool) if nbytes else 0
     thread = threading.get_ident() if stream.handle == _PER_THREAD else None
-    return address, Origin(thread, before, _memory_of(device._pool))
+    # An interrupt behind the allocation leaves an array that knows so much.
+    array._origin = Origin(thread, before, None)
+    with activated(device):
+        if array.nbytes:
+            address = _allocate(array.nbytes, device, stream, pool)
+            array._value = address
+            array._address = int(address)
+    array._origin = Origin(thread, before, _memory_of(device._pool))
 
 
 def _memory_of(pool: MemoryPool | None) -> PoolMemory | None:

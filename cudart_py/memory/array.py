@@ -54,7 +54,7 @@ class DeviceArray(ArrayProtocols):
 
     def __init__(
         self,
-        pointer: Any,
+        pointer: int,
         shape: tuple[int, ...],
         dtype: np.dtype[Any],
         nbytes: int,
@@ -62,12 +62,12 @@ class DeviceArray(ArrayProtocols):
         stream: Stream,
         strides: tuple[int, ...] | None = None,
         base: DeviceArray | Allocation | None = None,
-        origin: Origin | None = None,
     ) -> None:
-        self._value = pointer
-        self._address = int(pointer) if nbytes else 0
+        # Before the value, since the finalizer of an array that an interrupt cuts short asks for both.
         self._owned = base is None
-        self._origin = origin
+        self._value = pointer
+        self._address = pointer if nbytes else 0
+        self._origin: Origin | None = None
         self._strides = strides
         self.shape = shape
         self.dtype = dtype
@@ -362,7 +362,7 @@ class DeviceArray(ArrayProtocols):
         self._release(value)
 
     def _release(self, value: Any) -> None:
-        if not self._address:
+        if not value:  # of no bytes, or an interrupt came before its memory
             return
         native, origin = self.stream._queue, self._origin
         # The quick way of the commonest end, of memory whose origin does not matter, as in `allocate_array`.
@@ -386,6 +386,7 @@ def allocate_array(
     nbytes = math.prod(shape) * dtype.itemsize
     # The quick way of the commonest allocation: no capture, the device current and with its own pool, and a stream that
     # is the same in every thread. Only where another thread gives the device a pool meanwhile does the origin matter.
+    # The array is made before its memory is there, so that an interrupt in its constructor loses none.
     if (
         here is not None
         and (stream._device is None or stream._device is here)
@@ -396,14 +397,18 @@ def allocate_array(
         and not captures
         and 0 < nbytes <= MOST_BYTES
     ):
+        array = DeviceArray(0, shape, dtype, nbytes, here, stream)
         status, address = raw.cuMemAllocAsync(nbytes, native)
         if not status:
+            array._value = address
+            array._address = int(address)
             given = here._pool
-            origin = None if given is None else Origin(None, None, given.memory)
-            return DeviceArray(address, shape, dtype, nbytes, here, stream, None, None, origin)
-    device = stream.device
-    address, origin = allocate(nbytes, device, stream, pool)
-    return DeviceArray(address, shape, dtype, nbytes, device, stream, None, None, origin)
+            if given is not None:
+                array._origin = Origin(None, None, given.memory)
+            return array
+    array = DeviceArray(0, shape, dtype, nbytes, stream.device, stream)
+    allocate(array, pool)
+    return array
 
 
 def side_of(call: str, name: str, array: Any, *, writes: bool = False) -> Side:

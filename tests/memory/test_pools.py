@@ -9,6 +9,8 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.driver.seam import api
+from cudart_py.memory.array import allocate_array
+from tests.interrupts import interrupted
 
 MIB = 1 << 20
 
@@ -24,6 +26,26 @@ def test_a_pool_counts_what_its_arrays_use(device):
         assert pool.used == 0
         assert pool.used_high == MIB
         assert pool.reserved_high >= MIB
+
+
+@pytest.mark.parametrize("of_its_own", [False, True])
+def test_an_interrupt_beside_the_drivers_allocation_loses_no_memory(device, of_its_own):
+    pool = cuda.MemoryPool() if of_its_own else None
+    watched = device.memory_pool if pool is None else pool
+
+    def used():
+        gc.collect()
+        device.synchronize()
+        return watched.used
+
+    def allocate():
+        cuda.empty(MIB, np.uint8, pool=pool).close()
+
+    before, step = used(), 1
+    while interrupted(allocate, {allocate_array.__code__}, step, behind_driver=False):
+        assert used() == before, f"interrupt {step}"
+        step += 1
+    assert step > 2
 
 
 def test_the_high_marks_begin_again(device):
