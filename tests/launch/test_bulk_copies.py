@@ -11,6 +11,7 @@ KERNELS = """
 #include <cooperative_groups.h>
 #include <cuda/barrier>
 #include <cuda/ptx>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 namespace cg = cooperative_groups;
 namespace ptx = cuda::ptx;
@@ -110,6 +111,8 @@ REDUCTION(add_float, float, ptx::op_add)
 REDUCTION(add_double, double, ptx::op_add)
 REDUCTION(add_half, __half, ptx::op_add)
 REDUCTION(least, int, ptx::op_min)
+REDUCTION(least_half, __half, ptx::op_min)
+REDUCTION(greatest_brain, __nv_bfloat16, ptx::op_max)
 REDUCTION(bits_in_common, unsigned, ptx::op_and_op)
 
 // Each block of a cluster sends its numbers to the next one; the receiver's barrier counts the bytes.
@@ -168,6 +171,34 @@ extern "C" __global__ void add_there(int *out, const int *in) {
     cluster.sync();
 }
 
+// The same by generic addresses.
+extern "C" __global__ void add_anywhere(int *out, const int *in) {
+    __shared__ alignas(8) int sums[4], numbers[64];
+    __shared__ alignas(8) uint64_t bar;
+    cg::cluster_group cluster = cg::this_cluster();
+    if (threadIdx.x < 4) sums[threadIdx.x] = 1;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
+    cluster.sync();
+    if (threadIdx.x == 0)
+        ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cluster, ptx::space_shared, &bar, 512);
+    unsigned next = (cluster.block_rank() + 1) % cluster.num_blocks();
+    int x = in[blockIdx.x * 64 + threadIdx.x];
+    asm volatile("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.s32 [%0], %1, [%4]; "
+                 "st.async.mbarrier::complete_tx::bytes.s32 [%2], %3, [%4];"
+                 :
+                 : "l"(cluster.map_shared_rank(sums + threadIdx.x % 4, next)), "r"(x),
+                   "l"(cluster.map_shared_rank(numbers + threadIdx.x, next)), "r"(-x),
+                   "l"(cluster.map_shared_rank(&bar, next))
+                 : "memory");
+    while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
+    if (threadIdx.x < 4) {
+        int sum = sums[threadIdx.x];
+        for (int i = threadIdx.x; i < 64; i += 4) sum += 2 * numbers[i];
+        out[blockIdx.x * 4 + threadIdx.x] = -sum;
+    }
+    cluster.sync();
+}
+
 // Plain stores to the next block, which its barrier announces by the arrivals of other blocks' threads.
 extern "C" __global__ void arrive_there(int *out, const int *in) {
     __shared__ int received[64];
@@ -181,6 +212,33 @@ extern "C" __global__ void arrive_there(int *out, const int *in) {
     while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &bar, 0)) {}
     out[blockIdx.x * 64 + threadIdx.x] = received[63 - threadIdx.x];
     cluster.sync();
+}
+
+// Of 48 threads, which complete three phases of 16 at once, each says how many arrivals were missing before its own.
+extern "C" __global__ void count_down(unsigned *out) {
+    __shared__ alignas(8) uint64_t bar;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 16);
+    __syncthreads();
+    uint64_t state = ptx::mbarrier_arrive(&bar);
+    asm("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[threadIdx.x]) : "l"(state));
+    __syncthreads();
+    out[48 + threadIdx.x] = ptx::mbarrier_test_wait_parity(&bar, 0);
+}
+
+// An arrival and a wait that put nothing in order.
+extern "C" __global__ void relaxed(unsigned *out) {
+    __shared__ alignas(8) uint64_t bar;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 32);
+    __syncthreads();
+    uint64_t state;
+    asm volatile("mbarrier.arrive.relaxed.cta.shared::cta.b64 %0, [%1];"
+                 : "=l"(state) : "r"((unsigned)__cvta_generic_to_shared(&bar)) : "memory");
+    unsigned passed = 0;
+    while (!passed)
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.relaxed.cta.shared::cta.b64 p, [%1], %2; "
+                     "selp.u32 %0, 1, 0, p; }"
+                     : "=r"(passed) : "r"((unsigned)__cvta_generic_to_shared(&bar)), "l"(state) : "memory");
+    out[threadIdx.x] = passed;
 }
 
 // The block of rank 1 fetches for the blocks whose bits are set.
@@ -257,6 +315,7 @@ def test_shared_memory_is_stored(device, kernels, rng):
         ("add_float", np.float32, np.add),
         ("add_double", np.float64, np.add),
         ("add_half", np.float16, np.add),
+        ("least_half", np.float16, np.minimum),
     ],
 )
 def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, reference):
@@ -265,6 +324,14 @@ def test_a_reduction_changes_global_memory(device, kernels, rng, name, dtype, re
     out = cuda.to_device(before)
     kernels[name][5, 64](out, cuda.to_device(values))
     np.testing.assert_array_equal(out.to_host(), reference(reference.reduce(values, axis=0, dtype=dtype), before))
+
+
+def test_a_reduction_takes_the_greatest_of_brain_floats(device, kernels, rng):
+    # Patterns of positive numbers are in the order of the numbers.
+    values, before = (rng.integers(0, 0x7F80, shape, np.uint16) for shape in ((5, 64), 64))
+    out, source = cuda.to_device(before), cuda.to_device(values)
+    kernels["greatest_brain"][5, 64](cuda.Pointer(out.pointer), cuda.Pointer(source.pointer))
+    np.testing.assert_array_equal(out.to_host(), np.maximum(values.max(axis=0), before))
 
 
 # The instructions that name another block's shared memory take a block's own addresses as well: PTX ISA, Shared State
@@ -295,12 +362,13 @@ def test_threads_store_in_another_block(device, kernels, rng, size):
 
 
 @pytest.mark.parametrize("size", CLUSTERS)
-def test_threads_add_in_another_block(device, kernels, rng, size):
+@pytest.mark.parametrize(("name", "first"), [("add_there", 1), ("add_anywhere", -1)])
+def test_threads_add_in_another_block(device, kernels, rng, size, name, first):
     values = rng.integers(0, 1000, (8 // size, size, 64), np.int32)
     out = cuda.full((8, 4), -7, np.int32)
-    kernels["add_there"].launch(8, 64, cluster=size)(out, cuda.to_device(values))
+    kernels[name].launch(8, 64, cluster=size)(out, cuda.to_device(values))
     sums = np.roll(values, 1, axis=1).reshape(8, 16, 4).sum(axis=1)
-    np.testing.assert_array_equal(out.to_host(), sums + 1)
+    np.testing.assert_array_equal(out.to_host(), sums + first)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -318,6 +386,21 @@ def test_one_copy_reaches_several_blocks_of_a_cluster(device, kernels, rng, rank
     kernels["multicast"].launch(8, 64, cluster=4)(out, cuda.to_device(values), ranks)
     chosen = np.array([ranks >> rank & 1 for rank in range(4)], np.bool_)
     np.testing.assert_array_equal(out.to_host(), np.where(chosen[:, None], values, -1)[None].repeat(2, axis=0))
+
+
+def test_threads_complete_several_phases_at_once(device, kernels):
+    out = cuda.zeros(96, np.uint32)
+    kernels["count_down"][1, 48](out)
+    missing, passed = np.split(out.to_host(), 2)
+    # Which thread comes first is open.
+    assert sorted(missing) == sorted([*range(1, 17)] * 3)
+    assert passed.all()
+
+
+def test_a_relaxed_arrival_is_one(device, kernels):
+    out = cuda.zeros(32, np.uint32)
+    kernels["relaxed"][1, 32](out)
+    assert out.to_host().all()
 
 
 POLICIES = """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ptx.compiling.forms import Form
 from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.units import UNIT
@@ -123,7 +124,7 @@ class MemoryChecks:
                 if records.bulk is not None:
                     records.bulk.wait(group, np.broadcast_to(access.address.places + access.offset, group.n), now)
             else:
-                order.release(group, now, self._scope)
+                order.release(group, now, "" if _is_relaxed(form_of(site)) else self._scope)
 
     def _global(self, access: MemoryAccess) -> None:
         kind, site = access.kind, access.site
@@ -266,3 +267,9 @@ class MemoryChecks:
             f"and {'nothing puts one before the other' if span is None else UNORDERED}"
         )
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)
+
+
+def _is_relaxed(form: Form) -> bool:
+    """Return whether an operation on a barrier in memory releases nothing by itself."""
+    expects = form.words[0] in ("expect_tx", "complete_tx")
+    return form.row.access == "mbarrier" and (expects or "relaxed" in form.words)

@@ -69,7 +69,7 @@ MATRIX_ROWS = (
         for left, turned in (("b64", "#1"), ("F", ""))
     ),
     Row("wgmma", nothing, "fence sync aligned |"),
-    Row("wgmma", copy_group, "commit_group sync aligned |", "wait_group sync aligned | #7", access="bulk"),
+    Row("wgmma", copy_group, "commit_group sync aligned |", "wait_group sync aligned | #1000000", access="bulk"),
     Row("setmaxnreg", nothing, "inc/dec sync aligned u32 | #256"),
     Row("movmatrix", move_matrix, "sync aligned m8n8 trans b16 | =b32 b32", converges="warp", flow="matrix"),
 )  # fmt: skip  # rows of a table

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import lru_cache
 
-from ..operations import bits, carry, integers
+from ..operations import bits, carry, integers, mbarriers
 from ..operations.floats import approximations, double, half, single
 from ..syntax.instructions import Instruction
 from .emitters.comparisons import set_, setp
@@ -336,43 +336,45 @@ ROWS = (
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? and/or/xor b32/b64 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? add u32/s32/u64/f32/f64 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? add noftz f16/bf16 | M M u32 H?",
+        "reduce async bulk global shared::cta bulk_group L2::cache_hint? min/max f16/bf16 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? min/max u32/s32/u64/s64 | M M u32 H?",
         "reduce async bulk global shared::cta bulk_group L2::cache_hint? inc/dec u32 | M M u32 H?",
         access="bulk",
     ),
     Row(
         "st", async_store,
-        "async weak? shared::cluster mbarrier::complete_tx::bytes VECTOR? b32/b64/u32/u64/s32/s64/f32/f64 | M V M",
+        "async weak? shared::cluster? mbarrier::complete_tx::bytes VECTOR? b32/b64/u32/u64/s32/s64/f32/f64 | M V M",
         access="st", flow="fresh",
     ),
     Row(
         "red", async_reduction,
-        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes and/or/xor b32 | M T M",
-        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes add u32/s32/u64 | M T M",
-        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes min/max u32/s32 | M T M",
-        "async relaxed cluster shared::cluster mbarrier::complete_tx::bytes inc/dec u32 | M T M",
+        "async relaxed cluster shared::cluster? mbarrier::complete_tx::bytes and/or/xor b32 | M T M",
+        "async relaxed cluster shared::cluster? mbarrier::complete_tx::bytes add u32/s32/u64/s64 | M T M",
+        "async relaxed cluster shared::cluster? mbarrier::complete_tx::bytes min/max u32/s32 | M T M",
+        "async relaxed cluster shared::cluster? mbarrier::complete_tx::bytes inc/dec u32 | M T M",
         access="red", flow="fresh",
     ),
     Row(
         "mbarrier", mbarrier,
         "init SHARED? b64 | M u32", "inval SHARED? b64 | M", "expect_tx relaxed? cta/cluster? SHARED? b64 | M u32",
         "complete_tx relaxed? cta/cluster? SHARED? b64 | M u32",
-        "arrive release? cta/cluster? SHARED? b64 | =b64 M u32?",
+        "arrive release/relaxed? cta/cluster? SHARED? b64 | =b64 M u32?",
         "arrive noComplete release? cta/cluster? SHARED? b64 | =b64 M u32",
-        "arrive expect_tx release? cta/cluster? SHARED? b64 | =b64 M u32",
-        "arrive_drop release? cta/cluster? SHARED? b64 | =b64 M u32?",
+        "arrive expect_tx release/relaxed? cta/cluster? SHARED? b64 | =b64 M u32",
+        "arrive_drop release/relaxed? cta/cluster? SHARED? b64 | =b64 M u32?",
         "arrive_drop noComplete release? cta/cluster? SHARED? b64 | =b64 M u32",
-        "arrive_drop expect_tx release? cta/cluster? SHARED? b64 | =b64 M u32",
+        "arrive_drop expect_tx release/relaxed? cta/cluster? SHARED? b64 | =b64 M u32",
         access="mbarrier",
     ),
     Row(
         "mbarrier", mbarrier,
-        "test_wait acquire? cta/cluster? SHARED? b64 | =pred M b64",
-        "test_wait parity acquire? cta/cluster? SHARED? b64 | =pred M u32",
-        "try_wait acquire? cta/cluster? SHARED? b64 | =pred M b64 u32?",
-        "try_wait parity acquire? cta/cluster? SHARED? b64 | =pred M u32 u32?",
+        "test_wait acquire/relaxed? cta/cluster? SHARED? b64 | =pred M b64",
+        "test_wait parity acquire/relaxed? cta/cluster? SHARED? b64 | =pred M u32",
+        "try_wait acquire/relaxed? cta/cluster? SHARED? b64 | =pred M b64 u32?",
+        "try_wait parity acquire/relaxed? cta/cluster? SHARED? b64 | =pred M u32 u32?",
         access="mbarrier", spins=True,
     ),
+    Row("mbarrier", Calls(mbarriers.pending_count), "pending_count b64 | =u32 b64"),
     # --- order and time
     Row("membar", fence, "cta/gl/sys |"),
     Row(

@@ -27,9 +27,11 @@ _UFUNCS: dict[str, np.ufunc] = {
 }  # fmt: skip  # rows of a table
 # The unit of a float32 number is 2**-23 of its size or more.
 _LEAST_SAFE = LEAST_NORMAL_F32 * np.float32(2**24)
-_HALF_ADD: dict[str, Update] = {
-    **{kind: partial(half.add, kind) for kind in ("f16", "bf16")},
-    **{f"{kind}x2": half.paired(partial(half.add, kind)) for kind in ("f16", "bf16")},
+_HALVES: dict[tuple[str, str], Update] = {
+    (name, kind + pair): half.paired(partial(function, kind)) if pair else partial(function, kind)
+    for name, function in (("add", half.add), ("min", half.minimum), ("max", half.maximum))
+    for kind in ("f16", "bf16")
+    for pair in ("", "x2")
 }
 
 
@@ -46,7 +48,7 @@ def apply(operation: str, view: Array, index: Array, *operands: Array, type_: st
     if index.size == 0:
         return view[index]
     operand, compare = (np.broadcast_to(np.asarray(x, view.dtype), index.shape) for x in (operands[-1], operands[0]))
-    kind = type_ if type_ in _HALF_ADD else ""
+    kind = type_ if (operation, type_) in _HALVES else ""
     ftz = ftz and operation == "add" and _may_flush(view, index, operand)
     update = _update(operation, view.dtype, kind, ftz)
     if index.size == 1 or (index[1:] > index[:-1]).all():
@@ -75,7 +77,7 @@ def reduce_only(
 ) -> None:
     """Do an atomic operation that returns nothing (``red``); the arguments are those of ``apply``."""
     ufunc = _UFUNCS.get(operation)
-    if ufunc is None or type_ in _HALF_ADD:
+    if ufunc is None or (operation, type_) in _HALVES:
         apply(operation, view, index, operand, type_=type_, ftz=ftz)
         return
     operand = np.asarray(operand, view.dtype)
@@ -98,8 +100,8 @@ def _may_flush(view: Array, index: Array, operand: Array) -> bool:
 
 def _update(operation: str, dtype: np.dtype[Any], kind: str, ftz: bool) -> Update:
     """Return the function of element and operand that the operation stores (all but cas)."""
-    if kind and operation == "add":
-        return _HALF_ADD[kind]
+    if kind:
+        return _HALVES[operation, kind]
     if ftz:
         return lambda old, operand: flush_f32(flush_f32(old) + flush_f32(operand))
     zero, one = dtype.type(0), dtype.type(1)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["apply", "fields"]
+__all__ = ["apply", "fields", "pending_count"]
 
 Array = NDArray[Any]
 
@@ -40,7 +40,8 @@ def _word(missing: int, needed: int, transfer: int, parity: int) -> int:
 def apply(verb: str, view: Array, index: Array, operands: Sequence[Array], parity: bool) -> Any:
     """Do `verb` for each lane on the words of `view` at `index`.
 
-    Arrivals give the word before, from which ``test_wait`` knows the phase; waits give truth values.
+    Arrivals give the word before, from which ``test_wait`` knows the phase and ``pending_count`` the missing arrivals;
+    waits give truth values.
     """
     if verb in ("test_wait", "try_wait"):
         now = view[index] >> _PARITY
@@ -55,31 +56,58 @@ def apply(verb: str, view: Array, index: Array, operands: Sequence[Array], parit
         return None
     before = view[index]
     if verb != "arrive_extra":
-        _update(verb, view, index, operands)
+        _update(verb, view, index, operands, before)
     return before
 
 
-def _update(verb: str, view: Array, index: Array, operands: Sequence[Array]) -> None:
-    """Arrive, or expect or receive bytes: the lanes of one barrier are added up, since their order is invisible."""
-    words, inverse = np.unique(index, return_inverse=True)
-    amounts = np.bincount(inverse, operands[0]) if operands else np.bincount(inverse)
-    lanes = np.bincount(inverse)
-    for place, amount, count in zip(words, amounts, lanes, strict=True):
-        missing, needed, transfer, phase = fields(int(view[place]))
-        if verb == "expect_tx":
-            transfer += int(amount)
-        elif verb == "complete_tx":
-            transfer -= int(amount)
-        elif verb in ("arrive_expect", "arrive_drop_expect"):
-            transfer += int(amount)
-            missing -= int(count)
-            needed -= int(count) if verb == "arrive_drop_expect" else 0
+def pending_count(state: Array) -> Array:
+    """Return the arrivals that were missing before the one that gave a state (``mbarrier.pending_count``)."""
+    result: Array = (state & np.uint64(_COUNT)).astype(np.uint32)
+    return result
+
+
+def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array) -> None:
+    """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier get.
+
+    The lanes of a barrier are added up. Only where a phase ends between them does it matter that one follows another.
+    """
+    for place in np.unique(index):
+        lanes, word = np.flatnonzero(index == place), int(view[place])
+        amounts = operands[0][lanes].astype(np.int64) if operands else np.ones(len(lanes), np.int64)
+        arrivals = np.ones(len(lanes), np.int64) if verb.endswith("_expect") else amounts
+        if _ends_between(verb, word, int(arrivals.sum())):
+            for lane, amount in zip(lanes, amounts, strict=True):
+                before[lane] = word
+                word = _after(verb, word, int(amount), 1)
         else:
-            if verb == "arrive_drop":
-                needed -= int(amount)
-            missing -= int(amount)
-        if verb == "expect_tx":
-            # Expecting bytes can't complete a phase that nothing arrived at.
-            view[place] = missing & _COUNT | needed << 20 | (transfer & _BYTES) << 40 | phase << 63
-        else:
-            view[place] = _word(missing, needed, transfer, phase)
+            if verb.startswith("arrive"):
+                # The missing arrivals have the lowest bits.
+                before[lanes] -= (np.cumsum(arrivals) - arrivals).astype(np.uint64)
+            word = _after(verb, word, int(amounts.sum()), len(lanes))
+        view[place] = word
+
+
+def _ends_between(verb: str, word: int, total: int) -> bool:
+    """Return whether a phase may end before the last of some lanes has done `verb`, with a sum of arrivals or bytes."""
+    missing, _, transfer, _ = fields(word)
+    if verb == "expect_tx":
+        return False
+    return (missing == 0 and total > transfer) if verb == "complete_tx" else total > missing
+
+
+def _after(verb: str, word: int, amount: int, lanes: int) -> int:
+    """Return a word after some lanes have done `verb`, with the sum of their operands."""
+    missing, needed, transfer, parity = fields(word)
+    if verb == "expect_tx":
+        transfer += amount
+        # Expecting bytes can't complete a phase that nothing arrived at.
+        return missing & _COUNT | needed << 20 | (transfer & _BYTES) << 40 | parity << 63
+    if verb == "complete_tx":
+        return _word(missing, needed, transfer - amount, parity)
+    arrivals = amount
+    if verb.endswith("_expect"):
+        transfer += amount
+        arrivals = lanes
+    if verb.startswith("arrive_drop"):
+        needed -= arrivals
+    return _word(missing - arrivals, needed, transfer, parity)

@@ -87,12 +87,14 @@ NOT_RUN = {
     "set.lt.and.f16.f16 %h1, %h2, %h3, %p1;": "compare by setp alone, and write the logical operation behind it",
     "red.global.add.noftz.v2.f16x2 [%d1], {%r1, %r2};": "write an atomic for each element; only vectors of f32 are",
     "fma.rn.oob.f16 %h1, %h2, %h3, %h1;": "write another form of fma: none with .oob is simulated",
-    "mbarrier.pending_count.b64 %r1, %d1;": "write another form of mbarrier: none with .pending_count is simulated",
     "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%r1, %r1}, "
     "{%r1, %r1, %r1, %r1};": "write wgmma, or mma.sync.aligned.m16n8k16 or its kin, on f16, bf16, tf32, f64",
     "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%r1, %r1}, {%r1}, {%r1}, {%r1, %r1};": "write wgmma, or mma.sync",
     "membar.proxy.alias;": "write another form of membar: none with .proxy or .alias is simulated",
-    "mbarrier.try_wait.relaxed.cta.b64 %p1, [%r1], %d1;": "write another form of mbarrier: none with all of these mod",
+    "mbarrier.arrive.noComplete.relaxed.cta.b64 %d1, [%r1], 1;": "write another form of mbarrier: none with all",
+    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%d1], %r1, %r1, %r1, [%r1];": (
+        "write cp.async.bulk with addresses"
+    ),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.mbarriers import apply
+from cudart_py.simulator.ptx.operations.mbarriers import apply, pending_count
 
 
 def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:
@@ -40,3 +40,34 @@ def test_a_phase_waits_for_the_bytes_that_are_expected() -> None:
     assert not has_passed(word, 0)
     operate(word, "complete_tx", 16)
     assert has_passed(word, 0)
+
+
+@pytest.mark.parametrize(("needed", "lanes"), [(1, 32), (16, 32), (32, 48), (32, 96), (31, 31)])
+def test_lanes_complete_several_phases_at_once(needed: int, lanes: int) -> None:
+    word = np.zeros(1, np.uint64)
+    operate(word, "init", needed)
+    before = apply("arrive", word, np.zeros(lanes, np.int64), [], parity=False)
+    phases = lanes // needed
+    assert has_passed(word, 1 - phases % 2)
+    assert not has_passed(word, phases % 2)
+    np.testing.assert_array_equal(before >> np.uint64(63), np.arange(lanes) // needed % 2)
+
+
+def test_lanes_bring_the_bytes_of_several_phases() -> None:
+    word = np.zeros(1, np.uint64)
+    operate(word, "init", 1)
+    operate(word, "arrive_expect", 16)
+    apply("complete_tx", word, np.zeros(2, np.int64), [np.full(2, 16, np.uint32)], parity=False)
+    assert has_passed(word, 0)
+    # The second 16 bytes came before they were expected.
+    operate(word, "arrive_expect", 16)
+    assert has_passed(word, 1)
+
+
+def test_a_state_has_the_arrivals_that_were_missing() -> None:
+    word = np.zeros(1, np.uint64)
+    operate(word, "init", 7)
+    states = apply("arrive", word, np.zeros(3, np.int64), [np.array([1, 2, 1], np.uint32)], parity=False)
+    np.testing.assert_array_equal(pending_count(states), [7, 6, 4])
+    states = apply("arrive_expect", word, np.zeros(3, np.int64), [np.full(3, 16, np.uint32)], parity=False)
+    np.testing.assert_array_equal(pending_count(states), [3, 2, 1])
