@@ -39,13 +39,71 @@ extern "C" __global__ void product(float *c, const __half *a, const __half *b, i
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     for (int i = 0; i < 8; i++) c[(row + i / 2 % 2 * 8) * 16 + column + i / 4 * 8 + i % 2] = d[i];
 }
+// One thread copies matrices to two buffers in turn, and one thread of the other four warps says when each is free.
+// Each piece of `in` is a left and a right matrix, laid out for the descriptors.
+extern "C" __global__ void ring(float *c, const __half *in, int pieces, int wrong)
+{
+    constexpr int bytes = (64 + 16) * 16 * 2;
+    __shared__ alignas(128) __half buffers[2][bytes / 2];
+    __shared__ alignas(8) uint64_t full[2], empty[2];
+    namespace ptx = cuda::ptx;
+    if (threadIdx.x < 2) {
+        ptx::mbarrier_init(&full[threadIdx.x], 1);
+        ptx::mbarrier_init(&empty[threadIdx.x], 1);
+    }
+    __syncthreads();
+    if (threadIdx.x >= 128) {
+        for (int i = 0; i < pieces && threadIdx.x == 128; i++) {
+            while (!ptx::mbarrier_try_wait_parity(&empty[i % 2], (i / 2 & 1) ^ 1)) {}
+            ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &full[i % 2], bytes);
+            ptx::cp_async_bulk(ptx::space_cluster, ptx::space_global, buffers[i % 2], in + i * (bytes / 2), bytes,
+                               &full[i % 2]);
+        }
+        return;
+    }
+    float d[8] = {};
+    for (int i = 0; i < pieces; i++) {
+        while (!ptx::mbarrier_try_wait_parity(&full[i % 2], i / 2 & 1)) {}
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        multiply(d, descriptor(buffers[i % 2]), descriptor(buffers[i % 2] + 64 * 16), 1);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        if (!(wrong & 1)) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        if (threadIdx.x == 37) ptx::mbarrier_arrive(&empty[i % 2]);
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    }
+    int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    for (int i = 0; i < 8; i++) c[(row + i / 2 % 2 * 8) * 16 + column + i / 4 * 8 + i % 2] = d[i];
+}
+// The four warps fill the matrices themselves, each thread behind its own wait.
+extern "C" __global__ void refill(float *c, const __half *in, int pieces, int wrong)
+{
+    __shared__ alignas(128) __half buffer[(64 + 16) * 16];
+    float d[8] = {};
+    for (int i = 0; i < pieces; i++) {
+        for (int j = threadIdx.x; j < 80 * 16; j += 128) buffer[j] = in[i * 80 * 16 + j];
+        cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+        __syncthreads();
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        multiply(d, descriptor(buffer), descriptor(buffer + 64 * 16), 1);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        if (!(wrong & 1)) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    for (int i = 0; i < 8; i++) c[(row + i / 2 % 2 * 8) * 16 + column + i / 4 * 8 + i % 2] = d[i];
+}
 """
 
 
 @pytest.fixture(scope="module")
-def product():
+def kernels():
     with cuda.Device(0):
-        return cuda.compile(KERNEL, include=[HERE], arch="sm_90a")["product"]
+        return cuda.compile(KERNEL, include=[HERE], arch="sm_90a", options=["--diag-suppress=20054"])
+
+
+@pytest.fixture
+def product(kernels):
+    return kernels["product"]
 
 
 @pytest.mark.parametrize("depth", [16, 48])
@@ -76,4 +134,32 @@ def test_a_mistake_beside_a_product_is_found(device, product, rng, wrong, text):
         warnings.simplefilter("always")
         product[1, 128](cuda.zeros((64, 16), np.float32), a, b, 48, wrong)
         device.synchronize()
+    assert any(text in str(one.message) for one in caught), [str(one.message) for one in caught]
+
+
+def laid_out(matrix):
+    """Return a matrix with 16 columns as `place` has it."""
+    return matrix.reshape(-1, 8, 2, 8).swapaxes(1, 2).reshape(-1)
+
+
+@pytest.mark.parametrize(("name", "threads"), [("ring", 160), ("refill", 128)])
+def test_the_wait_of_one_thread_frees_the_matrices_of_four_warps(device, kernels, rng, name, threads):
+    a, b = (rng.integers(-8, 9, (5, rows, 16)).astype(np.float16) for rows in (64, 16))
+    pieces = np.stack([np.concatenate([laid_out(left), laid_out(right)]) for left, right in zip(a, b, strict=True)])
+    c = cuda.zeros((64, 16), np.float32)
+    kernels[name][1, threads](c, cuda.to_device(pieces), 5, 0)
+    # The kernels' `multiply` subtracts. Products of small numbers are exact.
+    products = a.astype(np.float32) @ b.astype(np.float32).swapaxes(1, 2)
+    np.testing.assert_array_equal(c.to_host(), -products.sum(axis=0))
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.unsanitized("the kernel is wrong on purpose")
+@pytest.mark.parametrize(("name", "threads"), [("ring", 160), ("refill", 128)])
+def test_matrices_freed_before_the_wait_are_found(device, kernels, name, threads):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernels[name][1, threads](cuda.zeros((64, 16), np.float32), cuda.zeros((5, 80, 16), np.float16), 5, 1)
+        device.synchronize()
+    text = "from which wgmma reads for block (0, 0, 0)"
     assert any(text in str(one.message) for one in caught), [str(one.message) for one in caught]

@@ -179,7 +179,8 @@ class MemoryChecks:
         race: Race | None
         if kind == "ld":
             exempt = self._guessed_loads.contain(footprint.group.code, site)
-            race = races.load(footprint, history, now, strong=strong, exempt=exempt)
+            lasts = form_of(site).row.name == "wgmma"
+            race = races.load(footprint, history, now, strong=strong, exempt=exempt, lasts=lasts)
         else:
             race = races.store(footprint, history, now, strong=strong)
         if race is not None:

@@ -29,10 +29,15 @@ Ordered = Callable[[Array, Array, Array], Array]
 
 
 class AsynchronousCopies:
-    """The groups of one chunk's copies; a thread's groups are numbered from 1."""
+    """The groups of one chunk's copies; a thread's groups are numbered from 1.
 
-    def __init__(self, chunk: Chunk) -> None:
+    So many neighbouring threads as `together` says have their groups in common: the wait of one of them is enough.
+    """
+
+    def __init__(self, chunk: Chunk, together: int = 1) -> None:
         self._first = chunk.first * chunk.threads
+        self._threads = chunk.threads
+        self._together = together
         self._committed = np.zeros(chunk.lanes, np.int64)
         self._waited = np.zeros(chunk.lanes, np.int64)
         self._times = np.zeros((_KEPT, chunk.lanes), np.int64)
@@ -75,11 +80,32 @@ class AsynchronousCopies:
             return None
         groups, owners = groups[places], self._lanes[words.index][places]
         lanes = words.records(-self._first)[places]
-        late = np.flatnonzero(self._waited[owners] < groups)
+        if self._together > 1:
+            chosen = self._unlike(owners, groups, lanes)
+            places, groups, owners, lanes = places[chosen], groups[chosen], owners[chosen], lanes[chosen]
+        waiters = self._waiters(owners)
+        waited = self._waited[waiters] >= groups[:, None]
+        late = np.flatnonzero(~waited.any(axis=1))
         what = "which hasn't waited for it"
         if not len(late):
-            others = np.flatnonzero((owners != lanes) & (groups > self._waited[owners] - _KEPT))
-            when = self._times[groups[others] % _KEPT, owners[others]]
-            late = others[~ordered(owners[others] + self._first, when, lanes[others])]
+            known = waited & ((waiters == lanes[:, None]) | (groups[:, None] <= self._waited[waiters] - _KEPT))
+            others = np.flatnonzero(~known.any(axis=1))
+            when = self._times[groups[others, None] % _KEPT, waiters[others]]
+            reader = np.broadcast_to(lanes[others, None], when.shape)
+            told = ordered((waiters[others] + self._first).ravel(), when.ravel(), reader.ravel()).reshape(when.shape)
+            late = others[~(told & waited[others]).any(axis=1)]
             what = "and nothing puts that thread's wait for it before this"
         return (int(places[late[0]]), int(owners[late[0]]) + self._first, what) if len(late) else None
+
+    def _waiters(self, owners: Array) -> Array:
+        """Return the lanes whose waits complete what each owner has issued: an array of a row for each owner."""
+        within = owners % self._threads % self._together
+        last = owners - owners % self._threads + self._threads - 1
+        rows: Array = np.minimum((owners - within)[:, None] + np.arange(self._together), last[:, None])
+        return rows
+
+    def _unlike(self, owners: Array, groups: Array, lanes: Array) -> Array:
+        """Return a position of each combination of an owner, a group and a lane, which all words of it stand for."""
+        count = len(self._waited)
+        chosen: Array = np.sort(np.unique((groups * count + owners) * count + lanes, return_index=True)[1])
+        return chosen

@@ -33,6 +33,9 @@ def by_words(history: History) -> Array:
     return records
 
 
+# Four warps have their matrix instructions in common.
+_TOGETHER = {"wgmma": 128}
+
 # Returns which accesses of threads at times happen before what lanes do now.
 Ordered = Callable[[Array, Array, Array], Array]
 
@@ -64,7 +67,7 @@ class BulkCopies:
     def reads(self, name: str) -> AsynchronousCopies:
         """Return the groups of reads by instructions of an opcode's first name."""
         if name not in self._reads:
-            self._reads[name] = AsynchronousCopies(self._chunk)
+            self._reads[name] = AsynchronousCopies(self._chunk, _TOGETHER.get(name, 1))
         return self._reads[name]
 
     def all_reads(self) -> list[tuple[str, AsynchronousCopies]]:

@@ -94,8 +94,13 @@ class Races:
         """Return the other launch or copy that left a record, None if it was this launch."""
         return find_span(self._spans, record)
 
-    def load(self, footprint: Footprint, history: History, now: int, *, strong: bool, exempt: bool) -> Race | None:
-        """Check a load and record it. A strong load races with nothing, an `exempt` one not with strong writes."""
+    def load(
+        self, footprint: Footprint, history: History, now: int, *, strong: bool, exempt: bool, lasts: bool
+    ) -> Race | None:
+        """Check a load and record it. A strong load races with nothing, an `exempt` one not with strong writes.
+
+        Of a load that `lasts` beyond its instruction others find out when it ends; it is not recorded here.
+        """
         if strong:
             return None
         found = None
@@ -103,7 +108,7 @@ class Races:
         latest = int(before.max())
         if latest >= self._horizon and not self._all_passed(footprint.group.chunk, latest, history):
             found = self._conflict(footprint, before, "write", exempt)
-        if not exempt:
+        if not exempt and not lasts:
             history.reads[footprint.index] = footprint.records(now << TIME)
         return found
 
