@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..callers import call_site
-from ..driver.seam import can_reset, raw
+from ..driver.seam import can_reset, lost_by, raw
 from ..driver.unwrap import blame_with, failure
 from .changes import changes
 from .current import activated
@@ -136,7 +136,10 @@ def blame() -> str:
         elif (entry.device, None) not in finished and (entry.device, entry.stream) not in finished:
             suspects.append(entry)
     remedy = "start a new process, or call cuda.reset()" if can_reset() else "start a new process"
-    sticky = f"\nThe context is lost: every later call fails too; {remedy}."
+    # A driver that knows the kernel has reported its fault in full with the first error alone.
+    earlier = lost_by()
+    lost = "The context is lost" if earlier is None else f"The context was lost by an earlier error ({earlier})"
+    sticky = f"\n{lost}: every later call fails too; {remedy}."
     if not suspects:
         return sticky
     lines = [f"\n  {record}" for record in suspects[:_SHOWN]]

@@ -33,6 +33,7 @@ __all__ = [
     "image_kind",
     "in_finalizer",
     "library",
+    "lost_by",
     "note_exit",
     "raw",
     "select",
@@ -237,6 +238,11 @@ def take_report() -> str | None:
         return None
     report: str | None = getattr(_module, "take_report", lambda: None)()
     return report
+
+
+def lost_by() -> str | None:
+    """Return what the driver knows of the fault that has lost the context; hardware knows nothing, which is None."""
+    return None if _is_forked else getattr(_module, "lost_by", lambda: None)()
 
 
 def note_exit() -> None:

@@ -30,11 +30,13 @@ On the simulator, which checks and does not time:
       fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
       store[grid (1, 1, 1), block (1, 1, 1)] on stream 0x1
       fill[grid (1, 1, 1), block (32, 1, 1)] on stream 0x1
-    The context is lost: every later call fails too; start a new process, or call
-    cuda.reset().
+    The context was lost by an earlier error (kernel store at kernels/errors.cu:27:
+    a global write of 4 bytes at 0x0 is out of bounds: the null pointer; block (0,
+    0, 0), thread (0, 0, 0)): every later call fails too; start a new process, or
+    call cuda.reset().
     null store, debug(): IllegalAddressError: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS). It was store[grid (1, 1, 1), block (1, 1, 1)] on
-    stream 0x1, launched at library_tour/course/errors.py:223
+    stream 0x1, launched at library_tour/course/errors.py:225
     kernel store at kernels/errors.cu:27: a global write of 4 bytes at 0x0 is out of
     bounds: the null pointer; block (0, 0, 0), thread (0, 0, 0), instruction
     'st.global.f32 [%rd2], %f1'
@@ -90,7 +92,7 @@ On the simulator, which checks and does not time:
     memory not cleared: SimulatorWarning: kernel copy at kernels/errors.cu:41:
     uninitialised value reaches a store: it was read at kernels/errors.cu:41 from
     global memory at 0x7f… (0 bytes into the 32-byte allocation at
-    0x7f…, allocated at library_tour/course/errors.py:276), where nothing
+    0x7f…, allocated at library_tour/course/errors.py:278), where nothing
     has been written; block (0, 0, 0), thread (0, 0, 0), instruction 'st.global.f32
     [%rd7], %f1'
         41 | to[i] = from[i];

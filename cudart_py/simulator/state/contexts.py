@@ -37,6 +37,7 @@ __all__ = [
     "current_for_unsafe",
     "find_context",
     "in_finalizer",
+    "lost_by",
     "of_thread",
     "primary",
     "take_report",
@@ -71,6 +72,8 @@ class Context:
         self.limits = default_limits()
         # Limits that may no longer be set, since code that depends on them was loaded.
         self.fixed_limits: set[int] = set()
+        # What the fault's report says that has ended the context, "" before.
+        self.ended_by = ""
         self.failure: CUresult | None = None
         # A text that says what was broken off, until a call that waits for the work has reported it.
         self.untold = ""
@@ -152,6 +155,12 @@ def in_finalizer(function: Callable[[], None]) -> None:
 def take_report() -> str | None:
     """Return the report of the last fault, once; in a finalizer, whose errors nobody sees, it stays for a later one."""
     return None if of_thread.finalizing else fault_reports.take_report()
+
+
+def lost_by() -> str | None:
+    """Return what ended the current context, or another one if that is sound; None where no fault has ended any."""
+    contexts = (*of_thread.stack[-1:], *_contexts.values())
+    return next((context.ended_by for context in contexts if context.ended_by), None)
 
 
 _contexts: dict[int, Context] = {}

@@ -6,7 +6,7 @@ import re
 
 from ...compilation.demangling import declared_name, demangle
 
-__all__ = ["put_report", "readable", "take_report"]
+__all__ = ["put_report", "readable", "summary", "take_report"]
 
 _reports: list[str] = []
 
@@ -20,6 +20,11 @@ def readable(text: str) -> str:
     """Return a report with the C++ names of functions; the instruction at its end stays as it is."""
     said, mark, instruction = text.partition(", instruction '")
     return re.sub(r"\b_Z\w+", _plain, said) + mark + instruction
+
+
+def summary(text: str) -> str:
+    """Return the first line of a report, without the instruction at its end."""
+    return readable(text).partition("\n")[0].partition(", instruction '")[0]
 
 
 def _plain(match: re.Match[str]) -> str:

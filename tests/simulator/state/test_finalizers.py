@@ -1,4 +1,4 @@
-"""What goes wrong in work that a finalizer's call waits for reaches the program by a later call."""
+"""What goes wrong in work reaches the program by a later call, also where a finalizer's call has waited for it."""
 
 from __future__ import annotations
 
@@ -78,3 +78,41 @@ except cuda.CudaError as error:
 def test_the_report_of_a_fault_is_the_next_errors(python):
     printed = python(FAULT, CUDART_PY_DRIVER="simulator").stdout
     assert "kernel beyond at kernel.cu:1: a global write of 4 bytes" in printed
+
+
+LATER = """
+import cudart_py as cuda
+import numpy as np
+kernels = cuda.compile('template <class T> __global__ void beyond(T* x) { x[1 << 20] = 1; }', names=["beyond<float>"])
+x = cuda.zeros(1, np.float32)
+kernels["beyond<float>"][1, 1](x)
+
+def error():
+    try:
+        x.to_host()
+    except cuda.CudaError as error:
+        return str(error)
+
+print(error(), "----", error(), "----", sep="\\n")
+with cuda.Device(1):
+    cuda.zeros(1).to_host()
+    print(error())
+cuda.reset()
+print(cuda.driver.seam.lost_by())
+"""
+
+
+def test_later_errors_of_a_lost_context_say_what_lost_it(python):
+    printed = python(LATER, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="2").stdout
+    first, *later = printed.split("----\n")
+    assert "kernel beyond<float> at kernel.cu:1: a global write of 4 bytes" in first
+    assert "instruction 'st.global" in first
+    assert "earlier" not in first
+    second, third = later
+    for text in (second, third):
+        line = next(line for line in text.splitlines() if "earlier" in line)
+        assert line.startswith("The context was lost by an earlier error (kernel beyond<float> at kernel.cu:1: a ")
+        assert line.endswith(
+            "thread (0, 0, 0)): every later call fails too; start a new process, or call cuda.reset()."
+        )
+    assert third.splitlines()[-1] == "None"

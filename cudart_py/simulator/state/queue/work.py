@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from ..fault_reports import put_report
+from ..fault_reports import put_report, summary
 from .operations import AccountingOperation, FaultError, Operation
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Work:
             except FaultError as fault:
                 if fault.sticky:
                     context.sticky = fault.status
+                    context.ended_by = summary(fault.report)
                 elif context.failure is None:
                     context.failure = fault.status
                 put_report(fault.report)
