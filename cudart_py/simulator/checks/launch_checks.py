@@ -130,9 +130,10 @@ class LaunchChecks(Observer):
         if not self._racing:
             return
         form, now = form_of(site), self._races.tick(site)
-        self._races.order(group.chunk).fence(group, now, form.scope)
+        order = self._races.order(group.chunk)
+        order.fence(group, now, form.scope)
         if {"proxy", "async"} <= set(form.words):
-            records_of(group.chunk).bulk_of(group.chunk).fence(group, now)
+            records_of(group.chunk).bulk_of(group.chunk).fences.note(group, order, now)
 
     def barrier(self, group: Group, site: Instruction, event: str) -> None:
         """Note which threads wait, and what a barrier puts in order; report divergent barriers."""

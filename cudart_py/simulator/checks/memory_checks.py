@@ -223,7 +223,8 @@ class MemoryChecks:
                     what = f"race: it {findings.access(words, word)}, {still}"
                     findings.put("race", site, group, words.position(word), what)
         elif form_of(site).row.access == "bulk":
-            unfenced = copies.unfenced(words, history)
+            order = self._races.order(group.chunk)
+            unfenced = copies.unfenced(words, history, order, partial(self._races.ordered, group.chunk))
             if unfenced is not None:
                 word, record = unfenced
                 stored = f"which {self._races.past.name(record, 'wrote')}"

@@ -135,6 +135,67 @@ extern "C" __global__ void fenced_by_the_copier(int *out, const int *in, int wro
     }
 }
 
+// A thread that neither stores nor copies executes the proxy fence, between two barriers.
+extern "C" __global__ void fenced_by_a_third(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    if (threadIdx.x < 32) s[threadIdx.x] = in[threadIdx.x];
+    if (threadIdx.x == 40 && (wrong & 1)) ptx::fence_proxy_async(ptx::space_shared);
+    __syncthreads();
+    if (threadIdx.x == 40 && !(wrong & 1)) ptx::fence_proxy_async(ptx::space_shared);
+    if (!(wrong & 2)) __syncthreads();
+    if (threadIdx.x == 50) {
+        ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, s, 128);
+        ptx::cp_async_bulk_commit_group();
+        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+    }
+}
+
+// One thread of a warp executes it for the others, and a barrier in memory tells the one that copies.
+extern "C" __global__ void fenced_by_one_of_a_warp(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[32];
+    __shared__ alignas(8) uint64_t bar;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 1);
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        s[threadIdx.x] = in[threadIdx.x];
+        if (threadIdx.x == 3 && (wrong & 1)) ptx::fence_proxy_async(ptx::space_shared);
+        __syncwarp();
+        if (threadIdx.x == 3 && !(wrong & 1)) ptx::fence_proxy_async(ptx::space_shared);
+        if (threadIdx.x == 3) ptx::mbarrier_arrive(&bar);
+    } else if (threadIdx.x == 32) {
+        while (!ptx::mbarrier_try_wait_parity(&bar, 0)) {}
+        ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, s, 128);
+        ptx::cp_async_bulk_commit_group();
+        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+    }
+}
+
+// All threads of a warp arrive at a barrier in memory, and one of the other warp fences behind its wait there.
+extern "C" __global__ void fenced_behind_a_wait(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[32];
+    __shared__ alignas(8) uint64_t stored, fenced;
+    if (threadIdx.x == 0) {
+        ptx::mbarrier_init(&stored, 32);
+        ptx::mbarrier_init(&fenced, 1);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        s[threadIdx.x] = in[threadIdx.x];
+        ptx::mbarrier_arrive(&stored);
+        if (threadIdx.x == 0) {
+            while (!ptx::mbarrier_try_wait_parity(&fenced, 0)) {}
+            ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, s, 128);
+            ptx::cp_async_bulk_commit_group();
+            ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+        }
+    } else if (threadIdx.x == 32) {
+        if (wrong & 1) ptx::fence_proxy_async(ptx::space_shared);
+        while (!ptx::mbarrier_try_wait_parity(&stored, 0)) {}
+        if (!(wrong & 1)) ptx::fence_proxy_async(ptx::space_shared);
+        ptx::mbarrier_arrive(&fenced);
+    }
+}
+
 // Two buffers: of the groups of copies the last one may still read.
 extern "C" __global__ void alternating(int *out, const int *in, int wrong) {
     __shared__ alignas(16) int s[2][64];
@@ -176,6 +237,9 @@ NAMES = (
     "refilled",
     "stored",
     "fenced_by_the_copier",
+    "fenced_by_a_third",
+    "fenced_by_one_of_a_warp",
+    "fenced_behind_a_wait",
     "alternating",
     "through",
 )
@@ -198,6 +262,10 @@ WRONG = [
     ("stored", 4, UNREAD),
     ("stored", 8, "and nothing puts that thread's wait for it before this"),
     ("fenced_by_the_copier", 1, UNFENCED),
+    ("fenced_by_a_third", 1, UNFENCED),
+    ("fenced_by_a_third", 2, UNFENCED),
+    ("fenced_by_one_of_a_warp", 1, UNFENCED),
+    ("fenced_behind_a_wait", 1, UNFENCED),
     ("alternating", 1, UNREAD),
     ("through", 1, UNWAITED),
 ]

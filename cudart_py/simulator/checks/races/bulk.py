@@ -2,8 +2,7 @@
 
 A copy to shared memory is complete for a thread that has waited since at the barrier which counts its bytes, and for
 those threads before whose accesses such a wait happens. A copy from shared memory reads until its own thread has waited
-for its group. What ordinary stores wrote is seen by a copy if a proxy fence came between, in the thread that stored it
-or in the one that copies.
+for its group. What ordinary stores wrote is seen by a copy if a proxy fence came between.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ from numpy.typing import NDArray
 
 from ...state.memory.shadow import THREAD, TIME, History
 from .asynchronous import AsynchronousCopies
+from .proxy_fences import ProxyFences
 
 if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ...ptx.running.scheduler import Chunk
     from ..accesses import Footprint
+    from .happens_before import HappensBefore
 
 __all__ = ["BulkCopies", "by_words"]
 
@@ -59,8 +60,7 @@ class BulkCopies:
         self._arrived = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         self._barriers = np.zeros(len(chunk.shared.bytes) // 4, np.int64)
         self._waits: dict[int, _Waits] = {}
-        # When each lane last executed a proxy fence.
-        self._fenced = np.zeros(chunk.lanes, np.int64)
+        self.fences = ProxyFences(chunk)
         # What bulk copies read, and matrix instructions, each in groups of their own; by the opcode's first name.
         self._reads: dict[str, AsynchronousCopies] = {}
 
@@ -73,10 +73,6 @@ class BulkCopies:
     def all_reads(self) -> list[tuple[str, AsynchronousCopies]]:
         """Return the groups of all reads, with the instruction that reads."""
         return [("wgmma" if name == "wgmma" else "cp.async.bulk", reads) for name, reads in self._reads.items()]
-
-    def fence(self, group: Group, now: int) -> None:
-        """Note a proxy fence."""
-        self._fenced[group.lane_numbers] = now
 
     def arrive(self, words: Footprint, barriers: Array, now: int) -> None:
         """Note the words that bulk copies have written, and the place of the barrier of each 16 bytes."""
@@ -123,13 +119,14 @@ class BulkCopies:
         others = np.flatnonzero(waits.first)
         return bool(ordered(others + self._first, waits.first[others], np.full(len(others), lane + self._first)).any())
 
-    def unfenced(self, words: Footprint, history: History) -> tuple[int, int] | None:
+    def unfenced(
+        self, words: Footprint, history: History, order: HappensBefore, ordered: Ordered
+    ) -> tuple[int, int] | None:
         """Return the first word that a copy is about to read and whose store no proxy fence follows, and its record."""
         records = by_words(history)[words.index]
         stored = np.flatnonzero((records != 0) & (self._arrived[words.index] == 0))
         if not len(stored):
             return None
-        writers = (records[stored] & THREAD) - self._first
-        fenced = np.maximum(self._fenced[writers], self._fenced[words.records(-self._first)[stored]])
-        late = np.flatnonzero(fenced <= records[stored] >> TIME)
+        writers, readers = (records[stored] & THREAD) - self._first, words.records(-self._first)[stored]
+        late = self.fences.missing(writers, records[stored] >> TIME, readers, order, ordered)
         return (int(stored[late[0]]), int(records[stored[late[0]]])) if len(late) else None

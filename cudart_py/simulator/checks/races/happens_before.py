@@ -190,6 +190,24 @@ class HappensBefore:
         """Return when lanes have last acquired."""
         return np.zeros(len(lanes), np.int64) if self._acquired is None else self._acquired.take(lanes)
 
+    def heard(self, lanes: Array) -> Array:
+        """Return the last barriers of lanes' blocks, the last ones of their warps, and when they have last acquired."""
+        warps = np.zeros(len(lanes), np.int64) if self._warp is None else self._warp[self._warp_of_lane[lanes]]
+        return np.stack([self.barrier[self._block_of_lane[lanes]], warps, self.acquired(lanes)])
+
+    def reached(self, lanes: Array, heard: Array, others: Array, when: Array) -> Array:
+        """Return which accesses of `others` at `when` happen before what any of `lanes` did behind what it `heard`."""
+        blocks, warps = self._block_of_lane[lanes], self._warp_of_lane[lanes]
+        barrier, acquired = np.zeros((2, len(self.barrier)), np.int64)
+        warp = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
+        for latest, owners, times in zip((barrier, warp, acquired), (blocks, warps, blocks), heard, strict=True):
+            np.maximum.at(latest, owners, times)
+        mine = self._block_of_lane[others]
+        result: Array = (when < barrier[mine]) | (when < warp[self._warp_of_lane[others]])
+        for scope, times in (("gpu", np.full(len(others), acquired.max())), ("cta", acquired[mine])):
+            result |= (times > 0) & self.released(others, when, times, scope)
+        return result
+
     def passed(self, lanes: Array, when: Array, other: Array) -> Array:
         """Return which accesses of `lanes` at `when` barriers put before what the lanes `other` do now."""
         block = self._block_of_lane.take(lanes)

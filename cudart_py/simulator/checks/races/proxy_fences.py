@@ -1,0 +1,64 @@
+"""Proxy fences (`fence.proxy.async`), and the stores of ordinary instructions that they show to bulk copies.
+
+Such a fence lies between a store and a copy where the thread that stored has executed it since, or the one that copies.
+A third thread's fence does too, if the store happens before it, and it before the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ...ptx.running.groups import Group
+    from ...ptx.running.scheduler import Chunk
+    from .happens_before import HappensBefore
+
+__all__ = ["ProxyFences"]
+
+Array = NDArray[Any]
+
+# So many fences of a thread are remembered.
+_KEPT = 4
+
+# Returns which accesses of threads at times happen before what lanes do now.
+Ordered = Callable[[Array, Array, Array], Array]
+
+
+class ProxyFences:
+    """The proxy fences of one chunk."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._first = chunk.first * chunk.threads
+        # When each lane has executed its last fences, the latest first, and what it had heard of before each: its
+        # block's barrier, what brought its warp together, and what it had acquired.
+        self._times = np.zeros((_KEPT, chunk.lanes), np.int64)
+        self._heard = np.zeros((3, _KEPT, chunk.lanes), np.int64)
+
+    def note(self, group: Group, order: HappensBefore, now: int) -> None:
+        """Note a fence."""
+        lanes = group.lane_numbers
+        self._times[1:, lanes] = self._times[:-1, lanes]
+        self._heard[:, 1:, lanes] = self._heard[:, :-1, lanes]
+        self._times[0, lanes] = now
+        self._heard[:, 0, lanes] = order.heard(lanes)
+
+    def missing(self, writers: Array, when: Array, readers: Array, order: HappensBefore, ordered: Ordered) -> Array:
+        """Return the positions of stores by lanes behind which no fence lies for the lanes that read them now."""
+        late = np.flatnonzero(np.maximum(self._times[0, writers], self._times[0, readers]) <= when)
+        if not len(late) or not self._times.any():
+            return late
+        found = []
+        for reader in np.unique(readers[late]):
+            some = late[readers[late] == reader]
+            numbers, lanes = np.nonzero(self._times > when[some].min())
+            before = ordered(
+                lanes + self._first, self._times[numbers, lanes], np.full(len(lanes), reader + self._first)
+            )
+            numbers, lanes = numbers[before], lanes[before]
+            fenced = order.reached(lanes, self._heard[:, numbers, lanes], writers[some], when[some])
+            found.append(some[~fenced])
+        return np.sort(np.concatenate(found))
