@@ -74,6 +74,23 @@ extern "C" __global__ void ring(float *c, const __half *in, int pieces, int wron
     int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
     for (int i = 0; i < 8; i++) c[(row + i / 2 % 2 * 8) * 16 + column + i / 4 * 8 + i % 2] = d[i];
 }
+// Only some rows of the matrices are there, and only their products are stored.
+extern "C" __global__ void part(float *c, const __half *in, int rows)
+{
+    __shared__ alignas(128) __half buffer[(64 + 16) * 16];
+    for (int i = threadIdx.x; i < 80 * 16; i += 128)
+        if (i < rows * 16 || i >= 64 * 16) buffer[i] = in[i];
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+    __syncthreads();
+    float d[8] = {};
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    multiply(d, descriptor(buffer), descriptor(buffer + 64 * 16), 1);
+    asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    for (int i = 0; i < 8; i++)
+        if (row + i / 2 % 2 * 8 < rows || rows == 0)
+            c[(row + i / 2 % 2 * 8) * 16 + column + i / 4 * 8 + i % 2] = d[i];
+}
 // The four warps fill the matrices themselves, each thread behind its own wait.
 extern "C" __global__ void refill(float *c, const __half *in, int pieces, int wrong)
 {
@@ -162,4 +179,24 @@ def test_matrices_freed_before_the_wait_are_found(device, kernels, name, threads
         kernels[name][1, threads](cuda.zeros((64, 16), np.float32), cuda.zeros((5, 80, 16), np.float16), 5, 1)
         device.synchronize()
     text = "from which wgmma reads for block (0, 0, 0)"
+    assert any(text in str(one.message) for one in caught), [str(one.message) for one in caught]
+
+
+@pytest.mark.parametrize("rows", [8, 40])
+def test_rows_that_nobody_wrote_do_no_harm_to_others(device, kernels, rng, rows):
+    a, b = (rng.integers(-8, 9, (count, 16)).astype(np.float16) for count in (64, 16))
+    c = cuda.zeros((64, 16), np.float32)
+    kernels["part"][1, 128](c, cuda.to_device(np.concatenate([laid_out(a), laid_out(b)])), rows)
+    expected = -(a.astype(np.float32) @ b.astype(np.float32).T)
+    np.testing.assert_array_equal(c.to_host(), np.where(np.arange(64)[:, None] < rows, expected, 0))
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.unsanitized("the kernel is wrong on purpose")
+def test_the_product_of_a_matrix_that_nobody_wrote_is_found(device, kernels):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernels["part"][1, 128](cuda.zeros((64, 16), np.float32), cuda.zeros((80, 16), np.float16), 0)
+        device.synchronize()
+    text = "uninitialised value reaches a store: it was read at kernel.cu"
     assert any(text in str(one.message) for one in caught), [str(one.message) for one in caught]

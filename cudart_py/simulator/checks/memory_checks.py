@@ -13,6 +13,7 @@ from ..ptx.compiling.forms import Form
 from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.units import UNIT
+from ..ptx.syntax.instructions import Vector
 from ..state.memory.shadow import STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
@@ -242,10 +243,12 @@ class MemoryChecks:
 
     def _read(self, footprint: Footprint, missing: Array, what: str) -> None:
         """Mark what a load gets where nothing was written; an element counts as written when a part of it is."""
-        lanes = missing.reshape(-1, footprint.each).all(axis=1)
+        lanes = np.asarray(missing.reshape(-1, footprint.each).all(axis=1))
         places = np.flatnonzero(lanes)
-        if len(places):
-            group, site = footprint.group, footprint.access.site
+        group, site = footprint.group, footprint.access.site
+        if form_of(site).row.name == "wgmma":
+            self._read_matrix(footprint, lanes, what)
+        elif len(places):
             positions = np.array([footprint.position(int(place) * footprint.each) for place in places])
             marks = records_of(group.chunk).marks_of(group.chunk)
             findings, first = self._findings, int(places[0]) * footprint.each
@@ -255,6 +258,27 @@ class MemoryChecks:
                 lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}",
                 footprint.access.part_of_register,
             )
+
+    def _read_matrix(self, footprint: Footprint, undefined: Array, what: str) -> None:
+        """Mark the products of matrices in which nothing was written: of others, a kernel may use the rows that were.
+
+        `undefined` says of each unit of 16 bytes whether it is so.
+        """
+        group, site, findings = footprint.group, footprint.access.site, self._findings
+        destination, readers = site.operands[0], footprint.access.positions
+        assert isinstance(destination, Vector)
+        assert readers is not None
+        # For each warp its first lane reads.
+        for reader in np.unique(readers):
+            units = np.flatnonzero(readers == reader)
+            if not undefined[units].all():
+                continue
+            first = int(units[0]) * footprint.each
+            origin = f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}"
+            for number in range(len(destination.items)):
+                records_of(group.chunk).marks_of(group.chunk).read(
+                    site, group.lane_numbers[reader : reader + 32], partial(str, origin), (number, 0xF)
+                )
 
     def _race(self, race: Race, footprint: Footprint) -> None:
         before, piece, record = race
