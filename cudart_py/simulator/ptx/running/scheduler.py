@@ -77,7 +77,7 @@ class Chunk:
         self.notes: Any = None
         self._specials: dict[str, Any] = {}
         self._ready: dict[Path, list[Group]] = {}
-        self._held: dict[Path, list[Group]] = {}
+        self._held: dict[Path, Group] = {}
         self._lowest: tuple[int, Path] | None = None
         start = Group(self, state.program.main, None, self.lanes)
         start.registers = [None] * len(start.code.types)
@@ -120,8 +120,12 @@ class Chunk:
             self._lowest = key
 
     def hold(self, group: Group) -> None:
-        """Keep a group until other lanes come to the same place."""
-        self._held.setdefault(group.path, []).append(group)
+        """Keep a group until other lanes come to the same place; those that are kept there look again with it."""
+        other = self._held.pop(group.path, None)
+        if other is None:
+            self._held[group.path] = group
+        else:
+            self.push(merge([other, group]))
 
     def _find_lowest(self) -> tuple[int, Path] | None:
         if self._lowest is None and self._ready:
@@ -132,7 +136,9 @@ class Chunk:
         lowest = self._find_lowest()
         assert lowest is not None
         path = lowest[1]
-        groups = self._ready.pop(path) + self._held.pop(path, [])
+        groups = self._ready.pop(path)
+        if path in self._held:
+            groups.append(self._held.pop(path))
         self._lowest = None
         return groups[0] if len(groups) == 1 else merge(groups)
 
@@ -165,10 +171,9 @@ class Chunk:
             return True
         if self._held:
             # Their partners have gone elsewhere for good: the lanes at hand are all that will come.
-            for groups in self._held.values():
-                for group in groups:
-                    group.forced = True
-                    self.push(group)
+            for group in self._held.values():
+                group.forced = True
+                self.push(group)
             self._held = {}
             return True
         if self.barriers.parked:

@@ -83,6 +83,21 @@ extern "C" __global__ void scattered(int* out) {
     v += __popc(__ballot_sync(0xffffffff, t % 2));
     out[t] = v;
 }
+// One lane of a warp comes late to the others, and another warp waits for what they do then.
+extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
+    int t = threadIdx.x, warp = (t / 32 + first) % 3;
+    if (warp == 0) {
+        if (t % 32 == 0) flags[0] = 1;
+    } else if (warp == 1) {
+        if (t % 32 == 0)
+            while (!flags[0]) {}
+        __syncwarp();
+        flags[1] = 1;
+    } else {
+        while (!flags[1]) {}
+    }
+    out[t] = 1;
+}
 """
 
 
@@ -146,3 +161,10 @@ def test_a_vote_waits_for_the_lanes_of_its_mask(kernels: Kernels) -> None:
     out = kernels.zeros(64)
     kernels.launch("scattered", 1, 64, out)
     assert kernels.get(out, 64).tolist() == [16 + (t * (t - 1) // 2 if t % 2 else 0) for t in range(64)]
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_lanes_meet_though_other_warps_wait_for_them(kernels: Kernels, first: int) -> None:
+    out = kernels.zeros(96)
+    kernels.launch("meet", 1, 96, kernels.zeros(2), out, first, steps=100_000)
+    assert (kernels.get(out, 96) == 1).all()
