@@ -61,7 +61,7 @@ class MemoryChecks:
         self._racing = racing
         self._concurrent = concurrent
         # The blocks of a cluster wait for one another at barriers in memory.
-        self._scope = "cta" if prod(state.launch.cluster) == 1 else "gpu"
+        self._clustered = prod(state.launch.cluster) > 1
         # The shadow memory of the allocations that the launch writes, by their starts.
         self._written: dict[int, ShadowMemory] = {}
 
@@ -92,7 +92,11 @@ class MemoryChecks:
             if self._racing and barriers is not None:
                 now = self._races.tick(site)
                 records_of(group.chunk).bulk_of(group.chunk).arrive(Footprint(access, 0, 2), barriers, now)
-                self._races.order(group.chunk).release(group, now, self._scope)
+                order = self._races.order(group.chunk)
+                order.release(group, now, "gpu" if self._clustered else "cta")
+                if not self._clustered:
+                    arrivals = np.zeros(len(barriers), np.int64)
+                    order.arrive(group.chunk, group.lane_numbers[positions], barriers, now, arrivals)
 
     def _shared(self, access: MemoryAccess) -> None:
         chunk, form = access.group.chunk, form_of(access.site)
@@ -120,12 +124,20 @@ class MemoryChecks:
                 copies.commit(group)
                 copies.wait(group, 0, self._races.tick(site))
             order, now = self._races.order(group.chunk), self._races.tick(site)
+            barriers = np.broadcast_to(access.address.places + access.offset, group.n)
             if form_of(site).row.spins:
-                order.acquire(group, now)
+                if self._clustered:
+                    order.acquire(group, now)
+                else:
+                    order.wait(group.lane_numbers, barriers, now)
                 if records.bulk is not None:
-                    records.bulk.wait(group, np.broadcast_to(access.address.places + access.offset, group.n), now)
+                    records.bulk.wait(group, barriers, now)
             else:
-                order.release(group, now, "" if _is_relaxed(form_of(site)) else self._scope)
+                relaxed = _is_relaxed(form_of(site))
+                order.release(group, now, "" if relaxed else "gpu" if self._clustered else "cta")
+                if not self._clustered:
+                    arrivals = _arrivals(access)
+                    order.arrive(group.chunk, group.lane_numbers, barriers, now, arrivals, releases=not relaxed)
 
     def _global(self, access: MemoryAccess) -> None:
         kind, site = access.kind, access.site
@@ -293,6 +305,13 @@ class MemoryChecks:
             f"and {'nothing puts one before the other' if span is None else UNORDERED}"
         )
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)
+
+
+def _arrivals(access: MemoryAccess) -> Array:
+    """Return how many arrivals at a barrier in memory each lane makes, at most."""
+    form = form_of(access.site)
+    counted = form.words[0].startswith("arrive") and "expect_tx" not in form.words and access.values
+    return np.broadcast_to(access.values[0] if counted else 1, access.group.n)
 
 
 def _is_relaxed(form: Form) -> bool:

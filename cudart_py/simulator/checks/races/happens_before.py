@@ -3,11 +3,14 @@
 Time counts accesses. An access happens before another thread's access when a barrier of their thread block or an
 instruction that synchronises their warp lies between, or when it was released before the other thread acquired.
 
+At barriers in memory, warps have vector clocks: an arrival passes on what happens before it, and a wait receives what
+arrivals of the phases that are complete have passed on. Lanes of one warp share a clock.
+
 A fence covers the accesses of its own thread, those that barriers put before it (of its block and its warp), and those
 that others of its block had released to it. The thread's next atomic, volatile access or barrier releases all of them,
 whichever thread of the block then publishes that. A thread acquires by an atomic or a volatile load, and passes on at
-barriers what it has acquired. Threads have no vector clocks: what a thread acquires counts as all that was released
-anywhere before. That errs towards order, so that no correct program is accused.
+barriers what it has acquired. There are no vector clocks for this, nor in clusters: what a thread acquires counts as
+all that was released anywhere before. All of this errs towards order, so that no correct program is accused.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .warp_clocks import WarpClocks
 
 if TYPE_CHECKING:
     from ...ptx.running.groups import Group
@@ -122,6 +127,9 @@ class HappensBefore:
         self.last_barrier = 0
         self._warp: Array | None = None
         self._acquired: Array | None = None
+        # When each lane last waited at a barrier in memory.
+        self._waited: Array | None = None
+        self._clocks: WarpClocks | None = None
         self._scopes: dict[str, _Scope] = {}
 
     # --- what happens
@@ -135,10 +143,11 @@ class HappensBefore:
         else:
             self.barrier[blocks] = now
         self.last_barrier = int(self.barrier.min())
-        if self._acquired is not None:
-            latest = np.zeros(len(self.barrier), np.int64)
-            np.maximum.at(latest, self._block_of_lane, self._acquired)
-            self._acquired[lanes] = latest[blocks]
+        for times in (self._acquired, self._waited):
+            if times is not None:
+                latest = np.zeros(len(self.barrier), np.int64)
+                np.maximum.at(latest, self._block_of_lane, times)
+                times[lanes] = latest[blocks]
         self.release(group, now)
 
     def warp_together(self, group: Group, now: int) -> None:
@@ -148,10 +157,11 @@ class HappensBefore:
         lanes = group.lane_numbers
         warps = self._warp_of_lane[lanes]
         self._warp[warps] = now
-        if self._acquired is not None:
-            latest = np.zeros(len(self._warp), np.int64)
-            np.maximum.at(latest, warps, self._acquired[lanes])
-            self._acquired[lanes] = latest[warps]
+        for times in (self._acquired, self._waited):
+            if times is not None:
+                latest = np.zeros(len(self._warp), np.int64)
+                np.maximum.at(latest, warps, times[lanes])
+                times[lanes] = latest[warps]
         self.release(group, now)
 
     def fence(self, group: Group, now: int, scope: str) -> None:
@@ -163,7 +173,8 @@ class HappensBefore:
             kept.block.fenced[lanes] = self.barrier[self._block_of_lane[lanes]]
             if self._warp is not None:
                 kept.warp.fenced[lanes] = self._warp[self._warp_of_lane[lanes]]
-            kept.heard.fenced[lanes] = self.acquired(lanes)
+            heard = self.acquired(lanes)
+            kept.heard.fenced[lanes] = heard if self._waited is None else np.maximum(heard, self._waited[lanes])
 
     def release(self, group: Group, now: int, scope: str = "") -> None:
         """Note an access that releases what the last fence covers; with a scope it is a fence itself."""
@@ -178,9 +189,28 @@ class HappensBefore:
             self._acquired = np.zeros(len(self._lanes), np.int64)
         self._acquired[group.lane_numbers] = now
 
+    def arrive(
+        self, chunk: Chunk, lanes: Array, barriers: Array, now: int, arrivals: Array, *, releases: bool = True
+    ) -> None:
+        """Note that lanes make so many arrivals each at barriers in memory, by their places, or copies of theirs."""
+        if self._clocks is None:
+            self._clocks = WarpClocks(chunk.blocks, chunk.threads, chunk.shared.views["u8"])
+        self._clocks.arrive(lanes, barriers, self.acquired(lanes), now if releases else 0, arrivals)
+
+    def wait(self, lanes: Array, barriers: Array, now: int) -> None:
+        """Note that lanes wait at barriers in memory, by their places."""
+        if self._waited is None:
+            self._waited = np.zeros(len(self._lanes), np.int64)
+        self._waited[lanes] = now
+        acquired = None if self._clocks is None else self._clocks.wait(lanes, barriers)
+        if acquired is not None and acquired.any():
+            if self._acquired is None:
+                self._acquired = np.zeros(len(self._lanes), np.int64)
+            self._acquired[lanes] = np.maximum(self._acquired[lanes], acquired)
+
     def end(self) -> None:
         """Keep only the releases, which later chunks may ask for, now that all lanes have ended."""
-        self._warp = self._acquired = None
+        self._warp = self._acquired = self._waited = self._clocks = None
         for kept in self._scopes.values():
             kept.end()
 
@@ -216,6 +246,8 @@ class HappensBefore:
         if self._warp is not None:
             warp = self._warp_of_lane.take(lanes)
             result |= (warp == self._warp_of_lane.take(other)) & (when < self._warp.take(warp))
+        if self._clocks is not None:
+            result |= same & self._clocks.passed(lanes, when, other)
         return result
 
     def released(self, lanes: Array, when: Array, acquired: Array, scope: str) -> Array:

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["apply", "fields", "pending_count"]
+__all__ = ["MISSING", "apply", "fields", "pending_count"]
 
 Array = NDArray[Any]
 
 _COUNT = (1 << 20) - 1
+# The bits of a word that count the missing arrivals.
+MISSING = np.uint64(_COUNT)
 _BYTES = (1 << 23) - 1
 _PARITY = np.uint64(63)
 
@@ -62,7 +64,7 @@ def apply(verb: str, view: Array, index: Array, operands: Sequence[Array], parit
 
 def pending_count(state: Array) -> Array:
     """Return the arrivals that were missing before the one that gave a state (``mbarrier.pending_count``)."""
-    result: Array = (state & np.uint64(_COUNT)).astype(np.uint32)
+    result: Array = (state & MISSING).astype(np.uint32)
     return result
 
 

@@ -135,7 +135,7 @@ def test_a_barrier_without_a_count_has_not_been_initialised(kernels: Kernels) ->
 
 def test_threads_at_other_barriers_wait_as_well(kernels: Kernels) -> None:
     report = deadlock(kernels, "crossed", 1, 64, kernels.zeros(64))
-    assert "deadlock: 1 threads wait" in report
+    assert "deadlock: 1 thread waits" in report
     assert "lacks 1 of 2 arrivals; block (0, 0, 0), thread (0, 0, 0)" in report
 
 

@@ -122,11 +122,11 @@ def _operate(
     """Write an operation of `mbarriers` with the values of operands, and its result if one is wanted."""
     access = next(operand for operand in i.operands if isinstance(operand, Access))
     name, offset, _ = address(w, access, form.space)
-    observe(w, "mbarrier", name, offset, 8)
     values = []
     for operand in others:
         wide = isinstance(operand, Register) and w.code.types[w.code.slot(operand.name)] == "b64"
         values.append(w.value(operand, "u64" if wide else "u32")[0])
+    observe(w, "mbarrier", name, offset, 8, values)
     parity = ", parity=True" if "parity" in form.words else ""
     arguments = " ".join(f"{value}," for value in values)
     call = f"g.chunk.memory.mbarrier({verb!r}, {name}, {offset}, ({arguments}), {w.site()}{parity})"

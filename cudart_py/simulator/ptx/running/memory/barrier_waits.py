@@ -72,8 +72,9 @@ class BarrierWaits:
             return None
         wait, position = first
         more = f", and {len(barriers) - _NAMED} more" if len(barriers) > _NAMED else ""
+        who = "1 thread waits" if len(threads) == 1 else f"{len(threads)} threads wait"
         what = (
-            f"deadlock: {len(threads)} threads wait at barriers in shared memory, and no thread does anything else: "
+            f"deadlock: {who} at barriers in shared memory, and no thread does anything else: "
             f"{'; '.join(list(barriers)[:_NAMED])}{more}"
         )
         return Fault("CUDA_ERROR_LAUNCH_TIMEOUT", wait.group.chunk.state.located(what, wait.site, wait.group, position))

@@ -1,0 +1,98 @@
+"""Vector clocks of warps, which barriers in memory (``mbarrier``) pass on from those who arrive to those who wait.
+
+A warp's clock says for each warp of its block until when that one's accesses happen before its own. A barrier has two
+clocks: of all arrivals, and of those until a phase was last complete, which a wait receives. With each goes the time
+until which who arrived had acquired what other blocks released.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ptx.operations import mbarriers
+
+__all__ = ["WarpClocks"]
+
+Array = NDArray[np.int64]
+_LANES = 32
+_PARITY = np.uint64(63)
+
+
+class WarpClocks:
+    """The clocks of the warps and barriers of a chunk of `blocks` blocks of `threads` threads.
+
+    `words` are the words of 64 bits of the blocks' shared memory, in which the barriers lie.
+    """
+
+    def __init__(self, blocks: int, threads: int, words: NDArray[np.uint64]) -> None:
+        self._threads = threads
+        self._words = words
+        warps = -(-threads // _LANES)
+        # By block, warp, and the warp whose accesses are meant.
+        self._clocks = np.zeros((blocks, warps, warps), np.int64)
+        # The barriers that were used, by the number of their words: -1 for other words.
+        self._rows = np.full(len(words), -1, np.int32)
+        self._parity = np.zeros(0, np.uint64)
+        self._complete = np.zeros((0, warps), np.int64)
+        self._arrived = np.zeros((0, warps), np.int64)
+        self._acquired = np.zeros((2, 0), np.int64)
+
+    def arrive(self, lanes: Array, barriers: Array, acquired: Array, now: int, arrivals: Array) -> None:
+        """Note that lanes are about to arrive at barriers, by their places, so many times each.
+
+        `acquired` is until when they have acquired what other blocks released; `now` is 0 for an arrival that releases
+        nothing.
+        """
+        rows = self._rows_of(barriers)
+        if now:
+            block, warp = self._warps_of(lanes)
+            passed = self._clocks[block, warp]
+            passed[np.arange(len(lanes)), warp] = now
+            np.maximum.at(self._arrived, rows, passed)
+            np.maximum.at(self._acquired[1], rows, acquired)
+        # A phase that ends between the lanes lets the next one begin; which lanes belong to it is not told apart.
+        total = np.bincount(rows, arrivals, len(self._parity))
+        between = rows[total[rows] > self._words[barriers >> 3] & mbarriers.MISSING]
+        if len(between):
+            self._complete_phases(np.unique(between))
+
+    def wait(self, lanes: Array, barriers: Array) -> Array:
+        """Note that lanes wait at barriers, by their places; return until when they acquire what others released."""
+        rows = self._rows_of(barriers)
+        np.maximum.at(self._clocks, self._warps_of(lanes), self._complete[rows])
+        acquired: Array = self._acquired[0][rows]
+        return acquired
+
+    def passed(self, lanes: Array, when: Array, other: Array) -> NDArray[np.bool_]:
+        """Return which accesses of `lanes` at `when` happen before what lanes `other` of their blocks do now."""
+        block, warp = self._warps_of(other)
+        result: NDArray[np.bool_] = when < self._clocks[block, warp, lanes % self._threads // _LANES]
+        return result
+
+    def _warps_of(self, lanes: Array) -> tuple[Array, Array]:
+        block, thread = np.divmod(lanes, self._threads)
+        return block, thread // _LANES
+
+    def _rows_of(self, barriers: Array) -> NDArray[np.int32]:
+        """Return the rows of barriers, after a look at which phases have become complete."""
+        numbers = barriers >> 3
+        rows: NDArray[np.int32] = self._rows[numbers]
+        if (rows < 0).any():
+            fresh = np.unique(numbers[rows < 0])
+            self._rows[fresh] = np.arange(len(self._parity), len(self._parity) + len(fresh))
+            self._parity = np.append(self._parity, self._words[fresh] >> _PARITY)
+            more = ((0, len(fresh)), (0, 0))
+            self._complete, self._arrived = np.pad(self._complete, more), np.pad(self._arrived, more)
+            self._acquired = np.pad(self._acquired, more[::-1])
+            rows = self._rows[numbers]
+        # Without an arrival no phase becomes complete, so that one has at most since the last look.
+        done = np.unique(rows[self._words[numbers] >> _PARITY != self._parity[rows]])
+        if len(done):
+            self._parity[done] ^= np.uint64(1)
+            self._complete_phases(done)
+        return rows
+
+    def _complete_phases(self, rows: NDArray[np.int32]) -> None:
+        self._complete[rows] = self._arrived[rows]
+        self._acquired[0, rows] = self._acquired[1, rows]

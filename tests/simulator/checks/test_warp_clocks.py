@@ -1,0 +1,103 @@
+"""The clocks that a barrier in memory passes on are those of its complete phases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.checks.races.warp_clocks import WarpClocks
+from cudart_py.simulator.ptx.operations import mbarriers
+
+# One barrier, in the second word of shared memory, for a block of three warps.
+PLACE = 8
+LANES = np.arange(96)
+
+
+class Block:
+    """Warps that arrive and wait at one barrier of some arrivals."""
+
+    def __init__(self, count: int) -> None:
+        self.words = np.zeros(4, np.uint64)
+        mbarriers.apply("init", self.words, np.array([1]), [np.array([count])], False)
+        self.clocks = WarpClocks(1, 96, self.words)
+
+    def arrive(self, warp: int, now: int, lanes: int = 32, times: int = 1) -> None:
+        """Let lanes of a warp arrive at a time, each so many times."""
+        who, arrivals = LANES[32 * warp : 32 * warp + lanes], np.full(lanes, times)
+        self.clocks.arrive(who, np.full(lanes, PLACE), np.zeros(lanes, np.int64), now, arrivals)
+        mbarriers.apply("arrive", self.words, np.ones(lanes, np.int64), [arrivals], False)
+
+    def wait(self, warp: int) -> None:
+        """Let a warp wait."""
+        self.clocks.wait(LANES[32 * warp : 32 * warp + 32], np.full(32, PLACE))
+
+    def knows(self, warp: int, of: int, when: int) -> bool:
+        """Return whether an access of a warp happens before what another warp does now."""
+        [known] = self.clocks.passed(np.array([32 * of + 7]), np.array([when]), np.array([32 * warp + 30]))
+        return bool(known)
+
+
+def test_a_wait_receives_what_came_before_the_arrivals() -> None:
+    block = Block(32)
+    block.arrive(0, 5)
+    assert not block.knows(1, of=0, when=4)
+    block.wait(1)
+    assert block.knows(1, of=0, when=4)
+    assert not block.knows(1, of=0, when=5)
+    assert not block.knows(2, of=0, when=4)
+
+
+def test_arrivals_of_a_phase_under_way_are_not_received() -> None:
+    block = Block(64)
+    block.arrive(0, 5)
+    block.wait(1)
+    assert not block.knows(1, of=0, when=4)
+    block.arrive(2, 6)
+    block.arrive(2, 8)
+    block.wait(1)
+    assert block.knows(1, of=0, when=4)
+    assert block.knows(1, of=2, when=5)
+    assert not block.knows(1, of=2, when=7)
+
+
+def test_what_an_arriving_warp_has_received_is_passed_on() -> None:
+    block = Block(32)
+    block.arrive(0, 5)
+    block.wait(1)
+    block.arrive(1, 9)
+    block.wait(2)
+    assert block.knows(2, of=0, when=4)
+    assert block.knows(2, of=1, when=8)
+
+
+@pytest.mark.parametrize(("count", "lanes", "times"), [(1, 32, 1), (1, 2, 1), (16, 32, 1), (6, 4, 3)])
+def test_phases_that_end_within_one_instruction_are_complete(count: int, lanes: int, times: int) -> None:
+    """An even number of phases leaves the word as it was."""
+    block = Block(count)
+    before = int(block.words[1])
+    block.arrive(0, 5, lanes, times)
+    assert int(block.words[1]) == before
+    block.wait(1)
+    assert block.knows(1, of=0, when=4)
+
+
+def test_an_arrival_that_releases_nothing_may_complete_a_phase() -> None:
+    block = Block(64)
+    block.arrive(0, 5)
+    block.arrive(2, 0)
+    block.wait(1)
+    assert block.knows(1, of=0, when=4)
+    assert not block.knows(1, of=2, when=0)
+
+
+def test_an_arrival_that_releases_nothing_passes_nothing_on() -> None:
+    block = Block(32)
+    block.arrive(0, 5)
+    block.wait(1)
+    # The second barrier is another word of the same shared memory.
+    lanes, place = LANES[32:64], np.full(32, 2 * PLACE)
+    mbarriers.apply("init", block.words, np.array([2]), [np.array([32])], False)
+    block.clocks.arrive(lanes, place, np.zeros(32, np.int64), 0, np.ones(32, np.int64))
+    mbarriers.apply("arrive", block.words, np.full(32, 2), [np.ones(32, np.int64)], False)
+    block.clocks.wait(LANES[64:], place)
+    assert not block.knows(2, of=0, when=4)
