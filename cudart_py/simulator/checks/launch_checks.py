@@ -131,8 +131,9 @@ class LaunchChecks(Observer):
             return
         form, now = form_of(site), self._races.tick(site)
         order = self._races.order(group.chunk)
-        order.fence(group, now, form.scope)
-        if {"proxy", "async"} <= set(form.words):
+        if "proxy" not in form.words:
+            order.fence(group, now, form.scope)
+        elif "async" in form.words:
             records_of(group.chunk).bulk_of(group.chunk).fences.note(group, order, now)
 
     def barrier(self, group: Group, site: Instruction, event: str) -> None:

@@ -196,6 +196,23 @@ extern "C" __global__ void fenced_behind_a_wait(int *out, const int *in, int wro
     }
 }
 
+// A proxy fence is no memory fence.
+extern "C" __global__ void announced(int *out, const int *in, int wrong) {
+    __shared__ int value, flag;
+    if (threadIdx.x == 0) flag = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        value = in[0];
+        if (wrong & 1) ptx::fence_proxy_async();
+        else __threadfence_block();
+        atomicExch(&flag, 1);
+    } else if (threadIdx.x == 32) {
+        while (!atomicAdd(&flag, 0)) {}
+        __threadfence_block();
+        out[0] = value;
+    }
+}
+
 // Two buffers: of the groups of copies the last one may still read.
 extern "C" __global__ void alternating(int *out, const int *in, int wrong) {
     __shared__ alignas(16) int s[2][64];
@@ -240,6 +257,7 @@ NAMES = (
     "fenced_by_a_third",
     "fenced_by_one_of_a_warp",
     "fenced_behind_a_wait",
+    "announced",
     "alternating",
     "through",
 )
@@ -266,6 +284,7 @@ WRONG = [
     ("fenced_by_a_third", 2, UNFENCED),
     ("fenced_by_one_of_a_warp", 1, UNFENCED),
     ("fenced_behind_a_wait", 1, UNFENCED),
+    ("announced", 1, UNORDERED),
     ("alternating", 1, UNREAD),
     ("through", 1, UNWAITED),
 ]
