@@ -225,8 +225,15 @@ class HappensBefore:
         warps = np.zeros(len(lanes), np.int64) if self._warp is None else self._warp[self._warp_of_lane[lanes]]
         return np.stack([self.barrier[self._block_of_lane[lanes]], warps, self.acquired(lanes)])
 
-    def reached(self, lanes: Array, heard: Array, others: Array, when: Array) -> Array:
-        """Return which accesses of `others` at `when` happen before what any of `lanes` did behind what it `heard`."""
+    def clocks(self, lanes: Array) -> Array | None:
+        """Return the clocks of lanes' warps, a row for each lane; None without barriers in memory."""
+        return None if self._clocks is None else self._clocks.of(lanes)
+
+    def reached(self, lanes: Array, heard: Array, clocks: Array | None, others: Array, when: Array) -> Array:
+        """Return which accesses of `others` at `when` happen before what any of `lanes` did.
+
+        `heard` is what `heard` said then, and `clocks` what `clocks` did.
+        """
         blocks, warps = self._block_of_lane[lanes], self._warp_of_lane[lanes]
         barrier, acquired = np.zeros((2, len(self.barrier)), np.int64)
         warp = np.zeros(int(self._warp_of_lane[-1]) + 1, np.int64)
@@ -234,6 +241,10 @@ class HappensBefore:
             np.maximum.at(latest, owners, times)
         mine = self._block_of_lane[others]
         result: Array = (when < barrier[mine]) | (when < warp[self._warp_of_lane[others]])
+        if clocks is not None:
+            known = np.zeros((len(self.barrier), clocks.shape[1]), np.int64)
+            np.maximum.at(known, blocks, clocks)
+            result |= when < known[mine, self._warp_of_lane[others] % clocks.shape[1]]
         for scope, times in (("gpu", np.full(len(others), acquired.max())), ("cta", acquired[mine])):
             result |= (times > 0) & self.released(others, when, times, scope)
         return result

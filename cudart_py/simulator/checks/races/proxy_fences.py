@@ -37,6 +37,8 @@ class ProxyFences:
         # block's barrier, what brought its warp together, and what it had acquired.
         self._times = np.zeros((_KEPT, chunk.lanes), np.int64)
         self._heard = np.zeros((3, _KEPT, chunk.lanes), np.int64)
+        # The clock that each lane's warp had at the lane's last fence; an earlier fence is taken to have had it too.
+        self._clocks: Array | None = None
 
     def note(self, group: Group, order: HappensBefore, now: int) -> None:
         """Note a fence."""
@@ -45,6 +47,11 @@ class ProxyFences:
         self._heard[:, 1:, lanes] = self._heard[:, :-1, lanes]
         self._times[0, lanes] = now
         self._heard[:, 0, lanes] = order.heard(lanes)
+        clocks = order.clocks(lanes)
+        if clocks is not None:
+            if self._clocks is None:
+                self._clocks = np.zeros((self._times.shape[1], clocks.shape[1]), np.int64)
+            self._clocks[lanes] = clocks
 
     def missing(self, writers: Array, when: Array, readers: Array, order: HappensBefore, ordered: Ordered) -> Array:
         """Return the positions of stores by lanes behind which no fence lies for the lanes that read them now."""
@@ -59,6 +66,7 @@ class ProxyFences:
                 lanes + self._first, self._times[numbers, lanes], np.full(len(lanes), reader + self._first)
             )
             numbers, lanes = numbers[before], lanes[before]
-            fenced = order.reached(lanes, self._heard[:, numbers, lanes], writers[some], when[some])
+            clocks = None if self._clocks is None else self._clocks[lanes]
+            fenced = order.reached(lanes, self._heard[:, numbers, lanes], clocks, writers[some], when[some])
             found.append(some[~fenced])
         return np.sort(np.concatenate(found))

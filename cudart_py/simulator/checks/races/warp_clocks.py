@@ -64,6 +64,11 @@ class WarpClocks:
         acquired: Array = self._acquired[0][rows]
         return acquired
 
+    def of(self, lanes: Array) -> Array:
+        """Return the clocks of lanes' warps, a row for each lane."""
+        clocks: Array = self._clocks[self._warps_of(lanes)]
+        return clocks
+
     def passed(self, lanes: Array, when: Array, other: Array) -> NDArray[np.bool_]:
         """Return which accesses of `lanes` at `when` happen before what lanes `other` of their blocks do now."""
         block, warp = self._warps_of(other)
