@@ -133,7 +133,7 @@ class LaunchChecks(Observer):
         order = self._races.order(group.chunk)
         if "proxy" not in form.words:
             order.fence(group, now, form.scope)
-        elif "async" in form.words:
+        elif not {"async", "async::generic"}.isdisjoint(form.words):
             records_of(group.chunk).bulk_of(group.chunk).fences.note(group, order, now)
 
     def barrier(self, group: Group, site: Instruction, event: str) -> None:

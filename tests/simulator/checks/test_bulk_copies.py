@@ -196,6 +196,20 @@ extern "C" __global__ void fenced_behind_a_wait(int *out, const int *in, int wro
     }
 }
 
+// The fence is one for a cluster's shared memory alone.
+extern "C" __global__ void fenced_for_the_cluster(int *out, const int *in, int wrong) {
+    __shared__ alignas(16) int s[64];
+    s[threadIdx.x] = in[threadIdx.x];
+    if (!(wrong & 1))
+        ptx::fence_proxy_async_generic_sync_restrict(ptx::sem_release, ptx::space_shared, ptx::scope_cluster);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, out, s, 256);
+        ptx::cp_async_bulk_commit_group();
+        ptx::cp_async_bulk_wait_group(ptx::n32_t<0>());
+    }
+}
+
 // A proxy fence is no memory fence.
 extern "C" __global__ void announced(int *out, const int *in, int wrong) {
     __shared__ int value, flag;
@@ -257,6 +271,7 @@ NAMES = (
     "fenced_by_a_third",
     "fenced_by_one_of_a_warp",
     "fenced_behind_a_wait",
+    "fenced_for_the_cluster",
     "announced",
     "alternating",
     "through",
@@ -284,6 +299,7 @@ WRONG = [
     ("fenced_by_a_third", 2, UNFENCED),
     ("fenced_by_one_of_a_warp", 1, UNFENCED),
     ("fenced_behind_a_wait", 1, UNFENCED),
+    ("fenced_for_the_cluster", 1, UNFENCED),
     ("announced", 1, UNORDERED),
     ("alternating", 1, UNREAD),
     ("through", 1, UNWAITED),

@@ -47,11 +47,11 @@ _HINTS = {
 _FURTHER_WORDS = {
     "tensor", "multicast", "oob", "rs", "unified", "cube", "acube", "2dms", "grad",
     "base", "f32x2", "u8x4", "s8x4", "e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2", "XORSIGN",
-    "sync_restrict::shared::cluster", "sync_restrict::shared::cta", "tensormap",
+    "tensormap",
     "mode", "gather4", "mxf4", "block_scale", "sp", "b1", "m8n8k32", "m8n8k128", "m16n8k64", "m16n8k128", "m16n8k256",
     "m16n16k8", "ordered_metadata", "m8n16", "m16n16", "b8x16", "b6x16_p32", "b4x16_p64", "unordered", "h0",
     "tile", "im2col", "tensormap::generic", "ignore_oob",
-    "h1", "b0", "b2", "b3", "po", "p", "both", "async::generic",
+    "h1", "b0", "b2", "b3", "po", "p", "both",
 }  # fmt: skip  # a list of words
 
 # Bytes or halves of an operand, as many as a register has: ``.b0``, ``.b7610``, ``.h1``, ``.h32``.
