@@ -105,6 +105,13 @@ MODULES = {
     _OPERATIONS + "floats/half.py": (_OPERATION_TESTS + "test_half.py",),
     _OPERATIONS + "floats/single.py": (_OPERATION_TESTS + "test_floating.py",),
     _OPERATIONS + "integers.py": (_OPERATION_TESTS + "test_integers.py",),
+    _OPERATIONS + "mbarriers.py": (_OPERATION_TESTS + "test_mbarriers.py",),
+    _OPERATIONS + "tensor_sums.py": (_OPERATION_TESTS + "test_tensor_sums.py",),
+    "cudart_py/simulator/ptx/running/memory/barrier_waits.py": ("tests/simulator/ptx/running/test_barrier_waits.py",),
+    "cudart_py/simulator/checks/races/warp_clocks.py": (
+        "tests/simulator/checks/test_warp_clocks.py",
+        "tests/simulator/checks/test_memory_barriers.py",
+    ),
 }
 
 _IDENTITY = {"Is", "IsNot"}
