@@ -100,12 +100,8 @@ def _ends_between(verb: str, word: int, total: int) -> bool:
 def _after(verb: str, word: int, amount: int, lanes: int) -> int:
     """Return a word after some lanes have done `verb`, with the sum of their operands."""
     missing, needed, transfer, parity = fields(word)
-    if verb == "expect_tx":
-        transfer += amount
-        # Expecting bytes can't complete a phase that nothing arrived at.
-        return missing & _COUNT | needed << 20 | (transfer & _BYTES) << 40 | parity << 63
-    if verb == "complete_tx":
-        return _word(missing, needed, transfer - amount, parity)
+    if verb in ("expect_tx", "complete_tx"):
+        return _word(missing, needed, transfer + (amount if verb == "expect_tx" else -amount), parity)
     arrivals = amount
     if verb.endswith("_expect"):
         transfer += amount

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.mbarriers import apply, pending_count
+from cudart_py.simulator.ptx.operations.mbarriers import apply, fields, pending_count
 
 
 def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:
@@ -40,6 +40,22 @@ def test_a_phase_waits_for_the_bytes_that_are_expected() -> None:
     assert not has_passed(word, 0)
     operate(word, "complete_tx", 16)
     assert has_passed(word, 0)
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_bytes_are_expected_apart_from_arrivals(lanes: int) -> None:
+    word, index = np.zeros(1, np.uint64), np.zeros(lanes, np.int64)
+    amounts = np.arange(1000, 1000 + lanes, dtype=np.uint32)
+    operate(word, "init", 5)
+    operate(word, "arrive", 2)
+    apply("expect_tx", word, index, [amounts], parity=False)
+    assert fields(int(word[0])) == (3, 5, int(amounts.sum()), 0)
+    operate(word, "complete_tx", int(amounts.sum()) + 7)
+    assert fields(int(word[0])) == (3, 5, -7, 0)
+    operate(word, "arrive", 3)
+    assert fields(int(word[0])) == (0, 5, -7, 0)
+    operate(word, "expect_tx", 7)
+    assert fields(int(word[0])) == (5, 5, 0, 1)
 
 
 @pytest.mark.parametrize(("needed", "lanes"), [(1, 32), (16, 32), (32, 48), (32, 96), (31, 31)])
