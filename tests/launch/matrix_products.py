@@ -7,10 +7,12 @@ records what a GPU of compute capability 9.0 makes of random matrices, for `test
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -221,7 +223,12 @@ def record(path: Path) -> None:
             trials.append((*given, multiplied(module, spelling, layouts_of(spelling), given)))
         for name, found in zip("abcd", zip(*trials, strict=True), strict=True):
             arrays[f"{spelling} {name}"] = np.stack(found)
-    metadata = {"card": cuda.Device(0).name, "driver": str(cuda.driver_version())}
+    metadata = {
+        "card": cuda.Device(0).name,
+        "driver": ".".join(map(str, cuda.driver_version())),
+        "nvrtc": version("nvidia-cuda-nvrtc"),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
     np.savez_compressed(path, metadata=np.array(json.dumps(metadata)), **arrays)
 
 
