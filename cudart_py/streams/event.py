@@ -85,7 +85,7 @@ class Event(ComparedHandle):
     def native(self) -> Any:
         """The CUevent object, which the bindings take faster than an int; ValueError when closed."""
         if self._value is None:
-            self.handle  # noqa: B018  # raises
+            self.handle  # noqa: B018  # it raises when it is closed
         return self._native
 
     @property

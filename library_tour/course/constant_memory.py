@@ -168,7 +168,7 @@ class Tables:
         self._kernels = {memory: module[f"look_up_{memory}"] for memory in self.MEMORIES}
         self._places: Mapping[str, tuple[cuda.DeviceArray, ...]] = {
             "constant": (), "shared": (in_global,), "global": (in_global,)
-        }  # fmt: skip  # one row
+        }  # fmt: skip  # one row of a table
         # As many blocks as the device holds at once, but no more than the size fills.
         most = device.sm_count * (device.properties.max_threads_per_sm // BLOCK)
         self._blocks = min(most, max(CHECKED_BLOCKS, blocks_for(size, BLOCK)))

@@ -195,7 +195,7 @@ def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
     with pytest.raises(cuda.CaptureError, match="has not begun, or has ended"):
         capturing.__exit__(None, None, None)
     with pytest.raises(ValueError, match="closed"):
-        graph.node_count  # noqa: B018  # raises
+        graph.node_count  # noqa: B018  # to read it raises
     assert_nothing_is_captured(device, stream)
 
 

@@ -80,7 +80,7 @@ def test_a_closed_array_has_no_interface(device, shared):
     array = cuda.zeros(3)
     array.close()
     with pytest.raises(ValueError, match="closed"):
-        array.__cuda_array_interface__  # noqa: B018  # raises
+        array.__cuda_array_interface__  # noqa: B018  # to read it raises
 
 
 def test_a_closed_stream_is_waited_for_instead_of_named(device, shared):

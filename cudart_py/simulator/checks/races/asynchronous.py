@@ -6,7 +6,6 @@ wait happens before their accesses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ...ptx.running.scheduler import Chunk
     from ..accesses import Footprint
+    from .happens_before import Ordered
 
 __all__ = ["AsynchronousCopies"]
 
@@ -23,9 +23,6 @@ Array = NDArray[Any]
 
 # So many groups of a thread have the time of the wait for them; older groups count as waited for long ago.
 _KEPT = 8
-
-# Returns which accesses of threads at times happen before what lanes do now.
-Ordered = Callable[[Array, Array, Array], Array]
 
 
 class AsynchronousCopies:

@@ -7,7 +7,6 @@ for its group. What ordinary stores wrote is seen by a copy if a proxy fence cam
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ...ptx.running.scheduler import Chunk
     from ..accesses import Footprint
-    from .happens_before import HappensBefore
+    from .happens_before import HappensBefore, Ordered
 
 __all__ = ["BulkCopies", "by_words"]
 
@@ -36,9 +35,6 @@ def by_words(history: History) -> Array:
 
 # Four warps have their matrix instructions in common.
 _TOGETHER = {"wgmma": 128}
-
-# Returns which accesses of threads at times happen before what lanes do now.
-Ordered = Callable[[Array, Array, Array], Array]
 
 
 class _Waits:

@@ -15,6 +15,7 @@ all that was released anywhere before. All of this errs towards order, so that n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,12 @@ if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ...ptx.running.scheduler import Chunk
 
-__all__ = ["HappensBefore"]
+__all__ = ["HappensBefore", "Ordered"]
 
 Array = NDArray[Any]
+
+# Returns which accesses of threads at times happen before what threads do now.
+Ordered = Callable[[Array, Array, Array], Array]
 
 # How many releases of a thread, a warp or a block are remembered; older ones count as acquired by everybody.
 _KEPT = 4

@@ -6,7 +6,6 @@ A third thread's fence does too, if the store happens before it, and it before t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from ...ptx.running.groups import Group
     from ...ptx.running.scheduler import Chunk
-    from .happens_before import HappensBefore
+    from .happens_before import HappensBefore, Ordered
 
 __all__ = ["ProxyFences"]
 
@@ -23,9 +22,6 @@ Array = NDArray[Any]
 
 # So many fences of a thread are remembered.
 _KEPT = 4
-
-# Returns which accesses of threads at times happen before what lanes do now.
-Ordered = Callable[[Array, Array, Array], Array]
 
 
 class ProxyFences:
