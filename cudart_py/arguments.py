@@ -13,7 +13,7 @@ import operator
 import reprlib
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,11 @@ def wrong_type(call: str, name: str, wanted: str, value: Any) -> TypeError:
 def wrong_value(call: str, name: str, wanted: str, value: Any) -> ValueError:
     """Return the exception for an argument of the right type that cannot be used."""
     return ValueError(f"{call}: argument {name!r} must be {wanted}, not {describe(value)}")
+
+
+def refuse_copy(thing: Any, remedy: str) -> NoReturn:
+    """Raise the TypeError of an object that can be neither copied nor pickled, since its handle is given back once."""
+    raise TypeError(f"this {type(thing).__name__} cannot be copied or pickled: {remedy}")
 
 
 def describe(value: Any) -> str:

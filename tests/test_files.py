@@ -27,13 +27,15 @@ def test_a_file_whose_size_the_system_does_not_tell_is_refused():
         read_file("/proc/self/status")
 
 
-def test_a_pipe_that_takes_a_files_place_does_not_hang(tmp_path, monkeypatch, python):
+def test_a_pipe_that_takes_a_files_place_is_refused(tmp_path, python):
     (tmp_path / "file").write_text("content")
     python(
         "import os; from cudart_py.files import read_file\n"
         f"os.chdir({str(tmp_path)!r}); status = os.stat('file'); os.unlink('file'); os.mkfifo('file')\n"
-        "os.stat = lambda path: status\n"
-        "assert read_file('file') == b''"
+        "os.stat = lambda path, **how: status\n"
+        "try: read_file('file')\n"
+        "except ValueError as error: assert 'not a regular file' in str(error)\n"
+        "else: raise AssertionError('it was read')"
     )
 
 

@@ -7,9 +7,9 @@ there at once, so that readers and many writers never meet a half-written one; a
 same as none. What a killed writer left is removed after an hour.
 
 The entries take 1 GiB together, or the bytes that CUDART_PY_CACHE_SIZE says: those used least recently
-go first, and with 0 nothing is kept. Code from the cache runs as one's own, so a folder that belongs to
-another user or that others can write to is not used. Such a folder, or one that cannot be written,
-costs a warning, not the compile.
+go first, and with 0 nothing is kept. Code from the cache runs as one's own, so a folder or an entry that belongs to
+another user or that others can write to is not used, nor is a folder below one that others could exchange.
+Such a folder, or one that cannot be written, costs a warning, not the compile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..callers import warn_caller
-from ..files import read_file
+from ..files import create_private, make_private_folder, read_file, why_not_private
 
 __all__ = ["CacheInfo", "CacheWarning", "cache_info", "clear_cache", "folder", "load", "make_key", "store", "witness"]
 
@@ -66,17 +66,32 @@ class CacheInfo(NamedTuple):
 
 
 def folder() -> str:
-    """Return the cache's folder, which need not exist."""
+    """Return the cache's folder, which need not exist.
+
+    Raises ValueError where its path begins with the home folder of a user who does not exist.
+    """
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen:
-        return os.path.abspath(os.path.expanduser(chosen))
+        return os.path.abspath(_expanded(chosen))
     if sys.platform == "linux":
         # platformdirs' rule for Linux, spelled out: to import it takes longer than a whole cached compile.
-        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
+        base = os.environ.get("XDG_CACHE_HOME", "").strip() or _expanded("~/.cache")
         return os.path.join(base, "cudart_py")
     import platformdirs  # as above
 
     return platformdirs.user_cache_dir("cudart_py", appauthor=False)
+
+
+def _expanded(path: str) -> str:
+    """Return a path with the home folder that it begins with; Python leaves an unknown user's name as it is."""
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~"):
+        home = expanded.partition("/")[0]
+        raise ValueError(
+            f"the folder of the compile cache, {path!r}, begins with {home!r}, and this home folder is unknown: set "
+            f"{ENVIRONMENT_VARIABLE} to an absolute path"
+        )
+    return expanded
 
 
 def make_key(parts: Iterable[str | bytes]) -> str:
@@ -114,17 +129,10 @@ def _size_limit() -> int:
 
 def _is_ours(place: str) -> bool:
     """Return whether only this user can have written in the folder, which need not exist; warn otherwise."""
-    try:
-        status = os.stat(place)
-    except OSError:
-        return True
-    if status.st_uid != os.geteuid():
-        _warn(place, "it belongs to another user")
-        return False
-    if status.st_mode & 0o022:
-        _warn(place, "other users can write to it")
-        return False
-    return True
+    reason = why_not_private(place)
+    if reason:
+        _warn(place, reason)
+    return not reason
 
 
 def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
@@ -151,7 +159,7 @@ def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
 
 def _read(path: str) -> bytes | None:
     try:
-        return read_file(path) if os.stat(path).st_uid == os.geteuid() else None
+        return read_file(path, private=True)
     except (OSError, ValueError):
         return None
 
@@ -203,10 +211,9 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
     # A name of its own for every writer: processes and threads may write the same entry at once.
     temporary = os.path.join(place, f"{key}.{os.getpid()}.{os.urandom(4).hex()}{_TEMPORARY}")
     try:
-        os.makedirs(place, mode=0o700, exist_ok=True)
+        make_private_folder(place)
         try:
-            with open(temporary, "wb") as stream:
-                stream.write(_MAGIC + _digest(body) + body)
+            create_private(temporary, _MAGIC + _digest(body) + body)
             os.replace(temporary, os.path.join(place, key + _SUFFIX))
         except BaseException:
             _remove(temporary)

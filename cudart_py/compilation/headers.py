@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .requests import working_folder
+
 __all__ = ["Headers", "find", "installed_wheels", "is_from_wheel", "is_of_cuda", "remedy"]
 
 _TOOLKIT = "/usr/local/cuda"
@@ -186,7 +188,8 @@ def installed_wheels() -> tuple[str, ...]:
 def is_from_wheel(path: str) -> bool:
     """Return whether a file lies among the installed NVIDIA wheels, whose versions `installed_wheels` returns."""
     real = os.path.realpath(path)
-    return any(real.startswith(os.path.join(os.path.realpath(folder), "nvidia", "")) for folder in sys.path)
+    folders = (os.path.realpath(os.path.join(working_folder(), folder)) for folder in sys.path)
+    return any(real.startswith(os.path.join(folder, "nvidia", "")) for folder in folders)
 
 
 def is_of_cuda(path: str) -> bool:

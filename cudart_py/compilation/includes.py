@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..files import read_file
-from .requests import LONGEST
+from .requests import LONGEST, LONGEST_NAME, working_folder
 
-__all__ = ["Inclusions", "scan"]
+__all__ = ["Inclusions", "long_line_name", "scan"]
 
 # The compiler joins spliced lines before it looks at them.
 _SPLICE = re.compile(rb"\\\r?\n")
@@ -50,6 +50,10 @@ _UNCERTAIN = re.compile(
 # Where a macro may name the file to include: in its definition or in its arguments.
 _MACRO = re.compile(_HASH + _BLANK + rb"(?:define|include(?:_next)?)\b([^\n]*)")
 _MACRO_NAME = re.compile(rb"\"([^\"\n]+)\"|<([^>\n]+)>|([^\s\"<>(),=]+)")
+# A name of a file that NVRTC must not be given, in a directive or in a macro that one may use.
+_LONG_LITERAL = re.compile(rb"\"(?:[^\"\\\n]|\\.){%d}" % (LONGEST_NAME + 1))
+_LINE = re.compile(_HASH + _BLANK + rb"(?:line\b|\d)([^\n]*)")
+_MACRO_IN_LINE = re.compile(rb"^[^\"]*[A-Za-z_]")
 
 
 class Inclusions(NamedTuple):
@@ -77,22 +81,28 @@ def scan(text: bytes, folder: str, include: Sequence[str], options: Sequence[str
     `include` are the folders searched, `options` those of the compiler, which may define macros, `first`
     names that are included before the source (`--pre-include`).
 
-    Raises ValueError for a pipe, a device or an endless file among them, at which the compiler would hang.
+    Raises ValueError for a pipe, a device or an endless file among them, at which the compiler would hang, and for a
+    `#line` directive whose name would corrupt its memory.
     """
     # NVRTC searches the including file's folder, the source's folder and then the given ones. Real paths
     # end what includes itself by ever longer ones.
     source_folder = os.path.realpath(folder)
     searched = (source_folder, *map(os.path.realpath, include))
-    definitions = "\n".join(f"#define {option}" for option in options)
+    definitions = "\n".join(f"#define {option}" for option in options).encode("utf-8", "surrogateescape")
     files: dict[str, str] = {}
     external: set[str] = set()
     seen: set[tuple[str, str]] = set()
-    pending = [(os.getcwd(), name) for name in first]
+    pending = [(working_folder(), name) for name in first]
     in_macros: list[tuple[str, str]] = []
     certain = True
 
     def take(content: bytes, place: str) -> None:
         nonlocal certain
+        if long_line_name(content + b"\n" + definitions):
+            where = "has" if content is text else f"includes a file of {place!r} that has"
+            raise ValueError(
+                f"compile: argument 'source' {where} a #line directive with a name of more than {LONGEST_NAME} bytes"
+            )
         names = _names_in(content)
         pending.extend((place, name) for name in names.included)
         in_macros.extend((place, name) for name in names.in_macros)
@@ -118,7 +128,7 @@ def scan(text: bytes, folder: str, include: Sequence[str], options: Sequence[str
                 external.add(name)
 
     take(text, source_folder)
-    take(definitions.encode("utf-8", "surrogateescape"), source_folder)
+    take(definitions, source_folder)
     follow()
     names = tuple(sorted(external))
     if not certain:
@@ -126,6 +136,14 @@ def scan(text: bytes, folder: str, include: Sequence[str], options: Sequence[str
         pending += in_macros
         follow()
     return Inclusions(tuple(sorted(files.items())), names, certain)
+
+
+def long_line_name(text: bytes) -> bool:
+    """Return whether a `#line` directive of a text has a name longer than `LONGEST_NAME`, perhaps by a macro."""
+    joined = _SPLICE.sub(b"", text)
+    if not _LONG_LITERAL.search(joined):
+        return False
+    return any(_LONG_LITERAL.search(rest) or _MACRO_IN_LINE.search(rest) for rest in _LINE.findall(joined))
 
 
 def _names_in(text: bytes) -> _Names:

@@ -8,12 +8,15 @@ which exists where all inputs are link-time code, or where each is PTX or was co
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import arguments, errors
 from ..files import read_file
 from . import exports
+from .definitions import FATBIN, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
+from .demangling import demangle
 from .images import CompiledImage, Resources, Variable
 from .ptx_linking import link_ptx
 from .requests import spell_architecture, texts
@@ -21,11 +24,11 @@ from .signatures import Signature
 
 __all__ = ["link_images"]
 
-_LINK_TIME_CODE = b"\xedCN\x7f"
-_MACHINE_CODE = b"\x7fELF"
-_FATBIN = b"\x50\xed\x55\xba"
 _LIBRARY = b"!<arch>\n"
 _TAKEN = ("-arch", "-ptx")
+_UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")
+# A symbol that no program defines.
+_NOWHERE = "cudart_py_defined_nowhere"
 
 Image = CompiledImage | bytes | os.PathLike[str]
 
@@ -40,7 +43,8 @@ def link_images(
     where all images are link-time code, or each is PTX or a compiled image; it has the signatures that the images or
     that PTX tell.
 
-    Raises TypeError and ValueError that name the argument, and LinkError with the linker's log.
+    Raises TypeError and ValueError that name the argument, and LinkError for a symbol that two images define, or with
+    the linker's log.
     """
     inputs = _read(images)
     target = _target(images, arch)
@@ -49,12 +53,13 @@ def link_images(
         if option.startswith(_TAKEN):
             raise ValueError(f"link: argument 'options' has {option!r}, which is decided here")
     codes = [code for _, code in inputs]
-    has_link_time_code = any(code.startswith(_LINK_TIME_CODE) for code in codes)
-    base = [f"-arch={target}", *(["-lto"] if has_link_time_code else []), *given]
-    cubin, log = _link(inputs, base, "cubin")
+    has_link_time_code = any(code.startswith(LINK_TIME_CODE) for code in codes)
+    _refuse_repeated(inputs, target)
+    base = [*(["-lto"] if has_link_time_code else []), *given]
+    cubin, log = _link(inputs, target, base, "cubin")
     ptx = b""
-    if all(code.startswith(_LINK_TIME_CODE) for code in codes):
-        ptx = _link(inputs, [*base, "-ptx"], "ptx")[0].rstrip(b"\0")
+    if all(code.startswith(LINK_TIME_CODE) for code in codes):
+        ptx = _link(inputs, target, [*base, "-ptx"], "ptx")[0].rstrip(b"\0")
     else:
         found = [_ptx_of(image, code) for image, code in zip(images, codes, strict=True)]
         if all(found):
@@ -92,15 +97,11 @@ def _ptx_of(image: Image, code: bytes) -> bytes:
     """Return the PTX of an input; empty for one that is machine code or link-time code alone."""
     if isinstance(image, CompiledImage):
         return image.ptx
-    return code.rstrip(b"\0") if _is_ptx(code) else b""
-
-
-def _is_ptx(code: bytes) -> bool:
-    return b".version" in code[:4096] and b".target" in code[:4096]
+    return code.rstrip(b"\0") if is_ptx(code) else b""
 
 
 def _is_image(code: bytes) -> bool:
-    return code.startswith((_MACHINE_CODE, _LINK_TIME_CODE, _FATBIN, _LIBRARY)) or _is_ptx(code)
+    return code.startswith((MACHINE_CODE, LINK_TIME_CODE, FATBIN, _LIBRARY)) or is_ptx(code)
 
 
 def _target(images: Sequence[Image], arch: str | int | tuple[int, int] | None) -> str:
@@ -119,9 +120,61 @@ def _library() -> Any:
     return nvjitlink
 
 
-def _link(inputs: Sequence[tuple[str, bytes]], options: Sequence[str], result: str) -> tuple[bytes, str]:
+def _refuse_repeated(inputs: Sequence[tuple[str, bytes]], target: str) -> None:
+    """Refuse images of which two define the same symbol.
+
+    nvJitLink 13.5 takes one of the definitions without a status, and where the process has linked link-time code
+    before, it crashes. Of link-time code alone it refuses them itself.
+    """
+    owners: dict[str, int] = {}
+    functions: dict[str, bool] = {}
+    for position, (_, code) in enumerate(inputs):
+        for symbol, function in definitions(code).items():
+            if owners.setdefault(symbol, position) != position:
+                raise _repeated(inputs, symbol, owners[symbol], position)
+            functions[symbol] = function
+    if functions:
+        for position, (_, code) in enumerate(inputs):
+            if code.startswith(LINK_TIME_CODE):
+                for symbol in _defined_in_link_time_code(code, functions, target):
+                    raise _repeated(inputs, symbol, *sorted((owners[symbol], position)))
+
+
+def _repeated(inputs: Sequence[tuple[str, bytes]], symbol: str, *positions: int) -> errors.LinkError:
+    declaration = demangle(symbol)
+    name = f"{declaration} ({symbol})" if declaration else symbol
+    places = " and in ".join(f"images[{position}], {inputs[position][0]}," for position in positions)
+    return errors.LinkError(
+        f"link: argument 'images' defines {name} twice: in {places.rstrip(',')}. Declare it extern in one of them",
+        call="nvJitLinkAddData",
+    )
+
+
+def _defined_in_link_time_code(code: bytes, functions: Mapping[str, bool], target: str) -> list[str]:
+    """Return which symbols link-time code defines for others: a text that uses them all doesn't lack these beside it.
+
+    nvJitLink 13.5 crashes where the text declares a variable as a function.
+    """
+    uses = "".join(f"mov.u64 %a, {symbol};\nst.global.u64 [%p], %a;\n" for symbol in (*functions, _NOWHERE))
+    declared = [".extern " + (f".func {s} ();\n" if f else f".global .b8 {s}[];\n") for s, f in functions.items()]
+    text = (
+        f".version 7.0\n.target sm_75\n.address_size 64\n{''.join(declared)}.extern .global .b8 {_NOWHERE}[];\n"
+        f".visible .entry {_NOWHERE}_either(.param .u64 p)\n"
+        f"{{\n.reg .u64 %a, %p;\nld.param.u64 %p, [p];\n{uses}ret;\n}}\n"
+    )
+    try:
+        _link([("code", code), ("uses", text.encode())], target, ["-lto"], "cubin")
+    except errors.LinkError as error:
+        lacking = set(_UNDEFINED.findall(error.log))
+        # Without this one the link failed for something else, which linking all images will tell.
+        return [symbol for symbol in functions if symbol not in lacking] if _NOWHERE in lacking else []
+    return []
+
+
+def _link(inputs: Sequence[tuple[str, bytes]], target: str, given: Sequence[str], result: str) -> tuple[bytes, str]:
     """Link once; return the result ("cubin" or "ptx") and the linker's messages."""
     linker = _library()
+    options = [f"-arch={target}", *given]
     try:
         handle = linker.create(len(options), list(options))
     except linker.nvJitLinkError as error:
@@ -137,19 +190,30 @@ def _link(inputs: Sequence[tuple[str, bytes]], options: Sequence[str], result: s
         try:
             for name, code in inputs:
                 # The linker reads PTX up to a NUL.
-                data = code + b"\0" if _is_ptx(code) and not code.endswith(b"\0") else code
+                data = code + b"\0" if is_ptx(code) and not code.endswith(b"\0") else code
                 linker.add_data(handle, linker.InputType.ANY, data, len(data), name)
             linker.complete(handle)
         except linker.nvJitLinkError as error:
             log = _text(linker.get_error_log_size, linker.get_error_log, handle)
+            others = [f"{name} is for {own}" for name, own in _of_other_architectures(inputs, target)]
+            reason = f": {', '.join(others)}, and the link is for {target}" if others else ""
             raise errors.LinkError(
-                f"the images do not link\n\n{log or error}", status=error.status, call="nvJitLinkComplete", log=log
+                f"the images do not link{reason}\n\n{log or error}",
+                status=error.status,
+                call="nvJitLinkComplete",
+                log=log,
             ) from None
         size = getattr(linker, f"get_linked_{result}_size")
         read = getattr(linker, f"get_linked_{result}")
         return _bytes(size, read, handle), _text(linker.get_info_log_size, linker.get_info_log, handle)
     finally:
         linker.destroy(handle)
+
+
+def _of_other_architectures(inputs: Sequence[tuple[str, bytes]], target: str) -> list[tuple[str, str]]:
+    """Return the names and architectures of the images that cannot be linked for a target."""
+    known = [(name, code, architecture(code)) for name, code in inputs]
+    return [(name, own) for name, code, own in known if own is not None and not runs_on(code, own, target)]
 
 
 def _bytes(size: Any, read: Any, handle: int) -> bytes:
@@ -168,7 +232,7 @@ def _described(
 ) -> CompiledImage:
     signatures: dict[str, Signature] = {}
     variables: dict[str, Variable] = {}
-    for text in (*filter(_is_ptx, codes), ptx):
+    for text in (*filter(is_ptx, codes), ptx):
         signatures |= exports.read_signatures(text.decode(errors="replace"))
         variables |= exports.read_variables(text.decode(errors="replace"))
     resources: dict[str, Resources] = {}

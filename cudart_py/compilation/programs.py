@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import weakref
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -15,7 +16,15 @@ from typing import Any, Self
 
 from .. import arguments, errors
 from . import diagnostics
-from .requests import architecture_option, has_debug_option, spell_architecture, texts
+from .includes import long_line_name
+from .requests import (
+    LONGEST_NAME,
+    architecture_option,
+    has_debug_option,
+    source_name,
+    spell_architecture,
+    texts,
+)
 
 __all__ = [
     "Program",
@@ -27,6 +36,9 @@ __all__ = [
 ]
 
 _MAJOR = 13
+# The control character that stands for a quotation mark in names, and PTX's directives that have names.
+_SUBSTITUTE = "\x1a"
+_FILE = re.compile(rb"^\s*\.file\b.*", re.MULTILINE)
 
 # Whether a program of this process was compiled with -G.
 _for_debugger = False
@@ -133,16 +145,21 @@ class Program:
         options: Sequence[str] = (),
     ) -> None:
         text = _source_bytes(source)
-        self.name = arguments.text("Program", "name", name)
+        self.name = source_name("Program", name)
         self.names = texts("Program", "names", names)
         self.options = texts("Program", "options", options)
         named = architecture_option(self.options)
         if arch is not None and named is not None:
             raise ValueError(f"Program: argument 'options' has {named!r}, which the argument 'arch' decides")
         self._arch = None if arch is None else spell_architecture("Program", arch)
+        if long_line_name(text + "\n".join(self.options).encode()):
+            raise ValueError(
+                f"Program: argument 'source' has a #line directive with a name of more than {LONGEST_NAME} bytes"
+            )
         self._source = text.decode(errors="replace")
         self._compiled = False
-        self._handle = _call("nvrtcCreateProgram", text, name.encode(), 0, [], [])
+        self._alias = _alias(name)
+        self._handle = _call("nvrtcCreateProgram", text, self._alias.encode(), 0, [], [])
         self._finalizer = weakref.finalize(self, _call, "nvrtcDestroyProgram", self._handle)
         self._finalizer.atexit = False
         for expression in self.names:
@@ -155,6 +172,9 @@ class Program:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        arguments.refuse_copy(self, "make another Program of the same source")
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "compiled" if self._compiled else "not compiled"
@@ -226,12 +246,13 @@ class Program:
     @property
     def log(self) -> str:
         """The compiler's messages, empty before `compile()`: nvrtcGetProgramLog."""
-        return self._bytes("ProgramLog").decode(errors="replace").strip()
+        return self._bytes("ProgramLog").decode(errors="replace").replace(self._alias, self.name).strip()
 
     @property
     def ptx(self) -> bytes:
         """The PTX text, without the closing NUL that C has: nvrtcGetPTX."""
-        return self._image("PTX").rstrip(b"\0")
+        ptx = self._image("PTX").rstrip(b"\0")
+        return ptx if self._alias == self.name else _FILE.sub(_without_alias, ptx)
 
     @property
     def cubin(self) -> bytes:
@@ -270,6 +291,20 @@ class Program:
         buffer = bytes(size)
         _call(f"nvrtcGet{kind}", self.handle, buffer)
         return buffer.rstrip(b"\0") if kind == "ProgramLog" else buffer
+
+
+def _alias(name: str) -> str:
+    """Return the name that NVRTC is given in place of a source's own.
+
+    It takes a leading hyphen for an option, and writes quotation marks into its PTX as they are, which the assembler
+    then refuses.
+    """
+    return (f"./{name}" if name.startswith("-") else name).replace('"', _SUBSTITUTE)
+
+
+def _without_alias(directive: re.Match[bytes]) -> bytes:
+    """Return a `.file` directive of PTX with a source's own name; PTX spells quotation marks as octal numbers."""
+    return directive[0].replace(b"/./-", b"/-").replace(b"\\%03o" % ord(_SUBSTITUTE), b"\\042")
 
 
 def _source_bytes(source: str | bytes) -> bytes:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["link_ptx"]
+__all__ = ["link_ptx", "strong_definitions"]
 
 _VERSION = re.compile(r"^\.version\s+(\d+)\.(\d+)\s*$", re.MULTILINE)
 _HEADER = re.compile(r"^\.(?:version|target|address_size)\b[^\n]*\n?", re.MULTILINE)
 _DECLARATION = re.compile(
     r"^(?:\.(?P<linkage>visible|extern|weak|common)\s+)?\.(?P<kind>global|const|shared|func|entry)\b"
-    r"(?:[ \t]+\((?P<results>[^()]*)\))?(?P<rest>[^;{=(]*)",
+    r"(?:\s*\.attribute\s*\((?:[^()]|\([^()]*\))*\))?(?:[ \t]+\((?P<results>[^()]*)\))?(?P<rest>[^;{=(]*)",
     re.MULTILINE,
 )
 _NAME = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[\d*\]\s*)*$")
@@ -42,6 +42,15 @@ def link_ptx(texts: Sequence[str], arch: str) -> str:
         parts.append(_renumbered(text, files))
         files += count
     return "\n".join(parts)
+
+
+def strong_definitions(text: str) -> dict[str, bool]:
+    """Return the symbols that a text defines and no other may, and whether each is a function."""
+    return {
+        _name(match): match["kind"] in ("func", "entry")
+        for match in _DECLARATION.finditer(text)
+        if match["linkage"] == "visible" and _end_of_definition(text, match.end()) is not None
+    }
 
 
 def _name(declaration: re.Match[str]) -> str:

@@ -13,21 +13,28 @@ from ..files import read_file
 
 __all__ = [
     "LONGEST",
+    "LONGEST_NAME",
     "Request",
     "architecture_option",
     "make_request",
     "runs_on",
+    "source_name",
     "spell_architecture",
     "texts",
+    "working_folder",
 ]
 
 # The most bytes of a source or a header; a longer one has been named by mistake.
 LONGEST = 1 << 26
+# The most bytes of a source's name. NVRTC corrupts its memory where its PTX needs more than some 12,000 for a name; it
+# spells bytes that are not ASCII with four characters each, and puts the working folder before the name.
+LONGEST_NAME = 1023
 _CALL = "compile"
 
 # The oldest architecture that every NVRTC of CUDA 13 knows.
 _DEFAULT_ARCHITECTURE = "sm_75"
 _SOURCE_NAME = "kernel.cu"
+_NOWHERE = os.devnull
 
 # Patterns, compiled where one is used: most compiles use one of them.
 _ARCHITECTURE = r"sm_\d{2,3}[af]?"
@@ -89,8 +96,7 @@ def make_request(
 ) -> Request:
     """Check the arguments of `compile_image`; TypeError and ValueError name the argument."""
     text, called, folder = _read(source)
-    if name is not None:
-        called = arguments.text(_CALL, "name", name)
+    called = source_name(_CALL, called if name is None else name)
     architecture = spell_architecture(_CALL, arch)
     folders = _folders(include)
     if isinstance(source, os.PathLike):
@@ -114,7 +120,7 @@ def make_request(
         folder,
         _names(names),
         architecture,
-        (*folders, *(os.path.join(os.getcwd(), path) for path in _values(given, _FOLDER_OPTIONS))),
+        (*folders, *(os.path.join(working_folder(), path) for path in _values(given, _FOLDER_OPTIONS))),
         _values(given, _FIRST_OPTIONS),
         (*own, *given),
         (*output, "--ptxas-options=-v"),
@@ -138,12 +144,34 @@ def _read(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
     text = arguments.text(_CALL, "source", source).encode()
     if "\n" not in source and source.endswith((".cu", ".cuh")) and os.path.exists(source):
         raise ValueError(f"{_CALL}: argument 'source' is text, and {source!r} is a file: pass pathlib.Path({source!r})")
-    return text, _SOURCE_NAME, os.getcwd()
+    return text, _SOURCE_NAME, working_folder()
 
 
 def _path(path: str | os.PathLike[str], argument: str) -> str:
     """Return the path from the root on, with its `..`, which lead elsewhere behind a symbolic link."""
-    return os.path.join(os.getcwd(), arguments.text(_CALL, argument, os.fsdecode(path)))
+    text = arguments.text(_CALL, argument, os.fsdecode(path))
+    if not os.path.isabs(text) and working_folder() == _NOWHERE:
+        raise ValueError(
+            f"{_CALL}: argument {argument!r} is the relative path {text!r}, and the working folder was deleted: pass "
+            "an absolute path"
+        )
+    return os.path.join(working_folder(), text)
+
+
+def working_folder() -> str:
+    """Return the working folder; of one that was deleted, a path below which nothing is ever found."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return _NOWHERE
+
+
+def source_name(call: str, value: object) -> str:
+    """Return what messages and line information call a source: text of at most `LONGEST_NAME` bytes."""
+    name = arguments.text(call, "name", value)
+    if len(name.encode()) > LONGEST_NAME:
+        raise arguments.wrong_value(call, "name", f"at most {LONGEST_NAME} bytes long", name)
+    return name
 
 
 def runs_on(arch: str, compute_capability: tuple[int, int]) -> bool:

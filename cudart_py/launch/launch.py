@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arguments import instance
+from ..arguments import instance, refuse_copy
 from ..context import debugging
 from ..context.capture import Held, captures, hold_node
 from ..context.changes import changes
 from ..context.current import activated, this_thread
-from ..context.lifetimes import refuse_copy
 from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.unwrap import failure

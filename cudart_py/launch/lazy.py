@@ -136,6 +136,9 @@ class LazyModule:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        arguments.refuse_copy(self, "make another one of the same source, which the cache loads")
+
     def __repr__(self) -> str:
         devices = ", ".join(str(device.ordinal) for device in self.devices)
         state = "closed" if self._closed else f"loaded on device {devices}" if devices else "not loaded"

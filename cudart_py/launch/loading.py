@@ -116,7 +116,7 @@ def link(images: Sequence[CompiledImage | bytes | Path], *, options: Sequence[st
 
     An image is what `compile_image` or `Program` made with relocatable code (`-rdc=true`, or link-time code with
     `-dlto`), or bytes or a file's path: cubin, PTX, fatbin, a library of device code. Raises LinkError with the
-    linker's log, TypeError and ValueError for bad arguments.
+    linker's log, or for a symbol that two images define, TypeError and ValueError for bad arguments.
     """
     return _load_compiled(link_images(images, arch=current_device().compute_capability, options=options))
 

@@ -250,7 +250,7 @@ image = compile_image({SOURCE!r}, arch=90)
 assert list(image.signatures) == ["scale"] and image.cubin
 print(*(name for name in sys.modules if name.startswith(("cuda.", "platformdirs"))))
 with open("/proc/self/maps") as maps:
-    print("nvrtc" in maps.read())
+    print("libnvrtc" in maps.read())
 """
 
 

@@ -160,15 +160,93 @@ def test_a_folder_of_another_user_is_not_used(place, builds, monkeypatch, differ
 @pytest.mark.parametrize("difference", [-1, 1])
 def test_an_entry_of_another_user_is_made_again(place, builds, monkeypatch, difference):
     compile_image(SOURCE)
-    (entry,) = place.iterdir()
-    stat = os.stat
+    other = os.geteuid() + difference
+    fstat = os.fstat
 
-    class Foreign:
-        st_uid = os.geteuid() + difference
+    def foreign(descriptor):
+        status = fstat(descriptor)
+        return os.stat_result((*status[:4], other, *status[5:]))
 
-    monkeypatch.setattr(os, "stat", lambda path, **how: Foreign if path == str(entry) else stat(path, **how))
+    monkeypatch.setattr(os, "fstat", foreign)
     compile_image(SOURCE)
     assert len(builds) == 2
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o660, 0o602])
+def test_an_entry_that_others_can_write_to_is_made_again(place, builds, mode):
+    compile_image(SOURCE)
+    (entry,) = place.iterdir()
+    entry.chmod(mode)
+    compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+def test_an_entry_that_is_a_link_is_made_again(place, builds, tmp_path):
+    compile_image(SOURCE)
+    (entry,) = place.iterdir()
+    entry.rename(tmp_path / "elsewhere")
+    entry.symlink_to(tmp_path / "elsewhere")
+    compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o777])
+def test_entries_and_folders_are_private_whatever_the_umask(tmp_path, monkeypatch, mask):
+    place = tmp_path / "new" / "newer" / "cache"
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(place))
+    before = os.umask(mask)
+    try:
+        keep("a")
+    finally:
+        os.umask(before)
+    modes = {path: path.stat().st_mode & 0o777 for path in (tmp_path / "new", tmp_path / "new" / "newer", place)}
+    assert set(modes.values()) == {0o700}, modes
+    assert [path.stat().st_mode & 0o777 for path in place.iterdir()] == [0o600]
+    assert kept("a") == b"image"
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_folder_on_the_way_that_others_can_write_to_is_refused(tmp_path, monkeypatch, builds, link):
+    """Whoever can write to it could put a folder of planted code in the cache's place."""
+    way = tmp_path / "way"
+    place = way / "cache"
+    place.mkdir(parents=True, mode=0o700)
+    way.chmod(0o777)
+    if link:
+        (tmp_path / "link").symlink_to(way)
+        place = tmp_path / "link" / "cache"
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, str(place))
+    with pytest.warns(cache.CacheWarning, match=f"other users can write to .*{place.parent.name}"):
+        compile_image(SOURCE)
+    assert not any(place.iterdir())
+    # Nobody can replace what another user has in a sticky folder.
+    way.chmod(0o1777)
+    compile_image(SOURCE)
+    compile_image(SOURCE)
+    assert len(builds) == 2
+
+
+@pytest.mark.parametrize("variable", ["CUDART_PY_CACHE", "HOME"])
+def test_an_unknown_home_folder_is_refused(python, tmp_path, variable):
+    """It would otherwise become a folder named ~ in the working directory."""
+    program = "import os; os.environ.pop('XDG_CACHE_HOME', 0); import cudart_py as cuda"
+    program += "; from cudart_py.compilation import cache"
+    if variable == "HOME":
+        # A user without an entry in the system's list has no home folder if HOME does not name one.
+        program += "; os.environ.pop('CUDART_PY_CACHE', 0); os.path.expanduser = lambda path: path"
+    else:
+        program += "; os.environ['CUDART_PY_CACHE'] = '~nosuchuser/c'"
+    program += f"""
+os.chdir({str(tmp_path)!r})
+try:
+    cache.store("key", {{}}, [b"image"])
+except ValueError as error:
+    print(error)
+print(os.listdir())
+"""
+    printed = python(program).stdout
+    assert "set CUDART_PY_CACHE" in printed
+    assert printed.endswith("[]\n")
 
 
 def test_an_entry_whose_last_use_cannot_be_noted_is_used(place, builds, monkeypatch):

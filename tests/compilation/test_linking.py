@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cudart_py.compilation import headers
 from cudart_py.compilation.compiler import compile_image
 from cudart_py.compilation.linking import link_images
-from cudart_py.compilation.programs import Program
+from cudart_py.compilation.programs import Program, library_path, library_version
 from cudart_py.errors import LinkError
 
 CALLER = "extern __device__ float twice(float);\n__global__ void k(float* x) { x[0] = twice(x[1]); }\n"
@@ -113,9 +114,93 @@ def test_undefined_reference_names_the_symbol(cubins):
     assert caught.value.status is not None
 
 
-def test_image_of_another_architecture_is_a_link_error(cubins):
-    with pytest.raises(LinkError):
-        link_images(cubins, arch=80)
+@pytest.mark.parametrize(("kind", "options"), [("cubin", ()), ("ptx", ()), ("ltoir", ("-dlto",))])
+def test_an_image_of_another_architecture_is_named_with_both_architectures(kind, options):
+    parts = [made(CALLER, kind, *options), made(CALLED, kind, *options)]
+    with pytest.raises(LinkError, match=r"image 0 is for sm_90, image 1 is for sm_90, and the link is for sm_80\n"):
+        link_images(parts, arch=80)
+
+
+def test_an_undefined_reference_is_no_matter_of_architectures(cubins):
+    older = made(CALLER.replace("k(", "j("), "ptx", "--gpu-architecture=sm_80")
+    with pytest.raises(LinkError, match="do not link\n"):
+        link_images([cubins[0], older], arch=90)
+
+
+ONE = "__device__ float scale = 2; __device__ float twice(float a) { return a * scale; }\n"
+OTHER = "extern __device__ float scale; __device__ float twice(float a) { return a + a; }\n"
+KINDS = {"cubin": (), "ptx": (), "ltoir": ("-dlto",)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("cubin", "cubin"), ("ptx", "ptx"), ("ptx", "cubin"), ("cubin", "ltoir"), ("ltoir", "ptx")]
+)
+def test_a_symbol_that_two_images_define_is_named_with_both(cubins, capfd, first, second):
+    images = [cubins[0], made(ONE, first, *KINDS[first]), made(OTHER, second, *KINDS[second])]
+    with pytest.raises(LinkError, match=r"twice\(float\).* twice: in images\[1\].* and in images\[2\]"):
+        link_images(images, arch=90)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_variable_that_link_time_code_and_a_cubin_define_is_named(link_time_code):
+    images = [made(f"__constant__ int size = {n};", kind, *KINDS[kind]) for n, kind in ((1, "ltoir"), (2, "cubin"))]
+    with pytest.raises(LinkError, match=r"size twice: in images\[1\].* and in images\[2\]"):
+        link_images([link_time_code[1], *images], arch=90)
+
+
+def test_images_that_define_a_symbol_are_named_as_their_sources_are():
+    images = [compile_image(CALLED, arch=90, options=["-rdc=true"], name=name) for name in ("one.cu", "other.cu")]
+    with pytest.raises(LinkError, match=r"in images\[0\], one\.cu, and in images\[1\], other\.cu\. "):
+        link_images(images)
+
+
+def test_a_symbol_in_two_fatbins_is_named(fatbin):
+    images = [fatbin(made(source, "cubin"), "90") for source in (ONE, OTHER)]
+    with pytest.raises(LinkError, match=r"twice\(float\)"):
+        link_images(images, arch=90)
+
+
+def test_repeated_definitions_are_refused_after_a_link_of_link_time_code(link_time_code, cubins):
+    """Where nvJitLink was given them, the process crashed."""
+    for _ in range(4):
+        link_images(link_time_code, arch=90)
+        with pytest.raises(LinkError, match="twice: in"):
+            link_images([*cubins, made(OTHER + "__device__ float scale;", "cubin")], arch=90)
+
+
+SHARED = """
+#include <cub/block/block_reduce.cuh>
+#include <cuda/barrier>
+static __device__ int counter;
+static __constant__ float table[2] = {{1, 2}};
+namespace {{ __device__ int hidden; }}
+inline __device__ int inlined = 5;
+template <class T> __device__ T value = 4;
+template <class T> __device__ __noinline__ T halved(T x) {{ return x / 2; }}
+__device__ inline int counted(int x) {{ static int sum; return sum += x; }}
+__device__ __managed__ int managed_{0} = 3;
+__global__ void {0}(float* x) {{
+    using Reduce = cub::BlockReduce<float, 32>;
+    __shared__ typename Reduce::TempStorage room;
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    if (threadIdx.x == 0) init(&bar, 32);
+    __syncthreads();
+    bar.arrive_and_wait();
+    x[0] = Reduce(room).Sum(x[threadIdx.x]) + halved(x[3]) + counter++ + table[threadIdx.x % 2] + hidden++
+        + inlined + value<float> + counted(2) + managed_{0};
+    printf("%f\\n", x[0]);
+}}
+"""
+
+
+@pytest.mark.parametrize("kinds", [("cubin", "cubin"), ("ptx", "ptx"), ("ltoir", "ptx")])
+def test_headers_and_names_that_every_image_may_define_are_not_refused(kinds):
+    folders = [f"-I{folder}" for folder in headers.find(library_version(), library_path()).folders]
+    images = [
+        made(SHARED.format(name), kind, "--std=c++17", *folders, *KINDS[kind])
+        for name, kind in zip("ab", kinds, strict=True)
+    ]
+    assert link_images(images, arch=90).cubin
 
 
 def test_unknown_option_is_a_link_error(cubins):

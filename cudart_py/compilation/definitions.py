@@ -1,0 +1,103 @@
+"""Read from machine code, PTX and link-time code which symbols they define and which architecture they are for."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+from .ptx_linking import strong_definitions
+
+__all__ = ["FATBIN", "LINK_TIME_CODE", "MACHINE_CODE", "architecture", "definitions", "is_ptx", "runs_on"]
+
+LINK_TIME_CODE = b"\xedCN\x7f"
+MACHINE_CODE = b"\x7fELF"
+FATBIN = b"\x50\xed\x55\xba"
+
+# In ELF: the type of a section with symbols, the binding of those that may be defined once, and two special sections.
+_SYMBOLS, _GLOBAL, _FUNCTION = 2, 1, 2
+_UNDEFINED, _COMMON = 0, 0xFFF2
+_TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
+# The assembler's options, which machine code keeps in a note.
+_ASSEMBLED_FOR = re.compile(rb"-arch (sm_\d+[a-z]?)\b")
+_NUMBER = re.compile(r"sm_(\d+)([a-z]?)")
+
+
+def is_ptx(code: bytes) -> bool:
+    """Return whether an image is PTX."""
+    return b".version" in code[:4096] and b".target" in code[:4096]
+
+
+def definitions(code: bytes) -> dict[str, bool]:
+    """Return the symbols that no other part of a program may define, and whether each is a function.
+
+    Empty for code that doesn't tell them: link-time code, compressed fatbins, libraries.
+    """
+    if code.startswith(MACHINE_CODE):
+        return dict(_elf_definitions(code))
+    if code.startswith(FATBIN):
+        return {name: function for part in _parts(code) for name, function in definitions(part).items()}
+    if is_ptx(code):
+        return strong_definitions(code.decode(errors="replace"))
+    return {}
+
+
+def architecture(code: bytes) -> str | None:
+    """Return the architecture that code is for, such as "sm_90", or None where it doesn't tell."""
+    if code.startswith(MACHINE_CODE):
+        noted = _ASSEMBLED_FOR.search(code)
+        return noted[1].decode() if noted else None
+    if code.startswith(LINK_TIME_CODE):
+        (tenths,) = struct.unpack_from("<H", code.ljust(28, b"\0"), 26)
+        return f"sm_{tenths // 10}" if tenths and tenths % 10 == 0 else None
+    if is_ptx(code):
+        target = _TARGET.search(code.decode(errors="replace"))
+        return target[1] if target else None
+    return None
+
+
+def runs_on(code: bytes, own: str, target: str) -> bool:
+    """Return whether code for the architecture `own` can be linked for `target`."""
+    parts = [_NUMBER.fullmatch(name) for name in (own, target)]
+    if own == target or None in parts:
+        return True
+    (number, suffix), (wanted, _) = (part.groups() for part in parts if part)
+    # Machine code runs on later devices of the same major version.
+    same_family = not code.startswith(MACHINE_CODE) or int(number) // 10 == int(wanted) // 10
+    return not suffix and same_family and int(number) <= int(wanted)
+
+
+def _elf_definitions(code: bytes) -> Iterator[tuple[str, bool]]:
+    """Yield the global symbols of an ELF file; of a damaged one, those that were found."""
+    try:
+        (start,) = struct.unpack_from("<Q", code, 0x28)
+        size, count = struct.unpack_from("<HH", code, 0x3A)
+        sections = [struct.unpack_from("<IIQQQQIIQQ", code, start + size * number) for number in range(count)]
+        for section in sections:
+            if section[1] != _SYMBOLS:
+                continue
+            names = sections[section[6]][4]
+            for offset in range(section[4], section[4] + section[5], section[9]):
+                name, info, _, index = struct.unpack_from("<IBBH", code, offset)
+                if info >> 4 == _GLOBAL and index not in (_UNDEFINED, _COMMON):
+                    begin = names + name
+                    yield code[begin : code.index(b"\0", begin)].decode(), info & 15 == _FUNCTION
+    except (struct.error, IndexError, ValueError):
+        return  # The linker says what is wrong.
+
+
+def _parts(fatbin: bytes) -> Iterator[bytes]:
+    """Yield the images in a fatbin that aren't compressed, if all are for one architecture."""
+    images, architectures = [], set()
+    try:
+        (position,) = struct.unpack_from("<H", fatbin, 6)
+        while position < len(fatbin):
+            header, size, compressed, number = struct.unpack_from("<4xIQI8xI", fatbin, position)
+            architectures.add(number)
+            if not compressed:
+                images.append(fatbin[position + header : position + header + size])
+            position += max(header + size, 1)
+    except struct.error:
+        return
+    if len(architectures) == 1:
+        yield from images

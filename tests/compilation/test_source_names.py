@@ -1,0 +1,126 @@
+"""Names of sources: unusual ones work in logs, line information and reports; those that corrupt NVRTC are refused."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+
+import pytest
+
+import cudart_py as cuda
+from cudart_py.compilation.linking import link_images
+
+KERNEL = 'extern "C" __global__ void k(int* x) {\n    *x = 1;\n}\n'
+NAMES = ['a"b.cu', "-x.cu", "Größe.cu", '-"Grö\\ße".cu', "a b.cu"]
+LONG = "y" * 16_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_may_have_an_odd_name(device, name):
+    x = cuda.zeros(1, "i4")
+    cuda.compile(KERNEL, name=name, cache=False)["k"][1, 1](x)
+    assert x.to_host()[0] == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_odd_name_stands_in_the_log(name):
+    with pytest.raises(cuda.CompileError) as caught:
+        cuda.Program(KERNEL + "wrong", name=name, arch=90).compile()
+    assert f"{name}(4): error" in caught.value.log
+    assert "wrong" in str(caught.value)  # the line of the source is quoted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ptx_with_an_odd_name_can_be_assembled(name):
+    with cuda.Program(KERNEL, name=name, arch=90, options=["--generate-line-info"]) as program:
+        program.compile()
+        assert link_images([program.ptx], arch=90)
+
+
+@pytest.mark.needs("profile")
+@pytest.mark.parametrize("name", NAMES)
+def test_an_odd_name_stands_in_a_report(python, name):
+    program = f"""
+import cudart_py as cuda
+cuda.compile({KERNEL!r}, name={name!r})["k"][1, 1](None)
+try:
+    cuda.Device(0).synchronize()
+except cuda.IllegalAddressError as error:
+    print(ascii(str(error)))
+"""
+    assert f"k at {name}:2:" in eval(python(program).stdout)
+
+
+def test_a_file_may_have_an_odd_name(device, tmp_path):
+    path = tmp_path / 'Grö"ße.cu'
+    path.write_text(KERNEL)
+    assert cuda.compile(path)["k"].name == "k"
+
+
+@pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
+def test_a_name_that_is_too_long_is_refused(device, call):
+    with pytest.raises(ValueError, match="'name' must be at most 1023 bytes long"):
+        call(KERNEL, name="ö" * 512)
+    assert call(KERNEL, name="ö" * 511)
+
+
+TOO_LONG = {
+    "line": f'#line 5 "{LONG}"\n',
+    "number": f'# 5 "{LONG}"\n',
+    "digraph": f'%: line 5 "{LONG}"\n',
+    "spliced": f'#li\\\nne 5 "{LONG[:8000]}\\\n{LONG[:8000]}"\n',
+    "macro": f'#define N "{LONG}"\n#line 5 N\n',
+    "macro of both": f'#define N 5 "{LONG}"\n#line N\n',
+    "escapes": '#line 5 "' + '\\"' * 8000 + '"\n',
+}
+
+
+@pytest.mark.parametrize("lines", TOO_LONG.values(), ids=TOO_LONG)
+@pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
+def test_a_line_directive_whose_name_is_too_long_is_refused(device, call, lines):
+    with pytest.raises(ValueError, match=r"'source' .* #line directive"):
+        call(lines + KERNEL)
+
+
+def test_a_line_directive_whose_name_is_too_long_is_refused_elsewhere_too(device, tmp_path):
+    (tmp_path / "long.cuh").write_text(TOO_LONG["line"])
+    with pytest.raises(ValueError, match=r"includes .* #line directive"):
+        cuda.compile('#include "long.cuh"\n' + KERNEL, include=tmp_path)
+    with pytest.raises(ValueError, match="#line directive"):
+        cuda.compile("#line 5 N\n" + KERNEL, define={"N": f'"{LONG}"'})
+
+
+def test_long_strings_and_line_directives_may_stand_beside_each_other(device):
+    source = f'#line 5 "short.cu"\n__device__ const char text[] = "{LONG}";\n'
+    assert "k" in cuda.compile(source + KERNEL).kernels
+
+
+@pytest.mark.parametrize("call", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("make", [lambda: cuda.Program(KERNEL), lambda: cuda.LazyModule(KERNEL)])
+def test_sources_are_neither_copied_nor_pickled(call, make):
+    """A copied Program would be freed twice."""
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        call(make())
+
+
+@pytest.fixture
+def deleted(tmp_path, monkeypatch):
+    """Work in a folder that has been deleted."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gone").mkdir()
+    os.chdir("gone")
+    (tmp_path / "gone").rmdir()
+
+
+def test_text_and_absolute_paths_compile_in_a_deleted_folder(device, tmp_path, deleted):
+    (tmp_path / "k.cu").write_text(KERNEL)
+    assert "k" in cuda.compile(KERNEL, cache=False).kernels
+    assert "k" in cuda.compile(tmp_path / "k.cu", cache=False).kernels
+
+
+@pytest.mark.parametrize("argument", ["source", "include"])
+def test_a_relative_path_in_a_deleted_folder_is_named(device, tmp_path, deleted, argument):
+    arguments = {"source": KERNEL, argument: type(tmp_path)("k.cu")}
+    with pytest.raises(ValueError, match=f"{argument!r} is the relative path 'k.cu'.* was deleted"):
+        cuda.compile(**arguments)
