@@ -10,14 +10,16 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import errors
 from ..driver import enums
 from ..driver.seam import api, raw
 from .changes import changes
 from .current import activated
-from .device import Device
+
+if TYPE_CHECKING:
+    from .device import Device
 
 __all__ = [
     "LEGACY",

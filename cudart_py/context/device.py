@@ -13,7 +13,7 @@ from ..compilation.programs import use_architecture
 from ..driver import enums
 from ..driver.seam import api
 from ..pages.tables import facts
-from . import debugging
+from . import debugging, lifetimes
 from .current import activated, this_thread
 from .limits import Limits
 from .properties import DeviceProperties, MemoryInfo, read_attribute, read_attributes, read_properties
@@ -213,6 +213,8 @@ class Device:
         with activated(self):
             api.cuCtxSynchronize()
         debugging.note_synchronized(self.ordinal, None)
+        if lifetimes.unfinished:
+            lifetimes.close_unfinished()
 
     def set_current(self) -> None:
         """Make this device the calling thread's current one from here on (cuCtxSetCurrent)."""

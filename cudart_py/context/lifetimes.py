@@ -11,8 +11,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
+from .. import arguments, errors
 from ..driver import seam
 from .capture import captures, relaxed
 from .changes import changes
@@ -21,11 +22,12 @@ __all__ = [
     "ComparedHandle",
     "Handle",
     "close_postponed",
+    "close_unfinished",
     "finalize",
     "in_host_function",
     "live_handles",
     "postponed",
-    "refuse_copy",
+    "unfinished",
 ]
 
 
@@ -33,6 +35,10 @@ __all__ = [
 # handles that were dropped there.
 in_host_function: set[int] = set()
 postponed: deque[Callable[[], None]] = deque()
+
+# Functions that give back handles that were closed while the device had yet to reach the last use. Each returns whether
+# it has done so; until then it is called again after every synchronization.
+unfinished: deque[Callable[[], bool]] = deque()
 
 # Of several threads that close one handle at once, one does it. Re-entrant, because the garbage collector may close
 # other handles in between.
@@ -55,6 +61,23 @@ def close_postponed() -> None:
     while postponed:
         with contextlib.suppress(IndexError):  # another thread may be here too
             _quietly(postponed.popleft())
+
+
+def close_unfinished(most: int | None = None) -> None:
+    """Give back what the device has finished with since it was closed, looking at so many at most, the first ones."""
+    for _ in range(len(unfinished) if most is None else min(most, len(unfinished))):
+        try:
+            attempt = unfinished.popleft()
+        except IndexError:  # another thread is here too
+            return
+        finished = False
+        try:
+            finished = attempt()
+        except errors.CudaError:  # the context is lost, and nobody here has asked for anything
+            pass
+        finally:
+            if not finished:  # also after an interrupt
+                unfinished.append(attempt)
 
 
 def finalize(give_back: Callable[[], None], _forked: Callable[[], bool] = seam.forked) -> None:
@@ -84,11 +107,6 @@ def _quietly(give_back: Callable[[], None]) -> None:
 def _call_relaxed(give_back: Callable[[], None]) -> None:
     with relaxed():
         give_back()
-
-
-def refuse_copy(thing: Any, remedy: str) -> NoReturn:
-    """Raise the TypeError of what can be neither copied nor pickled, since its handle is given back once."""
-    raise TypeError(f"this {type(thing).__name__} cannot be copied or pickled: {remedy}")
 
 
 class Handle:
@@ -134,7 +152,11 @@ class Handle:
         if value is None:
             return
         changes.note()
-        if self._owned:
+        if not self._owned:
+            return
+        if seam.in_a_call():  # by the `__del__` of something that the garbage collector has found there
+            finalize(functools.partial(self._release, value))
+        else:
             self._release(value)
 
     def _lose(self) -> None:
@@ -158,7 +180,7 @@ class Handle:
         self.close()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        refuse_copy(self, "a copy would be given back as well")
+        arguments.refuse_copy(self, "a copy would be given back as well")
 
     def __del__(self, _finalize: Callable[[Callable[[], None]], None] = finalize) -> None:
         # It has no value either where the constructor failed before the driver made anything.

@@ -11,7 +11,7 @@ from .capture import captures
 from .changes import changes
 from .current import activated
 from .device import Device
-from .lifetimes import live_handles, postponed
+from .lifetimes import live_handles, postponed, unfinished
 
 __all__ = ["at_reset", "is_lost", "reset", "wait_for_devices"]
 
@@ -51,6 +51,7 @@ def reset() -> None:
     for handle in handles:
         handle._lose()
     postponed.clear()
+    unfinished.clear()
     for forget in _forgetting:
         forget()
     for device in Device._in_use():

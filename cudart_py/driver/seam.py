@@ -31,6 +31,7 @@ __all__ = [
     "device_ordinal",
     "forked",
     "image_kind",
+    "in_a_call",
     "in_finalizer",
     "library",
     "lost_by",
@@ -64,6 +65,15 @@ def _call(function: Callable[[], None]) -> None:
 # Calls a finalizer's function. The simulator's way, set when that is chosen, keeps errors of earlier work for a later
 # call, since nobody sees a finalizer's. Hardware has none to keep: there every later call returns them.
 in_finalizer: Callable[[Callable[[], None]], None] = _call
+
+
+def _never() -> bool:
+    return False
+
+
+# Whether the calling thread is in the middle of a call of the driver, where Python has run a finalizer for example. The
+# simulator can tell; inside a GPU's driver no Python runs.
+in_a_call: Callable[[], bool] = _never
 
 
 def _keep_raw(name: str) -> Any:
@@ -128,23 +138,27 @@ def select(name: str) -> None:
 
 def _choose() -> ModuleType:
     """Return the driver of this process, choosing and initialising it at the first call."""
-    global in_finalizer, _module, _selected
+    global in_a_call, in_finalizer, _module, _selected
     if _is_forked:
         raise errors.InvalidContextError(
             "CUDA was initialised before this process was forked and cannot be used in the child; "
             "start children with multiprocessing's 'spawn' or 'forkserver' method"
         )
+    if _module is not None:  # without the lock, since one that has it may wait for a call of the driver
+        return _module
     with _lock:
         if _module is None:
             name = _selected or os.environ.get(ENVIRONMENT_VARIABLE)
             if name and name not in _NAMES:
                 raise ValueError(f"{ENVIRONMENT_VARIABLE}={name!r} is not one of {', '.join(map(repr, _NAMES))}")
             if name == "simulator":
-                _module, _selected = _simulator(), "simulator"
+                module, _selected = _simulator(), "simulator"
             else:
-                _module, _selected = _cuda(required=name == "cuda")
-            in_finalizer = getattr(_module, "in_finalizer", _call)
+                module, _selected = _cuda(required=name == "cuda")
+            in_finalizer = getattr(module, "in_finalizer", _call)
+            in_a_call = getattr(module, "in_a_call", _never)
             os.register_at_fork(after_in_child=_after_fork)
+            _module = module
         return _module
 
 
@@ -285,8 +299,7 @@ def capabilities() -> frozenset[str]:
     | `profile` | `cuda.profile()` counts what a launch does |
     | `reset` | `cuda.reset()` begins anew in this process, after a fault too |
     """
-    with _lock:
-        return _capabilities(_chosen_name())
+    return _capabilities(_chosen_name())
 
 
 @functools.cache

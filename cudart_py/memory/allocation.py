@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import errors
 from ..context.capture import captures, defer, refuse
 from ..context.current import activated
 from ..context.device import Device, current_device
-from ..context.lifetimes import Handle
+from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
 from ..driver.seam import api, raw
 from ..driver.unwrap import failure
@@ -29,6 +30,7 @@ __all__ = [
     "allocation_error",
     "free",
     "too_many_bytes",
+    "with_room",
 ]
 
 # More the driver cannot be asked for.
@@ -83,9 +85,10 @@ def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | No
     if nbytes > MOST_BYTES:
         raise too_many_bytes(call, nbytes)
     if pool is None:
-        status, address = raw.cuMemAllocAsync(nbytes, stream.native)
+        status, address = with_room(lambda: raw.cuMemAllocAsync(nbytes, stream.native))
     else:
-        status, address = raw.cuMemAllocFromPoolAsync(nbytes, pool.handle, stream.native)
+        source = pool.handle
+        status, address = with_room(lambda: raw.cuMemAllocFromPoolAsync(nbytes, source, stream.native))
     if status:
         # The pool may have grown before it failed, and would keep that from everybody else.
         api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(device.handle) if pool is None else pool.handle, 0)
@@ -131,7 +134,7 @@ class PitchedAllocation(Allocation):
         access = max(size for size in (4, 8, 16) if size == 4 or itemsize % size == 0)
         if width * height > MOST_BYTES:
             raise too_many_bytes("cuMemAllocPitch", width * height)
-        status, value, pitch = raw.cuMemAllocPitch(width, height, access)
+        status, value, pitch = with_room(lambda: raw.cuMemAllocPitch(width, height, access))
         if status:
             raise allocation_error(status, "cuMemAllocPitch", width * height)
         self._value, self._owned, self.pitch = int(value), True, int(pitch)
@@ -151,6 +154,20 @@ class BorrowedAllocation(Allocation):
         self._owned = False
         self.device = device
         self.owner = owner
+
+
+def with_room(allocate: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the status and the values of an allocation by the driver, a second one's where closed pools had the room.
+
+    They keep it until the host has waited for the last frees, which only a lack of memory makes it do here. During a
+    capture it cannot wait.
+    """
+    result = allocate()
+    if result[0] == enums.CUresult.CUDA_ERROR_OUT_OF_MEMORY and unfinished and not captures:
+        api.cuCtxSynchronize()
+        close_unfinished()
+        result = allocate()
+    return result
 
 
 def too_many_bytes(call: str, nbytes: int, kind: str = "device memory") -> errors.CudaError:

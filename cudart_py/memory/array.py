@@ -12,7 +12,7 @@ from .. import arguments, shapes
 from ..context.capture import captures
 from ..context.current import activated, this_thread
 from ..context.device import Device, current_device
-from ..context.lifetimes import Handle, refuse_copy
+from ..context.lifetimes import Handle
 from ..driver.seam import raw
 from ..driver.unwrap import failure
 from ..pages.tables import facts
@@ -375,7 +375,7 @@ class DeviceArray(ArrayProtocols):
             free(value, origin, self.device, self.stream)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        refuse_copy(self, "to_host() copies what is in it")
+        arguments.refuse_copy(self, "to_host() copies what is in it")
 
 
 def allocate_array(

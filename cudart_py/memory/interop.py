@@ -85,7 +85,12 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
     count = len(devices())
     device = Device(arguments.integer(call, "x.__dlpack_device__()", ordinal, 0, count - 1))
     with activated(device):
-        view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
+        try:
+            view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
+        except AssertionError as error:
+            raise TypeError(
+                f"{call}: argument 'x', of type {type(x).__name__}, has a __dlpack__() that returns no DLPack capsule"
+            ) from error
         if not view.is_device_accessible:
             raise ValueError(f"{call}: kernels cannot reach the memory of 'x', of DLPack's device type {int(kind)}")
         if view.readonly and not read_only:

@@ -1,21 +1,39 @@
-"""Memory pools: where stream-ordered allocations come from, what they hold and how much they may."""
+"""Memory pools: where stream-ordered allocations come from, what they hold and how much they may.
+
+NVIDIA's driver (seen with 580.159.04 on an H200) crashes the process, at once or in a later copy, after it was asked to
+destroy a pool while allocations or queued frees of its memory were outstanding, although the manual allows that. So a
+pool is destroyed only when it has no memory left: the driver keeps what is outstanding when it trims a pool, and a free
+is outstanding until the host has seen its end by a synchronization. A query of an event is not enough, and the bytes in
+use say nothing, since they fall when the free is queued. Nobody waits: a pool that is closed earlier is destroyed after
+a later synchronization, when other pools are closed, or when the driver runs out of memory, of which every pool takes
+some.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .. import arguments
+from ..context.capture import relaxed
 from ..context.current import activated
 from ..context.device import Device, current_device, use_pools
-from ..context.lifetimes import Handle
+from ..context.lifetimes import Handle, close_unfinished, unfinished
 from ..driver import enums
-from ..driver.seam import api
+from ..driver.seam import api, raw
+from ..driver.unwrap import failure
+from .allocation import with_room
 
 __all__ = ["KEEP_EVERYTHING", "MemoryPool", "PoolMemory"]
 
 # By default a pool returns its memory to the system at every synchronisation, and the next allocation pays for
 # mapping it again.
 KEEP_EVERYTHING = 2**64 - 1
+# The closed pools that the end of another one looks at, itself among them: the next end looks at others.
+_LOOKED_AT = 4
+
+
+def _attribute(name: str) -> Any:
+    return getattr(enums.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
 
 
 class PoolMemory(Handle):
@@ -29,8 +47,35 @@ class PoolMemory(Handle):
         self._device = device
 
     def _release(self, value: Any) -> None:
-        with activated(self._device):
+        # The collector may find it before the arrays of the same cycle, whose memory is not even freed then.
+        unfinished.appendleft(_EndingPool(value, self._device).destroy)
+        close_unfinished(most=_LOOKED_AT)
+
+
+class _EndingPool:
+    """A pool of the driver's that nobody can allocate from any more."""
+
+    __slots__ = ("_device", "_value")
+
+    def __init__(self, value: int, device: Device) -> None:
+        self._value: int | None = value
+        self._device = device
+
+    def destroy(self) -> bool:
+        """Destroy the pool unless some of its memory is outstanding; return whether it is gone."""
+        value = self._value
+        if value is None:
+            return True
+        # A capture under way in another thread must not mind.
+        with activated(self._device), relaxed():
+            api.cuMemPoolTrimTo(value, 0)
+            if int(api.cuMemPoolGetAttribute(value, _attribute("RESERVED_MEM_CURRENT"))):
+                # The next synchronization, whoever makes it, gives the memory back.
+                api.cuMemPoolSetAttribute(value, _attribute("RELEASE_THRESHOLD"), enums.cuuint64_t(0))
+                return False
+            self._value = None  # before, since an interrupt must not let it be destroyed twice
             api.cuMemPoolDestroy(value)
+        return True
 
 
 class MemoryPool(Handle):
@@ -40,7 +85,8 @@ class MemoryPool(Handle):
     no limit of its own. `release_threshold` is how many bytes it keeps when a synchronisation finds them unused.
     Devices with peer access to `device` may use its memory.
 
-    Closing it leaves the arrays from it as they are; the last of them destroys it (cuMemPoolDestroy).
+    Closing it leaves the arrays from it as they are. It is destroyed at a synchronization after the last of them was
+    closed (cuMemPoolDestroy), or at once where no free is in flight; closing waits for nothing.
     """
 
     __slots__ = ("_device", "_max_size", "memory")
@@ -64,7 +110,10 @@ class MemoryPool(Handle):
         properties.location.id = self._device.ordinal
         properties.maxSize = self._max_size
         with activated(self._device):
-            self._value = int(api.cuMemPoolCreate(properties))
+            status, value = with_room(lambda: raw.cuMemPoolCreate(properties))
+            if status:
+                raise failure(status, "cuMemPoolCreate")
+            self._value = int(value)
         self.memory = PoolMemory(self._value, self._device)
         try:
             self.release_threshold = threshold
@@ -137,16 +186,13 @@ class MemoryPool(Handle):
         with activated(self._device):
             api.cuMemPoolTrimTo(self.handle, size)
 
-    def _attribute(self, name: str) -> Any:
-        return getattr(enums.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
-
     def _get(self, name: str) -> int:
         with activated(self._device):
-            return int(api.cuMemPoolGetAttribute(self.handle, self._attribute(name)))
+            return int(api.cuMemPoolGetAttribute(self.handle, _attribute(name)))
 
     def _set(self, name: str, value: int) -> None:
         with activated(self._device):
-            api.cuMemPoolSetAttribute(self.handle, self._attribute(name), enums.cuuint64_t(value))
+            api.cuMemPoolSetAttribute(self.handle, _attribute(name), enums.cuuint64_t(value))
 
     def _release(self, value: Any) -> None:
         self._device._leave_pool(value)

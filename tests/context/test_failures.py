@@ -171,6 +171,7 @@ def test_whichever_call_fails_nothing_is_left_behind(device, monkeypatch, calls,
     make = MAKERS[kind]
     make()
     gc.collect()
+    device.synchronize()  # after which closed pools end
     steps, calls.count, calls.balance = calls.count, 0, 0
     assert steps
     for fail_at in range(1, steps + 1):
@@ -179,7 +180,9 @@ def test_whichever_call_fails_nothing_is_left_behind(device, monkeypatch, calls,
             make()
         calls.fail_at = None
         gc.collect()
+        device.synchronize()
         assert calls.balance == 0, f"call {fail_at} of {steps}"
     make()
     gc.collect()
+    device.synchronize()
     assert calls.balance == 0

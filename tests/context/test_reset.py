@@ -329,3 +329,42 @@ def test_a_driver_without_the_capability_names_it_and_changes_nothing(device, mo
     with pytest.raises(cuda.NotSupportedError, match="lacks the capability 'reset'"):
         cuda.reset()
     assert array.to_host().sum() == 0
+
+
+RACE = """
+import faulthandler, gc, sys, threading
+faulthandler.dump_traceback_later(60, exit=True)
+sys.setswitchinterval(1e-5)
+gc.set_threshold(50, 2, 2)
+errors = []
+
+class Circle:
+    def __init__(self):
+        self.all = [self, cuda.zeros(10), cuda.Event(), cuda.Stream(), cuda.Texture(cuda.zeros(8, np.float32))]
+
+def race():
+    for _ in range(5):
+        try:
+            cuda.reset()
+            Circle()
+            x = cuda.zeros(32, np.int32)
+            cuda.compile(SOURCE)["count"][1, 32](x)
+            x.to_host()
+        except (cuda.CudaError, ValueError):  # what another thread's reset has closed
+            pass
+        except BaseException as error:
+            errors.append(error)
+
+threads = [threading.Thread(target=race) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+cuda.reset()
+print(errors, works())
+"""
+
+
+@needs_reset
+def test_threads_that_reset_at_once_do_not_wait_for_each_other_for_ever(lines):
+    assert lines(RACE) == ["[] True"]

@@ -116,3 +116,33 @@ for ask in (cuda.devices, cuda.Stream):
     said = python(program, CUDART_PY_DRIVER="simulator", CUDART_PY_SIMULATOR_DEVICES="0").stdout.splitlines()
     assert len(said) == 2
     assert all("no device by CUDART_PY_SIMULATOR_DEVICES (CUDA_ERROR_NO_DEVICE)" in line for line in said)
+
+
+WAITING = """
+import faulthandler, threading, time
+faulthandler.dump_traceback_later(60, exit=True)
+import cudart_py as cuda
+stream, inside, asked = cuda.Stream(), threading.Event(), threading.Event()
+
+def host_function():
+    inside.set()
+    asked.wait()
+    time.sleep(0.2)  # the other thread asks the driver by now, and waits
+    vars(cuda.raw).pop("cuProfilerStop", None)
+    print(callable(cuda.raw.cuProfilerStop))
+
+def ask():
+    inside.wait()
+    asked.set()
+    print(bool(cuda.capabilities()) or True)
+
+thread = threading.Thread(target=ask)
+thread.start()
+stream.add_callback(host_function)
+stream.synchronize()
+thread.join()
+"""
+
+
+def test_a_function_is_found_while_another_thread_waits_for_the_driver(python):
+    assert python(WAITING, CUDART_PY_DRIVER=seam._selected).stdout.split() == ["True", "True"]

@@ -119,6 +119,7 @@ def test_dtypes_that_cannot_live_on_a_device_are_refused(device):
             cuda.empty(3, dtype)
 
 
+@pytest.mark.xdist_group("free memory")
 def test_allocation_beyond_the_card_leaves_nothing_and_the_next_one_works(device):
     device.synchronize()
     before = device.memory_info.free

@@ -161,6 +161,7 @@ def test_a_graph_whose_array_was_closed_names_it(device):
                 use()
 
 
+@pytest.mark.xdist_group("free memory")
 @pytest.mark.unsanitized("it asks how much memory is free, and the tool takes some for itself")
 def test_memory_is_given_back(device):
     cuda.CudaArray((1024, 1024), np.float32).close()

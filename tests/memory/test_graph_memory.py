@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cuda.bindings import driver as bindings
 
 import cudart_py as cuda
 
@@ -108,3 +109,22 @@ def test_a_graph_that_allocates_is_no_part_of_another(stream):
         pass
     with pytest.raises(cuda.CudaError), stream.capture():
         stream.add_graph(graph)
+
+
+def test_memory_that_outlives_a_launch_is_copied_and_freed_behind_each_launch(device, stream, x):
+    check, raw = cuda.check, cuda.raw
+    mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
+    check(raw.cuStreamBeginCapture(stream.handle, mode))
+    address = check(raw.cuMemAllocAsync(x.nbytes, stream.handle))
+    check(raw.cuMemcpyDtoDAsync(address, int(x.pointer), x.nbytes, stream.handle))
+    graph = check(raw.cuStreamEndCapture(stream.handle))
+    executable = check(raw.cuGraphInstantiate(graph, 0))
+    with cuda.zeros((3, N), np.float32, stream=stream) as out:
+        for value, row in zip((1, 2, 3), out, strict=True):  # nothing waits in between
+            cuda.memset(x, value, stream=stream)
+            check(raw.cuGraphLaunch(executable, stream.handle))
+            check(raw.cuMemcpyDtoDAsync(int(row.pointer), address, x.nbytes, stream.handle))
+            check(raw.cuMemFreeAsync(address, stream.handle))
+        np.testing.assert_array_equal(out.to_host(stream=stream), np.repeat([[1], [2], [3]], N, 1))
+    check(raw.cuGraphExecDestroy(executable))
+    check(raw.cuGraphDestroy(graph))

@@ -354,3 +354,16 @@ def test_streams_go_to_pytorch_and_back(device):
     stream = torch.cuda.Stream()
     assert cuda.Stream.borrow(stream).handle == stream.cuda_stream
     assert cuda.Stream.borrow(torch.cuda.default_stream()).handle == cuda.legacy_default.handle
+
+
+@pytest.mark.parametrize("returned", [None, 5, "capsule", object()], ids=["None", "int", "str", "object"])
+def test_a_producer_that_returns_no_capsule_is_named(device, returned):
+    class Producer:
+        def __dlpack__(self, **options):
+            return returned
+
+        def __dlpack_device__(self):
+            return 2, 0
+
+    with pytest.raises(TypeError, match=r"type Producer, .* no DLPack capsule"):
+        cuda.from_dlpack(Producer())

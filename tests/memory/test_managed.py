@@ -147,6 +147,7 @@ def test_wrong_arguments_are_named(device, use, error, words):
         use()
 
 
+@pytest.mark.xdist_group("free memory")
 def test_many_leave_nothing_behind(device):
     before = device.memory_info.free
     for _ in range(200):

@@ -192,6 +192,7 @@ def test_wrong_arguments_are_named(device, use, error, words):
         use()
 
 
+@pytest.mark.xdist_group("free memory")
 @pytest.mark.unsanitized("it asks how much memory is free, and the tool takes some for itself")
 def test_many_leave_nothing_behind(device):
     before = device.memory_info.free

@@ -1,0 +1,185 @@
+"""Close memory pools while frees of their memory are in flight, in every order: no process may die of it.
+
+    python scripts/close_pools.py [--processes 100] [--pools 100] [--jobs 12]
+
+Each process makes and closes its pools in one order, with copies in between, in which NVIDIA's driver crashes after a
+pool was destroyed too early. It then checks a copy and ends. `--order NAME` runs one order in this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import cudart_py as cuda
+
+SIZE = 1000
+LIMIT_S = 300
+
+Streams = list[cuda.Stream]
+
+
+def array_first(streams: Streams, at: int) -> None:
+    """Close the array, and then the pool."""
+    pool = cuda.MemoryPool()
+    cuda.zeros(SIZE, np.uint8, pool=pool).close()
+    pool.close()
+
+
+def pool_first(streams: Streams, at: int) -> None:
+    """Close the pool, and then the array."""
+    pool = cuda.MemoryPool()
+    array = cuda.zeros(SIZE, np.uint8, pool=pool)
+    pool.close()
+    array.close()
+
+
+def view_last(streams: Streams, at: int) -> None:
+    """Drop the pool and the array, and then a view."""
+    view = cuda.zeros(SIZE, np.uint8, pool=cuda.MemoryPool())[10:]
+    view.fill(3)
+    del view
+
+
+def dropped(streams: Streams, at: int) -> None:
+    """Drop everything without closing it, in a reference cycle."""
+    pool = cuda.MemoryPool()
+    cycle: list[object] = [pool, cuda.zeros(SIZE, np.uint8, pool=pool)]
+    cycle.append(cycle)
+
+
+def several_streams(streams: Streams, at: int) -> None:
+    """Free memory of a pool in several streams, one of which ends at once."""
+    pool = cuda.MemoryPool()
+    with cuda.Stream(non_blocking=True) as last:
+        for stream in (*streams, last):
+            cuda.zeros(SIZE, np.uint8, stream=stream, pool=pool).close()
+    pool.close()
+
+
+def trimmed(streams: Streams, at: int) -> None:
+    """Trim the pool between the free and the end."""
+    pool = cuda.MemoryPool(release_threshold=0)
+    cuda.zeros(SIZE, np.uint8, stream=streams[at % 2], pool=pool).close()
+    pool.trim()
+    pool.close()
+
+
+def of_the_device(streams: Streams, at: int) -> None:
+    """Give the device a pool, and take it back."""
+    device = cuda.Device(0)
+    device.memory_pool = cuda.MemoryPool()
+    array = cuda.zeros(SIZE, np.uint8, stream=streams[at % 2])
+    device.memory_pool = None
+    array.close()
+
+
+def captured(streams: Streams, at: int) -> None:
+    """Close an array of a pool while a stream is captured, and the graph that fills another while it may run."""
+    pool = cuda.MemoryPool()
+    array, other = (cuda.zeros(SIZE, np.uint8, stream=streams[0], pool=pool) for _ in range(2))
+    streams[1].wait(streams[0])
+    with streams[1].capture() as graph:
+        array.close(stream=streams[1])
+        other.fill(7, stream=streams[1])
+        with cuda.graph_empty(SIZE, np.uint8, stream=streams[1]) as scratch:
+            scratch.fill(1, stream=streams[1])
+    executable = graph.instantiate()
+    for _ in range(3):
+        executable.launch(streams[1])
+    del executable, graph
+    other.close(stream=streams[1])
+    pool.close()
+
+
+def left_alive(streams: Streams, at: int) -> None:
+    """Leave pools and arrays to the end of the program."""
+    pool = cuda.MemoryPool()
+    kept.append((pool, cuda.zeros(SIZE, np.uint8, pool=pool)))
+    cuda.zeros(SIZE, np.uint8, pool=pool).close()
+
+
+def reset(streams: Streams, at: int) -> None:
+    """Begin anew with frees in flight, where the driver can."""
+    array_first(streams, at)
+    if "reset" in cuda.capabilities():
+        cuda.reset()
+        streams[:] = make_streams()
+
+
+ORDERS: dict[str, Callable[[Streams, int], None]] = {
+    order.__name__: order
+    for order in (
+        array_first,
+        pool_first,
+        view_last,
+        dropped,
+        several_streams,
+        trimmed,
+        of_the_device,
+        captured,
+        left_alive,
+        reset,
+    )
+}
+kept: list[object] = []
+
+
+def make_streams() -> Streams:
+    """Return two streams that wait for nobody, not even the legacy default stream."""
+    return [cuda.Stream(non_blocking=True) for _ in range(2)]
+
+
+def run(order: str, pools: int) -> None:
+    """Close pools in an order and check that copies go on working."""
+    streams, close = make_streams(), ORDERS[order]
+    host = np.arange(SIZE, dtype=np.int32)
+    for at in range(pools):
+        close(streams, at)
+        with cuda.to_device(host) as array:
+            np.testing.assert_array_equal(array.to_host(), host)
+    cuda.Device(0).synchronize()
+
+
+def ended(order: str, pools: int) -> str:
+    """Run an order in a process of its own and return how that ended, "" for well."""
+    command = [sys.executable, __file__, "--order", order, "--pools", str(pools)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"did not end within {LIMIT_S} s"
+    if not done.returncode and not done.stderr:
+        return ""
+    return f"ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['without a word'])[-1]}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the processes and return 1 if one of them died."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--processes", type=int, default=100)
+    parser.add_argument("--pools", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
+    parser.add_argument("--order", choices=ORDERS)
+    options = parser.parse_args(arguments)
+    if options.order:
+        run(options.order, options.pools)
+        return 0
+    orders = [list(ORDERS)[at % len(ORDERS)] for at in range(options.processes)]
+    with ThreadPoolExecutor(options.jobs) as executor:
+        died = 0
+        for order, how in zip(orders, executor.map(lambda order: ended(order, options.pools), orders), strict=True):
+            died += bool(how)
+            if how:
+                print(f"{order} {how}", flush=True)
+    print(f"{died} of {options.processes} processes that closed {options.pools} pools each died")
+    return min(died, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Pools end only when no free of their memory is in flight, in whatever order things are closed or dropped."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.context.lifetimes import unfinished
+from cudart_py.driver import enums, seam
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "close_pools.py"
+spec = importlib.util.spec_from_file_location("close_pools", SCRIPT)
+close_pools = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(close_pools)
+
+ORDERS = set(close_pools.ORDERS) - {"left_alive", "reset"}
+
+
+@pytest.fixture
+def destroyed(device, monkeypatch):
+    """Note the pools that the driver is asked to destroy, once those of earlier tests are gone."""
+    gc.collect()
+    device.synchronize()
+    found = []
+    destroy = seam.api.cuMemPoolDestroy
+
+    def noting(pool):
+        found.append(pool)
+        destroy(pool)
+
+    monkeypatch.setitem(vars(seam.api), "cuMemPoolDestroy", noting)
+    return found
+
+
+@pytest.mark.parametrize("order", sorted(ORDERS))
+def test_no_order_of_closing_destroys_a_pool_too_early(device, destroyed, order):
+    # The fixture `pools_end_empty` looks at each.
+    close_pools.run(order, 3)
+    gc.collect()
+    device.synchronize()
+    assert len(destroyed) == 3
+
+
+@pytest.mark.parametrize("order", ["array_first", "left_alive", "reset"])
+def test_a_process_that_closes_pools_lives(device, order):
+    command = [sys.executable, str(SCRIPT), "--order", order, "--pools", "10"]
+    environment = os.environ | {"CUDART_PY_DRIVER": seam._selected}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_pool_with_a_free_in_flight_ends_after_the_next_synchronization(device, destroyed):
+    # The free waits for the event, which is recorded behind work of the other stream.
+    with cuda.Stream(non_blocking=True) as stream, cuda.Stream(non_blocking=True) as other:
+        pool = cuda.MemoryPool()
+        handle = pool.handle
+        array = cuda.zeros(1000, np.uint8, stream=stream, pool=pool)
+        array.close()
+        pool.close()
+        other.synchronize()
+        stream.synchronize()
+        assert destroyed == [handle]
+
+
+@pytest.mark.needs("in_process")
+def test_closing_waits_for_nothing(device, destroyed):
+    with cuda.Stream(non_blocking=True) as stream:
+        pool = cuda.MemoryPool()
+        cuda.zeros(1000, np.uint8, stream=stream, pool=pool).close()
+        pool.close()
+        assert not stream.done
+        assert destroyed == []
+        device.synchronize()
+        assert len(destroyed) == 1
+
+
+def test_a_pool_that_is_found_before_its_array_waits_for_it(device, destroyed):
+    # As where the collector finds both in one cycle.
+    pool = cuda.MemoryPool()
+    array = cuda.empty(1000, np.uint8, pool=pool)
+    pool.memory.close()
+    device.synchronize()
+    assert destroyed == []
+    array.close()
+    device.synchronize()
+    assert len(destroyed) == 1
+    pool.close()
+
+
+def test_an_empty_pool_ends_at_once(device, destroyed):
+    cuda.MemoryPool().close()
+    assert len(destroyed) == 1
+
+
+def test_an_allocation_gets_the_memory_of_closed_pools(device, destroyed, monkeypatch):
+    pool = cuda.MemoryPool()
+    cuda.zeros(1000, np.uint8, pool=pool).close()
+    pool.close()
+    allocate = seam.raw.cuMemAllocFromPoolAsync
+
+    def short_of_memory(*arguments):
+        return (enums.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None) if unfinished else allocate(*arguments)
+
+    with cuda.MemoryPool() as other:
+        monkeypatch.setitem(vars(seam.raw), "cuMemAllocFromPoolAsync", short_of_memory)
+        cuda.zeros(1000, np.uint8, pool=other).close()
+        assert len(destroyed) == 1
