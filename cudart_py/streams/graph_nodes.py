@@ -14,7 +14,7 @@ from .stream_base import StreamBase
 if TYPE_CHECKING:
     from .graph import Graph
 
-__all__ = ["GraphNode", "NodeWork", "add_child_graph", "kind_of", "nodes_of"]
+__all__ = ["GraphNode", "NodeWork", "add_child_graph", "has_fill", "kind_of", "nodes_of"]
 
 _KIND = "CU_GRAPH_NODE_TYPE_"
 
@@ -100,6 +100,14 @@ def kind_of(native: Any) -> str:
     """Return what a node does in one word, "kernel" or "memcpy" (cuGraphNodeGetType)."""
     name: str = api.cuGraphNodeGetType(native).name
     return name.removeprefix(_KIND).lower()
+
+
+def has_fill(graph: Any) -> bool:
+    """Return whether a graph fills memory, itself or by a child graph, by the graph's handle."""
+    count = int(api.cuGraphGetNodes(graph, 0)[-1])
+    kinds = {int(node): kind_of(node) for node in (api.cuGraphGetNodes(graph, count)[0] if count else ())}
+    children = [node for node, kind in kinds.items() if kind == "graph"]
+    return "memset" in kinds.values() or any(has_fill(api.cuGraphChildGraphNodeGetGraph(node)) for node in children)
 
 
 def nodes_of(graph: Graph) -> tuple[GraphNode, ...]:

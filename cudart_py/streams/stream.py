@@ -124,6 +124,8 @@ class Stream(StreamBase):
         debugging.note_synchronized(device.ordinal, self._value)
         if lifetimes.postponed:
             lifetimes.close_postponed()
+        if lifetimes.unfinished:
+            lifetimes.close_unfinished()
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait for all work that the stream has by now, while asyncio's event loop goes on.

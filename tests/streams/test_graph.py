@@ -344,6 +344,7 @@ def test_a_launch_on_a_closed_stream_is_refused(device, module, stream, arrays):
         executable.launch(closed)
 
 
+@pytest.mark.xdist_group("free memory")
 def test_graphs_come_and_go(device, module, stream, arrays):
     x, y = arrays
     before = device.memory_info.free

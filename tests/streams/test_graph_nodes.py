@@ -261,22 +261,41 @@ def test_a_node_is_left_out_of_launches_and_put_back(stream, kernels, x):
     y = cuda.full(N, 9.0, np.float32, stream=stream)
     stream.synchronize()
     with stream.capture() as graph:
-        cuda.memset(x, 1.0, stream=stream)
         kernels["add"][1, N, 0, stream](x, 1.0)
+        kernels["add"][1, N, 0, stream](x, 10.0)
         cuda.memcpy(y, x, stream=stream)
     executable = graph.instantiate()
-    fill, add, copy = graph.nodes
+    one, ten, copy = graph.nodes
     assert all(executable.is_enabled(node) for node in graph.nodes)
-    executable.set_enabled(add, False)
+    before = x.to_host(stream=stream)[0]
+    executable.set_enabled(ten, False)
     executable.set_enabled(copy, False)
     assert [executable.is_enabled(node) for node in graph.nodes] == [True, False, False]
-    assert run(executable, stream, x) == 1
+    assert run(executable, stream, x) == before + 1
     assert y.to_host(stream=stream)[0] == 9
-    executable.set_enabled(fill, False)
-    executable.set_enabled(add, True)
+    executable.set_enabled(one, False)
+    executable.set_enabled(ten, True)
     executable.set_enabled(copy, True)
-    assert run(executable, stream, x) == 2
-    assert y.to_host(stream=stream)[0] == 2
+    assert run(executable, stream, x) == before + 11
+    assert y.to_host(stream=stream)[0] == before + 11
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_no_node_of_a_graph_with_fills_is_left_out(stream, kernels, x, nested):
+    with stream.capture() as graph:
+        cuda.memset(x, 1.0, stream=stream)
+        kernels["add"][1, N, 0, stream](x, 1.0)
+    if nested:
+        with stream.capture() as whole:
+            kernels["add"][1, N, 0, stream](x, 2.0)
+            stream.add_graph(graph)
+    else:
+        whole = graph
+    executable = whole.instantiate()
+    kernel = next(node for node in whole.nodes if node.kind == "kernel")
+    with pytest.raises(cuda.NotSupportedError, match="ExecutableGraph.set_enabled: the graph has a fill"):
+        executable.set_enabled(kernel, False)
+    assert executable.is_enabled(kernel)
 
 
 def test_only_kernels_copies_and_fills_are_left_out(stream, step, x):
