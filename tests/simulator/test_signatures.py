@@ -13,8 +13,8 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import calls, driver
 
 OTHERS = {
-    "CAPABILITIES", "begin_profile", "drop_bytes", "end_profile", "in_finalizer", "lost_by", "note_exit", "reset",
-    "set_checks", "take_report",
+    "CAPABILITIES", "begin_profile", "drop_bytes", "end_profile", "in_a_call", "in_finalizer", "lost_by", "note_exit",
+    "reset", "set_checks", "take_report",
 }  # fmt: skip  # grouped
 FUNCTIONS = sorted(name for name in vars(driver) if name.startswith("cu"))
 

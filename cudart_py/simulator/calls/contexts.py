@@ -80,7 +80,7 @@ def cuDevicePrimaryCtxRetain(dev: Any) -> Any:
     return CUcontext(context.handle)
 
 
-@entry()
+@entry(frees=True)
 def cuDevicePrimaryCtxRelease(dev: Any) -> None:
     """Release a reference; the last one ends the context, as cuDevicePrimaryCtxRelease."""
     context = primary(find_device(dev))
@@ -114,7 +114,7 @@ def cuDevicePrimaryCtxSetFlags(dev: Any, flags: Any) -> None:
     primary(device).flags = value
 
 
-@entry()
+@entry(of_thread_only=True)
 def cuCtxSetCurrent(ctx: Any) -> None:
     """Make a context the thread's current one, null for none, as cuCtxSetCurrent."""
     stack = of_thread.stack
@@ -129,20 +129,20 @@ def cuCtxSetCurrent(ctx: Any) -> None:
         stack.append(context)
 
 
-@entry(values=1)
+@entry(values=1, of_thread_only=True)
 def cuCtxGetCurrent() -> Any:
     """Return the thread's current context, null when there is none, as cuCtxGetCurrent."""
     stack = of_thread.stack
     return CUcontext(stack[-1].handle if stack else 0)
 
 
-@entry()
+@entry(of_thread_only=True)
 def cuCtxPushCurrent(ctx: Any) -> None:
     """Make a context current on top of the one before, as cuCtxPushCurrent."""
     of_thread.stack.append(find_context(ctx))
 
 
-@entry(values=1)
+@entry(values=1, of_thread_only=True)
 def cuCtxPopCurrent() -> Any:
     """Make the context before current again and return the other, as cuCtxPopCurrent."""
     if not of_thread.stack:
@@ -150,7 +150,7 @@ def cuCtxPopCurrent() -> Any:
     return CUcontext(of_thread.stack.pop().handle)
 
 
-@entry(values=1)
+@entry(values=1, of_thread_only=True)
 def cuCtxGetDevice() -> Any:
     """Return the device of the current context, as cuCtxGetDevice."""
     if not of_thread.stack:

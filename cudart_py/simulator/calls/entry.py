@@ -6,90 +6,177 @@ The body of a driver function raises `StatusError`; `entry` turns what it return
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import threading
+import sys
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 from cuda.bindings.driver import CUresult
 
 from ..checks.findings import deliver, pending
-from ..state.contexts import of_thread
+from ..state.contexts import Context, of_thread
 from ..state.devices import state
 from ..state.errors import StatusError
-from ..state.queue.work import runner
+from ..state.fault_reports import readable
+from ..state.progress import progress
+from ..state.queue.runner import runner
 
-__all__ = ["entry", "lock"]
+__all__ = ["alone", "entry", "refusal"]
 
 Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
 
 _SUCCESS = CUresult.CUDA_SUCCESS
 _NOT_INITIALIZED = CUresult.CUDA_ERROR_NOT_INITIALIZED
-_NOT_PERMITTED = CUresult.CUDA_ERROR_NOT_PERMITTED
-
-# One lock for the whole driver. It is re-entrant because the garbage collector may run finalizers, which
-# call the driver, in the middle of any of its functions.
-lock = threading.RLock()
 
 
 def entry(
-    values: int = 0, *, in_callbacks: bool = False, before_init: bool = False
+    values: int = 0,
+    *,
+    in_callbacks: bool = False,
+    before_init: bool = False,
+    of_thread_only: bool = False,
+    frees: bool = False,
 ) -> Callable[[Callable[Arguments, Any]], Callable[Arguments, tuple[Any, ...]]]:
     """Make a driver function of one that returns its values plainly and raises StatusError.
 
     `values` is how many values follow the status in the result. Host functions of streams may call it only if
     `in_callbacks`. Before cuInit, and in a forked child, it answers CUDA_ERROR_NOT_INITIALIZED unless `before_init`.
+
+    Python may call it in the middle of another call of the same thread, from a finalizer for example. It is refused
+    there, unless it concerns nothing but the thread itself (`of_thread_only`). One that `frees` is done when the other
+    call returns.
     """
 
-    def refusal() -> CUresult | None:
-        if not (state.initialised or before_init):
-            return _NOT_INITIALIZED
-        # A host function runs with the lock, so that only its own thread comes here meanwhile.
-        if runner.in_callback and not in_callbacks:
-            return _NOT_PERMITTED
-        return None
-
     def decorate(function: Callable[Arguments, Any]) -> Callable[Arguments, tuple[Any, ...]]:
-        @functools.wraps(function)
-        def without_value(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
-            with lock:
-                if refused := refusal():
-                    return (refused,)
-                try:
-                    function(*arguments, **named)
-                except StatusError as error:
-                    return (error.status,)
-            _deliver_findings()
-            return (_SUCCESS,)
+        def fail(status: CUresult) -> tuple[Any, ...]:
+            return (status, *[None] * values)
+
+        def succeed(result: Any) -> tuple[Any, ...]:
+            if values == 1:
+                return _SUCCESS, result
+            return (_SUCCESS, *result) if values else (_SUCCESS,)
 
         @functools.wraps(function)
-        def with_value(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
-            with lock:
-                if refused := refusal():
-                    return refused, None
-                try:
-                    result = _SUCCESS, function(*arguments, **named)
-                except StatusError as error:
-                    return error.status, None
-            _deliver_findings()
-            return result
+        def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
+            if not (state.initialised or before_init):
+                return fail(_NOT_INITIALIZED)
+            try:
+                if of_thread_only or progress.here:
+                    result = call_within(arguments, named)
+                else:
+                    result = alone(function, arguments, named)
+            except StatusError as error:
+                return fail(error.status)
+            if pending and values < 2 and not (progress.here or of_thread.finalizing):
+                deliver()
+            return succeed(result)
 
-        @functools.wraps(function)
-        def with_values(*arguments: Arguments.args, **named: Arguments.kwargs) -> tuple[Any, ...]:
-            with lock:
-                if refused := refusal():
-                    return refused, *[None] * values
-                try:
-                    return _SUCCESS, *function(*arguments, **named)
-                except StatusError as error:
-                    return error.status, *[None] * values
+        def call_within(arguments: Any, named: Any) -> Any:
+            """Answer a call in the middle of another one."""
+            if in_callbacks or (of_thread_only and not (runner.in_callback and progress.here)):
+                return function(*arguments, **named)
+            if not frees or runner.in_callback:
+                raise refusal(function.__name__)
+            if not progress.postpone_free(_Free(call, (*arguments, *named.values()), of_thread.stack.copy())):
+                raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
+            return None
 
-        return (without_value, with_value, with_values)[min(values, 2)]
+        return call
 
     return decorate
 
 
-def _deliver_findings() -> None:
-    """Deliver what the checks found, unless a finalizer has made the call, perhaps in the middle of other work."""
-    if pending and not runner.running and not of_thread.finalizing:
-        deliver()
+def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dict[str, Any]) -> Value:
+    """Call a function while no other thread is in the driver; what has to wait for its end happens then.
+
+    Not for the middle of another call of the same thread.
+    """
+    printed: list[str] = []
+    try:
+        with progress.lock:
+            if runner.running:
+                # The call of a signal's handler, whose thread waits for that work.
+                runner.wait()
+            try:
+                progress.begin()
+                return function(*arguments, **named)
+            finally:
+                progress.leave()
+                if progress.printed:
+                    printed, progress.printed = progress.printed, printed
+    finally:
+        try:
+            # Not before the lock is free, since what a handler raises must not leave it taken.
+            progress.reveal()
+        finally:
+            if printed or progress.waiting:
+                _catch_up(printed)
+
+
+def _catch_up(printed: list[str]) -> None:
+    """Print what kernels have printed, call the finalizers that had to wait, and handle signals that have arrived."""
+    try:
+        for text in printed:
+            _print(text)
+    finally:
+        try:
+            while progress.postponed:
+                with contextlib.suppress(Exception):  # no caller waits for their errors
+                    progress.postponed.popleft()()
+        finally:
+            progress.deliver()
+
+
+def _print(text: str) -> None:
+    """Write to standard output what it can take; printing never fails a call."""
+    # Looked up at each call, because a program may put another stream in its place, or none.
+    stream = sys.stdout
+    if stream is None:
+        return
+    try:
+        stream.write(text)
+    except UnicodeEncodeError as error:
+        _print(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+    except (ValueError, OSError):  # it is closed, or nobody reads the pipe behind it
+        return
+
+
+def refusal(name: str) -> StatusError:
+    """Return CUDA_ERROR_NOT_PERMITTED, with a report that says why and what to do instead."""
+    if runner.in_callback:
+        where = "in a host function of a stream, which may not call the driver"
+    else:
+        work = "another call of the driver" if runner.operation is None else readable(str(runner.operation)).rstrip(",")
+        where = f"in the middle of {work}, by a finalizer or other code that Python ran there: nothing can wait for it"
+    progress.refusal = f"{name} was called {where}: set a flag there, and make the call after the one that waits"
+    return StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
+
+
+class _Free:
+    """A call that frees, with the contexts that were current when it was made; those of one thing are equal."""
+
+    def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...], stack: list[Context]) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._stack = stack
+
+    def __call__(self) -> None:
+        before, of_thread.stack = of_thread.stack, self._stack
+        try:
+            self._function(*self._arguments)
+        finally:
+            of_thread.stack = before
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Free) and self._thing == other._thing
+
+    def __hash__(self) -> int:
+        return hash(self._thing)
+
+    @property
+    def _thing(self) -> tuple[object, int]:
+        """Return what is freed: a handle or an address, or an object of the host's."""
+        first = self._arguments[0]
+        return self._function, int(first) if hasattr(first, "__int__") else id(first)

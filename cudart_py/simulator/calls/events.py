@@ -106,7 +106,7 @@ def cuEventCreate(Flags: Any) -> Any:
     return CUevent(events.add(Event(context, flags)))
 
 
-@entry()
+@entry(frees=True)
 def cuEventDestroy(hEvent: Any) -> None:
     """End an event; what waits for its mark goes on waiting, as cuEventDestroy."""
     event = events.find(hEvent)

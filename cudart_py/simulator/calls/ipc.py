@@ -36,7 +36,7 @@ def cuIpcOpenMemHandle(handle: Any, Flags: Any) -> Any:
     _refuse()
 
 
-@entry()
+@entry(frees=True)
 def cuIpcCloseMemHandle(dptr: Any) -> None:
     """Refuse to close the memory of another process, as cuIpcCloseMemHandle."""
     _refuse()

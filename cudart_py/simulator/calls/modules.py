@@ -18,7 +18,6 @@ from ..state.errors import StatusError
 from ..state.fault_reports import put_report, take_report
 from ..state.handles import Handles
 from ..state.queue.scheduling import complete_context
-from ..state.queue.work import runner
 from .entry import entry
 from .functions import LoadedFunction, functions
 
@@ -214,18 +213,15 @@ def _fill_log(options: dict[Any, Any]) -> None:
         ctypes.memmove(address, text, len(text))
 
 
-@entry()
+@entry(frees=True)
 def cuModuleUnload(hmod: Any) -> None:
     """Complete the context's work and unload a module, as cuModuleUnload."""
     module = modules.find(hmod)
     context = module.context
-    if not runner.running and context.sticky is None:
+    if context.sticky is None:
         complete_context(context, freeing=True)
     modules.remove(module.handle)
-    if runner.running:
-        runner.postponed.append(module.unload)
-    else:
-        module.unload()
+    module.unload()
 
 
 def _name(name: Any) -> str:

@@ -12,7 +12,6 @@ from ..state.devices import state
 from ..state.errors import StatusError
 from ..state.queue import captures
 from ..state.queue.graphs import graphs
-from ..state.queue.work import runner
 from .contexts import end
 from .entry import entry
 from .graphs.executables import executables
@@ -27,8 +26,6 @@ def reset(in_use: Collection[int]) -> None:
     A context keeps its handle and its references, so that it stays current in the threads where it is. The host may go
     on using its own memory at the addresses that are `in_use`, until `drop_bytes`.
     """
-    if runner.running:
-        raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
     if captures.active:
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     for graph in graphs:

@@ -50,7 +50,7 @@ def _create(flags: int, priority: int) -> Any:
     return CUstream(stream.handle)
 
 
-@entry()
+@entry(frees=True)
 def cuStreamDestroy(hStream: Any) -> None:
     """End a stream; its work goes on, and a capture that began on it is discarded, as cuStreamDestroy."""
     value = number(hStream)

@@ -43,7 +43,7 @@ def cuSurfObjectCreate(pResDesc: Any) -> Any:
     return CUsurfObject(handle)
 
 
-@entry()
+@entry(frees=True)
 def cuSurfObjectDestroy(surfObject: Any) -> None:
     """End a surface object, as cuSurfObjectDestroy."""
     surfaces = current().surfaces

@@ -136,7 +136,7 @@ def cuTexObjectCreate(pResDesc: Any, pTexDesc: Any, pResViewDesc: Any) -> Any:
     return CUtexObject(handle)
 
 
-@entry()
+@entry(frees=True)
 def cuTexObjectDestroy(texObject: Any) -> None:
     """End a texture object, as cuTexObjectDestroy."""
     textures = current_for_unsafe().textures

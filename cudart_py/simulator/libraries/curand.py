@@ -69,6 +69,8 @@ _MOVED_BY_GRAPHS = (
     RngType.PSEUDO_MRG32K3A,
     RngType.PSEUDO_PHILOX4_32_10,
 )
+# The host's MTGP32 of earlier versions draws normal doubles in single precision. Those of a GPU have never been so.
+_DOUBLE_MTGP32 = 10405
 # By the handle of the host generator.
 _device_generators: dict[int, _DeviceGenerator] = {}
 
@@ -195,10 +197,18 @@ def _draw(function: str, dtype: DTypeLike, generator: int, address: int, count: 
         host_curand.call(function, generator, address, count, *parameters)
         return
     numbers, output = np.empty(count, dtype), vector(address, count, dtype)
+    normal_of_mtgp32 = function == "curandGenerateNormalDouble" and found.kind == RngType.PSEUDO_MTGP32
+    in_single_precision = normal_of_mtgp32 and host_curand.version() < _DOUBLE_MTGP32
     written = False
 
     def draw() -> None:
-        host_curand.call(function, generator, numbers.ctypes.data, count, *parameters)
+        place = numbers.ctypes.data
+        if in_single_precision:
+            mean, deviation = parameters
+            host_curand.call("curandGenerateLogNormalDouble", generator, place, count, 0.0, 1.0)
+            numbers[:] = np.log(numbers) * deviation + mean
+        else:
+            host_curand.call(function, generator, place, count, *parameters)
 
     def write() -> None:
         nonlocal written

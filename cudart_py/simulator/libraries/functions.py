@@ -7,9 +7,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from ..calls.entry import lock
+from ..calls.entry import alone, refusal
 from ..state.errors import StatusError
 from ..state.handles import next_handle
+from ..state.progress import progress
 
 __all__ = ["LibraryError", "Objects", "entry", "missing"]
 
@@ -57,11 +58,12 @@ def entry(failed: Any) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def call(*arguments: Any, **named: Any) -> Any:
-            with lock:
-                try:
-                    return function(*arguments, **named)
-                except StatusError as error:
-                    raise LibraryError(failed, f"the driver answered {error.status.name}") from error
+            try:
+                if progress.here:
+                    raise refusal(function.__name__)
+                return alone(function, arguments, named)
+            except StatusError as error:
+                raise LibraryError(failed, f"the driver answered {error.status.name}") from error
 
         return call  # type: ignore[return-value]  # because functools.wraps keeps the parameters, which mypy can't see
 

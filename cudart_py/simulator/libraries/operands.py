@@ -81,10 +81,9 @@ class Operand:
         history = shadow.history
         for address, size in self.rows():
             start = address - shadow.first
-            written = history.writes[history.pieces(start, start + size)]
-            if not written.all():
-                piece = (start >> history.shift) + int(written.argmin())
-                place = max(address, shadow.first + (piece << history.shift))
+            missing = history.unwritten(start, start + size)
+            if missing is not None:
+                place = shadow.first + missing
                 put_finding(
                     f"{what} reads an uninitialised value at {place:#x} ({memory.describe(place)}), where nothing has "
                     "been written"

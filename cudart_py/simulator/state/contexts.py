@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -21,7 +22,9 @@ from .devices import Device
 from .errors import StatusError
 from .handles import next_handle
 from .memory.context_memory import ContextMemory
+from .progress import progress
 from .queue import captures
+from .queue.runner import runner
 from .queue.scheduling import broken_off
 from .queue.stream import Stream
 
@@ -36,6 +39,7 @@ __all__ = [
     "current",
     "current_for_unsafe",
     "find_context",
+    "in_a_call",
     "in_finalizer",
     "lost_by",
     "of_thread",
@@ -140,21 +144,39 @@ class _ContextStacks(threading.local):
 of_thread = _ContextStacks()
 
 
+def in_a_call() -> bool:
+    """Return whether the thread is in the middle of a call, where others are refused; not in a host function."""
+    return progress.here and not runner.in_callback
+
+
 def in_finalizer(function: Callable[[], None]) -> None:
     """Call a function, and keep errors that end no context, and findings, for a later call.
 
-    Nobody sees what a finalizer's calls return.
+    Nobody sees what a finalizer's calls return. While any call of the driver is in progress, it is called when that
+    returns.
     """
+    # It may be in the middle of a call, perhaps of one that changes what the function would. Nor may it wait for a call
+    # of another thread, which may wait for a lock that this thread has.
+    if progress.here or not progress.lock.acquire(blocking=False):
+        progress.postponed.append(partial(in_finalizer, function))
+        return
     before, of_thread.finalizing = of_thread.finalizing, True
     try:
         function()
     finally:
         of_thread.finalizing = before
+        progress.lock.release()
 
 
 def take_report() -> str | None:
-    """Return the report of the last fault, once; in a finalizer, whose errors nobody sees, it stays for a later one."""
-    return None if of_thread.finalizing else fault_reports.take_report()
+    """Return the report of a refusal or of the last fault, once.
+
+    In a finalizer, whose errors nobody sees, it stays for a later one.
+    """
+    if of_thread.finalizing:
+        return None
+    refusal, progress.refusal = progress.refusal, None
+    return refusal or fault_reports.take_report()
 
 
 def lost_by() -> str | None:

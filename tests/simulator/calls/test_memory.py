@@ -127,7 +127,7 @@ def test_addresses_are_described(context: Any) -> None:
     line = inspect.currentframe().f_lineno + 1
     address = int(ok(driver.cuMemAlloc(4096)))
     name = f"the 4096-byte allocation at {address:#x}, allocated at {__file__}:{line}"
-    assert memory.describe(address + 4108) == f"12 bytes past the end of {name}"
+    assert memory.describe(address + 4108) == f"12 bytes after the end of {name}"
     assert memory.describe(address + 1) == f"1 byte into {name}"
     assert memory.describe(0) == "the null pointer"
     ok(driver.cuMemFree(address))

@@ -250,7 +250,7 @@ def test_work_that_is_older_than_an_allocation_means_what_was_there_before(pool:
     ok(driver.cuMemFreeAsync(address, 0))
     assert allocate(0, 400) == address
     assert driver.cuStreamSynchronize(0) == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
-    assert "0 bytes past the end of the 12-byte allocation" in (driver.take_report() or "")
+    assert "0 bytes after the end of the 12-byte allocation" in (driver.take_report() or "")
 
 
 def test_a_free_in_another_stream_is_named_with_the_remedy(pool: Any) -> None:

@@ -164,7 +164,7 @@ def cuGraphInstantiateWithParams(hGraph: Any, instantiateParams: Any) -> Any:
     return executable
 
 
-@entry()
+@entry(frees=True)
 def cuGraphExecDestroy(hGraphExec: Any) -> None:
     """End an executable graph; launches of it go on, as cuGraphExecDestroy."""
     executables.find(hGraphExec)
@@ -192,7 +192,11 @@ def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
         stream.capture.invalidate()
         raise StatusError(CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
     earlier = () if executable.last is None else (executable.last,)
-    executable.last = submit(stream, RunGraph(executable), *earlier)
+    launch = RunGraph(executable)
+    executable.last = submit(stream, launch, *earlier)
+    for operation in launch.operations:
+        if isinstance(operation, AllocateInGraph):
+            operation.note_launched()
 
 
 @entry(values=1)

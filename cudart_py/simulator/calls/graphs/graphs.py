@@ -38,7 +38,7 @@ def cuGraphCreate(flags: Any) -> Any:
     return CUgraph(Graph().handle)
 
 
-@entry()
+@entry(frees=True)
 def cuGraphDestroy(hGraph: Any) -> None:
     """End a graph and its nodes, as cuGraphDestroy."""
     find_graph(hGraph).destroy()

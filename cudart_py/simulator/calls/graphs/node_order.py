@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ...checks.findings import mode
 from ...state.queue.operations import Operation
-from ...state.queue.work import Piece, Work, runner
+from ...state.queue.runner import Piece, runner
+from ...state.queue.work import Work
 
 if TYPE_CHECKING:
     from ...state.contexts import Context
@@ -79,6 +80,7 @@ def run_nodes(operations: Sequence[Operation], order: NodeOrder, context: Contex
     before, running, run = order.before, runner.piece, object()
     ancestors = None if mode() == "off" or running is None else order.ancestors
     while waiting:
+        runner.poll()
         place = next(place for place in reversed(waiting) if before[place] <= done)
         waiting.remove(place)
         if ancestors is not None and running is not None:

@@ -15,7 +15,7 @@ from cuda.bindings.driver import CUgraphNodeType, CUresult
 from ...state.arguments import host_address, number
 from ...state.errors import StatusError
 from ...state.queue.operations import Operation
-from ...state.queue.work import runner
+from ...state.queue.runner import runner
 from ...state.streams import find_stream, submit
 from ..entry import entry
 
@@ -50,6 +50,7 @@ class HostCall(Operation):
                 _PROTOTYPE(self.function)(self.data)
         finally:
             runner.in_callback = False
+        runner.poll()
         if raised:
             raise raised[0]
 

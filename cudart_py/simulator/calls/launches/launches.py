@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,9 @@ from ... import ptx
 from ...state.attributes import attribute
 from ...state.environment import one_of, whole_number
 from ...state.errors import StatusError
+from ...state.progress import progress
 from ...state.queue.operations import FaultError, Operation
+from ...state.queue.runner import runner
 from ...state.streams import find_stream, submit
 from ..entry import entry
 from ..functions import LoadedFunction, find_function
@@ -104,7 +105,8 @@ class KernelLaunch(Operation):
                 self.launch,
                 context.memory,
                 symbols=module.symbols,
-                print_=_print,
+                print_=progress.printed.append,
+                poll=runner.poll,
                 steps=steps,
                 seconds=seconds,
                 properties=_properties(context),
@@ -120,20 +122,6 @@ class KernelLaunch(Operation):
             raise FaultError(CUresult.CUDA_ERROR_NOT_SUPPORTED, error.report, sticky=False) from None
         except ptx.PtxError as error:
             raise FaultError(CUresult.CUDA_ERROR_INVALID_PTX, str(error), sticky=False) from None
-
-
-def _print(text: str) -> None:
-    """Write to standard output what it can take; printing never ends a launch."""
-    # Looked up at each call, because a program may put another stream in its place, or none.
-    stream = sys.stdout
-    if stream is None:
-        return
-    try:
-        stream.write(text)
-    except UnicodeEncodeError as error:
-        _print(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
-    except (ValueError, OSError):  # it is closed, or nobody reads the pipe behind it
-        return
 
 
 def launch_limits() -> tuple[int | None, int | None]:

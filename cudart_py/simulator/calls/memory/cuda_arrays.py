@@ -25,7 +25,6 @@ from ...state.contexts import current, current_for_unsafe
 from ...state.errors import StatusError
 from ...state.handles import Handles
 from ...state.queue.scheduling import complete_context
-from ...state.queue.work import runner
 from ..entry import entry
 
 if TYPE_CHECKING:
@@ -192,16 +191,12 @@ def cuArray3DGetDescriptor(hArray: Any) -> Any:
     return description
 
 
-@entry()
+@entry(frees=True)
 def cuArrayDestroy(hArray: Any) -> None:
     """Complete the context's work and free a CUDA array, as cuArrayDestroy."""
     current_for_unsafe()
     array = cuda_arrays.find(hArray)
     cuda_arrays.remove(number(hArray))
-    if runner.running:
-        # A finalizer in the middle of other work: the array is freed after that work.
-        runner.postponed.append(lambda: memory.free(array.allocation, counted=True))
-        return
     complete_context(array.context, freeing=True)
     memory.free(array.allocation, counted=True)
 

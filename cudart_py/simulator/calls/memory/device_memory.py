@@ -12,7 +12,6 @@ from ...state.contexts import current, current_for_unsafe
 from ...state.errors import StatusError
 from ...state.memory import Allocation, pools
 from ...state.queue.scheduling import complete_context
-from ...state.queue.work import runner
 from ..entry import entry
 
 __all__ = ["cuMemAlloc", "cuMemAllocPitch", "cuMemFree", "cuMemGetInfo"]
@@ -38,7 +37,7 @@ def cuMemAllocPitch(WidthInBytes: Any, Height: Any, ElementSizeBytes: Any) -> tu
     return CUdeviceptr(memory.allocate(pitch * height, memory.DEVICE, context, counted=True).address), pitch
 
 
-@entry()
+@entry(frees=True)
 def cuMemFree(dptr: Any) -> None:
     """Complete the context's work and free device or managed memory, as cuMemFree."""
     context = current_for_unsafe()
@@ -48,11 +47,6 @@ def cuMemFree(dptr: Any) -> None:
     allocation = memory.known.by_start.get(address)
     if allocation is None or allocation.kind not in (memory.DEVICE, memory.MANAGED):
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if runner.running:
-        # A finalizer in the middle of other work: the host forgets the memory now, and it is freed after that work.
-        memory.known.remove(allocation)
-        runner.postponed.append(lambda: _free(allocation))
-        return
     complete_context(context, freeing=True)
     _free(allocation)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cuda.bindings.driver import CUgraphNodeType, CUresult
@@ -12,6 +13,7 @@ from ...state.devices import Device
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.memory.pools import Pool
+from ...state.progress import progress
 from ...state.queue.operations import Operation
 from ...state.queue.stream import Stream
 from ...state.queue.work import Work
@@ -35,7 +37,8 @@ class GraphBlock(Pool):
             device.give(capacity)
             raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
         self.ends_in_graph = False
-        weakref.finalize(self, _close, device, self.address, size, capacity).atexit = False
+        close = partial(_close, device, self.address, size, capacity)
+        weakref.finalize(self, progress.dropped.append, close).atexit = False
 
     def give_back(self, allocation: Allocation, stream: Stream | None, freed: Work | None) -> None:
         """Keep the bytes for the next launch."""
@@ -58,11 +61,13 @@ class AllocateInGraph(Operation):
         self.block = block
 
     def run(self, context: Context) -> None:
-        """Make the bytes live; make them known to the host too, if the graph doesn't free them itself."""
-        memory.live.add(self.allocation)
+        """Make the bytes live."""
+        memory.begin_life(self.allocation)
+
+    def note_launched(self) -> None:
+        """Make the address known to the host, which frees it if the graph doesn't, as soon as a launch is queued."""
         if not self.block.ends_in_graph:
             memory.known.add(self.allocation)
-        memory.note_change()
 
     def discard(self) -> None:
         """Make the address unknown to the host, because no launch will allocate it."""

@@ -21,7 +21,6 @@ from ...state.contexts import current, current_for_unsafe
 from ...state.errors import StatusError
 from ...state.memory import Allocation
 from ...state.queue.scheduling import complete_context
-from ...state.queue.work import runner
 from ..entry import entry
 
 __all__ = [
@@ -47,7 +46,7 @@ def cuMemHostAlloc(bytesize: Any, Flags: Any) -> int:
     return memory.allocate(number(bytesize), memory.PINNED, context, flags=flags).address
 
 
-@entry()
+@entry(frees=True)
 def cuMemFreeHost(p: Any) -> None:
     """Complete the context's work and free pinned memory, as cuMemFreeHost."""
     context = current_for_unsafe()
@@ -57,10 +56,6 @@ def cuMemFreeHost(p: Any) -> None:
     allocation = memory.known.by_start.get(address)
     if allocation is None or allocation.kind != memory.PINNED:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if runner.running:
-        memory.known.remove(allocation)
-        runner.postponed.append(lambda: memory.free(allocation))
-        return
     complete_context(context, freeing=True)
     memory.free(allocation)
 
@@ -112,7 +107,7 @@ def cuMemHostRegister(p: Any, bytesize: Any, Flags: Any) -> None:
     memory.enter(allocation)
 
 
-@entry()
+@entry(frees=True)
 def cuMemHostUnregister(p: Any) -> None:
     """Complete the context's work and make a registered range ordinary again, as cuMemHostUnregister."""
     context = current_for_unsafe()
@@ -122,10 +117,5 @@ def cuMemHostUnregister(p: Any) -> None:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if allocation is None or allocation.kind != memory.REGISTERED:
         raise StatusError(CUresult.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED)
-    if runner.running:
-        # A finalizer in the middle of a kernel, which may use the memory: the bytes stay until the kernel has ended.
-        memory.known.remove(allocation)
-        runner.postponed.append(lambda: memory.forget(allocation))
-        return
     complete_context(context, freeing=True)
     memory.forget(allocation)

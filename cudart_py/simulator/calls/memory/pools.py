@@ -153,7 +153,7 @@ def cuMemPoolCreate(poolProps: Any) -> Any:
     return CUmemoryPool(enter_pool(Pool(find_device(poolProps.location.id), poolProps.maxSize)).handle)
 
 
-@entry()
+@entry(frees=True)
 def cuMemPoolDestroy(pool: Any) -> None:
     """End a pool; its allocations stay until they are freed, as cuMemPoolDestroy."""
     found = pools.find(pool)

@@ -73,10 +73,15 @@ def _allocate(pool: Pool, size: int, stream: Stream) -> Any:
     if captures.active:
         captures.refuse_implicit(stream)
     allocation, at_once = pool.allocate(size, stream)
-    if at_once:
-        memory.begin_life(allocation)
-    else:
-        allocation.begin = submit(stream, BeginOperation(allocation))
+    try:
+        if at_once:
+            memory.begin_life(allocation)
+        else:
+            allocation.begin = submit(stream, BeginOperation(allocation))
+    except MemoryError:
+        pool.give_back(allocation, stream, stream.tail)
+        memory.known.remove(allocation)
+        raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
     return CUdeviceptr(allocation.address)
 
 
@@ -93,7 +98,7 @@ def cuMemAllocFromPoolAsync(bytesize: Any, pool: Any, hStream: Any) -> Any:
     return _allocate(pools.find(pool), number(bytesize), find_stream(hStream))
 
 
-@entry()
+@entry(frees=True)
 def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
     """Free an allocation in a stream, as cuMemFreeAsync."""
     stream = find_stream(hStream)
@@ -105,9 +110,9 @@ def cuMemFreeAsync(dptr: Any, hStream: Any) -> None:
         return
     pool = allocation.pool
     if pool is None:
-        memory.known.remove(allocation)
         submit(stream, DirectFree(allocation))
+        memory.known.remove(allocation)
         return
     freed = submit(stream, FreeOperation(allocation, stream))
-    memory.known.remove(allocation)
     pool.give_back(allocation, stream, freed)
+    memory.known.remove(allocation)

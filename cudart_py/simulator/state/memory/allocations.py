@@ -59,6 +59,14 @@ class AllocationRecord(NamedTuple):
     ordinal: int
     site: str
 
+    def contains(self, address: int) -> bool:
+        """Return whether an address was in it."""
+        return self.address <= address < self.address + self.size
+
+    def overlaps(self, allocation: Allocation) -> bool:
+        """Return whether an allocation shares bytes with it."""
+        return allocation.address < self.address + self.size and self.address < allocation.end
+
     def __str__(self) -> str:
         adjective = "" if self.kind == DEVICE else f"{self.kind} "
         where = f" of device {self.ordinal}" if self.ordinal else ""
@@ -156,12 +164,12 @@ class Index:
         if start in self.by_start:
             self.by_start[start] = allocation
             return
-        starts = self.starts
-        if not starts or start > starts[-1]:
-            starts.append(start)
-        else:
-            bisect.insort(starts, start)
         self.by_start[start] = allocation
+        try:
+            bisect.insort(self.starts, start)
+        except BaseException:  # there is no memory left
+            del self.by_start[start]
+            raise
 
     def remove(self, allocation: Allocation) -> None:
         """Take an allocation out, if it is still the one at its address."""

@@ -16,7 +16,7 @@ from ..errors import StatusError
 from ..handles import Handles
 from ..queue.scheduling import complete_work, predecessors
 from ..queue.stream import Stream
-from ..queue.work import Work, runner
+from ..queue.work import Work
 from . import table
 from .address_space import space
 from .allocations import DEVICE, Allocation, rounded
@@ -82,14 +82,18 @@ class Pool:
         block = self._reusable(capacity, stream) if self.blocks else None
         if block is None:
             block = self._new_block(capacity, stream)
-        else:
-            self.blocks.remove(block)
         allocation = Allocation(
             block.address, size, DEVICE, stream.context, pool=self, device=self.device, stream=stream
         )
         allocation.reserved = block.capacity
-        self.capacities[block.address] = block.capacity
         table.known.add(allocation)
+        try:
+            self.capacities[block.address] = block.capacity
+        except MemoryError:
+            table.known.remove(allocation)
+            raise
+        # From here on nothing needs memory: until then the block is a free one.
+        self.blocks.remove(block)
         self.used += block.capacity
         self.used_high = max(self.used_high, self.used)
         return allocation, block.reached
@@ -116,30 +120,35 @@ class Pool:
         if self.device.used + capacity > self.device.total:
             for pool in pools_of(self.device):
                 pool._make_room(capacity, stream, self.device.total - self.device.used)
+        block = FreeBlock(0, capacity, None, None)
         self.device.take(capacity)
         try:
-            address = space.region.open(capacity)
+            self.blocks.append(block)
+            block.address = space.region.open(capacity)
         except MemoryError:
+            if block in self.blocks:
+                self.blocks.remove(block)
             self.device.give(capacity)
             raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
         self.reserved += capacity
         self.reserved_high = max(self.reserved_high, self.reserved)
-        return FreeBlock(address, capacity, None, None)
+        return block
 
     def _make_room(self, capacity: int, stream: Stream, room: int) -> None:
         # Blocks that the device has reached go first; then the driver waits for the frees that are still queued.
         if room < capacity:
             self.trim(0)
         waiting = [block.freed for block in self.blocks if block.freed is not None and not block.reached]
-        if waiting and self.reuse[_INTERNAL] and not runner.running and stream.capture is None:
+        if waiting and self.reuse[_INTERNAL] and stream.capture is None:
             complete_work(waiting)
             self.trim(0)
 
     def give_back(self, allocation: Allocation, stream: Stream | None, freed: Work | None) -> None:
         """Make the block of an allocation that the host has freed a free block."""
-        capacity = self.capacities.pop(allocation.address)
-        self.used -= capacity
+        capacity = self.capacities[allocation.address]
         self.blocks.append(FreeBlock(allocation.address, capacity, stream, freed))
+        del self.capacities[allocation.address]
+        self.used -= capacity
 
     def trim(self, keep: int) -> None:
         """Release free blocks that the device has reached, oldest first, until `keep` bytes stay."""

@@ -1,18 +1,22 @@
 """Shadow memory: for each piece of memory, which access wrote it last and which read it last.
 
 A piece is a word of 4 bytes; where kernels access single bytes or pairs of them, it is that. A record holds, from its
-lowest bit: the thread (28 bits), whether the access was strong (atomic or volatile), and the time, which counts
-accesses over all launches. 0 stands for a piece that nothing has written, and `FILLED` for one that the host has.
+lowest bit: the thread (28 bits), whether the access was strong (atomic or volatile), whether that had block scope, and
+the time, which counts accesses over all launches. 0 stands for a piece that nothing has written, and `FILLED` for one
+that the host has.
 """
 
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_THREADS", "STRONG", "THREAD", "TIME", "History", "ShadowMemory", "clock"]
+from .record_limit import limit
+
+__all__ = ["BLOCK_SCOPE", "MOST_THREADS", "STRONG", "THREAD", "TIME", "History", "ShadowMemory", "clock"]
 
 Array = NDArray[Any]
 
@@ -20,10 +24,13 @@ _THREAD_BITS = 28
 MOST_THREADS = 1 << _THREAD_BITS
 THREAD = MOST_THREADS - 1
 STRONG = MOST_THREADS
+BLOCK_SCOPE = STRONG << 1
 # How far the time is shifted in a record.
-TIME = _THREAD_BITS + 1
+TIME = _THREAD_BITS + 2
 FILLED = 1 << TIME
 _WORD = 2
+# Coarse records take at most this part of the limit, as a power of two.
+_COARSE_PART = 6
 
 
 class LogicalClock:
@@ -37,9 +44,14 @@ clock = LogicalClock()
 
 
 class History:
-    """The last write and the last read of each piece of some memory of `size` bytes, made when first needed."""
+    """The last write and the last read of each piece of some memory of `size` bytes, made when first needed.
 
-    __slots__ = ("_reads", "_writes", "shift", "size")
+    A record that another one replaces is gone, unless it is set aside for the piece of work that left it. Where the
+    records would take too much memory, there are none: `coarse` then says of larger pieces, of ``1 << coarse_shift``
+    bytes, whether anything has been written there.
+    """
+
+    __slots__ = ("_aside", "_reads", "_writes", "coarse", "coarse_shift", "shift", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -47,45 +59,129 @@ class History:
         self.shift = _WORD
         self._writes: Array | None = None
         self._reads: Array | None = None
+        self.coarse: Array | None = None
+        self.coarse_shift = _WORD
+        # The records that were set aside, by the work that left them and "write" or "read".
+        self._aside: WeakKeyDictionary[Any, dict[str, Array]] = WeakKeyDictionary()
 
     @property
     def written(self) -> bool:
         """Return whether there is any record of writes."""
-        return self._writes is not None
+        return self._writes is not None or self.coarse is not None
 
     @property
     def writes(self) -> Array:
-        """Return the record of each piece's last write."""
-        if self._writes is None:
-            self._writes = self._blank()
+        """Return the record of each piece's last write, which `prepare` has made."""
+        assert self._writes is not None
         return self._writes
 
     @property
     def reads(self) -> Array:
-        """Return the record of each piece's last read."""
-        if self._reads is None:
-            self._reads = self._blank()
+        """Return the record of each piece's last read, which `prepare` has made."""
+        assert self._reads is not None
         return self._reads
 
-    def divide(self, size: int) -> None:
-        """Make the pieces small enough for accesses of `size` bytes; what is known of a piece holds for its parts."""
+    def prepare(self, size: int, *, reads: bool = True) -> bool:
+        """Make records for accesses of `size` bytes, of writes alone without `reads`; return whether there are any.
+
+        The pieces are made small enough; what is known of a piece holds for its parts. Without room for the records,
+        only `coarse` says from now on what has been written.
+        """
+        if self.coarse is not None:
+            return False
         shift = min(size, 1 << _WORD).bit_length() - 1
-        if shift >= self.shift:
-            return
+        made = shift >= self.shift or self._divide(shift)
+        if made and self._writes is None:
+            self._writes = self._blank()
+            made = self._writes is not None
+        if made and reads and self._reads is None:
+            self._reads = self._blank()
+            made = self._reads is not None
+        if not made:
+            self._give_up()
+        return made
+
+    def _divide(self, shift: int) -> bool:
+        """Divide the pieces; return whether there was room for that."""
         parts = 1 << (self.shift - shift)
+        kept = [records for records in (self._writes, self._reads) if records is not None]
+        kept += [records for kinds in self._aside.values() for records in kinds.values()]
+        if not limit.admits(sum(records.nbytes for records in kept) * parts):
+            return False
+        for name in ("_writes", "_reads"):
+            records = getattr(self, name)
+            if records is not None:
+                divided = limit.repeated(records, parts)
+                if divided is None:
+                    return False
+                setattr(self, name, divided)
+        for kinds in self._aside.values():
+            kinds.update({kind: np.repeat(records, parts) for kind, records in kinds.items()})
         self.shift = shift
+        return True
+
+    def _give_up(self) -> None:
+        """Keep only what has been written."""
+        limit.say(f"the records of {self.size:,} bytes of memory would take too much memory")
+        self.coarse_shift = _WORD
+        while self.size >> self.coarse_shift > limit.most() >> _COARSE_PART:
+            self.coarse_shift += 1
+        self.coarse = np.zeros(((self.size - 1) >> self.coarse_shift) + 1, np.bool_)
         if self._writes is not None:
-            self._writes = np.repeat(self._writes, parts)
-        if self._reads is not None:
-            self._reads = np.repeat(self._reads, parts)
+            self.note_coarsely(self._writes != 0, self.shift)
+        self._writes = self._reads = None
+        self._aside.clear()
+
+    def note_coarsely(self, written: Array, shift: int) -> None:
+        """Note which pieces of ``1 << shift`` bytes have been written, all of which are given."""
+        assert self.coarse is not None
+        together = 1 << (self.coarse_shift - shift)
+        self.coarse |= np.logical_or.reduceat(written, np.arange(0, len(written), together))
+
+    def fill(self, start: int, end: int) -> None:
+        """Note that the host has written the bytes from `start` to before `end`."""
+        if self.prepare(1 << self.shift, reads=False):
+            part = self.writes[self.pieces(start, end)]
+            np.maximum(part, FILLED, out=part)
+        elif self.coarse is not None:
+            self.coarse[start >> self.coarse_shift : ((end - 1) >> self.coarse_shift) + 1] = True
+
+    def unwritten(self, start: int, end: int) -> int | None:
+        """Return where the first bytes lie, among those from `start` to before `end`, that nothing has written."""
+        if self.prepare(1 << self.shift, reads=False):
+            known, shift = self.writes, self.shift
+        else:
+            assert self.coarse is not None
+            known, shift = self.coarse, self.coarse_shift
+        part = known[start >> shift : ((end - 1) >> shift) + 1]
+        return None if part.all() else max(start, ((start >> shift) + int(part.argmin())) << shift)
+
+    @property
+    def full(self) -> bool:
+        """Return whether everything has been written."""
+        known = self._writes if self.coarse is None else self.coarse
+        return known is not None and bool(known.all())
+
+    def set_aside(self, work: Any, kind: str, index: Any, records: Array) -> None:
+        """Keep records that are about to be replaced, as long as the work that left them is remembered; 0 is none."""
+        kinds = self._aside.setdefault(work, {})
+        kept = kinds[kind] if kind in kinds else self._blank()
+        if kept is not None:
+            kinds[kind] = kept
+            kept[index] = np.where(records, records, kept[index])
+
+    def aside(self, work: Any, kind: str, index: Any) -> Array | None:
+        """Return the records of a piece of work that were set aside, 0 where there is none; None if none ever was."""
+        kept = self._aside.get(work, {}).get(kind)
+        return None if kept is None else kept[index]
 
     def pieces(self, start: int, end: int) -> slice:
         """Return the pieces that hold the bytes from `start` to before `end`."""
         return slice(start >> self.shift, ((end - 1) >> self.shift) + 1)
 
-    def _blank(self) -> Array:
+    def _blank(self) -> Array | None:
         # Whole words, so that dividing them gives as many pieces as counting them.
-        return np.zeros(((self.size + 3) >> _WORD) << (_WORD - self.shift), np.int64)
+        return limit.zeros(((self.size + 3) >> _WORD) << (_WORD - self.shift), np.int64)
 
 
 class ShadowMemory:
@@ -112,14 +208,15 @@ class ShadowMemory:
             return
         start = max(address - self.first, 0)
         end = min(address - self.first + size, self.size)
+        if end <= start:
+            return
         if end - start >= self.size - 3:
             self.initialised = True
             return
-        part = self.history.writes[self.history.pieces(start, end)]
-        np.maximum(part, FILLED, out=part)
+        self.history.fill(start, end)
 
     def look_through(self) -> None:
         """Find out whether all is written by now; after a few tries in vain, no more."""
         if not self.initialised and self.history.written and self.looked < 4:
             self.looked += 1
-            self.initialised = bool(self.history.writes.all())
+            self.initialised = self.history.full

@@ -7,13 +7,14 @@ returns, and stops being live when its stream gets there.
 from __future__ import annotations
 
 import collections
+import contextlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from cuda.bindings.driver import CUresult
 
 from ..errors import StatusError
 from ..queue.operations import FaultError
-from ..queue.work import runner
+from ..queue.runner import runner
 from .address_space import space
 from .allocations import Allocation, AllocationRecord, Index, rounded
 
@@ -94,21 +95,28 @@ def allocate(size: int, kind: str, context: Context, *, flags: int = 0, counted:
         raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
     if counted:
         context.device.take(rounded(size))
+    address = 0
     try:
         address = space.region.open(size)
+        allocation = Allocation(address, size, kind, context, flags=flags)
+        enter(allocation)
     except MemoryError:
+        if address:
+            space.region.close(address, size)
         if counted:
             context.device.give(rounded(size))
         raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
-    allocation = Allocation(address, size, kind, context, flags=flags)
-    enter(allocation)
     return allocation
 
 
 def enter(allocation: Allocation) -> None:
     """Make an allocation known and live."""
     known.add(allocation)
-    live.add(allocation)
+    try:
+        live.add(allocation)
+    except MemoryError:
+        known.remove(allocation)
+        raise
     note_change()
 
 
@@ -116,8 +124,8 @@ def forget(allocation: Allocation) -> None:
     """Make an allocation neither known nor live, its bytes untouched."""
     known.remove(allocation)
     live.remove(allocation)
-    _recently_freed.append(_Freed(allocation.record))
     note_change()
+    _remember(allocation)
 
 
 def free(allocation: Allocation, *, counted: bool = False) -> None:
@@ -150,11 +158,17 @@ def begin_life(allocation: Allocation) -> None:
 def end_life(allocation: Allocation, stream: Stream | None = None) -> None:
     """Make an allocation no longer live, which the host has freed before; `stream` is that of the work that does so."""
     live.remove(allocation)
-    freed = _Freed(allocation.record)
-    if stream is not None and runner.piece is not None:
-        freed = _Freed(allocation.record, str(stream), stream.identity, runner.piece.work.sequence)
-    _recently_freed.append(freed)
     note_change()
+    _remember(allocation, stream)
+
+
+def _remember(allocation: Allocation, stream: Stream | None = None) -> None:
+    """Remember a free for reports, if there is memory for that."""
+    with contextlib.suppress(MemoryError):  # because the free itself has to go on
+        freed = _Freed(allocation.record)
+        if stream is not None and runner.piece is not None:
+            freed = _Freed(allocation.record, str(stream), stream.identity, runner.piece.work.sequence)
+        _recently_freed.append(freed)
 
 
 def find(address: int, size: int = 1) -> Allocation | None:
@@ -212,21 +226,38 @@ def describe(address: int, context: Context | None = None) -> str:
         if context is not None and not context.reaches(allocation):
             text += f", which device {context.device.ordinal} has no peer access to"
         return text
-    for freed in reversed(_recently_freed):
-        start, size = freed.record.address, freed.record.size
-        if start <= address < start + size:
-            return f"{_bytes(address - start)} into {freed.record}, which was freed{_freed_elsewhere(freed)}"
-    before = live.before(address)
-    after = live.after(address)
-    past = address - before.end if before is not None else _NEAR
-    short = after.address - address if after is not None else _NEAR
-    if before is not None and past < _NEAR and past <= short:
-        return f"{_bytes(past)} past the end of {before.record}"
-    if after is not None and short < _NEAR:
-        return f"{_bytes(short)} before the start of {after.record}"
+    freed = next((freed for freed in reversed(_recently_freed) if freed.record.contains(address)), None)
+    if freed is not None:
+        text = f"{_bytes(address - freed.record.address)} into {freed.record}, which was freed"
+        elsewhere = _freed_elsewhere(freed)
+        # What has taken the freed bytes is what the program means now, unless this work came before the free.
+        beside = "" if elsewhere else _beside(address, freed.record)
+        return f"{beside}; earlier, it was {text}" if beside else text + elsewhere
+    beside = _beside(address)
+    if beside:
+        return beside
     if known.find(address) is None and not space.region.contains(address):
         return "host memory that is neither pinned, managed nor registered, or nothing at all"
     return "no allocation is near it"
+
+
+def _beside(address: int, within: AllocationRecord | None = None) -> str:
+    """Return where an address lies beside the nearest live allocation, empty if none is near.
+
+    With `within`, only allocations count that share bytes with that one.
+    """
+    found: list[tuple[int, str]] = []
+    for allocation in (live.before(address), live.after(address)):
+        if allocation is None or (within is not None and not within.overlaps(allocation)):
+            continue
+        if allocation.address > address:
+            short = allocation.address - address
+            found.append((short, f"{_bytes(short)} before the start of {allocation.record}"))
+        else:
+            past = address - allocation.end
+            found.append((past, f"{_bytes(past)} after the end of {allocation.record}"))
+    distance, text = min(found, default=(_NEAR, ""))
+    return text if distance < _NEAR else ""
 
 
 def _not_begun(address: int) -> Allocation | None:

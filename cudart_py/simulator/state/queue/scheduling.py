@@ -14,7 +14,8 @@ from cuda.bindings.driver import CUresult
 
 from ..errors import StatusError
 from ..fault_reports import put_report
-from .work import Work, needed, runner
+from .runner import runner
+from .work import Work, needed
 
 if TYPE_CHECKING:
     from ..contexts import Context
@@ -42,6 +43,18 @@ _LONGEST_QUEUE = 1024
 def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
     """Put a piece of work into a stream, to come after other pieces too, and return it."""
     context = stream.context
+    if context.pending >= _LONGEST_QUEUE:
+        complete_work(_before(stream, others))
+    work = Work(context, operation, tuple(_before(stream, others)), stream.identity)
+    stream.tail = work
+    context.busy[stream] = None
+    context.pending += 1
+    return work
+
+
+def _before(stream: Stream, others: tuple[Work, ...]) -> list[Work]:
+    """Return the undone work that the next piece of a stream comes after, `others` among it."""
+    context = stream.context
     after = []
     tail = stream.tail
     if tail is not None and not tail.done:
@@ -59,14 +72,7 @@ def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
         if last is not None and not last.done:
             after.append(last)
     after.extend(other for other in others if not other.done)
-    if context.pending >= _LONGEST_QUEUE and not runner.running:
-        complete_work(after)
-        after = []
-    work = Work(context, operation, tuple(after), stream.identity)
-    stream.tail = work
-    busy[stream] = None
-    context.pending += 1
-    return work
+    return after
 
 
 def join_all(stream: Stream, contexts: Iterable[Context]) -> None:
@@ -90,8 +96,7 @@ def complete(work: Work | None) -> None:
     if work is None:
         return
     if not work.done:
-        if not runner.running:
-            work.context.tell()
+        work.context.tell()
         complete_work((work,))
     refuse_broken(work)
 
@@ -99,12 +104,6 @@ def complete(work: Work | None) -> None:
 def complete_work(targets: Iterable[Work]) -> None:
     """Run pieces of work and all that they come after, in the order of their enqueuing."""
     contexts = dict.fromkeys(target.context for target in targets)
-    if runner.running:
-        # Host functions may not ask for this. A finalizer that the garbage collector runs in the middle of other work
-        # can't wait for that work; what the finalizer wants to free stays until the work is done.
-        if runner.in_callback:
-            raise StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
-        return
     runner.run(needed(targets))
     for context in contexts:
         context.after_work()
@@ -137,11 +136,10 @@ def step(work: Work | None) -> bool:
     refuse_broken(work)
     if work.done:
         return True
-    if not runner.running:
-        work.context.tell()
-        runner.run(needed((work,))[:1])
-        work.context.after_work()
-        work.context.raise_failure()
+    work.context.tell()
+    runner.run(needed((work,))[:1])
+    work.context.after_work()
+    work.context.raise_failure()
     return False
 
 
@@ -150,7 +148,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
 
     What was broken off is told to those who wait for the work, not where something is about to be freed.
     """
-    if not (freeing or runner.running):
+    if not freeing:
         context.tell()
     tails = [stream.tail for stream in list(context.busy) if stream.tail is not None and not stream.tail.done]
     tails.sort(key=lambda work: work.sequence, reverse=True)
@@ -160,7 +158,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
             complete_work((tail,))
         except StatusError as error:
             failure = failure or error
-    # Finalizers may have given streams more work meanwhile.
+    # Handlers of signals may have given streams more work meanwhile.
     for stream in [stream for stream in list(context.busy) if stream.tail is None or stream.tail.done]:
         context.busy.pop(stream, None)
     context.after_work()

@@ -1,32 +1,23 @@
-"""Work: the pieces that wait in streams, what each of them comes after, and the runner that runs them."""
+"""Work: the pieces that wait in streams, and what each of them comes after."""
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..fault_reports import put_report, summary
+from ..progress import progress
 from .operations import AccountingOperation, FaultError, Operation
+from .runner import Piece, runner
 
 if TYPE_CHECKING:
     from ..contexts import Context
 
-__all__ = ["Piece", "Work", "needed", "runner"]
+__all__ = ["Work", "needed"]
 
 _sequence = itertools.count(1)
-
-
-class Piece(Protocol):
-    """A piece of work, or a node of a graph inside one."""
-
-    @property
-    def work(self) -> Work:
-        """The piece of work that it belongs to."""
-
-    def comes_after(self, piece: Piece) -> bool:
-        """Return whether another piece, already done, happens before this one."""
 
 
 class Work:
@@ -88,9 +79,12 @@ class Work:
         self.operation = None
         skipped = context.sticky is not None or (self.broken and not isinstance(operation, AccountingOperation))
         if operation is not None and not skipped:
-            runner.piece = self
+            runner.piece, runner.operation = self, operation
             try:
-                operation.run(context)
+                if isinstance(operation, AccountingOperation):
+                    operation.run(context)
+                else:
+                    _run_exposed(operation, context)
             except FaultError as fault:
                 if fault.sticky:
                     context.sticky = fault.status
@@ -104,6 +98,15 @@ class Work:
                 raise
         self.finished = next(_sequence)
         self.time = time.perf_counter_ns()
+
+
+def _run_exposed(operation: Operation, context: Context) -> None:
+    """Run an operation that a signal's handler may break off."""
+    try:
+        progress.expose()
+        operation.run(context)
+    finally:
+        progress.conceal()
 
 
 def _drop_behind(context: Context) -> None:
@@ -123,32 +126,6 @@ def _joined_clocks(stream: int, after: tuple[Work, ...]) -> dict[int, int]:
         for identity, sequence in (*work._clock.items(), (work.stream, work.sequence)):
             found[identity] = max(sequence, found.get(identity, sequence))
     return found
-
-
-class _Runner:
-    """The work that runs now, and what finalizers asked for meanwhile, which waits until that work is done."""
-
-    def __init__(self) -> None:
-        self.piece: Piece | None = None
-        self.running = False
-        self.in_callback = False
-        self.postponed: list[Callable[[], None]] = []
-
-    def run(self, pieces: Iterable[Work]) -> None:
-        """Run pieces of work in the order given, then what was postponed."""
-        self.running = True
-        try:
-            for work in pieces:
-                if not work.done:
-                    work.run()
-        finally:
-            self.running = False
-            self.piece = None
-            while self.postponed:
-                self.postponed.pop(0)()
-
-
-runner = _Runner()
 
 
 def needed(targets: Iterable[Work]) -> list[Work]:

@@ -1,0 +1,83 @@
+"""The limit of the memory that the records of the checks take, all together."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ..environment import whole_number
+
+__all__ = ["LIMIT_VARIABLE", "RecordLimit", "limit"]
+
+LIMIT_VARIABLE = "CUDART_PY_SIMULATOR_CHECKS_MIB"
+_MEBIBYTE = 1 << 20
+# The default in MiB, and which part of the machine's memory it is at most.
+_MOST = 8192
+_PART = 4
+# Smaller arrays aren't counted, since counting takes as long as making them.
+_SMALL = 1 << 16
+
+
+class RecordLimit:
+    """Count the bytes of records, and refuse more than the limit; `taken` are those that there are."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.said = False
+
+    def most(self) -> int:
+        """Return the limit in bytes: what the environment says, else 8 GiB or a quarter of the machine's memory."""
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _PART // _MEBIBYTE
+        return whole_number(LIMIT_VARIABLE, max(1, min(_MOST, machine)), 1, 1 << 30) * _MEBIBYTE
+
+    def admits(self, size: int) -> bool:
+        """Return whether there is room for so many bytes more."""
+        return size < _SMALL or self.taken + size <= self.most()
+
+    def zeros(self, count: int, dtype: DTypeLike) -> NDArray[Any] | None:
+        """Return an array of zeros for records, or None where there is no room for it."""
+        size = count * np.dtype(dtype).itemsize
+        if not self.admits(size):
+            return None
+        try:
+            return self._counted(np.zeros(count, dtype))
+        except MemoryError:
+            return None
+
+    def repeated(self, records: NDArray[Any], times: int) -> NDArray[Any] | None:
+        """Return records with each element so many times, or None where there is no room for that."""
+        if not self.admits(records.nbytes * times):
+            return None
+        try:
+            return self._counted(np.repeat(records, times))
+        except MemoryError:
+            return None
+
+    def _counted(self, records: NDArray[Any]) -> NDArray[Any]:
+        if records.nbytes >= _SMALL:
+            self.taken += records.nbytes
+            weakref.finalize(records, self._give_back, records.nbytes).atexit = False
+        return records
+
+    def _give_back(self, size: int) -> None:
+        self.taken -= size
+
+    def say(self, what: str) -> None:
+        """Say once in a process, on standard error, that the checks see less from here on."""
+        if self.said:
+            return
+        self.said = True
+        print(  # noqa: T201  # because it is no mistake of the program, which warnings are for
+            f"cudart_py: {what}: races are not looked for there, and uninitialised values in larger pieces alone. "
+            f"Results do not depend on it. All records take at most {self.most() // _MEBIBYTE} MiB, and "
+            f"{LIMIT_VARIABLE} sets another limit. This is said once",
+            file=sys.stderr,
+        )
+
+
+limit = RecordLimit()

@@ -1,0 +1,163 @@
+"""Progress: which thread is in the middle of a call of the driver, and what waits until that call returns.
+
+Python runs signal handlers and finalizers between any two of its instructions, so also between two changes to the
+driver's tables, and while a kernel is half executed. A driver of a GPU knows neither: its calls are functions of C,
+during which Python runs nothing. So signal handlers wait while a call changes tables, and finalizers until it returns.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # typeshed has it under the name of `signal` only
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from threading import get_ident
+from types import FrameType
+from typing import Any
+
+__all__ = ["progress"]
+
+# Several times as fast as the functions of `signal`, which make enums of what these return.
+getsignal: Callable[[int], Any] = _signal.getsignal
+set_handler: Callable[[int, Any], Any] = _signal.signal
+
+# A call whose caller has used up Python's stack to this many frames of its limit is a RecursionError before it begins.
+# Changing the tables takes fewer, so that it is never broken off halfway.
+_FRAMES = 100
+_SIGNALS = sorted(map(int, signal.valid_signals()))
+_INTERRUPT = int(signal.SIGINT)
+
+
+class _Progress:
+    """The call in progress, and the lock that makes it the only one.
+
+    `thread` is the thread that is in the middle of a call, 0 for none, and `worker` one that runs work of that call
+    while the calling thread waits and handles signals. `printed` is what kernels have printed, and `postponed` are
+    finalizers and frees, until the call returns.
+    """
+
+    def __init__(self) -> None:
+        # Re-entrant, because a signal may be handled while its thread waits for work that runs beside it, and the
+        # handler may call the driver.
+        self.lock = threading.RLock()
+        self.thread = 0
+        self.worker = 0
+        self.printed: list[str] = []
+        self.postponed: deque[Callable[[], None]] = deque()
+        # What has become garbage, perhaps in another thread, and is accounted for when the next call begins.
+        self.dropped: deque[Callable[[], None]] = deque()
+        # Why the last call in the middle of another one was refused, until somebody asks.
+        self.refusal: str | None = None
+        self._main = threading.main_thread().ident
+        # The signals that the program handles, as far as was noticed, those among them whose handlers wait at the
+        # moment, and the handlers. A signal may arrive between any two lines that change these.
+        self._watched: tuple[int, ...] = (_INTERRUPT,)
+        self._held: set[int] = set()
+        self._handlers: dict[int, Any] = {}
+        self._seen: tuple[Any, ...] = ()
+        self._arrived: deque[tuple[int, FrameType | None]] = deque()
+        self._recorder = self._record  # one object, which `is` finds again
+
+    @property
+    def here(self) -> bool:
+        """Return whether the calling thread is in the middle of a call."""
+        thread = get_ident()
+        return thread == self.thread or thread == self.worker  # `in` would take twice as long
+
+    @property
+    def waiting(self) -> bool:
+        """Return whether anything waits for the end of the call."""
+        return bool(self.printed or self.postponed or self._arrived)
+
+    def begin(self) -> None:
+        """Begin a call; RecursionError, before anything changes, where Python's stack is nearly used up."""
+        try:
+            sys._getframe(sys.getrecursionlimit() - _FRAMES)
+        except ValueError:  # the stack is not that deep
+            pass
+        else:
+            raise RecursionError(f"a call of the driver needs {_FRAMES} frames of Python's stack")
+        self.enter()
+        while self.dropped:
+            self.dropped.popleft()()
+
+    def enter(self) -> None:
+        """Be in the middle of a call, so that signal handlers wait and finalizers are postponed."""
+        self.conceal()
+        self.thread = get_ident()
+
+    def leave(self) -> None:
+        """End a call. Signal handlers wait until `reveal`, and what has arrived meanwhile for `deliver`."""
+        self.thread = 0
+        self.refusal = None
+
+    def postpone_free(self, free: Callable[[], None]) -> bool:
+        """Let something be freed at the end of the call; return whether it was not yet to be."""
+        if free in self.postponed:
+            return False
+        self.postponed.append(free)
+        return True
+
+    def conceal(self) -> None:
+        """Let the signal handlers wait."""
+        if get_ident() != self._main:
+            return
+        for which in self._watched:
+            handler = getsignal(which)
+            if handler is not self._recorder and callable(handler):
+                self._handlers[which] = handler
+                self._held.add(which)
+                set_handler(which, self._recorder)
+
+    def reveal(self) -> None:
+        """Put the handlers back, but for those in whose place the program has put others."""
+        if not self._held or get_ident() != self._main:
+            return
+        try:
+            for which in (*self._held,):
+                if getsignal(which) is self._recorder:
+                    set_handler(which, self._handlers[which])
+                self._held.discard(which)
+        finally:
+            # A handler that is back may raise at once; the others come back all the same.
+            self.reveal()
+
+    def expose(self) -> None:
+        """Let signals be handled in the middle of a call, those that have arrived at once."""
+        self.reveal()
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Handle the signals that have arrived meanwhile."""
+        while self._arrived and get_ident() == self._main:
+            which, frame = self._arrived.popleft()
+            handler = getsignal(which)
+            if callable(handler):
+                handler(which, frame)
+
+    def has_handlers(self) -> bool:
+        """Return whether the program handles signals itself, other than Ctrl-C by KeyboardInterrupt, in this thread."""
+        if get_ident() != self._main:
+            return False
+        found = tuple(map(getsignal, _SIGNALS))
+        if found != self._seen:
+            self._seen = found
+            handled = [which for which, handler in zip(_SIGNALS, found, strict=True) if callable(handler)]
+            self._watched = tuple(handled)
+        return any(self._handler(which) is not signal.default_int_handler for which in self._watched)
+
+    def _handler(self, which: int) -> Any:
+        handler = getsignal(which)
+        return self._handlers[which] if handler is self._recorder else handler
+
+    def _record(self, which: int, frame: FrameType | None) -> None:
+        """Handle a signal in place of the program's handler: later, if that is concealed."""
+        if which in self._held:
+            self._arrived.append((which, frame))
+        else:
+            self._handlers[which](which, frame)
+
+
+progress = _Progress()

@@ -1,0 +1,300 @@
+"""Calls of the driver in the middle of another one: by signal handlers, finalizers, and what kernels print to."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from tests.simulator.state.test_lifetimes import live
+
+SOURCE = r"""
+extern "C" __global__ void step(unsigned *x, int rounds) {
+    unsigned value = x[threadIdx.x];
+    for (int i = 0; i < rounds; i++) value = value * 1664525u + 1013904223u;
+    x[threadIdx.x] = value;
+}
+extern "C" __global__ void add(int *p, int value) { atomicAdd(p, value); }
+extern "C" __global__ void speak(int value) { printf("spoken %d\n", value); }
+"""
+ENGINES = ["numpy", "native"]
+LANES = 64
+
+
+def stepped(x: Any, rounds: int) -> Any:
+    """Return what `step` makes of an array."""
+    multiplier, increment = 1, 0
+    for bit in f"{rounds:b}":
+        increment, multiplier = increment * (multiplier + 1), multiplier * multiplier
+        if bit == "1":
+            increment, multiplier = increment * 1664525 + 1013904223, multiplier * 1664525
+        increment, multiplier = increment % (1 << 32), multiplier % (1 << 32)
+    return np.array(x, np.uint32) * np.uint32(multiplier) + np.uint32(increment)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def module() -> cuda.Module:
+    return cuda.compile(SOURCE)
+
+
+@pytest.fixture
+def handled() -> Iterator[Callable[[int, Callable[[], object]], None]]:
+    """Let a function be called at a signal, until the end of the test."""
+    before = {}
+
+    def handle(which: int, function: Callable[[], object]) -> None:
+        before[which] = signal.signal(which, lambda number, frame: function())
+
+    yield handle
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for which, handler in before.items():
+        signal.signal(which, handler)
+
+
+def rounds_of(engine: str) -> int:
+    """Return how many rounds of `step` take some tenths of a second."""
+    return 10_000 if engine == "numpy" else 30_000_000
+
+
+def test_a_handler_saves_arrays_while_a_kernel_runs(module, engine, handled):
+    idle, busy, rounds = cuda.full(LANES, 7, np.int32), cuda.zeros(LANES, np.uint32), rounds_of(engine)
+    module["step"][1, LANES](busy, 1)
+    cuda.Device(0).synchronize()
+    saved = []
+    handled(signal.SIGTERM, lambda: saved.append((idle.to_host(), busy.to_host())))
+    handler = signal.getsignal(signal.SIGTERM)
+    module["step"][1, LANES](busy, rounds)
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    cuda.Device(0).synchronize()
+    timer.join()
+    expected = stepped(np.zeros(LANES), rounds + 1)
+    np.testing.assert_array_equal(saved[0][0], np.full(LANES, 7))
+    np.testing.assert_array_equal(saved[0][1], expected)
+    np.testing.assert_array_equal(busy.to_host(), expected)
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_handler_works_on_arrays_in_the_middle_of_anything(module, engine, handled):
+    idle, counted, x = cuda.full(1000, 7, np.int32), cuda.zeros(1, np.int32), cuda.zeros(LANES, np.uint32)
+    alarms = 0
+
+    def handler() -> None:
+        nonlocal alarms
+        alarms += 1
+        module["add"][1, 32](counted, 1)
+        copy = cuda.empty_like(idle)
+        cuda.memcpy(copy, idle)
+        assert (copy.to_host() == 7).all()
+        signal.setitimer(signal.ITIMER_REAL, 0.002)  # from here on, since a handler may be interrupted too
+
+    handled(signal.SIGALRM, handler)
+    x.to_host()  # here the handler is noticed
+    launches = 0
+    signal.setitimer(signal.ITIMER_REAL, 0.002)
+    while alarms < 100:
+        module["step"][1, LANES](x, 10)
+        launches += 1
+        other = cuda.zeros(100, np.int32)
+        assert not other.to_host().any()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert counted.to_host()[0] == 32 * alarms
+    np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), 10 * launches))
+
+
+def test_a_handler_reaches_a_thread_that_launches(module, engine, handled):
+    idle, x, rounds, saved = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32), rounds_of(engine), []
+    handled(signal.SIGTERM, lambda: saved.append(idle.to_host().tolist()))
+
+    def work() -> None:
+        with cuda.Device(0):
+            module["step"][1, LANES](x, rounds)
+            os.kill(os.getpid(), signal.SIGTERM)
+            x.to_host()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert saved == [[7] * 4]
+    np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), rounds))
+
+
+@pytest.fixture
+def in_the_middle() -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
+    """Let a function be called by the garbage collector in the middle of the next launch; its results are listed."""
+    threshold, hooks = gc.get_threshold(), []
+
+    def plant(function: Callable[[], object]) -> list[Any]:
+        results: list[Any] = []
+
+        def hook(phase: str, information: Any) -> None:
+            frame = sys._getframe(1)
+            while frame is not None and frame.f_code.co_qualname != "KernelLaunch.run":
+                frame = frame.f_back
+            if frame is not None and not results:
+                results.append(None)
+                try:
+                    results[0] = function()
+                except cuda.CudaError as error:
+                    results[0] = error
+
+        hooks.append(hook)
+        gc.callbacks.append(hook)
+        gc.set_threshold(1)
+        return results
+
+    yield plant
+    gc.set_threshold(*threshold)
+    for hook in hooks:
+        gc.callbacks.remove(hook)
+
+
+REENTRANT: dict[str, Callable[[Any], object]] = {
+    "to_host": lambda t: t.idle.to_host().tolist(),
+    "copy": lambda t: cuda.memcpy(t.x[:4].view(np.int32), t.idle),
+    "fill": lambda t: cuda.memset(t.x, 1),
+    "allocate": lambda t: cuda.empty(3),
+    "launch": lambda t: t.launch(),
+    "synchronize": lambda t: cuda.Device(0).synchronize(),
+    "query": lambda t: t.stream.done,
+    "stream": lambda t: cuda.Stream(),
+    "record": lambda t: t.stream.record(cuda.Event()),
+    "module": lambda t: cuda.compile(SOURCE)["step"],
+    "graph": lambda t: t.graph.launch(t.stream),
+    "page-locked": lambda t: cuda.pinned_empty(4),
+    "reset": lambda t: cuda.reset(),
+    "memory_info": lambda t: cuda.Device(0).memory_info,
+    "raw": lambda t: cuda.check(cuda.raw.cuMemsetD8(int(t.x.pointer), 1, 4)),
+}
+
+
+class Things:
+    """What the calls below work on."""
+
+    def __init__(self, module: cuda.Module) -> None:
+        self.idle = cuda.full(4, 7, np.int32)
+        self.x = cuda.zeros(LANES, np.uint32)
+        self.stream = cuda.Stream()
+        self.launch = module["step"][1, LANES].bind(self.x, 1)
+        with self.stream.capture() as graph:
+            module["step"][1, LANES, 0, self.stream](self.x, 5)
+        self.graph = graph.instantiate()
+
+
+@pytest.mark.needs("in_process")
+@pytest.mark.parametrize("name", REENTRANT)
+def test_a_call_in_the_middle_of_a_launch_is_refused_and_changes_nothing(module, engine, in_the_middle, name):
+    things = Things(module)
+    used = cuda.Device(0).memory_info.free
+    results = in_the_middle(lambda: REENTRANT[name](things))
+    module["step"][1, LANES](things.x, 500)
+    cuda.Device(0).synchronize()
+    assert isinstance(results[0], cuda.CudaError)
+    for part in ("in the middle of the launch of kernel step", "__del__|finalizer", "set a flag"):
+        assert any(each in str(results[0]) for each in part.split("|"))
+    np.testing.assert_array_equal(things.x.to_host(), stepped(np.zeros(LANES), 500))
+    assert things.idle.to_host().tolist() == [7] * 4
+    assert cuda.Device(0).memory_info.free == used
+
+
+FREES: dict[str, Callable[[], Any]] = {
+    "array": lambda: cuda.zeros(1000),
+    "page-locked": lambda: cuda.pinned_empty(1000),
+    "stream": cuda.Stream,
+    "event": cuda.Event,
+    "pool": cuda.MemoryPool,
+    "module": lambda: cuda.compile(SOURCE),
+    "texture": lambda: cuda.Texture(cuda.zeros(8, np.float32)),
+}
+
+
+def drop(things: list[Any], way: str) -> None:
+    """Drop the reference to the only one of some things, or close it."""
+    if way == "del":
+        things.clear()
+    else:
+        things[0].close()
+
+
+@pytest.mark.needs("in_process")
+@pytest.mark.parametrize("kind", FREES)
+@pytest.mark.parametrize("way", ["del", "close"])
+def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module, engine, in_the_middle, kind, way):
+    if way == "close" and kind == "page-locked":
+        pytest.skip("it has no close()")
+    x, device = cuda.zeros(LANES, np.uint32), cuda.Device(0)
+    for _ in range(2):  # the first time leaves memory in the pool
+        gc.collect()  # what other tests have left must not go in between
+        device.synchronize()
+        before = live()
+        dropped = [FREES[kind]()]
+        results = in_the_middle(partial(drop, dropped, way))
+        module["step"][1, LANES](x, 500)
+        device.synchronize()
+        dropped.clear()
+        device.synchronize()
+        assert results == [None]
+    assert live() == before
+    np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), 1000))
+
+
+class Calling(io.StringIO):
+    """A standard output whose writing calls the driver."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        super().__init__()
+        self._function = function
+
+    def write(self, text: str) -> int:
+        self._function()
+        return super().write(text)
+
+
+@pytest.mark.needs("in_process")
+def test_standard_output_may_call_the_driver(module, engine, monkeypatch):
+    idle, x, seen = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32), []
+
+    def work() -> None:
+        module["step"][1, LANES](x, 3)
+        seen.append((idle.to_host().tolist(), x.to_host()))
+
+    output = Calling(work)
+    monkeypatch.setattr(sys, "stdout", output)
+    for value in range(3):
+        module["speak"][1, 1](value)
+    cuda.Device(0).synchronize()
+    assert output.getvalue() == "spoken 0\nspoken 1\nspoken 2\n"
+    assert [first for first, _ in seen] == [[7] * 4] * 3
+    for count, (_, second) in enumerate(seen, 1):
+        np.testing.assert_array_equal(second, stepped(np.zeros(LANES), 3 * count))
+
+
+@pytest.mark.needs("in_process")
+def test_standard_output_may_wait_for_a_thread_that_calls_the_driver(module, engine, monkeypatch):
+    idle, seen = cuda.full(4, 7, np.int32), []
+
+    def work() -> None:
+        thread = threading.Thread(target=lambda: seen.append(idle.to_host().tolist()))
+        thread.start()
+        thread.join(5)
+
+    monkeypatch.setattr(sys, "stdout", Calling(work))
+    module["speak"][1, 1](0)
+    cuda.Device(0).synchronize()
+    assert seen == [[7] * 4]
