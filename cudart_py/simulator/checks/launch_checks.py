@@ -6,13 +6,15 @@ masks. A finding changes nothing about the launch; each line is reported once a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.addresses import Address, Mixed
 from ..ptx.running.observer import MatrixPiece, MatrixRows, Observer
 from ..ptx.syntax.instructions import Instruction
+from ..state.memory.record_limit import limit
 from ..state.memory.shadow import MOST_THREADS
 from .accesses import MemoryAccess
 from .chunk_records import ChunkRecords, records_of
@@ -31,9 +33,28 @@ if TYPE_CHECKING:
 
 __all__ = ["LaunchChecks"]
 
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def without_failing(method: Method) -> Method:
+    """Let the checks of a launch end, and not the program, where there is no memory for their records."""
+
+    @functools.wraps(method)
+    def guarded(checks: LaunchChecks, *arguments: Any) -> None:
+        if checks.ended_early:
+            return
+        try:
+            method(checks, *arguments)
+        except MemoryError:
+            checks.end_early()
+
+    return cast("Method", guarded)
+
 
 class LaunchChecks(Observer):
-    """Check one launch."""
+    """Check one launch. `ended_early` says that the checks have ended before the launch, for want of memory."""
+
+    ended_early = False
 
     def start(self, state: LaunchState) -> None:
         """Begin with what the launch is, and what ran before it that it may meet."""
@@ -43,7 +64,7 @@ class LaunchChecks(Observer):
         spans = concurrency.unordered()
         self._memory = state.memory
         concurrent = bool(spans) or concurrency.others_wait()
-        self._races = Races(spans, state.launch)
+        self._races = Races(spans, state.launch, block_scope=state.program.block_scoped)
         self._memory_checks = MemoryChecks(
             state,
             self._races,
@@ -54,14 +75,23 @@ class LaunchChecks(Observer):
         # Records of machine code don't say what other launches need to know.
         self.watch = frozenset({"checks"}) if self._racing and not concurrent else None
 
+    def end_early(self) -> None:
+        """Check nothing more of this launch, and take all memory for written, since what it writes isn't known."""
+        self.ended_early = True
+        limit.say("there is no memory left for the records of a launch")
+        for start in self._memory.extents()[0].tolist():
+            self._memory.shadow(start).initialised = True
+
     def records(self) -> NativeRecords:
         """Return new records for machine code."""
         return NativeRecords(self._memory)
 
+    @without_failing
     def ended(self, chunk: Chunk) -> None:
         """Keep of a chunk's happens-before relation only what later chunks may ask for."""
         self._races.ended(chunk)
 
+    @without_failing
     def finish(self, state: LaunchState) -> None:
         """End the checks, and remember the launch for work of other streams that may meet it."""
         self._memory_checks.finish()
@@ -69,6 +99,7 @@ class LaunchChecks(Observer):
             past = self._races.past
             concurrency.keep(past.began, past.name_from_outside)
 
+    @without_failing
     def block(self, group: Group, block: Block) -> None:
         """Check member masks, and lanes that go past a barrier at which others of their thread block wait."""
         if block.converges:
@@ -90,6 +121,7 @@ class LaunchChecks(Observer):
                 what = "divergent barrier: threads of the block wait here, and this one has gone past it"
                 self._findings.put("divergence", barrier, group, position, what)
 
+    @without_failing
     def executed(self, group: Group, block: Block) -> None:
         """Pass the marks of uninitialised values from operands to results."""
         records: ChunkRecords | None = group.chunk.notes
@@ -102,16 +134,19 @@ class LaunchChecks(Observer):
             what = f"uninitialised value reaches {sink}: {origin}"
             self._findings.put("uninitialised", site, group, position, what)
 
+    @without_failing
     def unwritten(self, group: Group, slot: int) -> None:
         """Mark the value of a register that no lane has written."""
         records_of(group.chunk).marks_of(group.chunk).unwritten(group, slot)
 
+    @without_failing
     def deserted(self, group: Group, block: Block, position: int) -> None:
         """Report a member mask that names lanes that never come."""
         site = block.instructions[0] if block.instructions else block.terminator.instruction
         if site is not None:
             self._findings.put("mask", site, group, position, "its member mask names threads that never come to it")
 
+    @without_failing
     def shuffle(self, group: Group, site: Instruction, mode: str, lane: Any, control: Any) -> None:
         """Mark the values that are read from lanes that take no part, which are undefined."""
         absent = group.chunk.warps.absent(group, mode, lane, control)
@@ -125,6 +160,7 @@ class LaunchChecks(Observer):
             lambda: f"a shuffle at {where} read it from lane {sources[0]} of the warp, which takes no part",
         )
 
+    @without_failing
     def fence(self, group: Group, site: Instruction) -> None:
         """Note a fence."""
         if not self._racing:
@@ -136,6 +172,7 @@ class LaunchChecks(Observer):
         elif not {"async", "async::generic"}.isdisjoint(form.words):
             records_of(group.chunk).bulk_of(group.chunk).fences.note(group, order, now)
 
+    @without_failing
     def barrier(self, group: Group, site: Instruction, event: str) -> None:
         """Note which threads wait, and what a barrier puts in order; report divergent barriers."""
         words = form_of(site).words
@@ -170,6 +207,7 @@ class LaunchChecks(Observer):
         elif not whole:
             order.release(group, now, "cta")
 
+    @without_failing
     def access(
         self, group: Group, kind: str, address: Any, offset: int, size: int, site: Instruction, values: tuple[Any, ...]
     ) -> None:
@@ -183,10 +221,12 @@ class LaunchChecks(Observer):
             if kind in ("ld", "atom"):
                 order.acquire(group, now)
 
+    @without_failing
     def bulk(self, group: Group, kind: str, units: Mixed, barriers: Any, site: Instruction) -> None:
         """Check what the asynchronous proxy reads or writes."""
         self._memory_checks.bulk(group, kind, units, barriers, site)
 
+    @without_failing
     def matrix(
         self, group: Group, kind: str, pieces: Sequence[MatrixPiece], rows: MatrixRows | None, site: Instruction
     ) -> None:
@@ -203,6 +243,7 @@ class LaunchChecks(Observer):
             for positions, part in address.parts:
                 self._memory_checks.check(access.part(part, positions))
 
+    @without_failing
     def copies(self, group: Group, site: Instruction, event: str, allowed: int) -> None:
         """Note where groups of asynchronous copies end, and which groups are waited for."""
         if self._racing:

@@ -14,7 +14,7 @@ from ..ptx.compiling.guessed_loads import GuessedLoads
 from ..ptx.compiling.opcodes import form_of
 from ..ptx.running.memory.units import UNIT
 from ..ptx.syntax.instructions import Vector
-from ..state.memory.shadow import STRONG, History, ShadowMemory
+from ..state.memory.shadow import BLOCK_SCOPE, STRONG, History, ShadowMemory
 from .accesses import Footprint, MemoryAccess
 from .chunk_records import records_of
 from .races.bulk import by_words
@@ -34,6 +34,11 @@ __all__ = ["MemoryChecks"]
 Array = NDArray[Any]
 ndarray = np.ndarray
 _VERBS = {"read": "read", "write": "wrote"}
+_UNWRITTEN = "where nothing has been written"
+_BLOCK_SCOPED = (
+    "; one of the two has block scope, so that it is atomic for the threads of its own block alone (use device scope: "
+    "atomicAdd for atomicAdd_block, thread_scope_device for thread_scope_block)"
+)
 
 
 class MemoryChecks:
@@ -73,6 +78,8 @@ class MemoryChecks:
     def check(self, access: MemoryAccess) -> None:
         """Check an access whose lanes are all in one space, and record it."""
         space = access.address.space.name
+        if space == "shared" and access.kind != "ld":
+            self._beyond_variables(access)
         if access.kind == "mbarrier":
             self._memory_barrier(access)
         elif space == "global":
@@ -81,8 +88,10 @@ class MemoryChecks:
             return
         elif space == "shared":
             self._shared(access)
+            self._pass_marks(access)
         elif space == "local":
             self._local(access)
+            self._pass_marks(access)
 
     def bulk(self, group: Group, kind: str, units: Mixed, barriers: Array | None, site: Instruction) -> None:
         """Check what the asynchronous proxy reads or writes, and note what a barrier that counts the bytes releases."""
@@ -102,7 +111,9 @@ class MemoryChecks:
         chunk, form = access.group.chunk, form_of(access.site)
         records = records_of(chunk)
         history = records.shared_of(chunk)
-        history.divide(access.size)
+        if not history.prepare(access.size, reads=self._racing):
+            self._coarsely(Footprint(access, 0, history.coarse_shift), history)
+            return
         bulk = form.row.access == "bulk"
         watched = self._racing and (bulk or records.bulk is not None)
         if watched:
@@ -112,6 +123,25 @@ class MemoryChecks:
             self._note_bulk_copies(Footprint(access, 0, 2))
         if self._racing and not bulk and (records.copies is not None or form.row.access == "cp"):
             self._asynchronous(Footprint(access, 0, 2))
+
+    def _beyond_variables(self, access: MemoryAccess) -> None:
+        """Report a write beyond a block's shared variables, in bytes that the hardware lets it access nevertheless."""
+        if access.outside:
+            return
+        lanes = np.flatnonzero(_beyond(access))
+        if len(lanes):
+            footprint = Footprint(access, 0, 0)
+            piece = int(lanes[0]) * footprint.each
+            how = f"{_end_of_variables(access)}, which a GPU does not notice"
+            what = f"out of bounds: it {self._findings.access(footprint, piece)}, {how}"
+            self._findings.put("bounds", access.site, access.group, footprint.position(piece), what)
+
+    @staticmethod
+    def _pass_marks(access: MemoryAccess) -> None:
+        """Let an access to shared or local memory pass on the marks of uninitialised values."""
+        marks = records_of(access.group.chunk).marks
+        if marks is not None:
+            marks.access(access)
 
     def _memory_barrier(self, access: MemoryAccess) -> None:
         """Note an operation on a barrier in memory: an arrival releases, a wait acquires."""
@@ -150,12 +180,13 @@ class MemoryChecks:
         quiet = not self._racing or (read_only and not self._concurrent)
         if kind == "ld" and shadow.initialised and quiet:
             return
-        history = shadow.history
-        history.divide(access.size)
-        footprint = Footprint(access, shadow.first - self._memory.base, history.shift)
+        history, origin = shadow.history, shadow.first - self._memory.base
         if kind != "ld" and not shadow.initialised:
             self._written[shadow.first] = shadow
-        self._pieces(footprint, history, track=not shadow.initialised)
+        if history.prepare(access.size, reads=self._racing):
+            self._pieces(Footprint(access, origin, history.shift), history, track=not shadow.initialised)
+        elif not shadow.initialised:
+            self._coarsely(Footprint(access, origin, history.coarse_shift), history)
 
     def _scattered(self, access: MemoryAccess) -> None:
         """Check an access whose lanes go to several allocations, one allocation after the other."""
@@ -176,26 +207,35 @@ class MemoryChecks:
         else:
             written[footprint.index] = True
 
+    def _coarsely(self, footprint: Footprint, history: History) -> None:
+        """Check an access for uninitialised bytes alone, where records would take too much memory."""
+        written = history.coarse
+        assert written is not None
+        if footprint.access.kind == "ld":
+            self._read(footprint, ~written[footprint.index], _UNWRITTEN)
+        else:
+            written[footprint.index] = True
+
     def _pieces(self, footprint: Footprint, history: History, *, track: bool) -> None:
         """Check the footprint of an access for uninitialised bytes and for races, and record it."""
         kind, site, races = footprint.access.kind, footprint.access.site, self._races
         if kind == "ld" and track:
             before = history.writes[footprint.index]
             if not before.all():
-                self._read(footprint, before == 0, "where nothing has been written")
+                self._read(footprint, before == 0, _UNWRITTEN)
         now = races.tick(site)
         if not self._racing:
             if kind != "ld":
                 races.mark(footprint, history, now)
             return
-        strong = form_of(site).strong
+        strength = _strength(form_of(site))
         race: Race | None
         if kind == "ld":
             exempt = self._guessed_loads.contain(footprint.group.code, site)
             lasts = form_of(site).row.name == "wgmma"
-            race = races.load(footprint, history, now, strong=strong, exempt=exempt, lasts=lasts)
+            race = races.load(footprint, history, now, strength=strength, exempt=exempt, lasts=lasts)
         else:
-            race = races.store(footprint, history, now, strong=strong)
+            race = races.store(footprint, history, now, strength=strength)
         if race is not None:
             self._race(race, footprint)
 
@@ -255,21 +295,36 @@ class MemoryChecks:
 
     def _read(self, footprint: Footprint, missing: Array, what: str) -> None:
         """Mark what a load gets where nothing was written; an element counts as written when a part of it is."""
-        lanes = np.asarray(missing.reshape(-1, footprint.each).all(axis=1))
+        access = footprint.access
+        if form_of(access.site).row.name == "wgmma":
+            self._read_matrix(footprint, np.asarray(missing.reshape(-1, footprint.each).all(axis=1)), what)
+            return
+        vector = form_of(access.site).vector if access.register is None else 1
+        # Elements that are smaller than the pieces of the records are not known apart.
+        count = vector if footprint.each >= vector else 1
+        elements = np.asarray(missing.reshape(footprint.lanes, count, -1).all(axis=2))
+        whole = np.asarray(elements.all(axis=1))
+        self._mark(footprint, whole, access.part_of_register, what)
+        size = (1 << access.size // count) - 1
+        for number in range(count) if count > 1 else ():
+            self._mark(footprint, elements[:, number] & ~whole, (number, size), what)
+
+    def _mark(self, footprint: Footprint, lanes: Array, part: tuple[int, int] | None, what: str) -> None:
+        """Mark what some lanes of a load get, in a part of one register or in all registers."""
         places = np.flatnonzero(lanes)
-        group, site = footprint.group, footprint.access.site
-        if form_of(site).row.name == "wgmma":
-            self._read_matrix(footprint, lanes, what)
-        elif len(places):
-            positions = np.array([footprint.position(int(place) * footprint.each) for place in places])
-            marks = records_of(group.chunk).marks_of(group.chunk)
-            findings, first = self._findings, int(places[0]) * footprint.each
-            marks.read(
-                site,
-                group.lane_numbers[positions],
-                lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}",
-                footprint.access.part_of_register,
-            )
+        if not len(places):
+            return
+        group, site, findings = footprint.group, footprint.access.site, self._findings
+        positions = np.array([footprint.position(int(place) * footprint.each) for place in places])
+        first = int(places[0]) * footprint.each
+        if footprint.access.address.space.name == "shared" and _beyond(footprint.access)[places[0]]:
+            what = _end_of_variables(footprint.access)
+        records_of(group.chunk).marks_of(group.chunk).read(
+            site,
+            group.lane_numbers[positions],
+            lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}",
+            part,
+        )
 
     def _read_matrix(self, footprint: Footprint, undefined: Array, what: str) -> None:
         """Mark the products of matrices in which nothing was written: of others, a kernel may use the rows that were.
@@ -300,6 +355,9 @@ class MemoryChecks:
         strong = " by an atomic or volatile access" if record & STRONG else ""
         span = self._races.span_of(record)
         name = self._races.past.name if span is None else span.name
+        mine = _strength(form_of(site))
+        if mine & record & STRONG and (mine | record) & BLOCK_SCOPE:
+            strong += _BLOCK_SCOPED
         what = (
             f"race: it {self._findings.access(footprint, piece)}, which {name(record, _VERBS[before])}{strong}, "
             f"and {'nothing puts one before the other' if span is None else UNORDERED}"
@@ -307,11 +365,34 @@ class MemoryChecks:
         self._findings.put("race", site, footprint.group, footprint.position(piece), what)
 
 
+def _beyond(access: MemoryAccess) -> Array:
+    """Return which lanes of an access to shared memory touch bytes beyond the block's variables."""
+    lanes = access.group.n if access.positions is None else len(access.positions)
+    end = access.address.space.variables_end
+    if end is None or access.high <= end:
+        return np.zeros(lanes, np.bool_)
+    seen = (access.address.places + access.offset) % access.group.chunk.shared_stride
+    return np.broadcast_to(seen + access.size > end, lanes)
+
+
+def _end_of_variables(access: MemoryAccess) -> str:
+    """Return a text that says where the variables of a block end in its shared memory."""
+    space = access.address.space
+    return f"beyond the {(space.variables_end or 0) - space.first} bytes that the block has"
+
+
 def _arrivals(access: MemoryAccess) -> Array:
     """Return how many arrivals at a barrier in memory each lane makes, at most."""
     form = form_of(access.site)
     counted = form.words[0].startswith("arrive") and "expect_tx" not in form.words and access.values
     return np.broadcast_to(access.values[0] if counted else 1, access.group.n)
+
+
+def _strength(form: Form) -> int:
+    """Return the flags that a record has of a strong access, and 0 for a plain one."""
+    if not form.strong:
+        return 0
+    return STRONG | BLOCK_SCOPE if form.scope == "cta" else STRONG
 
 
 def _is_relaxed(form: Form) -> bool:

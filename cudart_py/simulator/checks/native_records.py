@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ptx.running.observer import PieceRecords
+from ..state.memory.record_limit import limit
 from ..state.memory.shadow import FILLED, ShadowMemory
 
 __all__ = ["NativeRecords"]
@@ -38,9 +39,11 @@ class _Clock:
 _clock = _Clock()
 
 
-def _new(lines: int) -> PieceRecords:
-    """Return records for an allocation that was written before, by whomever."""
-    writes, reads = (np.zeros(lines * _LINE, np.uint64) for _ in range(2))
+def _new(lines: int) -> PieceRecords | None:
+    """Return records for an allocation that was written before, by whomever; None if there is no room for them."""
+    writes, reads = (limit.zeros(lines * _LINE, np.uint64) for _ in range(2))
+    if writes is None or reads is None:
+        return None
     write_lines, read_lines = (np.full(lines, _WRITTEN, np.uint64) for _ in range(2))
     return PieceRecords(writes, reads, write_lines, read_lines, unwritten=False)
 
@@ -59,19 +62,23 @@ class NativeRecords:
     def of(self, start: int, shift: int) -> PieceRecords | None:
         """Return the records of the allocation that starts at an address, in pieces of ``1 << shift`` bytes.
 
-        None stands for a large allocation of which a part has been written: all its records would have to be made.
+        None stands for one for whose records there is no room, and for a large allocation of which a part has been
+        written: all its records would have to be made.
         """
         shadow: ShadowMemory = self._memory.shadow(start)
         count = -(-shadow.size // 4) << (2 - shift)
         lines = -(-count // _LINE)
         if not shadow.initialised:
             history = shadow.history
-            if history.written and shadow.size > _MOST_PARTLY:
+            if history.coarse is not None or (history.written and shadow.size > _MOST_PARTLY):
                 return None
             records = _new(lines)
+            if records is None:
+                return None
             records.write_lines[:] = 0
             if history.written:
-                history.divide(1 << shift)
+                if not history.prepare(1 << shift, reads=False):
+                    return None
                 known = history.writes != 0
                 if shift > history.shift:
                     known = known.reshape(-1, 1 << (shift - history.shift)).all(axis=1)
@@ -80,7 +87,11 @@ class NativeRecords:
             return records._replace(unwritten=True)
         key = _clock.era, shift
         if key not in shadow.native:
-            shadow.native = {key: _new(lines)}
+            shadow.native = {}
+            records = _new(lines)
+            if records is None:
+                return None
+            shadow.native[key] = records
         kept: PieceRecords = shadow.native[key]
         return kept
 
@@ -91,20 +102,30 @@ class NativeRecords:
     def keep(self) -> None:
         """Note in the histories what the launch has written."""
         for shadow, shift, records in self._unwritten:
-            count = -(-shadow.size // 4) << (2 - shift)
-            if records.write_lines.all():
+            try:
+                self._keep(shadow, shift, records)
+            except MemoryError:
+                limit.say(f"there is no memory for the records of {shadow.size:,} bytes")
                 shadow.initialised = True
-                continue
-            in_lines = records.write_lines[:, None] != 0
-            if ((records.writes.reshape(-1, _LINE) != 0) | in_lines).reshape(-1)[:count].all():
-                shadow.initialised = True
-                continue
-            # What was written before is in the history.
-            written = ((records.writes.reshape(-1, _LINE) > _WRITTEN) | in_lines).reshape(-1)[:count]
-            history = shadow.history
-            history.divide(1 << shift)
-            # Only what was written is touched: the rest of a large allocation takes no memory.
-            parts = 1 << (shift - history.shift)
-            pieces = (np.flatnonzero(written)[:, None] * parts + np.arange(parts)).reshape(-1)
-            history.writes[pieces] = np.maximum(history.writes[pieces], FILLED)
-            shadow.look_through()
+
+    def _keep(self, shadow: ShadowMemory, shift: int, records: PieceRecords) -> None:
+        """Note in the history of one allocation what the launch has written."""
+        count = -(-shadow.size // 4) << (2 - shift)
+        if records.write_lines.all():
+            shadow.initialised = True
+            return
+        in_lines = records.write_lines[:, None] != 0
+        if ((records.writes.reshape(-1, _LINE) != 0) | in_lines).reshape(-1)[:count].all():
+            shadow.initialised = True
+            return
+        # What was written before is in the history.
+        written = ((records.writes.reshape(-1, _LINE) > _WRITTEN) | in_lines).reshape(-1)[:count]
+        history = shadow.history
+        if not history.prepare(1 << shift, reads=False):
+            history.note_coarsely(written, shift)
+            return
+        # Only what was written is touched: the rest of a large allocation takes no memory.
+        parts = 1 << (shift - history.shift)
+        pieces = (np.flatnonzero(written)[:, None] * parts + np.arange(parts)).reshape(-1)
+        history.writes[pieces] = np.maximum(history.writes[pieces], FILLED)
+        shadow.look_through()

@@ -43,6 +43,6 @@ class ShadowTable:
         """Return the number of each access's allocation, None if one access is outside of all allocations."""
         starts, ends = self._memory.extents()
         found: Array = np.searchsorted(starts, addresses, "right") - 1
-        if not len(starts) or ((found < 0) | (addresses + size > ends[found])).any():
+        if not len(starts) or ((found < 0) | (addresses > ends[found] - size)).any():
             return None
         return found

@@ -138,8 +138,21 @@ def found(device, kernel, shape, *arguments):
     return [str(warning.message) for warning in caught]
 
 
-def line(mark):
-    return next(number for number, text in enumerate(SMALL.splitlines(), 1) if text.endswith(f"// AT {mark}"))
+def statement(source, number):
+    """Return the numbers of the lines of a statement, of which compilers name the first or the last one."""
+    lines = ["", *(text.partition("  //")[0] for text in source.splitlines())]
+    first = last = number
+    while not lines[first - 1].endswith((";", "{", "}", "*/")) and lines[first - 1]:
+        first -= 1
+    while not lines[last].endswith(";"):
+        last += 1
+    return range(first, last + 1)
+
+
+def lines_at(mark):
+    """Return the numbers of the lines of a marked statement."""
+    number = next(number for number, text in enumerate(SMALL.splitlines(), 1) if text.endswith(f"// AT {mark}"))
+    return statement(SMALL, number)
 
 
 def words(count):
@@ -161,9 +174,10 @@ def test_a_tiled_product_is_no_mistake(device):
 
 
 def text_at(report):
-    """Return the source at the line that a report names."""
-    number = int(re.search(r"tensor_cores\.cu:(\d+)", report)[1])
-    return "\n".join(SOURCE.read_text().splitlines()[number - 1 : number + 3])
+    """Return the source of the statement that a report names."""
+    source = SOURCE.read_text()
+    numbers = statement(source, int(re.search(r"tensor_cores\.cu:(\d+)", report)[1]))
+    return "\n".join(source.splitlines()[numbers[0] - 1 : numbers[-1]])
 
 
 def test_a_barrier_that_is_missing_behind_copies_is_found(device):
@@ -187,7 +201,8 @@ def test_a_barrier_that_is_missing_before_a_tile_is_used_again_is_found(device):
 @pytest.mark.parametrize(("name", "verb"), [("loaded_early", "reads"), ("stored_early", "reads")])
 def test_a_race_with_another_warp_is_found(device, small, name, verb):
     [report] = found(device, small[name], (1, 64), words(128))
-    assert f"{name} at small.cu:{line(name)}: race: it {verb}" in report
+    found_at = int(re.search(rf"{name} at small\.cu:(\d+): race: it {verb}", report)[1])
+    assert found_at in lines_at(name)
 
 
 @pytest.mark.parametrize(("other", "wrong"), [(0, False), (1 << 16, True), (1 << 5, True)])
@@ -240,14 +255,15 @@ def test_eight_rows_are_a_wavefront(device, small, pitch, ways):
     kernel = small["pitched"]
     with cuda.profile() as p:
         kernel[1, 32, 32 * 16 * pitch](words(32), pitch)
-    metrics, line_of = p.launches[0].metrics, {entry.line: entry.metrics for entry in p.launches[0].lines}
+    metrics = p.launches[0].metrics
+    [load] = [entry for entry in p.launches[0].lines if entry.line in lines_at("loaded") and entry.metrics.get(LOADS)]
+    [store] = [entry for entry in p.launches[0].lines if entry.line in lines_at("stored") and entry.metrics.get(STORES)]
     assert metrics[LOADS] == 1
     assert metrics[WAVEFRONTS.format("ld")] == 4 * ways
     assert metrics[CONFLICTS.format("ld")] == 4 * (ways - 1)
     # The line of the load has a cell for conflicts, also where there are none.
     [conflicts] = GROUPS["conflicts"]
-    assert conflicts.value(line_of[line("loaded")]) == 4 * (ways - 1)
-    store = line("stored")
-    assert line_of[store][STORES] == 1
-    assert line_of[store][WAVEFRONTS.format("st")] == 2 * ways
-    assert line_of[store][CONFLICTS.format("st")] == 2 * (ways - 1)
+    assert conflicts.value(load.metrics) == 4 * (ways - 1)
+    assert store.metrics[STORES] == 1
+    assert store.metrics[WAVEFRONTS.format("st")] == 2 * ways
+    assert store.metrics[CONFLICTS.format("st")] == 2 * (ways - 1)

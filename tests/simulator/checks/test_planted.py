@@ -84,8 +84,8 @@ def test_a_mistake_that_hardware_hides_is_found_at_its_line(device, case):
 
 # What the report of an access says of the place: what is near, how far off, and where it was allocated.
 PLACES = {
-    "out_of_bounds": r"0 bytes past the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
-    "read_past": r"0 bytes past the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
+    "out_of_bounds": r"0 bytes after the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
+    "read_past": r"0 bytes after the end of the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+",
     "write_after_free": r"0 bytes into the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+, which was freed",
     "read_after_free": r"4 bytes into the 256-byte allocation at 0x\w+, allocated at \S+cases.py:\d+, which was freed",
     "heap_after_free": r"0 bytes into the 64-byte heap allocation .* allocated at a kernel's malloc, which was freed",

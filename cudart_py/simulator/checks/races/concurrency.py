@@ -6,13 +6,16 @@ the host's waiting put work in order; all else may meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...state import contexts, memory
-from ...state.memory.shadow import STRONG, TIME, clock
-from ...state.queue.work import Piece, runner
+from ...state.memory.record_limit import limit
+from ...state.memory.shadow import STRONG, TIME, History, clock
+from ...state.queue.runner import Piece, runner
 from ..findings import mode, put_finding
 
 __all__ = [
@@ -21,19 +24,24 @@ __all__ = [
     "find_span",
     "keep",
     "others_wait",
+    "set_aside",
     "touch",
     "unordered",
 ]
 
 UNORDERED = "nothing puts one before the other: give both the same stream (stream=s), or let one wait for the other"
+Array = NDArray[Any]
+
 # So many pieces of work are remembered; races with older ones are not found.
 _MOST = 256
+# So many bytes of a copy or fill are compared at once.
+_LONGEST = 1 << 22
 
 
 class Span:
     """A piece of work that has run: the time of its accesses, and a function that names who left a record."""
 
-    __slots__ = ("begin", "end", "name", "piece")
+    __slots__ = ("__weakref__", "begin", "end", "name", "piece")
 
     def __init__(self, piece: Piece, begin: int, end: int, name: Callable[[int, str], str]) -> None:
         self.piece = piece
@@ -41,6 +49,21 @@ class Span:
         self.end = end
         # Called with a record and a verb, it returns a text that says who did that, and where.
         self.name = name
+
+    def left(self, records: Array) -> Array:
+        """Return which records this work has left."""
+        found: Array = (records >= self.begin << TIME) & (records < self.end << TIME)
+        return found
+
+    def records(self, history: History, kind: str, index: Any, present: Array) -> Array | None:
+        """Return what this work has left at some pieces, 0 where that is nothing, and None where it is nothing at all.
+
+        `present` are the last records of the pieces.
+        """
+        left, aside = self.left(present), history.aside(self, kind, index)
+        if left.any():
+            return np.where(left, present, 0 if aside is None else aside)
+        return aside
 
 
 _spans: list[Span] = []
@@ -77,6 +100,21 @@ def keep(begin: int, name: Callable[[int, str], str]) -> None:
         del _spans[:-_MOST]
 
 
+def set_aside(spans: list[Span], history: History, kind: str, index: Any, before: Array) -> None:
+    """Keep the records of other work that a read, or an atomic access, is about to replace without racing with it.
+
+    Later work may race with each of them: that it comes after one read says nothing about the other. Plain writes need
+    no such care, since of two writes that are no race one comes after the other, and what comes after that one comes
+    after both.
+    """
+    if not spans or not ((before >= spans[0].begin << TIME) & (before < spans[-1].end << TIME)).any():
+        return
+    for span in spans:
+        left = span.left(before)
+        if left.any():
+            history.set_aside(span, kind, index, np.where(left, before, 0))
+
+
 def find_span(spans: list[Span], record: int) -> Span | None:
     """Return the span that left a record, None if none did."""
     when = record >> TIME
@@ -93,13 +131,23 @@ def touch(rows: Iterable[tuple[int, int]], what: str, *, writes: bool) -> None:
     begin = clock.now
     clock.now += 1
     reported = False
-    for address, size in rows:
-        race = _touch(address, size, spans, begin, writes)
-        if race and not reported:
-            reported = True
-            verb = "writes" if writes else "reads"
-            put_finding(f"race: {what} {verb} {race}, and {UNORDERED}")
+    try:
+        for address, size in _parts(rows):
+            race = _touch(address, size, spans, begin, writes)
+            if race and not reported:
+                reported = True
+                verb = "writes" if writes else "reads"
+                put_finding(f"race: {what} {verb} {race}, and {UNORDERED}")
+    except MemoryError:
+        limit.say(f"there is no memory left for the records of {what}")
     keep(begin, lambda _, verb: f"{what} in another stream {verb}")
+
+
+def _parts(rows: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Divide long rows, so that what is compared of them takes little memory."""
+    for address, size in rows:
+        for start in range(0, size, _LONGEST):
+            yield address + start, min(_LONGEST, size - start)
 
 
 def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -> str:
@@ -108,22 +156,23 @@ def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -
     if allocation is None or allocation.on_host:
         return ""
     history = allocation.shadow.history
-    if (address | size) & 3:
-        history.divide(1)
+    if not history.prepare(1 if (address | size) & 3 else 4):
+        return ""
     start = address - allocation.shadow.first
     part = history.pieces(start, start + size)
     found = ""
-    for verb, records in (
-        (("wrote", history.writes), ("read", history.reads)) if writes else (("wrote", history.writes),)
-    ):
-        before = records[part]
+    for verb, kind in (("wrote", "write"), ("read", "read")) if writes else (("wrote", "write"),):
+        present = (history.writes if kind == "write" else history.reads)[part]
         for span in spans:
-            places = np.flatnonzero((before >= span.begin << TIME) & (before < span.end << TIME))
-            if len(places) and not found:
-                record = int(before[places[0]])
-                place = max(address, allocation.shadow.first + ((part.start + int(places[0])) << history.shift))
+            before = None if found else span.records(history, kind, part, present)
+            if before is not None and before.any():
+                first = int(np.flatnonzero(before)[0])
+                record = int(before[first])
+                place = max(address, allocation.shadow.first + ((part.start + first) << history.shift))
                 strong = " by an atomic or volatile access" if record & STRONG else ""
                 seen = f"{place:#x} ({memory.describe(place)})"
                 found = f"global memory at {seen}, which {span.name(record, verb)}{strong}"
+    if not writes:
+        set_aside(spans, history, "read", part, history.reads[part])
     (history.writes if writes else history.reads)[part] = now << TIME
     return found

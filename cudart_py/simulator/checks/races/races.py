@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...state.memory.shadow import STRONG, THREAD, TIME, History, clock
+from ...state.memory.shadow import BLOCK_SCOPE, STRONG, THREAD, TIME, History, clock
 from ..accesses import Footprint
-from .concurrency import Span, find_span
+from .concurrency import Span, find_span, set_aside
 from .happens_before import HappensBefore
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ __all__ = ["Race", "Races"]
 
 Array = NDArray[Any]
 ndarray = np.ndarray
+
+_BLOCK_ATOMIC = STRONG | BLOCK_SCOPE
 
 # A race: what happened before ("write" or "read"), where in the pieces of an access, and the earlier record.
 Race = tuple[str, int, int]
@@ -60,16 +62,18 @@ class Past:
 class Races:
     """Look for races of one launch, given the history of the memory that each access touches.
 
-    `spans` are the launches and copies before it that it may meet.
+    `spans` are the launches and copies before it that it may meet. `block_scope` says that the kernel may have atomics,
+    or other strong accesses, with block scope.
     """
 
-    def __init__(self, spans: list[Span], launch: Launch) -> None:
+    def __init__(self, spans: list[Span], launch: Launch, *, block_scope: bool) -> None:
         self.past = Past(launch)
         self.tick = self.past.tick
         # In a cluster other blocks access a block's shared memory, and the block's own barriers don't order them.
         self._alone = prod(launch.cluster) == 1
         self._begin = clock.now << TIME
         self._spans = spans
+        self._block_scope = block_scope
         # From here on records matter: other launches' too, if there are any to meet.
         self._horizon = spans[0].begin << TIME if spans else self._begin
         self._orders: dict[int, HappensBefore] = {}
@@ -95,26 +99,35 @@ class Races:
         return find_span(self._spans, record)
 
     def load(
-        self, footprint: Footprint, history: History, now: int, *, strong: bool, exempt: bool, lasts: bool
+        self, footprint: Footprint, history: History, now: int, *, strength: int, exempt: bool, lasts: bool
     ) -> Race | None:
-        """Check a load and record it. A strong load races with nothing, an `exempt` one not with strong writes.
+        """Check a load and record it; `strength` is 0 for a plain one, else the flags of its record.
 
-        Of a load that `lasts` beyond its instruction others find out when it ends; it is not recorded here.
+        A strong load races with nothing but with accesses of other blocks where one of the two has block scope; an
+        `exempt` one not with strong writes. Of a load that `lasts` beyond its instruction others find out when it ends;
+        it is not recorded here.
         """
-        if strong:
+        if strength == STRONG and not (self._block_scope or self._spans):
             return None
         found = None
         before = history.writes[footprint.index]
         latest = int(before.max())
         if latest >= self._horizon and not self._all_passed(footprint.group.chunk, latest, history):
-            found = self._conflict(footprint, before, "write", exempt)
-        if not exempt and not lasts:
-            history.reads[footprint.index] = footprint.records(now << TIME)
+            found = self._conflict(footprint, history, before, "write", strength, exempt=exempt)
+        if strength != STRONG and not exempt and not lasts:
+            earlier = history.reads[footprint.index]
+            set_aside(self._spans, history, "read", footprint.index, earlier)
+            records = footprint.records(now << TIME | strength)
+            if strength:
+                # A plain read races with more.
+                records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
+            history.reads[footprint.index] = records
         return found
 
-    def store(self, footprint: Footprint, history: History, now: int, *, strong: bool) -> Race | None:
-        """Check a store or an atomic, and record it; strong ones don't race with each other.
+    def store(self, footprint: Footprint, history: History, now: int, *, strength: int) -> Race | None:
+        """Check a store or an atomic, and record it; `strength` is 0 for a plain one, else the flags of its record.
 
+        Strong ones don't race with each other, unless their threads are of different blocks and one has block scope.
         Writing the value that is there already is no race with the write of that value.
         """
         found = None
@@ -124,18 +137,45 @@ class Races:
         unchanged = None
         if latest >= self._horizon and not self._all_passed(chunk, latest, history):
             unchanged = _unchanged(footprint) if values else None
-            found = self._conflict(footprint, before, "write", strong, unchanged)
+            found = self._conflict(footprint, history, before, "write", strength, unchanged)
         earlier = history.reads[index]
         latest = int(earlier.max())
         if found is None and latest >= self._horizon and not self._all_passed(chunk, latest, history):
             if unchanged is None and values:
                 unchanged = _unchanged(footprint)
-            found = self._conflict(footprint, earlier, "read", False, unchanged)
-        records = footprint.records(now << TIME | (STRONG if strong else 0))
+            found = self._conflict(footprint, history, earlier, "read", strength, unchanged)
+        records = footprint.records(now << TIME | strength)
+        if strength:
+            set_aside(self._spans, history, "write", index, before)
+            if self._block_scope:
+                return self._scoped(footprint, history, before, records, strength) or found
         history.writes[index] = records
-        if found is None and not footprint.alone and not strong and values:
+        if found is None and not footprint.alone and not strength and values:
             found = _collision(footprint, history.writes, records, values)
         return found
+
+    def _scoped(
+        self, footprint: Footprint, history: History, before: Array, records: Array, strength: int
+    ) -> Race | None:
+        """Record a strong write where scopes matter; return where blocks meet in one instruction with block scope.
+
+        The last write of another block is set aside, so that of each piece's last writes one is always another block's.
+        """
+        chunk, index = footprint.group.chunk, footprint.index
+        recent, others = before >= self._begin, self._of_other_blocks(chunk, before, records)
+        # What a thread has done with block scope, a later atomic of its block doesn't widen.
+        records = records | np.where(recent & ~others, before & BLOCK_SCOPE, 0)
+        history.writes[index] = records
+        left = history.writes[index]
+        lost = self._of_other_blocks(chunk, left, records)
+        if (recent & others).any():
+            history.set_aside(self, "write", index, np.where(recent & others, before, 0))
+        if lost.any():
+            history.set_aside(self, "write", index, np.where(lost, records, 0))
+        if strength != _BLOCK_ATOMIC or not lost.any():
+            return None
+        first = int(np.flatnonzero(lost)[0])
+        return "write", first, int(left[first])
 
     def mark(self, footprint: Footprint, history: History, now: int) -> None:
         """Record a store without checking it."""
@@ -148,33 +188,70 @@ class Races:
         shared = self._alone and records is not None and history is records.shared
         return shared and order is not None and (latest >> TIME) < order.last_barrier
 
+    def _of_other_blocks(self, chunk: Chunk, before: Array, mine: Array) -> Array:
+        """Return which records of this launch are of other blocks than the threads of `mine`."""
+        found: Array = (before & THREAD) // chunk.threads != (mine & THREAD) // chunk.threads
+        return found
+
     def _conflict(
-        self, footprint: Footprint, before: Array, kind: str, strong: bool, unchanged: Array | None = None
+        self,
+        footprint: Footprint,
+        history: History,
+        before: Array,
+        kind: str,
+        strength: int,
+        unchanged: Array | None = None,
+        *,
+        exempt: bool = False,
     ) -> Race | None:
-        """Return the first piece whose earlier record doesn't happen before now, without strong ones if `strong`."""
+        """Return the first piece whose earlier record races with an access of this strength by what doesn't order it.
+
+        `kind` is that of the record; an `exempt` access doesn't race with strong ones.
+        """
+        chunk = footprint.group.chunk
+        loads = footprint.access.kind == "ld"
         mine = footprint.records(0)
         for span in self._spans:
-            met = (before >= span.begin << TIME) & (before < span.end << TIME)
-            if strong:
-                met &= before & STRONG == 0
+            records = span.records(history, kind, footprint.index, before)
+            if records is None:
+                continue
+            met = (records != 0) & self._may_race(records, kind, strength, True, loads=loads, exempt=exempt)
             if unchanged is not None:
                 met &= ~unchanged
             places = np.flatnonzero(met)
             if len(places):
-                return kind, int(places[0]), int(before[places[0]])
-        suspect = (before >= self._begin) & ((before & THREAD) != mine)
-        if strong:
-            suspect &= before & STRONG == 0
-        if unchanged is not None:
-            suspect &= ~unchanged
-        places = np.flatnonzero(suspect)
-        if not len(places):
-            return None
-        records, threads = before[places], mine[places]
-        rest = np.flatnonzero(~self.ordered(footprint.group.chunk, records & THREAD, records >> TIME, threads))
-        if not len(rest):
-            return None
-        return kind, int(places[rest[0]]), int(records[rest[0]])
+                return kind, int(places[0]), int(records[places[0]])
+        older = history.aside(self, kind, footprint.index) if self._block_scope else None
+        for records in (before,) if older is None else (before, older):
+            suspect = (records >= self._begin) & ((records & THREAD) != mine)
+            if strength or exempt or self._block_scope:
+                apart = self._of_other_blocks(chunk, records, mine)
+                suspect &= self._may_race(records, kind, strength, apart, loads=loads, exempt=exempt)
+            if unchanged is not None:
+                suspect &= ~unchanged
+            places = np.flatnonzero(suspect)
+            if not len(places):
+                continue
+            suspects, threads = records[places], mine[places]
+            rest = np.flatnonzero(~self.ordered(chunk, suspects & THREAD, suspects >> TIME, threads))
+            if len(rest):
+                return kind, int(places[rest[0]]), int(suspects[rest[0]])
+        return None
+
+    def _may_race(
+        self, records: Array, kind: str, strength: int, apart: Array | bool, *, loads: bool, exempt: bool
+    ) -> Array:
+        """Return which records race with an access if nothing orders them; `apart` says which are of other blocks."""
+        strong = records & STRONG != 0
+        if exempt:
+            return np.asarray(~strong)
+        # Where one of the two is for its own block alone, they aren't atomic to one another.
+        scoped = apart & ((records & BLOCK_SCOPE != 0) | (strength == _BLOCK_ATOMIC))
+        if kind == "read":
+            return np.asarray(~strong | scoped)
+        if not strength:
+            return np.ones(len(records), np.bool_)
+        return np.asarray(scoped if loads else ~strong | scoped)
 
     def ordered(self, chunk: Chunk, others: Array, when: Array, threads: Array) -> Array:
         """Return which accesses of the threads `others` at `when` happen before what `threads` of a chunk do now."""

@@ -24,7 +24,7 @@ from .matrix_rules import MatrixRule, matrix_rules
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Code
 
-__all__ = ["Rule", "loaded", "rules", "undefined"]
+__all__ = ["Rule", "bytes_of", "loaded", "rules", "undefined", "widened"]
 
 Array = NDArray[Any]
 # The marks of the registers that have some, by slot.
@@ -101,6 +101,26 @@ def loaded(code: Code, site: Instruction, slot: int) -> int:
     kind = form_of(site).type
     low = (1 << TYPE_SIZES[kind]) - 1 & whole
     return whole if kind.startswith("s") else low | (whole & ~low) << 8
+
+
+def bytes_of(marks: Array, first: int, size: int) -> Array:
+    """Return which of the `size` bytes from `first` on are undefined by each of some marks: a row for each."""
+    return np.asarray(marks[:, None] >> np.arange(first, first + size, dtype=np.uint16) & 1 != 0)
+
+
+def widened(code: Code, site: Instruction, slot: int, first: int, bytes_: Array) -> Array:
+    """Return the marks of a register whose bytes from `first` on a load has brought; undefined ones are true.
+
+    `bytes_` has a row per lane. Above the last byte stand zeros, or copies of its sign.
+    """
+    size = bytes_.shape[1]
+    marks = bytes_ @ (1 << np.arange(first, first + size)).astype(np.uint16)
+    kind = form_of(site).type
+    above = undefined(code, slot) & ~((1 << first + size) - 1)
+    if form_of(site).row.converges or not above:
+        return np.asarray(marks, np.uint16)
+    top = bytes_[:, -1] * above if kind.startswith("s") else bytes_.any(axis=1) * (above << 8)
+    return np.asarray(marks | top, np.uint16)
 
 
 def rules(code: Code, instruction: Instruction, form: Form) -> tuple[Rule | MatrixRule, ...]:

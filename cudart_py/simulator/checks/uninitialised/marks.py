@@ -3,12 +3,12 @@
 Reading uninitialised bytes is no mistake by itself: padding is copied, and a lane may ignore a value that it has read.
 So a register that received such a value is marked for the lanes concerned, byte by byte, and the marks pass from
 operands to results. Instructions that choose (selections, comparisons) pass them only when all their operands are
-marked; and a store is reported only where no byte of what it stores is defined.
+marked. Stores to shared and local memory pass them on to its bytes, and loads pass them back. A store to global memory
+is reported only where no byte of what it stores is defined, unless the bytes are the padding of a structure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,25 +19,26 @@ from ...ptx.compiling.forms import Form
 from ...ptx.compiling.opcodes import form_of
 from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
-from .byte_rules import Rule, loaded, rules, undefined
+from .byte_rules import Rule, bytes_of, loaded, rules, undefined, widened
+from .copied_structures import CopiedStructure, copied_structures
 from .matrix_rules import MatrixRule
+from .memory_marks import MemoryMarks, Origin, Touched, moves_registers
 
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Block, Code
     from ...ptx.running.groups import Group
+    from ..accesses import MemoryAccess
 
 __all__ = ["Marks"]
 
 Array = NDArray[Any]
 
-# Returns a text that says where a marked value came from.
-Origin = Callable[[], str]
-# What a mark reached: "an address", "a branch" or "a store", the instruction, the position of a lane, and the register.
-Reached = tuple[str, Instruction, int, int]
-
 
 class _Step(NamedTuple):
-    """What an instruction does with marks: `stored` are the slots that it stores `size` bytes of."""
+    """What an instruction does with marks: `stored` are the slots that it stores `size` bytes of.
+
+    `copy` is the copy of a structure that the store is a part of.
+    """
 
     instruction: Instruction
     rules: tuple[Rule | MatrixRule, ...]
@@ -46,17 +47,41 @@ class _Step(NamedTuple):
     addresses: tuple[int, ...]
     stored: tuple[int, ...]
     size: int
+    copy: CopiedStructure | None
+
+
+class _Reached(NamedTuple):
+    """What a marked value reached (an address, a branch or a store), at which instruction, and a lane's position."""
+
+    sink: str
+    instruction: Instruction
+    position: int
+    origin: Origin
+
+
+class _Stored(NamedTuple):
+    """What a store brings to global memory: which of its bytes no lane should read, a row for each lane.
+
+    They are undefined bytes, and constant ones beside them. `some` says which lanes bring undefined bytes.
+    """
+
+    instruction: Instruction
+    undefined: Array
+    some: Array
+    origin: Origin
 
 
 class Marks:
-    """The marks of one chunk's registers, by depth of calls, function and slot."""
+    """The marks of one chunk's registers, by depth of calls, function and slot, and those of its memory."""
 
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self._marks: dict[tuple[int, int, int], Array] = {}
         # Where the value of a register came from that was marked last in any lane.
         self._origins: dict[tuple[int, int, int], Origin] = {}
+        self._memory = MemoryMarks()
         self._pending: list[tuple[Instruction, Array, Origin, tuple[int, int] | None]] = []
+        self._touched: list[Touched] = []
         self._steps: dict[int, tuple[list[_Step], frozenset[int]]] = {}
 
     def read(self, site: Instruction, lanes: Array, origin: Origin, part: tuple[int, int] | None = None) -> None:
@@ -66,6 +91,11 @@ class Marks:
         """
         self._pending.append((site, lanes, origin, part))
 
+    def access(self, access: MemoryAccess) -> None:
+        """Note an access to shared or local memory that is about to run."""
+        if (self._marks or self._pending or self._memory) and (access.kind != "ld" or moves_registers(access.site)):
+            self._touched.append(Touched.by(access))
+
     def unwritten(self, group: Group, slot: int) -> None:
         """Mark a register that was never written."""
         marks = undefined(group.code, slot)
@@ -73,7 +103,7 @@ class Marks:
 
     def executed(self, group: Group, block: Block) -> tuple[str, Instruction, int, str] | None:
         """Pass marks through a block that has just run; return what they reached first, and a text on their origin."""
-        if not self._marks and not self._pending:
+        if not (self._marks or self._pending or self._touched):
             return None
         known = self._steps.get(id(block))
         if known is None:
@@ -81,11 +111,22 @@ class Marks:
         steps, kept = known
         lanes = group.lane_numbers
         pending, self._pending = self._pending, []
-        found: tuple[str, Instruction, int, str] | None = None
-        for step in steps:
-            reached = self._step(group, lanes, step)
-            if reached is not None and found is None:
-                found = *reached[:3], self._origins[self._key(group, reached[3])]()
+        touched, self._touched = self._touched, []
+        found: _Reached | None = None
+        # What the stores of structures bring that are being copied, by the numbers of their instructions.
+        copied: dict[int, _Stored] = {}
+        for number, step in enumerate(steps):
+            here = [one for one in touched if one.site is step.instruction]
+            found = found or self._address(group, lanes, step)
+            stored = self._store(group, lanes, step, here)
+            if stored is not None and step.copy is not None:
+                copied[number] = stored
+            elif stored is not None:
+                found = found or _reached(stored)
+            if step.copy is not None and number == step.copy.last:
+                found = found or _reached_by_copy(step.copy, copied)
+            self._pass(group, lanes, step)
+            self._load(group, step, here)
             for site, missing, origin, part in pending:
                 if site is step.instruction and part is not None:
                     self._mark(group, step.writes[part[0]], missing, part[1], origin)
@@ -98,32 +139,66 @@ class Marks:
             marked = self._of(group, condition, lanes)
             last = block.terminator.instruction
             if found is None and marked is not None and last is not None and not _is_choice(last):
-                found = "a branch", last, int(np.flatnonzero(marked)[0]), self._origins[self._key(group, condition)]()
+                position = int(np.flatnonzero(marked)[0])
+                found = _Reached("a branch", last, position, self._origins[self._key(group, condition)])
         self._forget(group, kept)
-        return found
+        return found and (*found[:3], found.origin())
 
-    def _step(self, group: Group, lanes: Array, step: _Step) -> Reached | None:
-        """Pass marks through one instruction."""
-        found: Reached | None = None
+    def _address(self, group: Group, lanes: Array, step: _Step) -> _Reached | None:
+        """Return the undefined address of an access."""
         for slot in step.addresses:
             marked = self._of(group, slot, lanes)
             if marked is not None:
-                found = found or ("an address", step.instruction, int(np.flatnonzero(marked)[0]), slot)
-        if step.stored and found is None:
-            marks = [self._of(group, slot, lanes) for slot in step.stored]
-            present = [mark for mark in marks if mark is not None]
-            if len(present) == len(marks):
-                position = _first_stored(present, step.size)
-                if position >= 0:
-                    found = "a store", step.instruction, position, step.stored[0]
+                origin = self._origins[self._key(group, slot)]
+                return _Reached("an address", step.instruction, int(np.flatnonzero(marked)[0]), origin)
+        return None
 
+    def _store(self, group: Group, lanes: Array, step: _Step, here: list[Touched]) -> _Stored | None:
+        """Pass marks on to shared and local memory; return what an instruction stores elsewhere, if it is undefined."""
+        moves = moves_registers(step.instruction)
+        row = form_of(step.instruction).row
+        for touched in here:
+            if not moves:
+                self._memory.define(touched)
+            elif row.access == "st":
+                self._store_marks(group, lanes, touched)
+        registers = [self._of(group, slot, lanes) for slot in step.stored]
+        present = [slot for slot, marks in zip(step.stored, registers, strict=True) if marks is not None]
+        if not present:
+            return None
+        marks = np.stack([np.zeros(group.n, np.uint16) if one is None else one for one in registers], axis=1)
+        for touched in here if moves else ():
+            marks[touched.positions] = 0
+        whole = (1 << step.size) - 1
+        some = (marks & whole != 0).any(axis=1)
+        undefined_bytes = bytes_of((marks | marks >> 8).reshape(-1), 0, step.size).reshape(group.n, -1)
+        return _Stored(step.instruction, undefined_bytes, some, self._origins[self._key(group, present[0])])
+
+    def _store_marks(self, group: Group, lanes: Array, touched: Touched) -> None:
+        """Pass the marks of registers on to the shared or local memory that they are stored to."""
+        for slot, first, size, distance in touched.elements(group.code):
+            marks = self._of(group, slot, lanes) if slot >= 0 else None
+            origin = None if marks is None else self._origins[self._key(group, slot)]
+            chosen = np.zeros(len(touched.positions), np.uint16) if marks is None else marks[touched.positions]
+            self._memory.store(touched, distance, bytes_of(chosen, first, size), origin)
+
+    def _load(self, group: Group, step: _Step, here: list[Touched]) -> None:
+        """Pass the marks of shared and local memory back to registers."""
+        for touched in here if form_of(step.instruction).row.access == "ld" else ():
+            for slot, first, size, distance in touched.elements(group.code):
+                read = self._memory.load(touched, distance, size) if slot >= 0 else None
+                if read is not None:
+                    marks = widened(group.code, step.instruction, slot, first, read[0])
+                    self._mark(group, slot, group.lane_numbers[touched.positions], marks, read[1])
+
+    def _pass(self, group: Group, lanes: Array, step: _Step) -> None:
+        """Pass the marks of an instruction's operands to its results."""
         marks_of = {slot: self._of(group, slot, lanes) for slot in step.reads} if step.rules else {}
         known = {slot: marks for slot, marks in marks_of.items() if marks is not None}
         results = {rule.slot: rule.marks(known) for rule in step.rules} if known else {}
         origin = self._origins[self._key(group, next(iter(known)))] if known else None
         for slot in step.writes:
             self._set(group, slot, lanes, results.get(slot), origin)
-        return found
 
     # --- the marks themselves
 
@@ -138,10 +213,10 @@ class Marks:
         chosen = marks if group.n == self._lanes else marks.take(lanes)
         return chosen if chosen.any() else None
 
-    def _mark(self, group: Group, slot: int, lanes: Array, marks: int, origin: Origin) -> None:
+    def _mark(self, group: Group, slot: int, lanes: Array, marks: int | Array, origin: Origin) -> None:
         key = self._key(group, slot)
         # A matrix brings the halves of a register one after the other.
-        self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] |= np.uint16(marks)
+        self._marks.setdefault(key, np.zeros(self._lanes, np.uint16))[lanes] |= np.asarray(marks, np.uint16)
         self._origins[key] = origin
 
     def _set(self, group: Group, slot: int, lanes: Array, marks: Array | None, origin: Origin | None = None) -> None:
@@ -161,27 +236,38 @@ class Marks:
             self._set(group, key[2], group.lane_numbers, None)
 
 
-def _first_stored(marks: list[Array], size: int) -> int:
-    """Return the position of the first lane that stores something undefined and nothing that is defined, else -1."""
-    whole = (1 << size) - 1
-    reached = np.logical_or.reduce([mark & whole != 0 for mark in marks])
-    for mark in marks:
-        reached &= (mark | mark >> 8) & whole == whole
-    places = np.flatnonzero(reached)
-    return int(places[0]) if len(places) else -1
+def _reached(stored: _Stored) -> _Reached | None:
+    """Return the first lane that stores something undefined and nothing that is defined."""
+    places = np.flatnonzero(stored.some & stored.undefined.all(axis=1))
+    return _Reached("a store", stored.instruction, int(places[0]), stored.origin) if len(places) else None
+
+
+def _reached_by_copy(copy: CopiedStructure, copied: dict[int, _Stored]) -> _Reached | None:
+    """Return the first lane that stores a member of a structure of which no byte is defined."""
+    members = {number: copied[number] for number in copy.stores if number in copied}
+    for number, stored in members.items():
+        whole = stored.some & stored.undefined.all(axis=1)
+        if whole.any():
+            padding = copy.padding({each: one.undefined for each, one in members.items()}, number)
+            reached = _reached(stored._replace(some=stored.some & ~padding))
+            if reached is not None:
+                return reached
+    return None
 
 
 def _steps(code: Code, block: Block) -> tuple[list[_Step], frozenset[int]]:
     """Return what each instruction of a block does with marks, and the slots that are live after it."""
     steps = []
-    for instruction in block.instructions:
+    copies = {number: copy for copy in copied_structures(code, block.instructions) for number in copy.stores}
+    for number, instruction in enumerate(block.instructions):
         form = form_of(instruction)
         reads, writes = code.touched(instruction)
         addresses, stored = _sinks(code, instruction, form)
         passed = rules(code, instruction, form)
         # A matrix is stored from whole registers, which hold two halves each.
         size = (4 if form.row.converges else TYPE_SIZES[form.type]) if stored else 0
-        steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size))
+        copy = copies.get(number)
+        steps.append(_Step(instruction, passed, tuple(reads), tuple(writes), addresses, stored, size, copy))
     kept = {slot for slot in range(len(code.types)) if block.live_out >> slot & 1}
     if block.terminator.kind in ("call", "return", "barrier"):
         kept.update(range(len(code.types)))

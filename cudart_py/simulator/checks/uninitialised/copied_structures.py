@@ -1,0 +1,86 @@
+"""Structures that a line copies by several stores, and the padding in them, which nothing has ever written.
+
+A store of padding alone is not a mistake, although no byte that it stores is defined. PTX does not say which bytes are
+padding. But a compiler copies a structure by loads and stores of its members, from one base address, and padding
+follows a member, is smaller than the largest member's alignment, and ends at a multiple of a greater power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ptx.compiling.opcodes import form_of
+from ...ptx.syntax.instructions import Access, Instruction, Register, Vector
+from ...ptx.syntax.types import TYPE_SIZES
+
+if TYPE_CHECKING:
+    from ...ptx.compiling.control_flow import Code
+
+__all__ = ["CopiedStructure", "copied_structures"]
+
+Array = NDArray[Any]
+
+
+class CopiedStructure(NamedTuple):
+    """The stores of a copy, by the numbers of their instructions in the block: the offset and the size of each."""
+
+    stores: dict[int, tuple[int, int]]
+
+    @property
+    def last(self) -> int:
+        """The number of the last store."""
+        return max(self.stores)
+
+    def padding(self, undefined: dict[int, Array], number: int) -> Array:
+        """Return for each lane whether the store with a number stores nothing but padding.
+
+        `undefined` has for each store which bytes are undefined, a row per lane. Stores that it lacks are defined.
+        """
+        start = min(offset for offset, _ in self.stores.values())
+        end = max(offset + size for offset, size in self.stores.values())
+        lanes = len(undefined[number])
+        whole = np.zeros((lanes, end - start), np.bool_)
+        for each, bytes_ in undefined.items():
+            offset, size = self.stores[each]
+            whole[:, offset - start : offset - start + size] = bytes_
+        rows, inverse = np.unique(whole, axis=0, return_inverse=True)
+        answers = np.array([self._is_padding(row, start, number) for row in rows])
+        return np.asarray(answers[inverse.reshape(-1)])
+
+    def _is_padding(self, undefined: Array, start: int, number: int) -> bool:
+        """Return whether the bytes of a store are padding, where `undefined` begins with the byte at offset `start`."""
+        offset, size = self.stores[number]
+        first, end = offset - start, offset - start + size
+        while first > 0 and undefined[first - 1]:
+            first -= 1
+        while end < len(undefined) and undefined[end]:
+            end += 1
+        largest_at, largest = max(self.stores.values(), key=lambda store: store[1])
+        alignment = 1 << (end - first).bit_length()
+        return first > 0 and alignment <= largest and (end + start - largest_at) % alignment == 0
+
+
+def copied_structures(code: Code, instructions: Sequence[Instruction]) -> list[CopiedStructure]:
+    """Return the copies among the instructions of a block whose stores bring what the block has loaded."""
+    # What wrote each register last: the number of an instruction, and whether it is a load.
+    writers: dict[int, tuple[int, bool]] = {}
+    found: dict[tuple[int, int, int, int], dict[int, tuple[int, int]]] = {}
+    for number, instruction in enumerate(instructions):
+        form = form_of(instruction)
+        if form.row.access == "st" and not form.row.converges and form.space in ("global", "generic"):
+            access, value = instruction.operands[:2]
+            items = value.items if isinstance(value, Vector) else (value,)
+            loaded = all(
+                isinstance(item, Register) and writers.get(code.slot(item.name), (-1, False))[1] for item in items
+            )
+            if loaded and isinstance(access, Access) and isinstance(access.base, Register):
+                base = code.slot(access.base.name)
+                key = base, writers.get(base, (-1, False))[0], instruction.file, instruction.line
+                found.setdefault(key, {})[number] = access.offset, TYPE_SIZES[form.type] * len(items)
+        for slot in code.touched(instruction)[1]:
+            writers[slot] = number, form.row.access == "ld"
+    return [CopiedStructure(stores) for stores in found.values() if len(stores) > 1]

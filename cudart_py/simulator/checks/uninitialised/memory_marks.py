@@ -1,0 +1,121 @@
+"""Marks of uninitialised values in the shared and local memory of a chunk, where stores have brought them.
+
+Copying an uninitialised value is not a mistake: programs move padding, and the unused elements of a partial tile,
+through shared and local memory. So a store there passes the marks on, byte by byte, and a load passes them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ptx.compiling.opcodes import form_of
+from ...ptx.syntax.instructions import Instruction, Register, Vector
+from ...ptx.syntax.types import TYPE_SIZES
+
+if TYPE_CHECKING:
+    from ...ptx.compiling.control_flow import Code
+    from ...ptx.running.memory.spaces import Space
+    from ..accesses import MemoryAccess
+
+__all__ = ["MemoryMarks", "Touched", "moves_registers"]
+
+Array = NDArray[Any]
+# Returns a text that says where a marked value came from.
+Origin = Callable[[], str]
+
+
+class Touched(NamedTuple):
+    """Bytes of shared or local memory that an instruction is about to load into registers, or to store from them.
+
+    The lane at each of `positions` of the group touches `size` bytes, from the place in `places` on. `register` is the
+    number of the one register that a load writes and the first byte of it; None stands for all registers.
+    """
+
+    site: Instruction
+    space: Space
+    positions: Array
+    places: Array
+    size: int
+    register: tuple[int, int] | None
+
+    @classmethod
+    def by(cls, access: MemoryAccess) -> Touched:
+        """Return what an access touches."""
+        positions = np.arange(access.group.n) if access.positions is None else access.positions
+        places = np.broadcast_to(access.address.places + access.offset, positions.shape)
+        return cls(access.site, access.address.space, positions, places, access.size, access.register)
+
+    def elements(self, code: Code) -> list[tuple[int, int, int, int]]:
+        """Return the slot of each register, its first byte, its bytes, and their distance from the place.
+
+        A value that is not in a register has the slot -1.
+        """
+        operand = self.site.operands[0 if form_of(self.site).row.access == "ld" else 1]
+        items = operand.items if isinstance(operand, Vector) else (operand,)
+        if self.register is not None:
+            number, first = self.register
+            numbered = [(items[number], first, self.size, 0)]
+        else:
+            size = TYPE_SIZES[form_of(self.site).type]
+            numbered = [(item, 0, size, number * size) for number, item in enumerate(items)]
+        return [
+            (code.slot(item.name) if isinstance(item, Register) else -1, first, size, distance)
+            for item, first, size, distance in numbered
+        ]
+
+
+def moves_registers(site: Instruction) -> bool:
+    """Return whether an instruction loads registers from memory or stores them there, unchanged."""
+    row = form_of(site).row
+    return row.access == "ld" or (row.access == "st" and not row.converges)
+
+
+class MemoryMarks:
+    """The marked bytes of a chunk's shared and local memory, by the name of the space.
+
+    Each byte has the number of the store that brought the value, 0 where the value is defined.
+    """
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, Array] = {}
+        self._numbers: dict[int, int] = {}
+        # Where the value came from that each store brought last.
+        self._origins: dict[int, Origin] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._bytes)
+
+    def store(self, touched: Touched, distance: int, undefined: Array, origin: Origin | None) -> None:
+        """Give bytes the marks of what is stored there; `undefined` has a row per lane and a column per byte."""
+        marked = self._bytes.get(touched.space.name)
+        number = 0
+        if origin is not None and undefined.any():
+            if marked is None:
+                marked = self._bytes[touched.space.name] = np.zeros(len(touched.space.bytes), np.uint32)
+            number = self._numbers.setdefault(id(touched.site), len(self._numbers) + 1)
+            self._origins[number] = origin
+        if marked is not None:
+            places = _bytes_at(touched.places + distance, undefined.shape[1])
+            marked[places] = undefined * np.uint32(number)
+
+    def define(self, touched: Touched) -> None:
+        """Forget the marks of bytes that get values from elsewhere than registers."""
+        marked = self._bytes.get(touched.space.name)
+        if marked is not None:
+            marked[_bytes_at(touched.places, touched.size)] = 0
+
+    def load(self, touched: Touched, distance: int, size: int) -> tuple[Array, Origin] | None:
+        """Return which bytes of each lane are undefined, and where such a value came from; None where none is."""
+        marked = self._bytes.get(touched.space.name)
+        if marked is None:
+            return None
+        numbers = marked[_bytes_at(touched.places + distance, size)]
+        return (numbers != 0, self._origins[int(numbers.max())]) if numbers.any() else None
+
+
+def _bytes_at(places: Array, size: int) -> Array:
+    return np.asarray(places)[:, None] + np.arange(size)

@@ -1,0 +1,365 @@
+"""A launch of which machine code doubts anything leaves what the NumPy engine leaves, which never doubts.
+
+Doubts are raised by force at every opportunity: in place of each check of an access, behind it, and in place of each
+answer that Python gives to machine code. Memory, what is printed and what is found must be as if the launch had run
+once. Faults planted in what undoes a launch show that this tells a launch that is applied twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.checks import findings
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.ptx.compiling.program import program_of
+from cudart_py.simulator.state.memory.shadow import ShadowMemory
+from tests.simulator.ptx.machine import Kernels
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+from cudart_py.simulator.ptx.native.launching.speculation import DoubtError, Speculation
+from cudart_py.simulator.ptx.native.layout import Context, Doubt
+from cudart_py.simulator.ptx.native.library.frame import when
+from cudart_py.simulator.ptx.native.library.records import raise_doubt
+from cudart_py.simulator.ptx.native.vectors import I32, I64
+from cudart_py.simulator.ptx.native.writing.checking import Checking
+
+BLOCKS, THREADS, N = 2, 40, 512
+
+SOURCE = r"""
+#include <cuda_pipeline.h>
+#define KERNEL(name) extern "C" __global__ void name(int* a, int* b, double2* c)
+#define I (blockIdx.x * 40 + threadIdx.x)
+KERNEL(guarded) { if (I < 70) a[I] = 2 * b[I] + a[I]; }
+KERNEL(in_one_block) { a[I] += 1; b[I] += a[I]; c[I].x += b[I]; a[I + 128] -= b[I + 128]; }
+KERNEL(loop) {
+    #pragma unroll 1
+    for (int j = 0; j < 3; j++) { a[3 * I + j] += b[I]; b[I] += j; }
+}
+KERNEL(branches) {
+    if (I & 1) a[I] += 1;
+    else { a[I] -= 2; b[I] += a[I]; }
+    switch (b[I + 128] & 3) { case 0: c[I].x += 1; break; case 1: c[I].y += 2; case 2: a[I] ^= 9; }
+}
+KERNEL(scattered) { a[I * 37 % 512] += 1; b[I * 5] = b[I * 5] * 3 + a[I * 37 % 512]; }
+KERNEL(vectors) {
+    c[I] = make_double2(c[I].y, c[I].x + 1);
+    ((int4*)b)[I] = make_int4(1, ((int4*)b)[I].x, 3, b[I * 4]);
+    ((short*)a)[2 * I] += 5;
+    ((unsigned char*)a)[4 * I + 3] += 7;
+}
+KERNEL(atomics) {
+    atomicAdd(&a[I & 7], 1);
+    if (I & 4) atomicMax(&a[8], I * 3);
+    b[I] += atomicOr(&a[64 + I], 3);
+    atomicAdd(&c[I].x, 1.5);
+    atomicInc((unsigned*)&b[200], 60);
+}
+KERNEL(swaps) {
+    int old = a[0], seen;
+    while ((seen = atomicCAS(&a[0], old, old + 2)) != old) old = seen;
+}
+KERNEL(tile) {
+    __shared__ int s[64];
+    s[threadIdx.x] = a[I];
+    __syncthreads();
+    atomicAdd(&s[threadIdx.x & 3], 1);
+    a[I] += b[I];
+    __syncthreads();
+    b[I] += s[39 - threadIdx.x];
+}
+__device__ __noinline__ void add(int* p, int value) { *p += value; }
+KERNEL(calls) { add(a + I, 3); if (I & 2) add(b + I, a[I]); }
+KERNEL(either_space) {
+    __shared__ int s[64];
+    s[threadIdx.x] = 0;
+    int* p = I & 1 ? &s[threadIdx.x] : &a[I];
+    *p += 4;
+    b[I] += *p;
+}
+KERNEL(last_block) {
+    __shared__ bool last;
+    a[I] += 1;
+    __threadfence();
+    __syncthreads();
+    if (!threadIdx.x) last = atomicAdd(&b[0], 1) % 2 == 1;
+    __syncthreads();
+    if (last && threadIdx.x < 20) c[threadIdx.x].x += ((volatile int*)a)[79 - threadIdx.x];
+}
+KERNEL(printed) { a[I] += 1; if (I % 41 == 3) printf("%d %d\n", I, a[I]); b[I] += a[I]; }
+KERNEL(comes_together) { a[I] += 1; __threadfence(); __syncwarp(); }
+KERNEL(copies) {
+    __shared__ int4 s[64];
+    __pipeline_memcpy_async(&s[threadIdx.x], (int4*)c + I, 16);
+    __pipeline_commit();
+    a[I] += 1;
+    __pipeline_wait_prior(0);
+    b[I] += s[threadIdx.x].y;
+}
+"""
+NAMES = [
+    "guarded", "in_one_block", "loop", "branches", "scattered", "vectors", "atomics", "swaps", "tile", "calls",
+    "either_space", "last_block", "printed", "comes_together", "copies",
+]  # fmt: skip  # rows of a table
+
+# Unused words of the context: they count down to the opportunity at which a doubt is raised.
+WORDS = {"in place": Context.WORDS - 3, "in place, again": Context.WORDS - 2, "behind": Context.WORDS - 1}
+WAYS = [*WORDS, "answer"]
+assert max(Context, key=lambda word: word if word is not Context.WORDS else 0) < min(WORDS.values())
+
+
+class Doubter:
+    """Raise a doubt in machine code in some `way` when the opportunities that are `left` have come."""
+
+    def __init__(self) -> None:
+        self.set("behind", 0)
+
+    def set(self, way: str, at: int) -> None:
+        """Choose the way, and the opportunity of the launches from here on, counted from 1; at 0 only count them."""
+        self.way, self.left = way, at
+
+    @property
+    def passed(self) -> int:
+        """Return how many opportunities there were where none was chosen."""
+        return -self.left
+
+    def patch(self, patch: pytest.MonkeyPatch) -> None:
+        """Let kernels that are compiled from here on have the opportunities."""
+        call, begin, end, answer = Checking._call, Speculation.__init__, Speculation.end, Speculation.answer
+
+        def doubt_or_call(checking: Checking, name: str, *arguments: Any) -> None:
+            b, context = checking._b, checking._context
+
+            def due(way: str) -> Any:
+                left = b.sub(b.word(context, WORDS[way]), I64(1))
+                b.set_word(context, WORDS[way], left)
+                return b.icmp_unsigned("==", left, I64(0))
+
+            found, again = due("in place"), due("in place, again")
+            with when(b, found):
+                raise_doubt(b, context, I32(0), Doubt.FINDING)
+            with when(b, again):
+                raise_doubt(b, context, I32(0), Doubt.SHARED)
+            with when(b, b.not_(b.or_(found, again))):
+                call(checking, name, *arguments)
+            with when(b, due("behind")):
+                raise_doubt(b, context, I32(0), Doubt.FINDING)
+
+        def begin_to_count(speculation: Speculation, launch: Any, *arguments: Any) -> None:
+            begin(speculation, launch, *arguments)
+            if self.way in WORDS:
+                launch.context.view(np.int64)[WORDS[self.way]] = self.left
+
+        def end_to_count(speculation: Speculation) -> None:
+            # A launch may begin again in machine code.
+            if self.way in WORDS:
+                self.left = int(speculation._launch.context.view(np.int64)[WORDS[self.way]])
+            end(speculation)
+
+        def answer_or_doubt(speculation: Speculation, *arguments: Any) -> None:
+            if self.way == "answer":
+                self.left -= 1
+                if self.left == 0:
+                    raise DoubtError
+            answer(speculation, *arguments)
+
+        patch.setattr(Checking, "_call", doubt_or_call)
+        patch.setattr(Speculation, "__init__", begin_to_count)
+        patch.setattr(Speculation, "end", end_to_count)
+        patch.setattr(Speculation, "answer", answer_or_doubt)
+
+
+@pytest.fixture(scope="module")
+def doubter() -> Iterator[Doubter]:
+    with pytest.MonkeyPatch.context() as patch:
+        found = Doubter()
+        found.patch(patch)
+        yield found
+
+
+class Bench:
+    """Run kernels on the same three arrays, which have the same contents before each launch."""
+
+    def __init__(self) -> None:
+        self.kernels = Kernels(SOURCE)
+        self.used = (4 * N, 4 * N, 16 * N)
+        self.place(*self.used)
+
+    def place(self, *sizes: int) -> None:
+        """Let the arrays lie at the beginning of new allocations, of which nothing else is written."""
+        self.sizes = sizes
+        self.arrays = [self.kernels.memory.new(size) for size in sizes]
+
+    def run(self, engine: str, name: str) -> Any:
+        """Return the arrays after a launch, what nothing has written of them, and what was printed and found."""
+        kernels, memory = self.kernels, self.kernels.memory
+        kernels.engine = engine
+        kernels.printed.clear()
+        findings.pending.clear()
+        for address, size, used in zip(self.arrays, self.sizes, self.used, strict=True):
+            # What is added to these carries into the upper half.
+            memory.view(address, used // 4, np.int32)[:] = (np.arange(used // 4) % 251 << 16) - 2
+            shadow = memory.shadows[address] = ShadowMemory(address, size, False)
+            shadow.fill(address, used)
+        for kernel in program_of(kernels.module.entries[name]).native.values():
+            if kernel is not None:
+                kernel.recorded.doubts = 0
+                kernel.recorded.sites[:] = False
+        kernels.launch(name, BLOCKS, THREADS, *self.arrays, observer=LaunchChecks())
+        texts = [str(text) for text in findings.pending]
+        findings.pending.clear()
+        values = [
+            memory.view(address, used, np.uint8).copy() for address, used in zip(self.arrays, self.used, strict=True)
+        ]
+        return values, [memory.shadows[address].initialised for address in self.arrays], kernels.printed.copy(), texts
+
+    def doubted(self, doubter: Doubter, name: str, expected: Any, ways: list[str]) -> Iterator[str]:
+        """Launch a kernel with a doubt at each opportunity; yield where that left or reported anything else."""
+        for way in ways:
+            doubter.set(way, 0)
+            self.run("native", name)
+            opportunities = doubter.passed
+            assert opportunities
+            for at in range(opportunities + 1):
+                doubter.set(way, at)
+                if differ(self.run("native", name), expected):
+                    yield f"{way}, opportunity {at}"
+
+
+def differ(found: Any, expected: Any) -> bool:
+    """Return whether two launches have left or reported anything else."""
+    return found[1:] != expected[1:] or any(map(np.any, map(np.not_equal, found[0], expected[0])))
+
+
+@pytest.fixture(scope="module")
+def bench(doubter: Doubter) -> Bench:
+    return Bench()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(doubter: Doubter, bench: Bench, name: str) -> None:
+    expected = bench.run("numpy", name)
+    assert not list(bench.doubted(doubter, name, expected, WAYS))
+
+
+# --- the same without force
+
+LARGE = (1 << 24) + 4096
+
+
+@pytest.mark.parametrize("large", range(3))
+def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(doubter: Doubter, large: int) -> None:
+    """Python refuses to make records for them, whichever access asks first."""
+    doubter.set("behind", 0)
+    bench = Bench()
+    sizes = list(bench.used)
+    sizes[large] = LARGE
+    bench.place(*sizes)
+    for name in NAMES:
+        assert not differ(bench.run("native", name), bench.run("numpy", name)), name
+
+
+# --- faults planted in what undoes a launch
+
+
+def not_at_all(speculation: Speculation) -> None:
+    """Undo nothing."""
+
+
+def all_but_the_last(speculation: Speculation) -> None:
+    """Leave the granule out that was saved last."""
+    saved = speculation._saved
+    speculation._saved = saved[:-1]
+    UNDO(speculation)
+    speculation._saved = saved
+
+
+UNDO = Speculation.undo
+
+
+@pytest.mark.parametrize("fault", [not_at_all, all_but_the_last])
+def test_a_fault_planted_in_the_undo_is_found(
+    doubter: Doubter, bench: Bench, monkeypatch: pytest.MonkeyPatch, fault: Any
+) -> None:
+    expected = bench.run("numpy", "in_one_block")
+    monkeypatch.setattr(Speculation, "undo", fault)
+    assert list(bench.doubted(doubter, "in_one_block", expected, ["behind"]))
+
+
+@pytest.mark.parametrize("name", ["guarded", "loop", "branches", "atomics", "vectors", "calls"])
+def test_a_store_after_a_doubt_is_found(doubter: Doubter, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(Checking, "_stop_after_a_doubt", lambda checking: None)
+    bench = Bench()
+    assert list(bench.doubted(doubter, name, bench.run("numpy", name), ["in place"]))
+
+
+# --- what else an undo must leave right
+
+
+def test_an_access_is_undone_wherever_the_first_allocation_starts(doubter: Doubter) -> None:
+    """From there on memory is saved in granules, of which no access must reach two."""
+    bench = Bench()
+    memory = bench.kernels.memory
+    memory._live[memory.base + 2] = 64
+    inside = memory.new(1 << 18) + (1 << 16)
+    # The last lane's element would lie in two granules.
+    bench.arrays[0] = memory.base + (inside - memory.base & -1 << 16) - 4 * (BLOCKS * THREADS - 1)
+    assert not list(bench.doubted(doubter, "calls", bench.run("numpy", "calls"), ["behind"]))
+
+
+@pytest.mark.parametrize("name", ["guarded", "scattered", "vectors", "atomics"])
+def test_a_store_on_both_sides_of_a_granules_border_is_undone(doubter: Doubter, name: str) -> None:
+    bench = Bench()
+    start = bench.kernels.memory.new(1 << 18)
+    # Lanes 0 to 9 are in one granule, all others in the next.
+    bench.arrays[0] = (start + (1 << 16) & -1 << 16) - 4 * 10
+    assert not list(bench.doubted(doubter, name, bench.run("numpy", name), ["behind"]))
+
+
+def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(
+    doubter: Doubter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench()
+    memory = bench.kernels.memory
+    beside = bench.kernels.zeros(64)
+
+    def written_meanwhile(speculation: Speculation) -> None:
+        memory.view(beside, 64, np.int32)[:] = 7
+        UNDO(speculation)
+
+    monkeypatch.setattr(Speculation, "undo", written_meanwhile)
+    doubter.set("behind", 9)
+    bench.run("native", "guarded")
+    assert (bench.kernels.get(beside, 64) == 7).all()
+
+
+# --- failures that are no doubts
+
+
+@pytest.mark.parametrize("name", ["guarded", "comes_together"])
+def test_an_interrupt_is_raised_wherever_it_comes_and_whatever_is_doubted_later(
+    doubter: Doubter, bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    doubter.set("answer", 0)
+    bench.run("native", name)
+    answer = Speculation.answer
+    assert doubter.passed
+    for interrupted in range(1, doubter.passed + 1):
+        left = interrupted
+
+        def interrupt(speculation: Speculation, *arguments: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+            if left < 0:
+                raise DoubtError
+            answer(speculation, *arguments)
+
+        monkeypatch.setattr(Speculation, "answer", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            bench.run("native", name)

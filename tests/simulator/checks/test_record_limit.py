@@ -1,0 +1,207 @@
+"""Records that would take too much memory are coarser, and a lack of memory ends the checks, never the program."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.simulator.state.memory import record_limit
+from cudart_py.simulator.state.memory.shadow import History, ShadowMemory
+
+pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("some kernels are wrong on purpose")]
+
+MEBIBYTE = 1 << 20
+SOURCE = """
+extern "C" __global__ void fill(unsigned char* x, size_t n, int step) {
+    size_t i = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) * step;
+    if (i < n) x[i] = 7;
+}
+extern "C" __global__ void fill_words(int* x, size_t n) {
+    size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    if (i < n) x[i] += 7;
+}
+extern "C" __global__ void first(const unsigned char* x, unsigned char* out, size_t from) {
+    out[threadIdx.x] = x[from + threadIdx.x];
+}
+extern "C" __global__ void race(int* x) { x[0] = threadIdx.x; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def limit(monkeypatch: pytest.MonkeyPatch) -> record_limit.RecordLimit:
+    """The limit with room for one MiB beyond what earlier tests have left, of which nothing has been said yet."""
+    gc.collect()
+    most = record_limit.limit.taken + MEBIBYTE
+    monkeypatch.setattr(record_limit.limit, "said", False)
+    monkeypatch.setattr(record_limit.limit, "most", lambda: most)
+    return record_limit.limit
+
+
+@pytest.fixture(params=["auto", "numpy", "native"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def module() -> Any:
+    with cuda.Device(0):
+        return cuda.compile(SOURCE)
+
+
+def found(device: Any, *launches: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for launch, *arguments in launches:
+            launch(*arguments)
+        device.synchronize()
+    return [str(warning.message) for warning in caught]
+
+
+def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(
+    device: Any, module: Any, engine: str, limit: record_limit.RecordLimit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    most, count = 0, MEBIBYTE
+    arrays = [cuda.empty(count, np.uint8) for _ in range(3)]
+    for x in arrays:
+        assert found(device, (module["fill"][count // 256, 256], x, count, 1)) == []
+        most = max(most, limit.taken)
+        assert (x.to_host() == 7).all()
+    assert most <= limit.most()
+    said = capsys.readouterr().err
+    assert said.count("cudart_py:") == 1
+    assert "1,048,576 bytes" in said
+    assert record_limit.LIMIT_VARIABLE in said
+
+
+def test_the_limit_is_of_all_records_together_and_frees_give_back(
+    device: Any, module: Any, limit: record_limit.RecordLimit, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = limit.taken
+    for _ in range(20):
+        x = cuda.zeros(30_000, np.int32)
+        assert found(device, (module["fill_words"][128, 256], x, x.size)) == []
+        assert before < limit.taken <= limit.most()
+        x.close()
+        device.synchronize()
+    assert "cudart_py:" not in capsys.readouterr().err
+
+
+def test_what_nothing_has_written_is_still_found(device: Any, module: Any, engine: str) -> None:
+    count = MEBIBYTE
+    x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
+    half = (module["fill"][count // 512, 256], x, count // 2, 1)
+    assert found(device, half, (module["first"][1, 256], x, out, count // 2 - 256)) == []
+    (text,) = found(device, (module["first"][1, 256], x, out, count - 256))
+    assert "uninitialised value reaches a store" in text
+
+
+def test_what_a_copy_or_a_fill_has_written_is_not_reported(device: Any, module: Any, engine: str) -> None:
+    count = MEBIBYTE
+    x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
+    assert found(device, (module["fill"][1, 256], x, 256, 1)) == []
+    cuda.memset(x[count // 2 :], 1)
+    x[count // 4 : count // 2].copy_from(np.ones(count // 4, np.uint8))
+    launch = module["first"][1, 256]
+    assert found(device, (launch, x, out, count - 256), (launch, x, out, count // 4)) == []
+
+
+def test_a_small_allocation_beside_a_large_one_is_checked_as_ever(device: Any, module: Any, engine: str) -> None:
+    x, small = cuda.empty(MEBIBYTE, np.uint8), cuda.zeros(1, np.int32)
+    assert found(device, (module["fill"][4096, 256], x, x.size, 1)) == []
+    (text,) = found(device, (module["race"][1, 64], small))
+    assert "race: " in text
+
+
+def test_streams_that_race_in_a_large_allocation_are_not_accused_wrongly(device: Any, module: Any) -> None:
+    x = cuda.zeros(MEBIBYTE, np.uint8)
+    device.synchronize()
+    streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number, stream in enumerate(streams):
+            module["fill"][2048, 256, 0, stream](x[number:], x.size - 1, 2)
+            cuda.memset(x[number * 64 : number * 64 + 64], 1, stream=stream)
+        device.synchronize()
+
+
+def test_coarse_records_know_what_was_written_before() -> None:
+    shadow = ShadowMemory(4096, 1000, False)
+    shadow.fill(4096 + 100, 200)
+    history = shadow.history
+    assert history.unwritten(0, 1000) == 0
+    assert history.unwritten(100, 400) == 300
+    history._give_up()
+    assert not history.prepare(1)
+    assert history.unwritten(100, 400) == 300
+    assert history.unwritten(104, 300) is None
+    shadow.fill(4096, 104)
+    shadow.fill(4096 + 300, 700)
+    shadow.look_through()
+    assert shadow.initialised
+
+
+def fail(*arguments: Any, **named: Any) -> Any:
+    raise MemoryError
+
+
+PLACES = {
+    "records": "state.memory.record_limit.RecordLimit._counted",
+    "accesses": "checks.memory_checks.Footprint",
+    "copies": "checks.races.concurrency._touch",
+    "kept": "checks.native_records.NativeRecords._keep",
+    "begin": "ptx.native.launching.speculation.Speculation.__init__",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_lack_of_memory_ends_the_checks_and_not_the_program(
+    device: Any,
+    module: Any,
+    engine: str,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if place == "begin":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    count = 25_600
+    x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
+    device.synchronize()
+    other = cuda.Stream(non_blocking=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"cudart_py.simulator.{PLACES[place]}", fail)
+        cuda.memset(out, 1, stream=other)
+        assert found(device, (module["fill"][count // 256, 256], x, count // 2, 1)) == []
+        x[: count // 2].to_host()
+    assert (x.to_host()[: count // 2] == 7).all()
+    # What is not known to be unwritten is not reported.
+    assert found(device, (module["first"][1, 256], x, out, 0)) == []
+    assert capsys.readouterr().err.count("cudart_py:") <= 1
+
+
+def test_the_environment_sets_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(record_limit.LIMIT_VARIABLE, "3")
+    assert record_limit.RecordLimit().most() == 3 * MEBIBYTE
+    monkeypatch.delenv(record_limit.LIMIT_VARIABLE)
+    assert 0 < record_limit.RecordLimit().most() <= 8192 * MEBIBYTE
+
+
+def test_a_machine_without_memory_gives_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_limit.np, "zeros", fail)
+    assert record_limit.RecordLimit().zeros(1 << 17, np.int64) is None
+
+
+def test_divided_pieces_count_too(limit: record_limit.RecordLimit) -> None:
+    before = limit.taken
+    history = History(1 << 18)
+    assert history.prepare(4, reads=False)
+    assert limit.taken == before + (1 << 19)
+    assert not history.prepare(1)
+    assert limit.taken == before
+    assert history.coarse is not None
