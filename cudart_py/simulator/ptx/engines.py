@@ -36,6 +36,18 @@ def has_llvmlite() -> bool:
     return find_spec("llvmlite") is not None
 
 
+@cache
+def _machine_code() -> tuple[Any, str]:
+    """Return what runs launches in machine code, or None and the reason, which holds for the rest of the process."""
+    try:
+        # llvmlite is an extra, and takes a tenth of a second to import.
+        from .native.engine import run_native
+    except (ImportError, OSError, MemoryError) as error:
+        # Its library is large: where the process's memory is limited, there may be no room for it.
+        return None, f"llvmlite, which can't be loaded: {error}"
+    return run_native, ""
+
+
 class _Native:
     """Machine code for launches; with `choose`, only for those that are worth it."""
 
@@ -49,9 +61,12 @@ class _Native:
         value = worth(state, self._code_cache) if self._choose else Worth.COMPILING
         if value == Worth.NOTHING:
             return False
-        from .native.engine import run_native  # because llvmlite is an extra, and takes a tenth of a second to import
-
-        return run_native(state, self._code_cache, compiles=value == Worth.COMPILING, threads=self._threads)
+        run_native, lack = _machine_code()
+        if run_native is None:
+            state.program.native_lack = lack
+            return False
+        ran: bool = run_native(state, self._code_cache, compiles=value == Worth.COMPILING, threads=self._threads)
+        return ran
 
     def after(self, state: LaunchState) -> None:
         """Take note of what a launch has cost with NumPy."""

@@ -8,6 +8,7 @@ __all__ = [
     "PARAM_WINDOW",
     "RESERVED_SHARED",
     "RUNTIME_SHARED",
+    "SHARED_UNIT",
     "SHARED_WINDOW",
     "WINDOW_BYTES",
     "WORKSPACE_WINDOW",
@@ -25,3 +26,5 @@ WINDOW_BYTES = 1 << 49
 # it. Its first bytes are for CUDA's own headers, where %reserved_smem_offset_1 says; the rest is unused.
 RESERVED_SHARED = 1024
 RUNTIME_SHARED = 288
+# A block's shared memory ends at a multiple of this many bytes: some bytes beyond the variables can be accessed.
+SHARED_UNIT = 128

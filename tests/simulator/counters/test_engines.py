@@ -167,7 +167,7 @@ def kernels() -> Kernels:
 
 def ran_natively(kernels: Kernels, name: str) -> bool:
     program = program_of(kernels.module.entries[name])
-    return any(kernel is not None for (_, watch), kernel in program.native.items() if "counters" in watch)
+    return any(kernel is not None for (_, watch, _), kernel in program.native.items() if "counters" in watch)
 
 
 def count(kernels: Kernels, engine: str, name: str, block: int, arguments: list[Any]) -> LaunchCounters:
@@ -203,7 +203,7 @@ def test_a_launch_that_nobody_counts_runs_other_code(kernels: Kernels) -> None:
     arguments = [kernels.put(array) for array in CASES["gather_int"]]
     kernels.launch("gather_int", 3, 128, *arguments)
     program = program_of(kernels.module.entries["gather_int"])
-    assert {watch for _, watch in program.native} == {frozenset(), frozenset({"counters"})}
+    assert {watch for _, watch, _ in program.native} == {frozenset(), frozenset({"counters"})}
     assert counted.lines == count(kernels, "native", "gather_int", 128, CASES["gather_int"]).lines
 
 

@@ -185,9 +185,11 @@ class _Checker:
         if access.coordinates is not None:
             items = tuple(self._kind(item) for item in access.coordinates.items)
             return (TEXTURE, base, *items)
-        if base in LITERALS or base == ADDRESS or (isinstance(base, str) and register_fits(base, "u64")):
+        if base in LITERALS or base == ADDRESS:
             return MEMORY
-        if isinstance(base, str) and register_fits(base, "u32"):
+        if isinstance(access.base, Symbol):  # the sink `_` or a special register
+            raise PtxError(f"{access.base.name} cannot be used as an address")
+        if isinstance(base, str) and (register_fits(base, "u64") or register_fits(base, "u32")):
             return MEMORY
         raise PtxError(f"an address is in a register of .{base}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -25,6 +26,10 @@ from .opcodes import form_of
 from .wait_loops import find_barrier_loops, find_clock_loops
 
 __all__ = ["Block", "CallSite", "Code", "Terminator"]
+
+# A longer run of instructions is cut, since limits are looked at between blocks: Python takes a tenth of a second to
+# compile so many.
+_MOST_IN_BLOCK = 1000
 
 
 @dataclass(slots=True)
@@ -127,6 +132,16 @@ class Code:
         base = access.base
         return isinstance(base, Symbol) and (not self.is_entry or base.name in self.function.parameter_sizes)
 
+    def space_of(self, access: Access, space: str, shared: Container[str]) -> str:
+        """Return the space of an access: that of the variable that it names, where its instruction has none.
+
+        `shared` are the names of the kernel's variables in shared memory. Constants lie in global memory.
+        """
+        base = access.base
+        if space == "generic" and isinstance(base, Symbol):
+            return "shared" if base.name in shared else "local" if base.name in self.local_offsets else space
+        return "global" if space == "const" else space
+
     def parameter_slots(self, instruction: Instruction) -> list[int]:
         """Return the slots that an ``ld.param`` or ``st.param`` moves, in order."""
         access = next(operand for operand in instruction.operands if isinstance(operand, Access))
@@ -192,6 +207,8 @@ class Code:
             if row.converges:
                 starts.add(index)
         ordered = sorted(start for start in starts if start < len(instructions))
+        runs = pairwise([*ordered, len(instructions)])
+        ordered = [place for start, end in runs for place in range(start, end, _MOST_IN_BLOCK)]
         # A guard makes a block of its own in front: a branch around the instruction.
         number: dict[int, int] = {}
         count = 0

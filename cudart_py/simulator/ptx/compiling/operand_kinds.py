@@ -112,7 +112,7 @@ def _source(kind: Kind, wanted: str, wider: bool = False) -> str:
         ):
             return f"is no value of .{wanted}"
         return ""
-    if kind in (SINK, MEMORY):
+    if kind[0] == "(":
         return "is no value"
     return "" if register_fits(kind, wanted, wider) else f"is a register of .{kind}, not of .{wanted}"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 from typing import Any
 
 from ..syntax.parser import Entry
 from .codegen import BlockFunction, compile_block, storage_zero
 from .control_flow import Code
 from .environment import Environment
+from .opcodes import form_of
 
 __all__ = ["Program", "program_of", "variant"]
 
@@ -23,9 +25,9 @@ class Program:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        # The kernel in machine code, for each size of local memory and each way of being watched, None where it can't
-        # be, and why.
-        self.native: dict[tuple[int, frozenset[str]], Any] = {}
+        # The kernel in machine code, for each size of local memory, each way of being watched and each processor, None
+        # where it can't be, and why.
+        self.native: dict[tuple[int, frozenset[str], Any], Any] = {}
         self.native_lack = ""
         # For which of these the cache of machine code had nothing.
         self.not_cached: set[Any] = set()
@@ -53,6 +55,15 @@ class Program:
             with _building:
                 self._add(Code(function, self._bases, False))
         return self._codes[name]
+
+    @cached_property
+    def block_scoped(self) -> bool:
+        """Return whether the kernel, or a function that it calls, has strong accesses with block scope."""
+        return any(
+            form.strong and form.scope == "cta"
+            for body in (self.entry.body, *self.entry.called)
+            for form in map(form_of, body.instructions)
+        )
 
     def environment(self, uniform_specials: frozenset[str], observed: bool) -> Environment:
         """Return what the code generator must know of launches of one shape."""

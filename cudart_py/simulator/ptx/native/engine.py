@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import NotNative
 from .launching.launch import run_blocks, run_checked
 from .launching.threads import run_in_threads
-from .machine import CodeCache, Kernel, compile_kernel
+from .machine import CodeCache, Kernel, Processor, compile_kernel, processor
 
 if TYPE_CHECKING:
     from ..running.launch import LaunchState
@@ -48,8 +48,8 @@ def _kernel(state: LaunchState, store: CodeCache | None, watch: frozenset[str], 
 
     It is found in the cache or, if `compiles` says so, compiled at its first launch that is watched so.
     """
-    program, key = state.program, (state.local_size, watch)
-    known: dict[tuple[int, frozenset[str]], Kernel | None] = program.native
+    program, key = state.program, (state.local_size, watch, processor())
+    known: dict[tuple[int, frozenset[str], Processor], Kernel | None] = program.native
     if key in known:
         return known[key]
     if not compiles and key in program.not_cached:
@@ -59,6 +59,10 @@ def _kernel(state: LaunchState, store: CodeCache | None, watch: frozenset[str], 
     except NotNative as lack:
         program.native_lack = str(lack)
         known[key] = None
+        return None
+    except (OSError, MemoryError) as error:
+        # There may be memory for it at another launch.
+        program.native_lack = f"memory or a library for LLVM: {error}"
         return None
     if found is None:
         program.not_cached.add(key)

@@ -22,7 +22,9 @@ __all__ = ["ASIDE", "HELD", "PARKED", "WAITING", "Instance", "Layout", "Place", 
 
 Value = Any
 
-_MOST_BLOCKS = 20_000
+# LLVM takes some 10 milliseconds for a block and one for an instruction, and nothing can break it off meanwhile.
+_MOST_BLOCKS = 1_000
+_MOST_INSTRUCTIONS = 10_000
 _FRAME_BYTES = 16
 _SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
 
@@ -82,10 +84,11 @@ class Place:
 
 @dataclass
 class Layout:
-    """The list of basic blocks, and the sizes of a warp's state that follow from it."""
+    """The list of basic blocks with their instructions' number, and the sizes of a warp's state that follow from it."""
 
     places: list[Place]
     instances: list[Instance]
+    instructions: int = 0
     ready_at: int = 0
     registers_at: int = 0
     barriers: list[Any] = field(default_factory=list)
@@ -126,8 +129,11 @@ def _add(program: Program, layout: Layout, instance: Instance, active: frozenset
     for block in code.blocks:
         instance.numbers.append(len(layout.places))
         layout.places.append(Place(instance, block, around | {(index, slot) for slot in block.live_slots}))
+        layout.instructions += len(block.instructions) + 1
         if len(layout.places) > _MOST_BLOCKS:
             raise NotNative(f"more than {_MOST_BLOCKS} basic blocks")
+        if layout.instructions > _MOST_INSTRUCTIONS:
+            raise NotNative(f"more than {_MOST_INSTRUCTIONS} instructions")
         if block.terminator.kind == "call":
             callee = called(program, block)
             stack = instance.stack + -(-code.local_bytes // 16) * 16 + (_FRAME_BYTES if instance.caller else 0)

@@ -50,6 +50,7 @@ class Context(IntEnum):
     SPECIALS = 7
     # Each lane's coordinates in its block: for each warp three rows of 32 words.
     THREADS = 8
+    # The shared memory of the block at hand, and where its variables end.
     SHARED = 9
     SHARED_END = 10
     SHARED_BYTES = 11
@@ -118,6 +119,8 @@ class Context(IntEnum):
     RELEASED = 62
     RECORD = 63
     ANSWER = 64
+    # Where the hardware ends the block's shared memory.
+    SHARED_LIMIT = 65
     WORDS = 72
 
 

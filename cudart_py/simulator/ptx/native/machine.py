@@ -6,16 +6,19 @@ import ctypes
 import hashlib
 import platform
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import llvmlite
 import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ..compiling.program import Program
+from .defects import may_be_wrong
+from .errors import NotNative
 from .instances import Layout, lay_out
 from .launching.barriers import barrier_of
 from .launching.speculation import Recorded
@@ -24,7 +27,9 @@ from .sites import Sites
 from .writing.driver import write_driver
 from .writing.flow import Flow
 
-__all__ = ["CodeCache", "Kernel", "build", "compile_kernel", "digest_of"]
+__all__ = [
+    "CodeCache", "Kernel", "Processor", "build", "compile_for", "compile_kernel", "digest_of", "host", "processor",
+]  # fmt: skip  # a line of names
 
 # What decides into which machine code a kernel is compiled, and how an entry of the cache describes it.
 _SOURCES = ("native", "compiling", "syntax", "windows.py")
@@ -68,23 +73,59 @@ class Kernel:
         self.run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._engine.get_function_address("run"))
 
 
+class Processor(NamedTuple):
+    """The processor that machine code is made for, in LLVM's names, and LLVM's level of optimisation (0 to 3)."""
+
+    name: str
+    features: str
+    optimisation: int = 2
+
+
 @cache
-def _processor() -> tuple[str, str]:
-    """Return the name and the features of the processor that code is made for: this one."""
+def host() -> Processor:
+    """Return this machine's processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
     if "+avx512f" in features:
         features += ",-prefer-256-bit"
-    return llvm.get_host_cpu_name(), features
+    return Processor(llvm.get_host_cpu_name(), features)
 
 
-def _target() -> Any:
-    """Return a target machine; an engine owns the one that it is made with."""
-    cpu, features = _processor()
+_chosen: Processor | None = None
+
+
+def processor() -> Processor:
+    """Return the processor that machine code is made for."""
+    return _chosen or host()
+
+
+@contextmanager
+def compile_for(chosen: Processor) -> Iterator[None]:
+    """Make machine code for another processor than this one, or with another level of optimisation.
+
+    For tests: code for features that this processor lacks can be looked at, but not run.
+    """
+    global _chosen
+    host()  # which makes LLVM ready
+    before, _chosen = _chosen, chosen
+    try:
+        yield
+    finally:
+        _chosen = before
+
+
+def _target(optimisation: int | None = None) -> Any:
+    """Return a target machine, which optimises as far as the processor asks, or so far."""
+    chosen = processor()
     target = llvm.Target.from_default_triple()
     return target.create_target_machine(
-        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="jitdefault", jit=True
+        cpu=chosen.name,
+        features=chosen.features,
+        opt=chosen.optimisation if optimisation is None else optimisation,
+        reloc="pic",
+        codemodel="jitdefault",
+        jit=True,
     )
 
 
@@ -142,24 +183,25 @@ def compile_kernel(
 
 # --- the library's functions, each compiled once for all kernels
 
-_library: dict[str, Any] = {}
+_library: dict[tuple[Processor, str], Any] = {}
 
 
 def _need(names: Iterable[str], store: CodeCache | None) -> None:
     """Make functions of the library known to the code that is linked from here on."""
     for name in names:
-        if name in _library:
-            continue
-        key = _key(store, "function", name)
-        found = store.load(key, _function) if store is not None else None
-        if found is None:
-            module = _new_module()
-            build_function(module, name)
-            found = _called(module), _compiled(module)
-            if store is not None:
-                store.store(key, found[0], [found[1]])
-        _need(found[0], store)
-        _library[name] = engine = _linked(found[1])
+        engine = _library.get((processor(), name))
+        if engine is None:
+            key = _key(store, "function", name)
+            found = store.load(key, _function) if store is not None else None
+            if found is None:
+                module = _new_module()
+                build_function(module, name)
+                found = _called(module), _compiled(module)
+                if store is not None:
+                    store.store(key, found[0], [found[1]])
+            _need(found[0], store)
+            _library[processor(), name] = engine = _linked(found[1])
+        # Again for each kernel, because the name may stand for code of another processor by now.
         llvm.add_symbol(name, engine.get_function_address(name))
 
 
@@ -180,7 +222,7 @@ def _key(store: CodeCache | None, *parts: str) -> str:
     if store is None:
         return ""
     version = f"{llvmlite.__version__} {llvm.llvm_version_info} {platform.machine()}"
-    return store.make_key(["native", _compiler(), version, *_processor(), *parts])
+    return store.make_key(["native", _compiler(), version, *map(str, processor()), *parts])
 
 
 @cache
@@ -211,20 +253,37 @@ def _new_module() -> ir.Module:
 
 
 def _compiled(module: ir.Module) -> bytes:
-    """Return a module's machine code as an object file."""
-    target = _target()
+    """Return a module's machine code as an object file.
+
+    Code that LLVM may have got wrong is compiled again without optimisation, which never folds a load into such an
+    instruction. Raise NotNative if that does not help.
+    """
+    for optimisation in (processor().optimisation, 0):
+        code = _object(module, optimisation)
+        if platform.machine() != "x86_64" or not may_be_wrong(code):
+            return code
+    raise NotNative("an instruction that LLVM gets wrong")
+
+
+def _object(module: ir.Module, optimisation: int) -> bytes:
+    target = _target(optimisation)
+    code: bytes = target.emit_object(simplified(module, target))
+    return code
+
+
+def simplified(module: ir.Module, target: Any) -> Any:
+    """Return a module as LLVM's, after the passes that all code goes through."""
     parsed = llvm.parse_assembly(str(module))
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.run(parsed, llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=1)))
-    code: bytes = target.emit_object(parsed)
-    return code
+    return parsed
 
 
 def _linked(code: bytes) -> Any:
-    """Return an engine that owns executable code."""
+    """Return an engine that owns executable code, and the target machine that it is made with."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

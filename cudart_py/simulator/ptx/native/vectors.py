@@ -156,19 +156,20 @@ class Builder(ir.IRBuilder):  # type: ignore[misc]  # because llvmlite has no ty
         return [self.hidden(value) if hide else value for value, hide in zip(values, hides, strict=True)]
 
     def hidden(self, value: Value) -> Value:
-        """Return the same words or floats, of which LLVM doesn't know what they follow from."""
+        """Return the same words or floats, or the same constant, of which LLVM doesn't know what they follow from."""
         number = _number(value)
         if number is not None:
             return self.splat(self._variable(number, value.type.element))
         return self.as_type(self.xor(self.as_integer(value), self.splat(self._variable(0, I32))), value.type.element)
 
     def _variable(self, number: int, kind: ir.Type) -> Value:
-        """Return a word of the module, which keeps its value, although LLVM doesn't know which one it is."""
-        name = f"number.{number:08x}"
+        """Return a number of the module, which keeps its value, although LLVM doesn't know which one it is."""
+        bits = integer_like(kind)
+        name = f"number.{number:0{bits.width // 4}x}"
         variable = self.module.globals.get(name)
         if variable is None:
-            variable = ir.GlobalVariable(self.module, I32, name)
-            variable.initializer = I32(number)
+            variable = ir.GlobalVariable(self.module, bits, name)
+            variable.initializer = bits(number)
             # Other modules could change it, and yet code reaches it without a table of addresses.
             variable.linkage = "hidden"
         found = self.load(variable, typ=kind)

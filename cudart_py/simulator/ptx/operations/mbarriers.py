@@ -3,6 +3,11 @@
 A word holds, from its lowest bit: arrivals still missing in this phase (20 bits), arrivals that a phase needs (20),
 bytes still to come (23, as a signed number), and the phase's parity (the highest bit). The hardware's layout is
 opaque to programs, so this one is free.
+
+Hardware adds up the arrivals that one instruction of a warp brings to a barrier, and all of its lanes get the same
+state (measured on an H200, sm_90). It ends the launch where they are more than the phase lacks: a warp of 32 lanes
+cannot complete two phases of 16 at once, as 32 arrivals one after the other can. Only ``.noComplete`` tells each lane
+what was missing before its own arrival.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MISSING", "apply", "fields", "pending_count"]
+__all__ = ["MISSING", "TooManyArrivals", "apply", "fields", "pending_count"]
 
 Array = NDArray[Any]
 
@@ -39,11 +44,25 @@ def _word(missing: int, needed: int, transfer: int, parity: int) -> int:
     return missing & _COUNT | (needed & _COUNT) << 20 | (transfer & _BYTES) << 40 | parity << 63
 
 
-def apply(verb: str, view: Array, index: Array, operands: Sequence[Array], parity: bool) -> Any:
+class TooManyArrivals(Exception):  # noqa: N818  # because it is an event of the kernel's, as `Fault` is
+    """Report a warp that brings more `arrivals` to a barrier than are `missing`; `lane` is its first lane's index."""
+
+    def __init__(self, lane: int, arrivals: int, missing: int, needed: int) -> None:
+        super().__init__(f"{arrivals} arrivals at a barrier that lacks {missing} of {needed}")
+        self.lane = lane
+        self.arrivals = arrivals
+        self.missing = missing
+        self.needed = needed
+
+
+def apply(
+    verb: str, view: Array, index: Array, operands: Sequence[Array], parity: bool, warps: Array | None = None
+) -> Any:
     """Do `verb` for each lane on the words of `view` at `index`.
 
     Arrivals give the word before, from which ``test_wait`` knows the phase and ``pending_count`` the missing arrivals;
-    waits give truth values.
+    waits give truth values. `warps` has the lanes' warps, in rising order; None stands for one warp. Raises
+    TooManyArrivals.
     """
     if verb in ("test_wait", "try_wait"):
         now = view[index] >> _PARITY
@@ -58,7 +77,7 @@ def apply(verb: str, view: Array, index: Array, operands: Sequence[Array], parit
         return None
     before = view[index]
     if verb != "arrive_extra":
-        _update(verb, view, index, operands, before)
+        _update(verb, view, index, operands, before, np.zeros(len(index), np.int64) if warps is None else warps)
     return before
 
 
@@ -68,7 +87,7 @@ def pending_count(state: Array) -> Array:
     return result
 
 
-def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array) -> None:
+def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], before: Array, warps: Array) -> None:
     """Arrive, or expect or receive bytes, and correct the words `before` that later lanes of a barrier get.
 
     The lanes of a barrier are added up. Only where a phase ends between them does it matter that one follows another.
@@ -76,25 +95,47 @@ def _update(verb: str, view: Array, index: Array, operands: Sequence[Array], bef
     for place in np.unique(index):
         lanes, word = np.flatnonzero(index == place), int(view[place])
         amounts = operands[0][lanes].astype(np.int64) if operands else np.ones(len(lanes), np.int64)
-        arrivals = np.ones(len(lanes), np.int64) if verb.endswith("_expect") else amounts
-        if _ends_between(verb, word, int(arrivals.sum())):
-            for lane, amount in zip(lanes, amounts, strict=True):
-                before[lane] = word
+        if verb.startswith("arrive"):
+            view[place] = _arrive(verb, word, lanes, amounts, before, warps[lanes])
+        elif _ends_between(verb, word, int(amounts.sum())):
+            for amount in amounts:
                 word = _after(verb, word, int(amount), 1)
+            view[place] = word
         else:
-            if verb.startswith("arrive"):
-                # The missing arrivals have the lowest bits.
-                before[lanes] -= (np.cumsum(arrivals) - arrivals).astype(np.uint64)
-            word = _after(verb, word, int(amounts.sum()), len(lanes))
-        view[place] = word
+            view[place] = _after(verb, word, int(amounts.sum()), len(lanes))
+
+
+def _arrive(verb: str, word: int, lanes: Array, amounts: Array, before: Array, warps: Array) -> int:
+    """Return a barrier's word after some lanes have arrived, warp after warp."""
+    arrivals = np.ones(len(lanes), np.int64) if verb.endswith("_expect") else amounts
+    first = np.flatnonzero(np.diff(warps, prepend=-1))
+    total = np.add.reduceat(arrivals, first)
+    if int(total.sum()) <= word & _COUNT:
+        # No phase ends between the warps. The missing arrivals have the lowest bits.
+        ahead = np.repeat(np.cumsum(total) - total, np.diff(first, append=len(lanes)))
+        before[lanes] -= _ahead(verb, arrivals, ahead)
+        return _after(verb, word, int(amounts.sum()), len(lanes))
+    for start, end, brought in zip(first, [*first[1:], len(lanes)], total, strict=True):
+        missing, needed, _, _ = fields(word)
+        if brought > missing:
+            raise TooManyArrivals(int(lanes[start]), int(brought), missing, needed)
+        part = slice(start, end)
+        before[lanes[part]] = np.uint64(word) - _ahead(verb, arrivals[part], np.zeros(end - start, np.int64))
+        word = _after(verb, word, int(amounts[part].sum()), int(end - start))
+    return word
+
+
+def _ahead(verb: str, arrivals: Array, ahead: Array) -> Array:
+    """Return the arrivals that came before those of each lane, of which `ahead` are other warps'."""
+    if verb.endswith("_nocomplete"):
+        ahead = np.cumsum(arrivals) - arrivals
+    return ahead.astype(np.uint64)
 
 
 def _ends_between(verb: str, word: int, total: int) -> bool:
-    """Return whether a phase may end before the last of some lanes has done `verb`, with a sum of arrivals or bytes."""
+    """Return whether a phase may end before the last of some lanes has told of its bytes, `total` in all."""
     missing, _, transfer, _ = fields(word)
-    if verb == "expect_tx":
-        return False
-    return (missing == 0 and total > transfer) if verb == "complete_tx" else total > missing
+    return verb == "complete_tx" and missing == 0 and total > transfer
 
 
 def _after(verb: str, word: int, amount: int, lanes: int) -> int:

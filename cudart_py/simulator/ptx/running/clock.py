@@ -19,6 +19,8 @@ _TICK = 32
 _LONGEST_NAP = 1_000_000
 # A read in a wait advances the clock by this part of the wait so far, so that 10**9 cycles take a few hundred reads.
 _LEAP = 16
+# Waits that never end don't make the clock overflow.
+_LONGEST_LEAP = 1 << 36
 # A read so many cycles after the last one of a loop belongs to another wait.
 _NEAR = 10_000
 _KILOHERTZ = 1_980_000
@@ -41,7 +43,7 @@ class Clock:
         if loop >= 0:
             wait = group.wait
             if wait is not None and wait[0] == loop and now - wait[2] < _NEAR:
-                leap = (now - wait[1]) // _LEAP
+                leap = min((now - wait[1]) // _LEAP, _LONGEST_LEAP)
                 self._passed += leap
                 now += leap
                 group.wait = loop, wait[1], now

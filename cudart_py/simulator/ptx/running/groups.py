@@ -142,6 +142,9 @@ class Group:
     def clock(self, name: str, behind: int, loop: int) -> int:
         """Return a clock's register at an instruction with so many more `behind` it in its block; see `Clock.look`."""
         state = self.chunk.state
+        if loop < 0 and state.only_waits and self.code.blocks[self.pc].waits:
+            # No block has this number. One for all such loops will do, since the lanes do nothing between them.
+            loop = len(self.code.blocks)
         return state.clock.look(self, name, state.steps_done - behind, loop)
 
     def nap(self, nanoseconds: Any) -> None:

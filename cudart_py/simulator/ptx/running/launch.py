@@ -17,7 +17,7 @@ from ..compiling.program import program_of
 from ..faults import TOO_LONG, TOO_MANY_STEPS
 from ..syntax.instructions import Instruction
 from ..syntax.parser import Entry, Module
-from ..windows import RESERVED_SHARED
+from ..windows import RESERVED_SHARED, SHARED_UNIT
 from .clock import Clock
 from .memory.barrier_waits import BarrierWaits
 from .memory.transfers import Memory
@@ -41,6 +41,9 @@ _STEPS_BETWEEN_LOOKS = 1000
 # Threads that did nothing else for so many steps wait for each other, which takes seconds. A loop that asks a barrier a
 # given number of times may end before.
 _STEPS_OF_WAITING = 1 << 19
+# After this part of those steps the clocks that threads read in such waits run faster, so that a wait with a time limit
+# reaches it long before it is called a deadlock.
+_PATIENT_PART = 8
 
 
 class MemoryLike(Protocol):
@@ -155,6 +158,7 @@ class LaunchState:
         properties: Mapping[str, int],
         observer: Observer | None,
         clock: Clock,
+        poll: Callable[[], None],
     ) -> None:
         entry = launch.entry
         self.launch = launch
@@ -169,6 +173,7 @@ class LaunchState:
         self.waits = BarrierWaits()
         self.deadline = time.monotonic() + seconds if seconds is not None else math.inf
         self.clock = clock
+        self.poll = poll
         self._symbols = symbols
         data = np.zeros(-(-len(launch.parameters) // 16) * 16 + 16, np.uint8)
         data[: len(launch.parameters)] = np.frombuffer(launch.parameters, np.uint8)
@@ -181,6 +186,9 @@ class LaunchState:
         dynamic = [v.name for v in entry.module.shared.values() if v.external]
         if dynamic and launch.shared_bytes:
             self.shared_size = max(entry.shared_offsets[name] for name in dynamic) + launch.shared_bytes
+        # Where the variables of a block end in shared memory, and where the hardware ends it.
+        self.shared_end = RESERVED_SHARED + self.shared_size
+        self.shared_limit = -(-self.shared_end // SHARED_UNIT) * SHARED_UNIT
         self.program = program_of(entry)
         single = [extent == 1 for extent in (*launch.block, *launch.grid)]
         self.environment = self.program.environment(_uniform_specials(*single), observer is not None)
@@ -196,8 +204,14 @@ class LaunchState:
         """Return the instructions that groups of lanes have executed together, to the end of the block at hand."""
         return self.steps_at_start - self.steps_left
 
+    @property
+    def only_waits(self) -> bool:
+        """Return whether all threads have done nothing but wait at barriers in memory for many steps."""
+        return self.progress - self.steps_left > _STEPS_OF_WAITING // _PATIENT_PART
+
     def look(self) -> str | None:
         """Return which limit the launch has reached, None where it may go on until `next_look`; Fault at a deadlock."""
+        self.poll()
         if self.steps_left < 0:
             return TOO_MANY_STEPS
         if time.monotonic() > self.deadline:
@@ -271,19 +285,20 @@ def run(
     properties: Mapping[str, int],
     observer: Observer | None = None,
     clock: Clock | None = None,
+    poll: Callable[[], None] = lambda: None,
     native: MachineCode | None = None,
 ) -> None:
     """Execute a launch to its end.
 
     `native` may run it in machine code. `clock` is the device's, which goes on; without it the
     launch's time begins at 0. `steps` limits the instructions that groups of lanes execute together, and `seconds` the
-    time that the launch takes here. Raises Fault for an error that the kernel made and UnsupportedError for an
-    instruction outside the subset.
+    time that the launch takes here. `poll` is called every now and then, and what it raises ends the launch.
+    Raises Fault for an error that the kernel made and UnsupportedError for an instruction outside the subset.
     """
     if launch.entry.module is not module:
         raise ValueError(f"the entry {launch.entry.name} belongs to another module")
     with np.errstate(all="ignore"):
-        state = LaunchState(launch, memory, symbols, steps, seconds, properties, observer, clock or Clock())
+        state = LaunchState(launch, memory, symbols, steps, seconds, properties, observer, clock or Clock(), poll)
         if observer is not None:
             observer.start(state)
         try:
@@ -306,7 +321,7 @@ def _blocks_per_chunk(state: LaunchState) -> int:
         return state.blocks
     cluster = prod(state.launch.cluster)
     count = max(1, CHUNK_LANES // state.threads)
-    count = min(count, max(1, _MOST_SHARED // (RESERVED_SHARED + state.shared_size)))
+    count = min(count, max(1, _MOST_SHARED // state.shared_limit))
     if state.local_size:
         count = min(count, max(1, _MOST_LOCAL // (state.local_size * state.threads)))
     return min(max(count // cluster, 1) * cluster, state.blocks)

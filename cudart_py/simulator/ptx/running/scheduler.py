@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from ..compiling.program import variant
 from ..faults import Fault
-from ..windows import RESERVED_SHARED
 from . import calls
 from .barriers import Barriers
 from .group_matrices import GroupMatrices
 from .groups import Group, Lazy, merge, split
 from .matrices import Matrices
 from .memory.bulk_copies import BulkCopies
-from .memory.spaces import Space
+from .memory.spaces import Space, shared_space
 from .specials import geometry, special_value
 from .system import System
 from .warps import Warps, incomplete
@@ -63,9 +62,8 @@ class Chunk:
         self.block_of_lane = self.geometry.block_of_lane
         self.exited: NDArray[np.bool_] = np.zeros(self.lanes, np.bool_)
         self.exited_in_block = np.zeros(count, np.int64)
-        shared_end = RESERVED_SHARED + state.shared_size
-        self.shared_stride = -(-shared_end // 16) * 16
-        self.shared = Space("shared", np.zeros(count * self.shared_stride, np.uint8), shared_end, RESERVED_SHARED)
+        self.shared_stride = state.shared_limit
+        self.shared = shared_space(state, np.zeros(count * self.shared_stride, np.uint8))
         self.shared_base = self.geometry.block_base(self.shared_stride)
         self.local_stride = -(-state.local_size // 16) * 16
         self.local = Space("local", np.zeros(self.lanes * self.local_stride, np.uint8), state.local_size)

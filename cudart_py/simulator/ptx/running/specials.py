@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Geometry", "geometry", "known", "special_value"]
 
 _AXES = {"x": 0, "y": 1, "z": 2}
-# Shared memory is given out in units of so many bytes.
-_SHARED_UNIT = 128
 
 
 class Geometry:
@@ -99,7 +97,7 @@ def special_value(chunk: Chunk, name: str) -> Any:
     if base == "dynamic_smem_size":
         return np.uint32(launch.shared_bytes)
     if base == "total_smem_size":
-        return np.uint32(-(-state.shared_size // _SHARED_UNIT) * _SHARED_UNIT)
+        return np.uint32(state.shared_limit - RESERVED_SHARED)
     if base == "aggr_smem_size":
         return np.uint32(RESERVED_SHARED + state.shared_size)
     if base.startswith("reserved_smem_offset_"):

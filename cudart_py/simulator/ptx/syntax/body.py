@@ -102,8 +102,10 @@ class _Lines:
         self._callers: dict[Place, Place] = {}
 
     def move(self, match: re.Match[str]) -> None:
-        """Take note of a ``.loc``; line 0 stands for none of its own."""
+        """Take note of a ``.loc``; line 0 stands for none of its own, and the line before goes on."""
         file, line, column, *caller = (int(group or 0) for group in match.groups())
+        if not line and not match[4] and self.here[1]:
+            return
         self.here = (file, line or self.here[1], column)
         if match[4]:
             self._callers[self.here] = (caller[0], caller[1], caller[2])

@@ -14,6 +14,7 @@ __all__ = ["integer", "literal", "read_call", "read_operand", "split"]
 _INTEGER = re.compile(r"([+-]?)\s*(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0([0-7]+)|(0|[1-9]\d*))U?$")
 _BITS = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))$")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?$")
+_LONGEST_QUOTED = 60
 _BASES = (16, 2, 8, 10)
 _SUM = re.compile(r"([A-Za-z_$%][\w$.]*)\s*([+-]\s*[+-]?\s*\w+)?$")
 _CALL = re.compile(
@@ -72,6 +73,10 @@ def split(text: str) -> list[str]:
     return pieces
 
 
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}…"
+
+
 def _sum(text: str, scopes: Scopes) -> tuple[Operand, int]:
     """Read a register, literal or symbol, and the number added to it."""
     found = scopes.find(text)
@@ -82,13 +87,13 @@ def _sum(text: str, scopes: Scopes) -> tuple[Operand, int]:
         return number, 0
     match = _SUM.match(text)
     if match is None:
-        raise PtxError(f"operand {text!r} isn't understood")
+        raise PtxError(f"operand {_shortened(text)!r} isn't understood")
     offset = 0
     if match[2]:
         sign, rest = match[2][0], match[2][1:].strip()
         value = integer(rest)
         if value is None:
-            raise PtxError(f"operand {text!r} isn't understood")
+            raise PtxError(f"operand {_shortened(text)!r} isn't understood")
         offset = -value if sign == "-" else value
     meaning = scopes.find(match[1])
     return (Symbol(match[1]) if meaning is None else meaning), offset
@@ -97,14 +102,16 @@ def _sum(text: str, scopes: Scopes) -> tuple[Operand, int]:
 def _access(text: str, scopes: Scopes) -> Access:
     pieces = split(text)
     if len(pieces) > 2:
-        raise PtxError(f"operand [{text}] isn't understood")
+        raise PtxError(f"operand [{_shortened(text)}] isn't understood")
     coordinates = None
     if len(pieces) == 2:
+        if pieces[1].startswith("["):
+            raise PtxError(f"operand [{_shortened(text)}] has an address among its coordinates")
         vector = read_operand(pieces[1], scopes)
         coordinates = vector if isinstance(vector, Vector) else Vector((vector,))
     base, offset = _sum(pieces[0], scopes)
     if not isinstance(base, (Register, Symbol, Immediate)) or (isinstance(base, Immediate) and base.float_bits):
-        raise PtxError(f"operand [{text}] has no address")
+        raise PtxError(f"operand [{_shortened(text)}] has no address")
     return Access(base, offset, coordinates)
 
 
@@ -121,14 +128,18 @@ def _read(text: str, scopes: Scopes) -> Operand:
     if first == "[" and last == "]":
         return _access(text[1:-1].strip(), scopes)
     if first == "{" and last == "}":
-        return Vector(tuple(read_operand(piece, scopes) for piece in split(text[1:-1])))
+        pieces = split(text[1:-1])
+        # PTX has no vectors of vectors, and reading each level by recursion would exhaust Python's stack.
+        if any(piece.startswith("{") for piece in pieces):
+            raise PtxError(f"operand {_shortened(text)!r} is a vector of vectors")
+        return Vector(tuple(read_operand(piece, scopes) for piece in pieces))
     if "|" in text:
         return Vector(tuple(read_operand(piece.strip(), scopes) for piece in text.split("|")))
     if first == "!":
         register = scopes.find(text[1:].strip())
         if isinstance(register, Register):
             return Register(register.name, negated=True)
-        raise PtxError(f"operand {text!r} negates what is no register")
+        raise PtxError(f"operand {_shortened(text)!r} negates what is no register")
     plain, offset = _sum(text, scopes)
     if not offset:
         return plain
@@ -137,14 +148,14 @@ def _read(text: str, scopes: Scopes) -> Operand:
     if isinstance(plain, Register):
         # A register plus a number, as some write an address without brackets.
         return Access(plain, offset)
-    raise PtxError(f"operand {text!r} isn't understood")
+    raise PtxError(f"operand {_shortened(text)!r} isn't understood")
 
 
 def read_call(text: str, scopes: Scopes) -> Call:
     """Read the operands of ``call``: results, target, arguments, and for pointers a prototype."""
     match = _CALL.match(text)
     if match is None:
-        raise PtxError(f"call {text!r} isn't understood")
+        raise PtxError(f"call {_shortened(text)!r} isn't understood")
 
     def operands(list_: str | None) -> tuple[Operand, ...]:
         return tuple(read_operand(item, scopes) for item in split(list_)) if list_ and list_.strip() else ()
@@ -153,5 +164,5 @@ def read_call(text: str, scopes: Scopes) -> Call:
     if target is None:
         target = Symbol(match[2])
     if not isinstance(target, (Register, Symbol)):
-        raise PtxError(f"call {text!r} has no function")
+        raise PtxError(f"call {_shortened(text)!r} has no function")
     return Call(operands(match[1]), target, operands(match[3]))

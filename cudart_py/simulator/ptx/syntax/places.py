@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from .instructions import Instruction
 
 __all__ = ["Places", "SourceText"]
 
+_ESCAPE = re.compile(rb"\\(?:([0-7]{3})|(.))")
+_ESCAPED_BLANKS = {b"n": b"\n", b"t": b"\t"}
 _BUILT_IN = "__nv_nvrtc_builtin_header.h"
 
 
@@ -26,6 +29,16 @@ class SourceText(NamedTuple):
     origin: str
 
 
+def _unescaped(name: str) -> str:
+    """Return a file's name, of which PTX writes the bytes that are not ASCII as octal numbers."""
+
+    def spelled(match: re.Match[bytes]) -> bytes:
+        number, letter = match.groups()
+        return bytes([int(number, 8) & 0xFF]) if number else _ESCAPED_BLANKS.get(letter, letter)
+
+    return _ESCAPE.sub(spelled, name.encode()).decode(errors="replace") if "\\" in name else name
+
+
 class Places:
     """The files that a module's lines are of, by number, with the texts that are at hand; file 0 is the PTX text."""
 
@@ -35,16 +48,16 @@ class Places:
         self._name = self._origin = ""
 
     def add(self, number: int, path: str) -> None:
-        """Enter a file; the compiler's built-in header lies in no folder."""
+        """Enter a file by its name as PTX spells it; the compiler's built-in header lies in no folder."""
+        path = _unescaped(path)
         name = os.path.basename(path)
         self.files[number] = name if name == _BUILT_IN else path
 
     def keep(self, source: SourceText) -> None:
         """Keep the text of the module's source, and call a source that is no file by its name alone."""
-        # The compiler puts the folder that it ran in before such a name.
-        names = (source.name, os.path.join(os.getcwd(), source.name))
         for number, path in self.files.items():
-            if path in names or (source.origin and path.endswith(os.sep + source.name)):
+            # The compiler puts the folder that it ran in before a relative name.
+            if path == source.name or path.endswith(os.sep + source.name):
                 self.files[number] = source.name
                 self._texts[number] = source.text.splitlines()
                 self._name, self._origin = source.name, source.origin

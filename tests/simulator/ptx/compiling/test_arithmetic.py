@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from cudart_py.simulator.ptx import load_module
 from tests.simulator.ptx.machine import Kernels
 from tests.simulator.ptx.operations.references import Array
 
@@ -149,3 +150,31 @@ def test_an_instruction_gives_what_the_manual_says(
         lanes = zip(*operands_by_lane, strict=True)
         expected = np.array([reference(*lane) % (1 << bits) for lane in lanes], f"u{bits // 8}")
         np.testing.assert_array_equal(kernels.get(out, LANES, SIZES[result]).view(expected.dtype), expected)
+
+
+@pytest.mark.parametrize("results", ["p|q", "q|p"])
+@pytest.mark.parametrize("join", ["and", "or", "xor"])
+def test_a_comparison_and_its_opposite_are_joined_with_a_predicate_that_one_of_them_replaces(
+    join: str, results: str
+) -> None:
+    """Both are joined with what the predicate was before."""
+    kernels = Kernels(
+        load_module(
+            f""".version 8.7
+            .target sm_90
+            .address_size 64
+            .visible .entry k(.param .u64 out) {{
+                .reg .b32 lane, odd, x, y; .reg .pred p, q; .reg .b64 to, offset;
+                mov.u32 lane, %tid.x; and.b32 odd, lane, 1; setp.ne.u32 p, odd, 0;
+                setp.lt.{join}.u32 {results}, lane, 20, p;
+                selp.u32 x, 1, 0, {results[0]}; selp.u32 y, 2, 0, {results[2]}; or.b32 x, x, y;
+                ld.param.u64 to, [out]; mul.wide.u32 offset, lane, 4; add.u64 to, to, offset; st.global.u32 [to], x;
+            }}"""
+        )
+    )
+    out = kernels.zeros(LANES)
+    kernels.launch("k", 1, LANES, out)
+    less, odd = np.arange(LANES) < 20, np.arange(LANES) % 2 == 1
+    joined = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[join]
+    expected = joined(less, odd) + 2 * joined(~less, odd)
+    np.testing.assert_array_equal(kernels.get(out, LANES), expected)

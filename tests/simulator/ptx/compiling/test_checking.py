@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 
 import pytest
 
 from cudart_py.simulator.ptx import PtxError, UnsupportedError, load_module
+from cudart_py.simulator.ptx.syntax.operand_syntax import split
 from tests.simulator.ptx.machine import ptx_of
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -40,6 +43,9 @@ NO_PTX = {
     "mov.b32 {%r1, %r2}, %d1;": "is a register of .b32, not of .b16",
     "ld.global.u32 %r1, %d1;": "operand 2 is no address in brackets",
     "ld.global.u32 %r1, [%f1];": "an address is in a register of .f32",
+    "ld.global.u32 %r1, [_];": "_ cannot be used as an address",
+    "ld.global.u32 %r1, [%tid.x];": "%tid.x cannot be used as an address",
+    "st.global.u64 [%clock64+8], %d1;": "%clock64 cannot be used as an address",
     "ld.global.f32 %e1, [%d1];": "operand 1 is a register of .f64, not of .f32",
     "ld.global.v2.u32 %r1, [%d1];": "operand 1 has 1 elements, not 2",
     "ld.global.v2.u32 {%r1, %r2, %r3}, [%d1];": "operand 1 has 3 elements, not 2",
@@ -108,6 +114,49 @@ def test_what_is_no_ptx_is_refused_with_its_line(line: str) -> None:
     assert str(error.value).startswith("PTX line 8: ")
 
 
+# An instruction of each shape, and operands that may be wrong in any place of it.
+SHAPES = (
+    "add.u32 %r1, %r2, %r3", "mov.b64 %d1, {%r1, %r2}", "ld.global.u32 %r1, [%d1]",
+    "ld.global.v2.u32 {%r1, %r2}, [%d1]", "st.shared.f32 [%r1+4], %f1", "atom.global.add.u32 %r1, [%d1], %r2",
+    "ld.param.u64 %d1, [out]", "setp.lt.u32 %p1|%p2, %r1, %r2", "shfl.sync.idx.b32 %r1|%p1, %r1, 0, 31, -1",
+    "bar.sync 1, 32", "cp.async.ca.shared.global [%r1], [%d1], 8",
+    "tex.1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [%d1, {%f1}]", "mbarrier.init.shared.b64 [%r1], 32",
+    "cvt.rn.f32.u32 %f1, %r1", "prefetch.global.L2 [%d1]", "selp.f32 %f1, %f2, %f3, %p1",
+)  # fmt: skip  # rows of a table
+ODD = (
+    "_", "%tid.x", "%clock64", "%is_explicit_cluster", "WARP_SZ", "k", "f", "out", "n", "%p1", "!%p1", "%h1", "%d1",
+    "%e1", "-1", "0f3f800000", "0d3ff0000000000000", "1.5", "0", "[_]", "[%tid.x]", "[%p1]", "[%f1]", "[WARP_SZ]",
+    "[f]", "[0]", "[1.5]", "[out+4]", "[%d1, %r1]", "[%d1, [%d1, %r1]]", "[%d1, {_, _}]", "{_}", "{%tid.x, %r1}",
+    "{}", "{{%r1}}", "{[%d1]}", "%r1|%p1", "_|_", "%r1|%r2|%r3", "%r1+4", "%tid.x+4", "_+4", "%d1.x",
+)  # fmt: skip  # rows of a table
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_odd_operands_in_any_place_are_accepted_or_refused(shape: str) -> None:
+    """No text of an operand may end in an error of Python's own."""
+    opcode, _, rest = shape.partition(" ")
+    operands = split(rest)
+    for place, odd in itertools.product(range(len(operands)), ODD):
+        changed = ", ".join([*operands[:place], odd, *operands[place + 1 :]])
+        with contextlib.suppress(PtxError, UnsupportedError):  # the two ways of refusing it
+            load_module(HEAD + ".func f() { ret; }\n" + BODY.format(f"{opcode} {changed};"))
+
+
+DEEP = {
+    "vectors": "mov.u32 %r1, " + "{" * 5000 + "%r2" + "}" * 5000,
+    "addresses": "ld.global.u32 %r1, " + "[" * 5000 + "%d1" + "]" * 5000,
+    "coordinates": "tex.1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, " + "[%d1, " * 5000 + "%f1" + "]" * 5000,
+    "parentheses": "mov.u32 %r1, " + "(" * 5000 + "%r2" + ")" * 5000,
+    "negations": "and.pred %p1, %p2, " + "!" * 5000 + "%p3",
+}
+
+
+@pytest.mark.parametrize("what", DEEP)
+def test_deeply_nested_operands_are_refused(what: str) -> None:
+    with pytest.raises(PtxError):
+        load_module(HEAD + BODY.format(DEEP[what] + ";"))
+
+
 def test_all_that_is_not_run_is_reported_at_once() -> None:
     """Each opcode once, with its line and what would do instead, of all kernels whether they are launched or not."""
     first = BODY.format("stacksave.u64 %d1;\nbrkpt;\nbrkpt;")
@@ -145,6 +194,27 @@ extern "C" __global__ void k() {
     text = ptx_of(source)
     assert "inlined_at" in text
     with pytest.raises(UnsupportedError, match=r"'brkpt' at \S*test\.cu:5, in k: leave it out"):
+        load_module(text)
+
+
+def test_code_without_a_line_leaves_the_users_line_known() -> None:
+    """A compiler gives line 0 to what it moved out of a function, whose later lines name the caller no more."""
+    text = """
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k() {
+    .loc 1 5 3
+    .loc 2 68 5, function_name $L__info_string0, inlined_at 1 5 3
+    .loc 2 0 5
+    .loc 3 192 5, function_name $L__info_string1, inlined_at 2 68 5
+    brkpt;
+}
+.file 1 "user.cu"
+.file 2 "outer.h"
+.file 3 "inner.h"
+"""
+    with pytest.raises(UnsupportedError, match=r"'brkpt' at user\.cu:5, in k"):
         load_module(text)
 
 

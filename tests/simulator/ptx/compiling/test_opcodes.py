@@ -34,7 +34,7 @@ PROLOGUE = """
     .reg .b8 same8_<8>, each8_<8>; .reg .b128 same128_<8>, each128_<8>;
     .shared .align 16 .b8 tile[4096]; .shared .align 8 .b64 barrier; .local .align 16 .b8 spill[256];
     ld.param.u64 memory, [out];
-    mbarrier.init.shared.b64 [barrier], 32;
+    mbarrier.init.shared.b64 [barrier], 1048575;
     mov.u32 each32_8, %tid.x; mov.u32 same32_8, 3; cvt.u64.u32 each64_8, each32_8; mov.u64 same64_8, 3;
     setp.lt.u32 peach_0, each32_8, 7; setp.lt.u32 psame_0, same32_8, 7;
 """

@@ -66,6 +66,17 @@ def test_another_compiler_has_other_entries(monkeypatch: pytest.MonkeyPatch) -> 
     assert first < set(store.entries)
 
 
+def test_another_processor_and_another_optimisation_have_other_entries() -> None:
+    store = Store()
+    launch(store)
+    host = machine.host()
+    for other in (machine.Processor(host.name, ""), host._replace(optimisation=1)):
+        before = set(store.entries)
+        with machine.compile_for(other):
+            launch(store)
+        assert before < set(store.entries)
+
+
 @pytest.mark.parametrize("changed", ["native/library/atomics.py", "compiling/control_flow.py", "windows.py"])
 def test_a_changed_source_is_another_compiler(changed: str, tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "ptx", ignore=shutil.ignore_patterns("__pycache__"))

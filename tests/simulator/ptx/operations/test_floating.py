@@ -267,6 +267,17 @@ def test_extremes(kind: str) -> None:
     compare(operation(f"max.{kind}"), lambda x, y: extreme(x, y, False, False), a, b)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_a_signalling_nan_loses_at_each_place_of_an_array(name: str, kind: str) -> None:
+    """The loops of NumPy treat the elements at an array's end otherwise"""
+    bits = {"f32": np.array([0x7F800001], np.uint32), "f64": np.array([0x7FF0000000000001], np.uint64)}[kind]
+    for length in (1, 7, 77):
+        nans, numbers = np.repeat(bits, length).view(KINDS[kind]), np.full(length, 2, KINDS[kind])
+        for operands in ((nans, numbers), (numbers, nans)):
+            assert (operation(f"{name}.{kind}")(*operands) == 2).all()
+
+
 def test_extremes_with_modifiers() -> None:
     """min.NaN, max.ftz and min.xorsign.abs of single precision"""
     a, b = floats(np.float32, COUNT, 13), floats(np.float32, COUNT, 14)

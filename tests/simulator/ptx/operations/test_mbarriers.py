@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.mbarriers import apply, fields, pending_count
+from cudart_py.simulator.ptx.operations.mbarriers import TooManyArrivals, apply, fields, pending_count
 
 
 def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:
@@ -58,15 +58,72 @@ def test_bytes_are_expected_apart_from_arrivals(lanes: int) -> None:
     assert fields(int(word[0])) == (5, 5, 0, 1)
 
 
-@pytest.mark.parametrize(("needed", "lanes"), [(1, 32), (16, 32), (32, 48), (32, 96), (31, 31)])
-def test_lanes_complete_several_phases_at_once(needed: int, lanes: int) -> None:
+@pytest.mark.parametrize(
+    ("needed", "lanes", "size"), [(1, 32, 1), (16, 32, 16), (32, 64, 32), (64, 96, 32), (31, 31, 31)]
+)
+def test_warps_complete_several_phases(needed: int, lanes: int, size: int) -> None:
     word = np.zeros(1, np.uint64)
     operate(word, "init", needed)
-    before = apply("arrive", word, np.zeros(lanes, np.int64), [], parity=False)
+    warps = np.arange(lanes) // size
+    before = apply("arrive", word, np.zeros(lanes, np.int64), [], parity=False, warps=warps)
     phases = lanes // needed
     assert has_passed(word, 1 - phases % 2)
     assert not has_passed(word, phases % 2)
     np.testing.assert_array_equal(before >> np.uint64(63), np.arange(lanes) // needed % 2)
+    np.testing.assert_array_equal(pending_count(before), needed - warps * size % needed)
+
+
+# What an H200 (sm_90) does: the arrivals that a phase needs, those before, the lanes and the arrivals of each.
+MEASURED = [
+    (1, 0, 1, 1, True),
+    (1, 0, 2, 1, False),
+    (2, 0, 3, 1, False),
+    (8, 0, 9, 1, False),
+    (8, 0, 16, 1, False),
+    (16, 0, 16, 1, True),
+    (16, 0, 17, 1, False),
+    (16, 0, 32, 1, False),
+    (31, 0, 32, 1, False),
+    (32, 0, 32, 1, True),
+    (16, 8, 8, 1, True),
+    (16, 8, 9, 1, False),
+    (16, 8, 16, 1, False),
+    (40, 8, 32, 1, True),
+    (40, 9, 32, 1, False),
+    (16, 0, 1, 16, True),
+    (16, 0, 1, 17, False),
+    (16, 0, 1, 32, False),
+    (16, 0, 2, 8, True),
+    (16, 0, 2, 16, False),
+    (16, 0, 3, 8, False),
+]
+
+
+@pytest.mark.parametrize("verb", ["arrive", "arrive_drop", "arrive_nocomplete"])
+@pytest.mark.parametrize(("needed", "before", "lanes", "count", "passes"), MEASURED)
+def test_a_warp_brings_no_more_arrivals_than_a_phase_lacks(
+    verb: str, needed: int, before: int, lanes: int, count: int, passes: bool
+) -> None:
+    word = np.zeros(1, np.uint64)
+    operate(word, "init", needed)
+    for _ in range(before):
+        operate(word, "arrive", 1)
+    operands = [np.full(lanes, count, np.uint32)]
+    if passes:
+        states = apply(verb, word, np.zeros(lanes, np.int64), operands, parity=False)
+        assert has_passed(word, 0) == (before + lanes * count == needed)
+        missing = needed - before - count * np.arange(lanes) * (verb == "arrive_nocomplete")
+        np.testing.assert_array_equal(pending_count(states), missing)
+    else:
+        with pytest.raises(TooManyArrivals, match=f"lacks {needed - before} of {needed}"):
+            apply(verb, word, np.zeros(lanes, np.int64), operands, parity=False)
+
+
+def test_lanes_that_expect_bytes_bring_an_arrival_each() -> None:
+    word = np.zeros(1, np.uint64)
+    operate(word, "init", 16)
+    with pytest.raises(TooManyArrivals):
+        apply("arrive_expect", word, np.zeros(32, np.int64), [np.zeros(32, np.uint32)], parity=False)
 
 
 def test_lanes_bring_the_bytes_of_several_phases() -> None:
@@ -84,6 +141,7 @@ def test_a_state_has_the_arrivals_that_were_missing() -> None:
     word = np.zeros(1, np.uint64)
     operate(word, "init", 7)
     states = apply("arrive", word, np.zeros(3, np.int64), [np.array([1, 2, 1], np.uint32)], parity=False)
-    np.testing.assert_array_equal(pending_count(states), [7, 6, 4])
-    states = apply("arrive_expect", word, np.zeros(3, np.int64), [np.full(3, 16, np.uint32)], parity=False)
-    np.testing.assert_array_equal(pending_count(states), [3, 2, 1])
+    np.testing.assert_array_equal(pending_count(states), [7, 7, 7])
+    warps = np.array([4, 4, 5])
+    states = apply("arrive_expect", word, np.zeros(3, np.int64), [np.full(3, 16, np.uint32)], parity=False, warps=warps)
+    np.testing.assert_array_equal(pending_count(states), [3, 3, 1])

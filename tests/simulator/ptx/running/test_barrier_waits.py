@@ -75,6 +75,29 @@ extern "C" __global__ void late(int* out, int rounds) {
     bar.arrive_and_wait();
     out[threadIdx.x] = threadIdx.x ? 1 : x;
 }
+// As the wait loop of CUDA 13.0's headers, threads sleep the longer the longer they have waited, but never give up.
+extern "C" __global__ void back_off(int* out, int spins) {
+    __shared__ alignas(8) uint64_t bar;
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 33);
+    __syncthreads();
+    uint64_t token = ptx::mbarrier_arrive(&bar), start = ptx::get_sreg_globaltimer();
+    for (int asked = 0; !ptx::mbarrier_try_wait(&bar, token); asked++) {
+        if (asked < spins) continue;
+        uint64_t waited = ptx::get_sreg_globaltimer() - start;
+        if (waited >= 4000000) __nanosleep(1000000);
+        else if (waited >= 40000) __nanosleep(waited / 4);
+    }
+    out[threadIdx.x] = 1;
+}
+extern "C" __global__ void wait_for(int* out, int seconds) {
+    __shared__ block_barrier bar;
+    if (threadIdx.x == 0) init(&bar, blockDim.x + 1);
+    __syncthreads();
+    auto token = bar.arrive();
+    uint64_t start = ptx::get_sreg_globaltimer();
+    bool complete = bar.try_wait_for(cuda::std::move(token), cuda::std::chrono::seconds(seconds));
+    out[threadIdx.x] = complete ? -1 : (ptx::get_sreg_globaltimer() - start) / 1000000;
+}
 // Threads give up after some cycles, or after some tries.
 extern "C" __global__ void give_up(int* out, int cycles, int tries) {
     __shared__ alignas(8) uint64_t bar;
@@ -142,6 +165,21 @@ def test_threads_at_other_barriers_wait_as_well(kernels: Kernels) -> None:
 def test_arrivals_from_another_block_are_counted(kernels: Kernels) -> None:
     report = deadlock(kernels, "elsewhere", 4, 32, kernels.zeros(64), cluster=(2, 1, 1))
     assert "block 0's at 0x400 (0 bytes into _ZZ9elsewhereE3bar) lacks 1 of 2 arrivals; block 2's at" in report
+
+
+def test_a_wait_that_reads_the_time_and_never_gives_up_is_a_deadlock(kernels: Kernels) -> None:
+    report = deadlock(kernels, "back_off", 1, 32, kernels.zeros(64), 16)
+    assert "deadlock: 32 threads wait" in report
+    assert "into _ZZ8back_offE3bar) lacks 1 of 33 arrivals" in report
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_a_wait_of_many_seconds_gives_up_by_the_simulated_clock(kernels: Kernels, blocks: int) -> None:
+    out = kernels.zeros(32)
+    kernels.launch("wait_for", blocks, 32, out, 3600)
+    milliseconds = kernels.get(out, 32)
+    assert (milliseconds >= 3_600_000).all()
+    assert (milliseconds < 4_000_000).all()
 
 
 def test_waiting_long_for_a_thread_that_computes_is_no_deadlock(kernels: Kernels) -> None:

@@ -86,7 +86,7 @@ def test_the_null_pointer_is_out_of_bounds(kernels: Kernels) -> None:
 
 
 def test_shared_memory_ends_where_the_block_s_does(kernels: Kernels) -> None:
-    found = fault(kernels, "shared", 2, 32, kernels.zeros(1), 4)
+    found = fault(kernels, "shared", 2, 32, kernels.zeros(1), 32)
     assert "a shared read" in found.report
 
 

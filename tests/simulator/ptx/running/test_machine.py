@@ -153,8 +153,8 @@ def test_dynamic_shared_memory_has_the_launch_s_size(kernels: Kernels) -> None:
     out = kernels.zeros(64)
     kernels.launch("reversed", 1, 64, out, 64, shared_bytes=256)
     assert kernels.get(out, 64).tolist() == list(range(63, -1, -1))
-    with pytest.raises(Fault, match="the block's 252 bytes of shared memory"):
-        kernels.launch("reversed", 1, 64, out, 64, shared_bytes=252)
+    with pytest.raises(Fault, match="the block's 124 bytes of shared memory"):
+        kernels.launch("reversed", 1, 64, out, 64, shared_bytes=124)
 
 
 def test_vector_accesses_keep_their_components_apart(kernels: Kernels) -> None:

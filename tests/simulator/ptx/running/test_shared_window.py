@@ -111,7 +111,7 @@ def test_the_part_of_the_reserved_memory_that_is_for_cuda_may_be_used(kernels):
     [
         (288, "736 bytes before the start of the block's 64 bytes"),
         (1020, "4 bytes before the start of the block's 64 bytes"),
-        (1088, "0 bytes past the end of the block's 64 bytes"),
+        (1152, "64 bytes past the end of the block's 64 bytes"),
         (2**32 - 8, "1032 bytes before the start of the block's 64 bytes"),
     ],
 )

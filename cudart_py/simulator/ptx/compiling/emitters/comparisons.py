@@ -74,24 +74,20 @@ def setp(w: Writer, i: Instruction, form: Form) -> None:
             w.write(item, f"{name}[{index}]", "?", same)
         return
     results = destination.items if isinstance(destination, Vector) else (destination,)
-    if len(results) > 1 and join is None:
-        # The comparison may read the register that it writes first.
-        name = w.temporary()
-        w.emit(f"{name} = {expression}")
-        w.write(results[0], name, "?", same)
-        w.write(results[1], f"~{name}", "?", same)
-        w.emit(f"{name} = None")
-        return
+    joined = ""
     if join is not None:
         c, c_same = w.value(i.operands[3], "pred")
-        name = w.temporary()
-        w.emit(f"{name} = {expression}")
-        w.emit(f"{name}_not = ~{name}")
-        w.write(results[0], f"{name} {join} {c}", "?", same and c_same)
-        if len(results) > 1:
-            w.write(results[1], f"{name}_not {join} {c}", "?", same and c_same)
+        joined, same = f" {join} {c}", same and c_same
+    if len(results) == 1:
+        w.write(results[0], f"{expression}{joined}", "?", same)
         return
-    w.write(results[0], expression, "?", same)
+    # Both are computed before the first is written, which may be the predicate that they are joined with.
+    name = w.temporary()
+    w.emit(f"{name} = {expression}")
+    w.emit(f"{name}_not = ~{name}{joined}")
+    w.write(results[0], f"{name}{joined}", "?", same)
+    w.write(results[1], f"{name}_not", "?", same)
+    w.emit(f"{name} = {name}_not = None")
 
 
 def set_(w: Writer, i: Instruction, form: Form) -> None:

@@ -111,6 +111,8 @@ def mbarrier(w: Writer, i: Instruction, form: Form) -> None:
     verb = form.words[0]
     if "expect_tx" in form.words[1:]:
         verb = f"{verb}_expect"
+    if "noComplete" in form.words[1:]:
+        verb = f"{verb}_nocomplete"
     destination = i.operands[0] if form.writes_first else None
     others = [operand for operand in i.operands[form.writes_first :] if not isinstance(operand, Access)]
     _operate(w, i, form, verb, others, destination)

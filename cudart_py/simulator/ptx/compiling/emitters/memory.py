@@ -44,7 +44,8 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
     The same register's Address serves all accesses until the register changes.
     """
     base = access.base
-    method = {"const": "global_", "global": "global_"}.get(space, space)
+    space = w.code.space_of(access, space, w.environment.shared_addresses)
+    method = "global_" if space == "global" else space
     if isinstance(base, Register):
         slot = w.code.slot(base.name)
         name = w.known(slot, method)
@@ -56,8 +57,6 @@ def address(w: Writer, access: Access, space: str) -> tuple[str, int, bool]:
             w.remember(slot, method, name)
         return name, access.offset, w.uniform[slot] and method in ("global_", "param")
     if isinstance(base, Symbol):
-        if space == "generic" and base.name in w.environment.shared_addresses:
-            method = "shared"
         expression, _ = w.typed(Symbol(base.name, base.offset), "u8")
     else:
         expression = w.constant(np.uint64(base.value & (1 << 64) - 1))

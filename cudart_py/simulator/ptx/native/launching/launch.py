@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ...faults import TOO_LONG, TOO_MANY_STEPS, Fault
 from ...running.scheduler import Chunk
-from ...windows import RESERVED_SHARED
 from ..instances import WAITING, Instance, word_of
 from ..layout import LANES, SLOT_BYTES, SLOTS, Context, Count, Head, Question, Status
 from ..layout import Fault as Kind
@@ -69,14 +68,13 @@ class Resident:
 
     def __init__(self, kernel: Kernel, state: LaunchState, warps: int, checked: bool) -> None:
         self.states = aligned(kernel.state_bytes * (1 if kernel.alone else warps))
-        self.shared = aligned(-(-(RESERVED_SHARED + state.shared_size) // 16) * 16)
+        self.shared = aligned(state.shared_limit)
         stride = -(-state.local_size // 16) * 16
         self.local = aligned(stride * warps * LANES)
         self.records = None
         if checked:
             copying_warps = warps if kernel.sites.copies else 0
-            end = RESERVED_SHARED + state.shared_size
-            self.records = BlockRecords(end, kernel.sites.shift, stride // 4 * warps, copying_warps)
+            self.records = BlockRecords(state.shared_end, kernel.sites.shift, stride // 4 * warps, copying_warps)
 
 
 class NativeLaunch:
@@ -130,7 +128,8 @@ class NativeLaunch:
         self._point(Context.THREADS, _coordinates(state.launch.block, self.warps))
         self._point(Context.WORKSPACE, aligned(_PAGE))
         context[Context.WORKSPACE_SIZE] = _PAGE
-        context[Context.SHARED_END] = RESERVED_SHARED + state.shared_size
+        context[Context.SHARED_END] = state.shared_end
+        context[Context.SHARED_LIMIT] = state.shared_limit
         stride = -(-state.local_size // 16) * 16
         context[Context.LOCAL_STRIDE] = stride
         context[Context.LOCAL_SIZE] = state.local_size
@@ -209,6 +208,9 @@ class NativeLaunch:
         turns = 0
         while True:
             status = self._call()
+            if self.context[Context.FAULT]:
+                # Python may have failed where no code looks at that before the blocks end.
+                raise self._failure()
             if status == Status.DONE:
                 return True
             if status == Status.PAUSED and self._takes_long() and not self.kernel.alone:
@@ -217,8 +219,6 @@ class NativeLaunch:
                 turns += 1
                 if turns > self.warps:
                     return False
-            if status == Status.FAULT or self.raised is not None:
-                raise self._failure()
             self._check_limits()
             if status == Status.STUCK:
                 let_go_on(self)
@@ -243,8 +243,9 @@ class NativeLaunch:
             call_system(self, number & _WORD, number >> LANES & _WORD)
 
     def fail(self, error: BaseException) -> None:
-        """Let the launch end by an exception."""
-        self.raised = error
+        """Let the launch end by an exception: the first one, but any other rather than a doubt."""
+        if self.raised is None or isinstance(self.raised, DoubtError):
+            self.raised = error
         self.context[Context.FAULT] = Kind.RAISED
 
     def _call(self) -> Status:
@@ -276,6 +277,7 @@ class NativeLaunch:
 
     def _check_limits(self) -> None:
         state = self.state
+        state.poll()
         if self.speculation is not None and self.speculation.overflows():
             raise DoubtError
         if self.stops:
@@ -340,8 +342,12 @@ def run_checked(kernel: Kernel, state: LaunchState) -> bool:
         return False
     while kernel.recorded.doubts < _MOST_DOUBTS:
         records = observer.records()
-        launch = NativeLaunch(kernel, state)
-        launch.speculation = speculation = Speculation(launch, records, kernel.recorded)
+        try:
+            launch = NativeLaunch(kernel, state)
+            launch.speculation = speculation = Speculation(launch, records, kernel.recorded)
+        except MemoryError:
+            # Nothing has run, and the NumPy engine does with less.
+            break
         try:
             launch.run()
         except DoubtError as doubted:

@@ -82,10 +82,8 @@ def _access_again(launch: NativeLaunch, group: Group, site: Site, addresses: Any
         space, size = form.spaces[site.operand], copied.value
     else:
         space, size = form.space, form.vector * type_size(form.type)
-    space = "global" if space == "const" else space
     base = access.base
-    if space == "generic" and isinstance(base, Symbol) and base.name in launch.state.launch.entry.shared_offsets:
-        space = "shared"
+    space = group.code.space_of(access, space, launch.state.launch.entry.shared_offsets)
     values = addresses - access.offset
     narrow = isinstance(base, Register) and group.code.types[group.code.slot(base.name)] == "b32"
     if space == "shared" or narrow:

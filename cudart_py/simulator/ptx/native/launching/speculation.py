@@ -109,15 +109,17 @@ class Speculation:
         self._records = records
         self._recorded = recorded
         self._shift = launch.kernel.sites.shift
-        self._saved: list[tuple[int, int, Array]] = []
+        # The number of an allocation, from where to where a piece of it was saved, and what was there.
+        self._saved: list[tuple[int, int, int, Array]] = []
         context = launch.context
         self._starts, self._ends = self._memory.extents()
         self._sites = np.zeros((max(len(recorded.sites), 1), SiteCheck.WORDS), np.uint64)
         self._sites[:, [SiteCheck.LOW, SiteCheck.HIGH]] = _NEVER
         self._sites[: len(recorded.sites), SiteCheck.RECORDS] = recorded.sites
         self._extents = np.zeros((len(self._starts) + 1, ExtentCheck.WORDS), np.uint64)
-        # A granule for each piece from the first allocation to the last one.
-        self._first = int(self._starts[0]) if len(self._starts) else self._memory.base
+        # A granule for each piece from the first allocation to the last one. An allocation may start anywhere, but an
+        # access, which is aligned, must not lie in two granules: only the one of its address is saved.
+        self._first = (int(self._starts[0]) if len(self._starts) else self._memory.base) & -_GRANULE
         last = int(self._ends[-1]) if len(self._starts) else self._first
         self._flags = np.zeros((last - self._first >> GRANULE_BITS) + 1, np.uint8)
         self._kept: list[Any] = []
@@ -136,10 +138,12 @@ class Speculation:
     def answer(self, what: Question, value: int) -> None:
         """Save a granule of memory, prepare the records of an allocation, or follow what fences put in order."""
         fences = self.fences
-        if what == Question.SAVE:
-            self._save(value)
-        elif what == Question.PREPARE:
-            self._prepare(value)
+        if what in (Question.SAVE, Question.PREPARE):
+            try:
+                (self._save if what == Question.SAVE else self._prepare)(value)
+            except MemoryError:
+                # The NumPy engine does with less.
+                raise DoubtError(counts=False) from None
         elif what == Question.FENCE:
             fences.fence(value)
         elif what == Question.STRONG:
@@ -153,7 +157,6 @@ class Speculation:
             context[Context.ANSWER] = fences.ordered(int(context[Context.RECORD]), value)
 
     def _save(self, number: int) -> None:
-        self._flags[number] = 1
         base = self._memory.base
         start = self._first + (number << GRANULE_BITS)
         index = max(int(np.searchsorted(self._starts, start, "right")) - 1, 0)
@@ -163,8 +166,10 @@ class Speculation:
             if low < high:
                 kept = _spare.pop() if _spare else np.empty(_GRANULE, np.uint8)
                 kept[: high - low] = self._memory.bytes[low:high]
-                self._saved.append((low, high, kept))
+                self._saved.append((index, low, high, kept))
             index += 1
+        # Machine code stores where the flag is set.
+        self._flags[number] = 1
 
     def _prepare(self, index: int) -> None:
         records = self._records.of(int(self._starts[index]), self._shift)
@@ -188,6 +193,9 @@ class Speculation:
         if kind != Fault.DOUBT or doubt == Doubt.FINDING:
             return DoubtError()
         recorded = self._recorded.sites
+        if recorded.all():
+            # More can't be recorded.
+            return DoubtError()
         before = int(recorded.sum())
         if doubt == Doubt.GLOBAL:
             recorded[int(context[Context.FAULT_SITE])] = True
@@ -200,12 +208,16 @@ class Speculation:
         return int(self._launch.context[Context.NOW]) // TICK > _LAST
 
     def undo(self) -> None:
-        """Give memory back what it had before the launch."""
-        for low, high, kept in self._saved:
-            self._memory.bytes[low:high] = kept[: high - low]
+        """Give memory back what it had before the launch.
+
+        An allocation beside one that was stored to is left alone: the host may have written to it meanwhile.
+        """
+        for index, low, high, kept in self._saved:
+            if self._extents[index][ExtentCheck.STORED]:
+                self._memory.bytes[low:high] = kept[: high - low]
 
     def end(self) -> None:
         """Tell the records how late it is, and leave what memory was saved in to later launches."""
-        _spare.extend(kept for _, _, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
+        _spare.extend(kept for *_, kept in self._saved[: max(0, _MOST_SPARE - len(_spare))])
         self._saved.clear()
         self._records.end(int(self._launch.context[Context.NOW]) // TICK)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...running.memory.spaces import Space
+from ...running.memory.spaces import Space, shared_space
 from ...syntax.instructions import Call, Symbol
-from ...windows import RESERVED_SHARED
 from ..layout import Context
 from .reports import group_of
 from .speculation import DoubtError
@@ -24,7 +23,7 @@ def call_system(launch: NativeLaunch, number: int, mask: int) -> None:
     group, places = group_of(launch, site.instance, mask)
     chunk = group.chunk
     # The block's own memory instead of the chunk's.
-    chunk.shared = Space("shared", launch.resident.shared, RESERVED_SHARED + state.shared_size, RESERVED_SHARED)
+    chunk.shared = shared_space(state, launch.resident.shared)
     chunk.local = Space("local", launch.resident.local, state.local_size)
     call = site.instruction.operands[0]
     assert isinstance(call, Call)

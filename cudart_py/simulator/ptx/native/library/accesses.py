@@ -66,7 +66,7 @@ class _Access:
         """Return whether all bytes from an address to another may be touched, as far as it is quickly known."""
         b = self.b
         if self.space == "shared":
-            low, high = I32(RESERVED_SHARED), b.trunc(b.word(self.context, Context.SHARED_END), I32)
+            low, high = I32(RESERVED_SHARED), b.trunc(b.word(self.context, Context.SHARED_LIMIT), I32)
         else:
             cache = element(b, b.pointer(self.context, Context.SITES), b.shl(b.zext(self.site, I64), I64(1)), I64)
             low, high = b.load(cache, typ=I64), b.load(b.at(cache, 8), typ=I64)

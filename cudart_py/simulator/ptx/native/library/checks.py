@@ -3,7 +3,8 @@
 ``check.KIND.SPACE.SIZE.COUNT.SHIFT(context, addresses, mask, site[, values])`` compares an access to `COUNT` elements
 of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own. It only says that there may
 be a finding; then the launch runs again with the NumPy engine. `KIND` is "ld" for a load, "ls" for a strong one, "lg"
-for a guess that a compare-and-swap checks, "st" for a store, "sv" for a strong one, "at" for an atomic.
+for a guess that a compare-and-swap checks, "st" for a store, "sv" for a strong one, "at" for an atomic; "lb", "sb" and
+"ab" are a strong load, a strong store and an atomic of block scope in global memory.
 """
 
 from __future__ import annotations
@@ -48,13 +49,14 @@ class _Check(LaneByLane):
             with when(b, b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
                 kind = address_type(space)
                 passed = offsets if kind.element == I64 else b.trunc(offsets, kind)
+                kind_there = "ls" if self.named == "lb" else self.kind
                 function = b.declared(
-                    f"check.{self.kind}.{space}.{name}", ir.VoidType(), [PTR, kind, I32, I32, *self.types]
+                    f"check.{kind_there}.{space}.{name}", ir.VoidType(), [PTR, kind, I32, I32, *self.types]
                 )
                 b.call(function, [self.context, passed, lanes, self.site, *self.values])
         rest = b.and_(rest, b.bits(b.compare("<", self.given, SHARED_WINDOW)))
         kinds = [PTR, self.given.type, I32, I32, *self.types]
-        function = b.declared(f"check.{self.kind}.global.{name}", ir.VoidType(), kinds)
+        function = b.declared(f"check.{self.named}.global.{name}", ir.VoidType(), kinds)
         b.call(function, [self.context, self.given, rest, self.site, *self.values])
         b.ret_void()
 
@@ -128,8 +130,12 @@ class _Check(LaneByLane):
         b, context = self.b, self.context
         end = b.sub(b.word(context, Context.SHARED_END), I64(self.whole))
         among = b.and_(b.compare(">=", self.wide, RESERVED_SHARED), b.icmp_signed("<=", self.wide, b.splat(end)))
-        # Bytes that CUDA's headers use, or a fault.
+        # Bytes beyond the variables, bytes that CUDA's headers use, or a fault.
         with when(b, b.icmp_unsigned("!=", b.and_(b.bits(among), self.mask), self.mask), likely=False):
+            limit = b.sub(b.word(context, Context.SHARED_LIMIT), I64(self.whole))
+            beyond = b.and_(b.icmp_signed(">", self.wide, b.splat(end)), b.icmp_signed("<=", self.wide, b.splat(limit)))
+            with when(b, b.icmp_unsigned("!=", b.and_(b.bits(beyond), self.mask), I32(0))):
+                self.doubt()
             b.ret_void()
         barrier = block_value(b, context, BlockCheck.BARRIER)
         read, written = (block_word(b, context, word) for word in (BlockCheck.READ, BlockCheck.WRITTEN))

@@ -10,24 +10,31 @@ from ..layout import BlockCheck, Context, Doubt, Question, SiteCheck
 from ..vectors import I1, I8, I32, I64, PTR, vector
 from .frame import ask_python, begin, element, when
 from .hosts import address_type
-from .records import GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, first_thread, raise_doubt, site_row
+from .records import BLOCK_SCOPE, GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, first_thread, raise_doubt, site_row
 
 __all__ = ["Comparison"]
 
 Value = Any
 
 
+# Kinds of accesses with block scope, and those that they are compared like. A load may be taken for a plain one, since
+# a doubt costs nothing but time.
+_ALIKE = {"lb": "ld", "sb": "sv", "ab": "at"}
+
+
 class Comparison:
     """A check while it is built."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
-        _, self.kind, self.space, size, count, shift = name.split(".")
+        _, kind, self.space, size, count, shift = name.split(".")
+        self.named, self.kind, self.block_scope = kind, _ALIKE.get(kind, kind), kind in ("sb", "ab")
         self.size, self.count, self.shift = int(size), int(count), int(shift)
         self.whole = self.size * self.count
         self.pieces = max(1, self.whole >> self.shift)
         self.loads = self.kind in ("ld", "lg", "ls")
         self.strong = self.kind in ("ls", "sv", "at")
-        # Strong loads race with nothing, and guesses with no swap.
+        self.strong_flags = STRONG | (BLOCK_SCOPE if self.block_scope else 0)
+        # Strong loads race with nothing but atomics of other blocks' scope, and guesses with no swap.
         self.leaves = self.kind not in ("lg", "ls")
         self.types = [vector(ir.IntType(8 * self.size))] * (self.count if self.kind in ("st", "sv") else 0)
         self.b, arguments = begin(module, name, ir.VoidType(), [PTR, address_type(self.space), I32, I32, *self.types])
@@ -84,6 +91,14 @@ class Comparison:
             return b.and_(recent, b.compare("==", b.and_(record, b.const(I64, STRONG)), 0))
         return b.and_(b.icmp_unsigned(">=", record, since), b.compare("==", b.and_(record, I64(STRONG)), 0))
 
+    def scoped(self, record: Value, limit: Value) -> Value:
+        """Return whether records of this launch are of accesses that count as atomic for their own block alone."""
+        b = self.b
+        vector = isinstance(record.type, ir.VectorType)
+        recent = b.icmp_unsigned(">=", record, b.splat(limit) if vector else limit)
+        flag = b.and_(record, b.const(I64, BLOCK_SCOPE) if vector else I64(BLOCK_SCOPE))
+        return b.and_(recent, b.compare("!=", flag, 0))
+
     def doubt(self) -> None:
         """Note that there may be a finding."""
         raise_doubt(self.b, self.context, self.site, Doubt.FINDING)
@@ -122,16 +137,22 @@ class Comparison:
         return same
 
     def put(self, address: Value, lane: Value) -> None:
-        """Store at once what the access will store, so that the lanes behind see it."""
+        """Store at once what the access will store, so that the lanes behind see it; nothing that can't be saved."""
         b, place = self.b, self._host(address)
-        with when(b, self._aligned(address), likely=True):
+        with when(b, self._aligned(address), likely=True), when(b, self.save(address), likely=True):
             for number in range(len(self.values)):
                 b.store(self.lane(1 + number, lane), b.at(place, number * self.size), align=1)
 
-    def save(self, address: Value) -> None:
-        """Let Python save a granule of memory before it changes for the first time."""
+    def save(self, address: Value) -> Value:
+        """Let Python save a granule of memory before it changes for the first time; return whether it is saved.
+
+        Only global memory need be: all other is the launch's own.
+        """
         b = self.b
+        if self.space != "global":
+            return I1(1)
         number = b.lshr(b.sub(address, b.word(self.context, Context.SAVED_BASE)), I64(GRANULE_BITS))
         flag = b.at(b.pointer(self.context, Context.SAVED), number)
         with when(b, b.icmp_unsigned("==", b.load(flag, typ=I8), I8(0)), likely=False):
             ask_python(b, self.context, Question.SAVE, number)
+        return b.icmp_unsigned("!=", b.load(flag, typ=I8), I8(0))

@@ -146,11 +146,11 @@ def _shared(module: ir.Module) -> None:
     hosts = b.add(wide, b.splat(b.word(context, Context.SHARED)))
     narrow = b.trunc(size, I32)
     aligned = _aligned(b, addresses, narrow)
-    end = b.trunc(b.word(context, Context.SHARED_END), I32)
+    end = b.trunc(b.word(context, Context.SHARED_LIMIT), I32)
     with when(b, _all(b, b.and_(_inside(b, addresses, I32(RESERVED_SHARED), end, narrow), aligned)), likely=True):
         _answer(b, I1(1), hosts)
-    # Each lane is in the variables or in the bytes that CUDA's own headers use.
-    among = _inside(b, wide, I64(RESERVED_SHARED), b.word(context, Context.SHARED_END), size)
+    # Each lane is in the block's own memory or in the bytes that CUDA's own headers use.
+    among = _inside(b, wide, I64(RESERVED_SHARED), b.word(context, Context.SHARED_LIMIT), size)
     right = b.or_(among, b.compare("<=", b.add(wide, b.splat(size)), RUNTIME_SHARED))
     with when(b, _all(b, b.and_(right, aligned))):
         _answer(b, I1(1), hosts)

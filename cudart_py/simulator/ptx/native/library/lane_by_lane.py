@@ -7,7 +7,17 @@ from typing import Any
 from ..layout import Context
 from ..vectors import I1, I64, PTR
 from .frame import each_active, when
-from .records import BLOCKS_BIT, LANES_BIT, PARTS, STRONG, THREAD, WARPS_BIT, first_thread, threads_of_block
+from .records import (
+    BLOCK_SCOPE,
+    BLOCKS_BIT,
+    LANES_BIT,
+    PARTS,
+    STRONG,
+    THREAD,
+    WARPS_BIT,
+    first_thread,
+    threads_of_block,
+)
 from .side_by_side import SideBySide
 
 __all__ = ["LaneByLane"]
@@ -36,7 +46,7 @@ class LaneByLane(SideBySide):
                     self._compare(write, read, thread, limit, floor, now, lambda: self.unchanged(address, lane))
                     if self.kind == "at":
                         self._leave_strong(write, thread, limit, now)
-                if self.kind == "at" and self.space == "global":
+                if self.kind == "at":
                     self.save(address)
 
             place(lane, compare)
@@ -48,8 +58,6 @@ class LaneByLane(SideBySide):
                 thread = b.add(base, b.zext(lane, I64))
 
                 def leave(address: Value, piece: Value, writes: Value, reads: Value, floor: Value) -> None:
-                    if self.space == "global":
-                        self.save(address)
                     for number in range(self.pieces):
                         write = b.inttoptr(b.add(writes, b.shl(b.add(piece, I64(number)), I64(3))), PTR)
                         self._leave(write, thread, limit, now, lambda: self.unchanged(address, lane))
@@ -85,8 +93,6 @@ class LaneByLane(SideBySide):
                     b.store(I1(1), rest)
                     b.store(b.or_(b.load(again, typ=I1), recent), again)
                 with when(b, fine, likely=True):
-                    if self.space == "global":
-                        self.save(address)
                     # A lane behind it that stores the same would seem to change nothing.
                     with when(b, own), when(b, b.not_(self.unchanged(address, lane))):
                         b.store(I1(1), changed)
@@ -113,6 +119,12 @@ class LaneByLane(SideBySide):
             with when(b, b.icmp_unsigned("<", before, floor), likely=False):
                 self.doubt()
             if self.strong:
+                with (
+                    when(b, self.scoped(before, limit), likely=False),
+                    when(b, self._of_other_block(before)),
+                    when(b, self._conflicts(before, thread, limit)),
+                ):
+                    self.doubt()
                 return
             with when(b, self._conflicts(before, thread, limit), likely=False):
                 swapped = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
@@ -123,8 +135,10 @@ class LaneByLane(SideBySide):
             self._merge(read, b.load(read, typ=I64), thread, limit, now)
             return
         atomic = b.icmp_unsigned("!=", b.and_(before, I64(STRONG)), I64(0))
+        scoped = I1(1) if self.block_scope else self.scoped(before, limit)
+        agree = b.and_(atomic, b.not_(b.and_(scoped, self._of_other_block(before))))
         with (
-            when(b, b.not_(atomic) if self.strong else I1(1)),
+            when(b, b.not_(agree) if self.strong else I1(1)),
             when(b, self._conflicts(before, thread, limit), likely=False),
         ):
             # Whether an atomic has left the value that is stored now depends on the order of both.
@@ -167,8 +181,14 @@ class LaneByLane(SideBySide):
         before = b.load(place, typ=I64)
         # A record that must stay that of a plain write does so, at the time of the strong one.
         plain = b.or_(now, thread)
-        mine = b.select(self.hides(before, limit), plain, b.or_(plain, I64(STRONG)))
-        shared = b.or_(b.or_(plain, I64(STRONG)), self._parts(before, thread))
+        if self.block_scope:
+            scope: Value = I64(BLOCK_SCOPE)
+        else:
+            # What the block has done with block scope, this one doesn't widen.
+            scope = b.select(self.scoped(before, limit), I64(BLOCK_SCOPE), I64(0))
+        strong = b.or_(plain, b.or_(scope, I64(STRONG)))
+        mine = b.select(self.hides(before, limit), plain, strong)
+        shared = b.or_(strong, self._parts(before, thread))
         b.store(b.select(self.plainly(before, thread, limit), mine, shared), place)
 
     def _parts(self, before: Value, thread: Value) -> Value:
@@ -178,9 +198,14 @@ class LaneByLane(SideBySide):
         flags = b.or_(b.and_(before, I64(PARTS)), I64(LANES_BIT))
         other_warp = b.icmp_unsigned("!=", b.lshr(owner, I64(5)), b.lshr(thread, I64(5)))
         flags = b.or_(flags, b.select(other_warp, I64(WARPS_BIT), I64(0)))
-        distance = b.sub(owner, first_thread(b, self.context))
-        other_block = b.icmp_unsigned(">=", distance, threads_of_block(b, self.context))
-        return b.or_(flags, b.select(other_block, I64(BLOCKS_BIT), I64(0)))
+        return b.or_(flags, b.select(self._of_other_block(before), I64(BLOCKS_BIT), I64(0)))
+
+    def _of_other_block(self, record: Value) -> Value:
+        """Return whether another block than the one at hand had a part in a record."""
+        b = self.b
+        distance = b.sub(b.and_(record, I64(THREAD)), first_thread(b, self.context))
+        others = b.icmp_unsigned("!=", b.and_(record, I64(BLOCKS_BIT)), I64(0))
+        return b.or_(others, b.icmp_unsigned(">=", distance, threads_of_block(b, self.context)))
 
     def _leave(self, write: Value, thread: Value, limit: Value, now: Value, unchanged: Any) -> None:
         """Leave the record of a lane's write."""

@@ -18,6 +18,7 @@ from .hosts import search
 
 __all__ = [
     "BLOCKS_BIT",
+    "BLOCK_SCOPE",
     "GRANULE_BITS",
     "LANES_BIT",
     "LINE_BITS",
@@ -47,10 +48,11 @@ Value = Any
 # Memory is saved in granules of so many bytes before the launch changes it.
 GRANULE_BITS = 16
 
-MOST_THREADS = 1 << 28
+MOST_THREADS = 1 << 27
 THREAD = MOST_THREADS - 1
-# Flags of a record: other lanes of the warp, other warps of the block, and other blocks had a part in it; it is strong.
-LANES_BIT, WARPS_BIT, BLOCKS_BIT, STRONG = (1 << bit for bit in (28, 29, 30, 31))
+# Flags of a record: it is of a strong access with block scope; other lanes of the warp, other warps of the block, and
+# other blocks had a part in it; it is strong.
+BLOCK_SCOPE, LANES_BIT, WARPS_BIT, BLOCKS_BIT, STRONG = (1 << bit for bit in (27, 28, 29, 30, 31))
 PARTS = LANES_BIT | WARPS_BIT | BLOCKS_BIT
 # What tells whether a record is of one thread alone, strong or not.
 OWN = THREAD | PARTS

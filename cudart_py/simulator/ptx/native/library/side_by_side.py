@@ -10,7 +10,7 @@ from ..layout import LANES, Context
 from ..vectors import I1, I32, I64, PTR, vector
 from .comparing import Comparison
 from .frame import when
-from .records import LINE_BITS, OLD, RECORD, STRONG
+from .records import LINE_BITS, OLD, RECORD
 
 __all__ = ["SideBySide"]
 
@@ -39,7 +39,7 @@ class SideBySide(Comparison):
         follow = b.icmp_unsigned("==", b.sub(self.wide, b.splat(first)), steps)
         with when(b, b.and_(full, b.icmp_unsigned("==", b.bits(follow), I32(_ALL))), likely=True):
             base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
-            mark = now if self.loads or not self.strong else b.or_(now, I64(STRONG))
+            mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
             (writes, write_lines), (reads, read_lines) = tables
             aligned = b.icmp_unsigned("==", b.and_(start, I64(LANES - 1)), I64(0))
             if write_lines is not None:
@@ -97,7 +97,7 @@ class SideBySide(Comparison):
             with when(b, b.icmp_unsigned("==", b.and_(good, self.mask), self.mask), likely=True):
                 if self.leaves:
                     now = b.word(self.context, Context.NOW)
-                    mark = now if self.loads or not self.strong else b.or_(now, I64(STRONG))
+                    mark = now if self.loads or not self.strong else b.or_(now, I64(self.strong_flags))
                     keep = b.declared("llvm.masked.store.v32i64.p0", ir.VoidType(), [vector(I64), PTR, flags.type])
                     b.call(keep, [b.or_(b.splat(mark), thread), places[1 if self.loads else 0], flags])
                 self.end_side_by_side(lowest, b.sub(high, low))
@@ -105,7 +105,7 @@ class SideBySide(Comparison):
     def end_side_by_side(self, first: Value, last: Value | None = None) -> None:
         """Return, after memory is saved that a store of lanes up to the `last` one behind the first one changes."""
         b = self.b
-        if not self.loads and self.space == "global":
+        if not self.loads:
             last = I64(LANES - 1) if last is None else last
             self.save(first)
             self.save(b.add(first, b.mul(last, I64(self.whole))))
@@ -118,11 +118,15 @@ class SideBySide(Comparison):
         if self.loads:
             same = b.splat(floor) if isinstance(before.type, ir.VectorType) else floor
             there = b.icmp_unsigned(">=", before, same)
-            good = there if self.strong else b.and_(good, there)
+            if self.strong:
+                good = b.or_(good, b.not_(self.scoped(before, limit)))
+            good = b.and_(good, there)
         if self.leaves:
             good = b.and_(good, self.plainly(earlier, thread, limit))
         if self.strong and not self.loads:
             good = b.and_(good, b.not_(self.hides(before, limit)))
+            if not self.block_scope:
+                good = b.and_(good, b.not_(self.scoped(before, limit)))
         return good
 
     def _line_threads(self, part: int, base: Value) -> Value:

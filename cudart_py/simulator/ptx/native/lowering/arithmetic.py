@@ -156,7 +156,9 @@ def copysign(e: Emitter, i: Instruction, form: Form) -> None:
     """Write ``copysign``: the second operand's magnitude with the first one's sign."""
     b = e.b
     x, y = (b.as_integer(e.value(operand, form.type)) for operand in i.operands[1:])
-    top = b.like(x, 1 << x.type.element.width - 1)
+    # LLVM is not told which bit is the sign: where a selection takes a choice by known bits, it may make an instruction
+    # of both that `defects` refuses.
+    top = b.hidden(b.like(x, 1 << x.type.element.width - 1))
     joined = b.or_(b.and_(x, top), b.and_(y, b.not_(top)))
     e.write(i.operands[0], b.as_type(joined, F32 if form.type == "f32" else F64), form.type)
 

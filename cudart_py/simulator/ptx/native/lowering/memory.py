@@ -25,9 +25,7 @@ Value = Any
 def located(e: Emitter, access: Access, space: str) -> tuple[str, Value]:
     """Return the space of an access, and each lane's address with its offset."""
     b, base = e.b, access.base
-    space = "global" if space == "const" else space
-    if space == "generic" and isinstance(base, Symbol) and base.name in e.program.entry.shared_offsets:
-        space = "shared"
+    space = e.code.space_of(access, space, e.program.entry.shared_offsets)
     element = I32 if space == "shared" else I64
     if isinstance(base, Register):
         slot = e.code.slot(base.name)

@@ -32,9 +32,13 @@ __all__ = ["Checking", "begin_checks", "release_checks", "whole"]
 Value = Any
 
 _SPACES = ("global", "shared", "local", "generic")
+# The kinds of accesses that change memory.
+_CHANGES = ("st", "sv", "at")
 _PASSED_WORDS = BlockCheck.COPY_TIME - BlockCheck.PASSED
 _MOST_BARRIERS = 64 * _PASSED_WORDS
 _WORD = 2
+# The kinds of strong accesses that have block scope.
+_BLOCK_SCOPED = {"ls": "lb", "sv": "sb", "at": "ab"}
 
 
 def whole(instruction: Instruction) -> bool:
@@ -94,14 +98,30 @@ class Checking:
         if self.copies and space in ("shared", "generic"):
             self._call(f"copied.{space}.{size * count}", self._context, address, mask, I32(site))
         given = values if kind in ("st", "sv") else []
+        form = form_of(self._sites.sites[site].instruction)
+        if form.scope == "cta" and space in ("global", "generic"):
+            kind = _BLOCK_SCOPED.get(kind, kind)
         name = f"check.{kind}.{space}.{size}.{count}.{self._shift}"
         self._call(name, self._context, address, mask, I32(site), *given)
-        form = form_of(self._sites.sites[site].instruction)
         if self.fences and form.strong and space in ("global", "generic"):
             if _fences(form):
                 self._fence(mask)
             happens = {"ld": "ld", "atom": "at"}.get(form.row.access, "st")
             self._call(f"strong.{happens}.{space}", self._context, address, mask)
+        if kind in _CHANGES:
+            self._stop_after_a_doubt()
+
+    def _stop_after_a_doubt(self) -> None:
+        """Return if anything has raised a doubt, as all code must do before an access that changes memory.
+
+        Whatever raised it, a check of this access or of an earlier one, or Python that was asked something, may have
+        returned before the memory was saved that the access changes. Undoing the launch would leave the change there,
+        and the launch runs again. Without a doubt, checks save all that their access changes.
+        """
+        b = self._b
+        doubted = b.icmp_unsigned("!=", b.word(self._context, Context.FAULT), I64(0))
+        with when(b, doubted, likely=False):
+            b.ret(I32(Status.FAULT))
 
     def fence(self, instruction: Instruction, mask: Value) -> None:
         """Note a fence; one of the block alone isn't followed."""

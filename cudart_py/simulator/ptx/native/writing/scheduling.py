@@ -13,6 +13,9 @@ __all__ = ["Scheduling"]
 
 Value = Any
 
+# So many words that tell at which blocks lanes are ready are kept in registers.
+_MOST_READY_WORDS = 2
+
 
 class Scheduling:
     """The variables of a warp's function that choose the next block, and the code that sets them.
@@ -27,7 +30,12 @@ class Scheduling:
         self._state = state
         self.mask = b.alloca(I32)
         self._lowest = b.alloca(I32)
-        self._ready = [b.alloca(I64) for _ in range(layout.ready_words)]
+        kept = [b.at(state, layout.ready_at + 8 * index) for index in range(layout.ready_words)]
+        # The time that LLVM takes grows with the variables in registers times the blocks that may set them: where
+        # these are many, the words stay in the warp's state.
+        in_registers = len(kept) <= _MOST_READY_WORDS
+        self._kept = kept if in_registers else []
+        self._ready = [b.alloca(I64) for _ in kept] if in_registers else kept
         function = b.function
         self.dispatch = function.append_basic_block("dispatch")
         self.idle = function.append_basic_block("idle")
@@ -49,14 +57,14 @@ class Scheduling:
     def resume(self) -> None:
         """Take up where the function has returned."""
         b = self._b
-        for index, variable in enumerate(self._ready):
-            b.store(b.load(b.at(self._state, self._layout.ready_at + 8 * index), typ=I64), variable)
+        for variable, kept in zip(self._ready, self._kept, strict=False):
+            b.store(b.load(kept, typ=I64), variable)
 
     def leave(self, status: Status) -> None:
         """Return, so that the function can take up again."""
         b = self._b
-        for index, variable in enumerate(self._ready):
-            b.store(b.load(variable, typ=I64), b.at(self._state, self._layout.ready_at + 8 * index))
+        for variable, kept in zip(self._ready, self._kept, strict=False):
+            b.store(b.load(variable, typ=I64), kept)
         b.ret(I32(status))
 
     def push(self, number: int, lanes: Value) -> None:

@@ -209,10 +209,12 @@ def _extreme(
     # NumPy's vectorised loops are for two arrays only.
     shape = np.broadcast(a, b).shape
     a, b = (x if x.ndim else np.full(shape, x) for x in (a, b))
-    if smaller:
-        result: Array = np.asarray((np.minimum if nan else np.fmin)(a, b))
-    else:
-        result = np.asarray((np.maximum if nan else np.fmax)(a, b))
+    result: Array = np.asarray((np.minimum if smaller else np.maximum)(a, b))
+    if not nan:
+        # For a signalling NaN fmin and fmax give a NaN or the other operand, as an element's place in the array has it.
+        missing = np.isnan(result)
+        if missing.any():
+            result = np.where(missing, np.where(np.isnan(a), b, a), result)
     zeros = result == 0
     if zeros.any():
         zeros &= a == b

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from ...compiling.opcodes import form_of
 from ...faults import Fault
-from ...windows import LOCAL_WINDOW, PARAM_WINDOW, RUNTIME_SHARED, SHARED_WINDOW, WINDOW_BYTES, WORKSPACE_WINDOW
+from ...windows import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    RESERVED_SHARED,
+    RUNTIME_SHARED,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+    WORKSPACE_WINDOW,
+)
 from .addresses import Address, Mixed
 from .clusters import RANK_SHIFT, map_address, rank_of
 
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
     from ..groups import Group
     from ..launch import LaunchState
 
-__all__ = ["ELEMENTS", "Resolver", "Space"]
+__all__ = ["ELEMENTS", "Resolver", "Space", "shared_space"]
 
 Array = NDArray[Any]
 ndarray = np.ndarray
@@ -50,15 +58,23 @@ class Space:
     """The bytes of one kind of memory, with a view for each element type.
 
     `size` is where what one block, lane or launch has of it ends, and `first` where its variables begin; None stands
-    for global memory, which has allocations.
+    for global memory, which has allocations. `variables_end` is where the variables end, where that is less.
     """
 
-    def __init__(self, name: str, data: NDArray[np.uint8], size: int | None, first: int = 0) -> None:
+    def __init__(
+        self, name: str, data: NDArray[np.uint8], size: int | None, first: int = 0, variables_end: int | None = None
+    ) -> None:
         self.name = name
         self.size = size
         self.first = first
+        self.variables_end = size if variables_end is None else variables_end
         self.bytes = data
         self.views: dict[str, Array] = _Views(data)
+
+
+def shared_space(state: LaunchState, data: NDArray[np.uint8]) -> Space:
+    """Return the bytes of the shared memory of a launch's blocks as a space."""
+    return Space("shared", data, state.shared_limit, RESERVED_SHARED, state.shared_end)
 
 
 def _in_window(values: Any) -> Any:
@@ -264,7 +280,7 @@ class Resolver:
             return
         seen = self._seen(address) + offset
         found = np.searchsorted(self._starts, seen, "right") - 1
-        if not len(self._starts) or ((found < 0) | (seen + size > self._ends[found])).any():
+        if not len(self._starts) or ((found < 0) | (seen > self._ends[found] - size)).any():
             self._fail_outside(address, offset, size, site, positions)
 
     def _seen(self, address: Address) -> Array:
@@ -289,12 +305,13 @@ class Resolver:
         return np.asarray(address.places - base)
 
     def _outside(self, space: Space, seen: Any, size: int) -> bool:
+        # The end of an access may be beyond what 64 bits hold, and the start of the last right one is not.
         if space.size is not None:
-            if space.first and seen >= 0 and seen + size <= RUNTIME_SHARED:
+            if space.first and 0 <= seen <= RUNTIME_SHARED - size:
                 return False
-            return bool(seen < space.first or seen + size > space.size)
+            return bool(seen < space.first or seen > space.size - size)
         index = int(np.searchsorted(self._starts, seen, "right")) - 1
-        return index < 0 or bool(seen + size > self._ends[index])
+        return index < 0 or bool(seen > self._ends[index] - size)
 
     def _check_places(
         self, address: Address, offset: int, size: int, site: Instruction, positions: Array | None
@@ -347,8 +364,8 @@ class Resolver:
 
     def _place(self, space: Space, seen: int) -> str:
         """Return the place of an address beside the shared memory of its block or the local memory of its thread."""
-        assert space.size is not None
-        size = space.size - space.first
+        assert space.variables_end is not None
+        size = space.variables_end - space.first
         owner = "block" if space.name == "shared" else "thread"
         whole = f"the {owner}'s {size} bytes of {space.name} memory"
         if space.name != "shared" and seen >= 1 << 31:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults import UnsupportedError
+from ...faults import Fault, UnsupportedError
 from ...operations import atomics, mbarriers
 from ...syntax.types import dtype_of
 from .addresses import Address, Mixed
@@ -229,7 +229,19 @@ class Memory(Resolver):
         operands = [np.broadcast_to(value, n) for value in values]
         if verb in ("test_wait", "try_wait"):
             address.group.chunk.state.waits.keep(address.group, site, index, operands[0], parity)
-        return mbarriers.apply(verb, address.space.views["u8"], index, operands, parity)
+        chunk, lanes = address.group.chunk, address.group.lane_numbers
+        warps = lanes // chunk.threads * -(-chunk.threads // 32) + lanes % chunk.threads // 32
+        try:
+            return mbarriers.apply(verb, address.space.views["u8"], index, operands, parity, warps)
+        except mbarriers.TooManyArrivals as found:
+            what = (
+                f"a warp brings {found.arrivals} arrivals at once to a barrier that lacks {found.missing} of "
+                f"{found.needed}: hardware adds up what an instruction of a warp brings, and fails where it is more "
+                "than the phase lacks"
+            )
+            raise Fault(
+                "CUDA_ERROR_LAUNCH_FAILED", chunk.state.located(what, site, address.group, found.lane)
+            ) from None
 
 
 def parts_of(address: Address | Mixed) -> list[tuple[Array | None, Address]]:

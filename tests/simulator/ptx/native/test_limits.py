@@ -1,0 +1,140 @@
+"""What is too large for LLVM, or for the memory that the process may use, runs with NumPy, which keeps all limits."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cudart_py.simulator.ptx import Fault, Launch, engines, load_module, run
+from cudart_py.simulator.ptx.compiling.program import program_of
+from tests.simulator.ptx.machine import PROPERTIES, Kernels
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+
+from cudart_py.simulator.ptx.native import machine
+
+LANES = 32
+
+
+def kernel(body: str) -> Kernels:
+    """Return a kernel whose lanes store x, which is the lane's number before the body."""
+    kernels = Kernels(
+        load_module(
+            f""".version 8.7
+            .target sm_90
+            .address_size 64
+            .visible .entry k(.param .u64 out) {{
+                .reg .b64 to, offset; .reg .b32 x; .reg .pred p;
+                mov.u32 x, %tid.x; ld.param.u64 to, [out]; mul.wide.u32 offset, x, 4; add.u64 to, to, offset;
+                {body}
+                st.global.b32 [to], x;
+            }}"""
+        )
+    )
+    kernels.engine = "native"
+    return kernels
+
+
+def launched(kernels: Kernels) -> tuple[Any, str]:
+    """Return what a launch stores, and what machine code lacks for it."""
+    out = kernels.zeros(LANES)
+    kernels.launch("k", 1, LANES, out)
+    return kernels.get(out, LANES, np.uint32), program_of(kernels.module.entries["k"]).native_lack
+
+
+def products(count: int) -> tuple[str, Any]:
+    """Return instructions in one long run, and what they make of x."""
+    x = np.arange(LANES, dtype=np.uint32)
+    for number in range(count):
+        x = x * np.uint32(number | 1) + np.uint32(number)
+    return "\n".join(f"mad.lo.u32 x, x, {number | 1}, {number};" for number in range(count)), x
+
+
+def test_a_kernel_of_many_instructions_is_left_to_numpy() -> None:
+    body, expected = products(10_100)
+    values, lack = launched(kernel(body))
+    np.testing.assert_array_equal(values, expected)
+    assert "instructions" in lack
+
+
+def test_a_kernel_of_many_branches_is_left_to_numpy() -> None:
+    count = 600
+    body = "\n".join(
+        f"setp.eq.u32 p, x, {number}; @p bra L{number}; add.u32 x, x, 1; L{number}:" for number in range(count)
+    )
+    values, lack = launched(kernel(body))
+    expected = np.arange(LANES)
+    for number in range(count):
+        expected += expected != number
+    np.testing.assert_array_equal(values, expected)
+    assert "basic blocks" in lack
+
+
+def test_lanes_wait_at_any_of_many_blocks_in_machine_code() -> None:
+    """So many that what tells where lanes are ready isn't kept in registers; each lane goes its own way."""
+    count = 80
+    body = "\n".join(
+        f"and.b32 x, x, 0xFFFF; setp.ge.u32 p, x, {number * 800}; @p bra L{number}; mad.lo.u32 x, x, 5, {number}; "
+        f"L{number}: add.u32 x, x, 1;"
+        for number in range(count)
+    )
+    kernels = kernel(body)
+    values, lack = launched(kernels)
+    expected = np.arange(LANES)
+    for number in range(count):
+        expected &= 0xFFFF
+        expected = np.where(expected >= number * 800, expected, expected * 5 + number) + 1
+    np.testing.assert_array_equal(values, expected)
+    assert not lack
+
+
+@pytest.mark.parametrize("engine", ["native", "numpy"])
+def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine: str) -> None:
+    """Compiling it takes NumPy's engine far longer."""
+    kernels = kernel(products(10_100)[0])
+    entry = kernels.module.entries["k"]
+    launch = Launch(entry, (1, 1, 1), (LANES, 1, 1), parameters=kernels.zeros(LANES).to_bytes(8, "little"))
+    with pytest.raises(Fault, match=r"CUDA_ERROR_LAUNCH_TIMEOUT.*limit of seconds"):
+        run(
+            kernels.module, launch, kernels.memory, symbols={}, print_=print, seconds=0.01, properties=PROPERTIES,
+            engine=engine,
+        )  # fmt: skip  # one line more for each would hide the limit
+
+
+# --- little memory
+
+
+def test_a_kernel_for_whose_machine_code_there_is_no_memory_runs_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(module: Any) -> bytes:
+        raise OSError(12, "Cannot allocate memory")
+
+    kernels = kernel("add.u32 x, x, 5;")
+    with monkeypatch.context() as patch:
+        patch.setattr(machine, "_compiled", refuse)
+        values, lack = launched(kernels)
+    np.testing.assert_array_equal(values, np.arange(LANES) + 5)
+    assert "Cannot allocate memory" in lack
+    launched(kernels)
+    assert any(program_of(kernels.module.entries["k"]).native.values())
+
+
+def test_without_memory_for_llvmlite_launches_run_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        """Fail as an import does that finds no room for a library."""
+
+        def find_spec(self, name: str, *_: Any) -> None:
+            if name.startswith("cudart_py.simulator.ptx.native.engine"):
+                raise OSError("failed to map segment from shared object")
+
+    monkeypatch.delitem(sys.modules, "cudart_py.simulator.ptx.native.engine", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Refusing(), *sys.meta_path])
+    engines._machine_code.cache_clear()
+    try:
+        values, lack = launched(kernel("add.u32 x, x, 5;"))
+    finally:
+        engines._machine_code.cache_clear()
+    np.testing.assert_array_equal(values, np.arange(LANES) + 5)
+    assert "failed to map" in lack
