@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -13,6 +14,7 @@ import cudart_py as cuda
 
 ROOT = Path(__file__).parent.parent
 LIBRARY = "public_suites"
+SAMPLES = os.environ.get("CUDA_SAMPLES", "")
 
 
 @pytest.fixture
@@ -147,6 +149,32 @@ def test_a_programs_own_mistake_that_is_no_longer_seen_is_worse(script):
     seen, unseen = (script.Outcome("one", "llm.c", "", (), own, 1.0, 1) for own in (2, 0))
     assert record.worse([unseen], {"one": seen}) == ["one"]
     assert record.worse([seen], {"one": unseen}) == []
+
+
+def test_what_the_checks_raise_is_judged_like_a_warning(script, tmp_path):
+    def run(build):
+        raise cuda.SimulatorWarning("kernel sums: race")
+
+    own = script.run_here(program(script, run, own=("sums",)), tmp_path, 1)
+    assert (own.own, own.alarms, own.error, own.good) == (1, (), "", True)
+    alarm = script.run_here(program(script, run), tmp_path, 1)
+    assert (alarm.own, alarm.alarms, alarm.error, alarm.good) == (0, ("kernel sums: race",), "", False)
+
+
+def test_the_modes_are_every_engine_with_every_setting_of_the_checks(script):
+    assert len(script.MODES) == len({str(mode) for mode in script.MODES}) == 9
+    good = script.Outcome("one", "llm.c", "", (), 0, 1.0, 1)
+    table = script.mode_table({mode: [good] for mode in script.MODES}).splitlines()
+    assert "native, error" in table[0]
+    assert table[1].count("passed, 1.0 s") == 9
+    assert table[2] == "9 of 9 runs passed without a false alarm."
+
+
+@pytest.mark.skipif(not SAMPLES, reason="CUDA_SAMPLES is not the folder of a checkout of cuda-samples")
+@pytest.mark.parametrize("name", ["shfl_scan", "BlackScholes"])
+def test_a_program_of_cuda_samples_is_right_in_every_mode(script, name):
+    [found] = [one for one in script.PROGRAMS if one.name == name]
+    assert script.run_modes([found], {"cuda-samples": Path(SAMPLES)}, 1, 60) == 0
 
 
 def test_a_suite_without_a_folder_is_left_out_with_a_word(script, capsys):

@@ -21,7 +21,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Build:
     """What a program's host is given: a compiler of the suite's files, and random numbers."""
 
-    def __init__(self, folder: Path, files: Sequence[str], seed: int) -> None:
+    def __init__(self, folder: Path, files: Sequence[str], seed: int, cache: bool = False) -> None:
+        self._cache = cache
         self._paths = [folder / file for file in files]
         self.random = np.random.default_rng(seed)
 
@@ -36,11 +37,11 @@ class Build:
 
         `names` instantiates templates, `omit` names host declarations that the rule of `device_code` takes for the
         device's, and `before` is a text that comes first, such as a type that a header of the host declares. Nothing
-        is taken from the cache.
+        is taken from the cache unless the builder was made with `cache`.
         """
         parts = [device_code(_read(path), file=path.name, omit=omit) for path in self._paths]
         source = "\n".join([PRELUDE, before, *parts])
-        return cuda.compile(source, names=names, cache=False)
+        return cuda.compile(source, names=names, cache=self._cache)
 
     def floats(self, *shape: int, low: float = -1.0, high: float = 1.0) -> Array:
         """Return random single-precision numbers between two bounds."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .program import Program
 
-__all__ = ["Outcome", "markdown", "read_outcomes", "table", "worse", "write_outcomes"]
+__all__ = ["Outcome", "aligned", "markdown", "read_outcomes", "table", "worse", "write_outcomes"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def worse(outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> list[st
 
 def table(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
     """Return a table for the terminal, with a line below it that sums up."""
-    return "\n".join([*_aligned(_rows(programs, outcomes, before)), _summary(outcomes, before)])
+    return "\n".join([*aligned(_rows(programs, outcomes, before)), _summary(outcomes, before)])
 
 
 def markdown(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
@@ -94,7 +94,8 @@ def _rows(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapp
     return rows
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines whose columns are aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

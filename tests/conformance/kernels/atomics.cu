@@ -43,7 +43,7 @@ extern "C" __global__ void global_memory(const unsigned* a, u64* memory) {
     ATOM("atom.global.min.s32", int, "r", 145 + k, x) ATOM("atom.global.max.u64", u64, "l", 150 + k, wide)
     ATOM("atom.global.and.b32", unsigned, "r", 155 + k, x | 0xff00) ATOM("atom.global.or.b32", unsigned, "r", 160 + k, x & 0x777)
     ATOM("atom.global.xor.b64", u64, "l", 165 + k, wide) ATOM("atom.global.inc.u32", unsigned, "r", 170 + k, 4)
-    ATOM("atom.global.dec.u32", unsigned, "r", 175 + k, 3) ATOM("atom.acq_rel.cta.global.add.u32", unsigned, "r", 180 + k, 7)
+    ATOM("atom.global.dec.u32", unsigned, "r", 175 + k, 3) ATOM("atom.acq_rel.cta.global.add.u32", unsigned, "r", 180 + blockIdx.x, 7)
     ATOM("atom.acquire.gpu.global.max.s32", int, "r", 185 + k, x)
 }
 

@@ -1,0 +1,285 @@
+"""Random kernels as one source for two compilers: functions, and a kernel that calls them between steps of its warps.
+
+A kernel keeps the state of each thread in a structure. Its phases are device functions that change that state; between
+them the lanes of a warp shuffle and vote, or the threads of a block exchange elements in shared memory. In C++ of the
+host a loop over the threads runs each phase, and another one does each step with the states of the whole block.
+
+A kernel adds to what it writes, twice: so what a launch that is undone and runs again leaves behind is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .expressions import SCALARS, WIDE, Draw, Expressions, Place, Scope
+from .statements import Function, Node, Statements, Struct, render
+from .steps import Steps
+
+__all__ = ["BOTH", "WORDS", "Features", "Kernel", "make", "source"]
+
+BOTH = (Path(__file__).parent / "both.h").read_text()
+# Words that a thread reads: half of them special numbers.
+WORDS = 6
+_MOST_FIELDS = 10
+
+
+@dataclass(frozen=True)
+class Features:
+    """What kernels may have; `size` is how long their functions are, drawn for each kernel where it is 0."""
+
+    padding: bool = True
+    recursion: bool = True
+    steps: bool = True
+    size: int = 0
+
+
+@dataclass
+class Kernel:
+    """A kernel: its definitions in order, and the phases and steps of its body, each with a text per compiler."""
+
+    number: int
+    threads: int
+    blocks: int
+    fields: tuple[Place, ...]
+    definitions: list[Node]
+    body: list[Node] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Return the kernel's name, which is also that of the host's function."""
+        return f"k{self.number}"
+
+    @property
+    def results(self) -> int:
+        """Return how many words of 64 bits it adds to."""
+        return self.threads * self.blocks * len(self.fields)
+
+    def text(self) -> str:
+        """Return the kernel's source, which follows `BOTH`."""
+        number, count = self.number, self.threads * self.blocks
+        saves = "".join(
+            f"    out[{place} * {count} + thread] += word(s.{one.text});\n" for place, one in enumerate(self.fields)
+        )
+        loads = "".join(f"    s.{one.text} = {_loaded(one.type, place)};\n" for place, one in enumerate(self.fields))
+        members = "".join(f"    {one.type} {one.text};\n" for one in self.fields)
+        device, host = (render(_of(self.body, side), "    ") for side in (0, 1))
+        return f"""\
+struct S{number} {{
+{members}}};
+INLINE void load(S{number} &s, const u32 *in, u32 thread) {{
+    in += thread * {WORDS};
+{loads}}}
+INLINE void save(const S{number} &s, u64 *out, u32 thread) {{
+{saves}}}
+{render(self.definitions)}\
+#ifdef __CUDACC__
+extern "C" __global__ void {self.name}(const u32 *in, u64 *out) {{
+    const u32 t = threadIdx.x, thread = blockIdx.x * {self.threads} + t, lane = t & 31;
+    S{number} s;
+    load(s, in, thread);
+    save(s, out, thread);
+{device}    save(s, out, thread);
+}}
+#else
+extern "C" void {self.name}(const u32 *in, u64 *out) {{
+    for (u32 block = 0; block < {self.blocks}; block++) {{
+    const u32 first = block * {self.threads};
+    static S{number} all[{self.threads}];
+    for (u32 t = 0; t < {self.threads}; t++) load(all[t], in, first + t), save(all[t], out, first + t);
+{host}    for (u32 t = 0; t < {self.threads}; t++) save(all[t], out, first + t);
+    }}
+}}
+#endif
+"""
+
+
+def _of(body: Sequence[Node], side: int) -> list[Node]:
+    """Return the statements of one compiler, whose texts a step has on either side of a form feed."""
+    found = []
+    for node in body:
+        head, tail = (text.split("\f")[side] if "\f" in text else text for text in (node.head, node.tail))
+        found.append(Node(head, None if node.body is None else _of(node.body, side), tail))
+    return found
+
+
+def _loaded(type: str, place: int) -> str:
+    """Return what a member of the state begins with."""
+    first, second = (f"in[{(place + more) % WORDS}]" for more in (0, 1))
+    if type == "f32":
+        return f"from_bits({first})" if place % 2 else f"(f32)(i32){first} * 0.37f"
+    if type == "f64":
+        wide = f"((u64){first} << 32 | {second})"
+        return f"from_bits({wide})" if place % 2 else f"(f64)(i32){first} * 0.37"
+    return f"({type})((u64){second} << 32 | {first})" if type.endswith("64") else f"({type}){first}"
+
+
+def source(kernels: Sequence[Kernel]) -> str:
+    """Return the source of several kernels."""
+    return BOTH + "".join(kernel.text() for kernel in kernels)
+
+
+def make(seed: int, number: int, features: Features | None = None) -> Kernel:
+    """Return the kernel of a number in the sequence of a seed."""
+    return _Maker(Draw(seed, number), number, features or Features()).kernel()
+
+
+class _Maker:
+    """Draw the parts of one kernel."""
+
+    def __init__(self, draw: Draw, number: int, features: Features) -> None:
+        self._draw = draw
+        self._number = number
+        self._features = features
+        self._size = features.size or draw.pick((1, 1, 1, 1, 2, 3))
+        self._structs: list[Struct] = []
+        self._functions: list[Function] = []
+        self._definitions: list[Node] = []
+        self._threads = 0
+
+    def kernel(self) -> Kernel:
+        """Return the kernel."""
+        draw, number = self._draw, self._number
+        steps = self._features.steps and draw.chance(0.75)
+        self._threads = threads = 32 * (1 + draw.below(4)) if steps else 33 + draw.below(96)
+        types = [draw.pick(SCALARS + WIDE) for _ in range(4 + draw.below(_MOST_FIELDS - 4))]
+        # What steps and conditions use is always there.
+        types[:4] = ["u32", draw.pick(("i32", "i64")), "f32", draw.pick(("u32", "f64", "u64"))]
+        fields = tuple(Place(f"m{place}", type) for place, type in enumerate(types))
+        for place in range(draw.below(3)):
+            self._struct(place)
+        for place in range(draw.below(2 + self._size)):
+            self._function(place)
+        kernel = Kernel(number, threads, 1 + draw.below(3), fields, self._definitions)
+        kernel.body = self._body(fields, threads, 2 + draw.below(2 + self._size) if steps else 0)
+        return kernel
+
+    def _body(self, fields: tuple[Place, ...], threads: int, steps: int) -> list[Node]:
+        draw = self._draw
+        body = [self._phase(0, fields)]
+        maker = Steps(draw, fields, threads)
+        for place in range(steps):
+            step = maker.step()
+            if draw.chance(0.12):  # a loop around a step and the phase before it
+                loop = f"for (u32 round = 0; round < {2 + draw.below(3)}; round++) {{"
+                body.append(Node(loop, [self._phase(place + 1, fields), step]))
+            else:
+                body += [step, self._phase(place + 1, fields)] if draw.chance(0.3) else [step]
+        return body
+
+    def _phase(self, place: int, fields: tuple[Place, ...]) -> Node:
+        """Define a function that changes the state of a thread, and return its call."""
+        draw, number = self._draw, self._number
+        name = f"p{number}_{place}"
+        scope = Scope()
+        scope.add(*(Place(f"s.{one.text}", one.type) for one in fields), Place("thread", "u32", False))
+        statements = Statements(draw, self._structs, self._functions, "v")
+        probes = [statements.expressions.probe(scope) for _ in range(1 + draw.below(5))]
+        body = [Node(f"s.m0 = s.m0 * 3 + (u32)mixed(thread, word({probe}));") for probe in probes]
+        body += statements.block(scope, 1 + draw.below(1 + 2 * self._size), 1 + draw.below(2))
+        # What the phase has computed goes into the state.
+        body += self._mixed(scope, "s.m0 += (u32)")
+        kind = draw.pick(("FUNCTION", "INLINE", "SEPARATE"))
+        self._definitions.append(Node(f"{kind} void {name}(S{number} &s, u32 thread) {{", body))
+        call = f"{name}(s, thread);\ffor (u32 t = 0; t < {self._threads}; t++) {name}(all[t], first + t);"
+        return Node(call)
+
+    def _mixed(self, scope: Scope, to: str) -> list[Node]:
+        """Return statements that put the local variables of a scope into one number."""
+        local = [place for place in scope.places if place.text[0] in "v("][-6:]
+        nodes = [Node("u64 mix = 1;", fixed=True)]
+        for place in local:
+            element = f"{place.text}[{place.count - 1}]" if place.count else place.text
+            kind = place.type if place.type in (*WIDE, "f32", "f64") else "i32"
+            nodes.append(Node(f"mix = mixed(mix, word(({kind}){element}));"))
+        return [*nodes, Node(f"{to}(mix ^ mix >> 32);", fixed=True)] if local else []
+
+    def _struct(self, place: int) -> None:
+        draw = self._draw
+        name = f"T{self._number}_{place}"
+        members: list[Place] = []
+        lines, makes, assignments = [], [], []
+        count = 2 + draw.below(4)
+        types = (
+            [draw.pick(SCALARS) for _ in range(count)]
+            if self._features.padding
+            else [draw.pick(("u64", "i64", "f64"))] * count
+        )
+        for index, type in enumerate(types):
+            member = f"m{index}"
+            parameter = f"a{index}"
+            makes.append(type)
+            if self._structs and index == 1 and draw.chance(0.5):
+                inner = self._structs[0]
+                lines.append(f"{inner.name} {member};")
+                members += inner.places(member)
+                makes[-1] = inner.name
+                assignments.append(f"r.{member} = {parameter};")
+            elif draw.chance(0.3):
+                elements = draw.pick((2, 4))
+                lines.append(f"{type} {member}[{elements}];")
+                members.append(Place(member, type, True, elements))
+                assignments.append(
+                    f"for (u32 i = 0; i < {elements}; i++) r.{member}[i] = ({type})(i & 1 ? {parameter} : ({type})i);"
+                )
+            else:
+                lines.append(f"{type} {member};")
+                members.append(Place(member, type))
+                assignments.append(f"r.{member} = {parameter};")
+        parameters = ", ".join(f"{type} a{index}" for index, type in enumerate(makes))
+        maker = Node(
+            f"INLINE {name} make_{name}({parameters}) {{",
+            [Node(text, fixed=True) for text in (f"{name} r;", *assignments, "return r;")],
+        )
+        self._definitions += [Node(f"struct {name} {{ {' '.join(lines)} }};"), maker]
+        self._structs.append(Struct(name, "", tuple(members), tuple(makes)))
+
+    def _function(self, place: int) -> None:
+        """Define a function: it takes scalars, structures and pointers, and returns a scalar or a structure."""
+        draw = self._draw
+        name = f"f{self._number}_{place}"
+        kinds = [draw.pick(SCALARS) for _ in range(1 + draw.below(3))]
+        if self._structs and draw.chance(0.4):
+            kinds.append(draw.pick(self._structs).name)
+        if draw.chance(0.3):
+            kinds.append(f"{draw.pick(SCALARS)}*{draw.pick((2, 4))}")
+        result = draw.pick(self._structs).name if self._structs and draw.chance(0.3) else draw.pick(SCALARS)
+        scope = Scope()
+        parameters = []
+        for index, kind in enumerate(kinds):
+            element, _, count = kind.partition("*")
+            parameters.append(f"{element} {'*' if count else ''}a{index}")
+            struct = next((one for one in self._structs if one.name == kind), None)
+            if struct is not None:
+                scope.add(*struct.places(f"a{index}"))
+                scope.structs.append(Place(f"a{index}", kind))
+            else:
+                scope.add(Place(f"a{index}", element, True, int(count or 0)))
+        statements = Statements(draw, self._structs, self._functions, "v")
+        recursive = self._features.recursion and draw.chance(0.08)
+        body: list[Node] = []
+        if recursive:
+            parameters.append("u32 depth")
+            body.append(Node(f"if (depth == 0) return {statements.argument(scope, result)};", fixed=True))
+            arguments = ", ".join(statements.argument(scope, kind) for kind in kinds)
+            body.append(Node(f"{result} deeper = {name}({arguments}, depth - 1);"))
+            struct = next((one for one in self._structs if one.name == result), None)
+            scope.add(*(struct.places("deeper") if struct is not None else [Place("deeper", result)]))
+        body += statements.block(scope, 1 + draw.below(2 * self._size), 1 + draw.below(2), result=result)
+        body.append(Node(f"return {self._returned(statements, scope, result)};", fixed=True))
+        kind = "SEPARATE" if recursive else draw.pick(("FUNCTION", "SEPARATE", "INLINE"))
+        self._definitions.append(Node(f"{kind} {result} {name}({', '.join(parameters)}) {{", body))
+        kinds_of_calls = (*kinds, "u32%4") if recursive else tuple(kinds)
+        self._functions.append(Function(name, kinds_of_calls, result))
+
+    def _returned(self, statements: Statements, scope: Scope, result: str) -> str:
+        if result not in SCALARS:
+            return statements.argument(scope, result)
+        local = [place for place in scope.places if place.text[0] == "v" and place.type == result]
+        value = Expressions(self._draw).value(scope, result, 3)
+        if result[0] == "u":
+            for place in local[-3:]:
+                value += f" ^ {place.text}[0]" if place.count else f" ^ {place.text}"
+            return f"({result})({value})"
+        return value

@@ -1,0 +1,274 @@
+"""Random statements: variables, arrays, structures, pointers, branches, loops, switches and calls.
+
+Every variable is initialised where it is declared, and every loop counts in its head, so that any statement can be left
+out: what still compiles is as well defined as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .expressions import SCALARS, WIDE, Draw, Expressions, Place, Scope
+
+__all__ = ["Function", "Node", "Statements", "Struct", "render"]
+
+# How often the statements of a function may run in all, because of the loops around them.
+_MOST_ITERATIONS = 24
+
+
+@dataclass
+class Node:
+    """A statement, or a block of statements between a head and a tail; a `fixed` one can't be left out."""
+
+    head: str
+    body: list[Node] | None = None
+    tail: str = "}"
+    fixed: bool = False
+
+
+def render(nodes: Sequence[Node], indent: str = "") -> str:
+    """Return the text of statements."""
+    lines = []
+    for node in nodes:
+        lines.append(f"{indent}{node.head}\n")
+        if node.body is not None:
+            lines.append(render(node.body, indent + "    "))
+            lines.append(f"{indent}{node.tail}\n")
+    return "".join(lines)
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A structure: its members are places relative to it, those of structures inside of it included.
+
+    ``make_NAME`` makes one of values of the types `makes`; `text` defines both.
+    """
+
+    name: str
+    text: str
+    members: tuple[Place, ...]
+    makes: tuple[str, ...]
+
+    def places(self, prefix: str) -> list[Place]:
+        """Return the members of the structure with this name."""
+        return [Place(f"{prefix}.{one.text}", one.type, True, one.count) for one in self.members]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that can be called.
+
+    Its parameters are scalars, structures, pointers to elements such as ``i32*4``, or scalars below a limit such as
+    ``u32%4``.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    result: str
+
+
+class Statements:
+    """Draw the statements of one function."""
+
+    def __init__(self, draw: Draw, structs: Sequence[Struct], functions: Sequence[Function], prefix: str) -> None:
+        self.draw = draw
+        self.expressions = Expressions(draw)
+        self._structs = structs
+        self._functions = functions
+        self._prefix = prefix
+        self._names = 0
+        self._calls = 0
+
+    def name(self) -> str:
+        """Return a new name."""
+        self._names += 1
+        return f"{self._prefix}{self._names}"
+
+    def block(self, scope: Scope, count: int, depth: int, iterations: int = 1, result: str = "") -> list[Node]:
+        """Return about `count` statements; ``result`` is the type that an early return gives."""
+        nodes: list[Node] = []
+        for _ in range(count):
+            nodes += self._statement(scope, depth, iterations, result)
+        return nodes
+
+    def _statement(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
+        draw = self.draw
+        simple = (self._scalar, self._assignment, self._assignment, self._assignment, self._array, self._pointer)
+        if self._structs and draw.chance(0.14):
+            return self._struct(scope)
+        if self._functions and self._calls < 4 and iterations <= 8 and draw.chance(0.18):
+            return self._call(scope)
+        if depth > 0 and draw.chance(0.38):
+            kind = draw.pick((self._branch, self._branch, self._loop, self._loop, self._switch, self._until))
+            return kind(scope, depth - 1, iterations, result)
+        return draw.pick(simple)(scope)
+
+    # --- declarations and assignments
+
+    def _scalar(self, scope: Scope) -> list[Node]:
+        type = self.draw.pick(SCALARS + WIDE)
+        name = self.name()
+        node = Node(f"{type} {name} = {self.expressions.value(scope, type, 3)};")
+        scope.add(Place(name, type))
+        return [node]
+
+    def _assignment(self, scope: Scope) -> list[Node]:
+        draw = self.draw
+        places = [place for place in scope.places if place.assignable]
+        if not places:
+            return self._scalar(scope)
+        place = draw.pick(places)
+        to, value = self.expressions.read(scope, place, 1), self.expressions.value(scope, place.type, 3)
+        operators = ("=", "=", "=", "^=", "|=", "&=", "+=", "-=") if place.type[0] == "u" else ("=",)
+        return [Node(f"{to} {draw.pick(operators)} {value};")]
+
+    def _array(self, scope: Scope) -> list[Node]:
+        draw = self.draw
+        type, count, name, index = draw.pick(SCALARS), draw.pick((2, 4, 4, 8, 16)), self.name(), self.name()
+        array = Place(name, type, True, count)
+        if count <= 4:
+            values = ", ".join(self.expressions.value(scope, type, 1) for _ in range(count))
+            scope.add(array)
+            return [Node(f"{type} {name}[{count}] = {{{values}}};")]
+        inner = Scope(scope)
+        inner.add(Place(index, "u32", False))
+        value = self.expressions.value(inner, type, 2)
+        filling = Node(f"for (u32 {index} = 0; {index} < {count}; {index}++) {name}[{index}] = {value};")
+        scope.add(array)
+        return [Node(f"{type} {name}[{count}] = {{}};"), filling]
+
+    def _pointer(self, scope: Scope) -> list[Node]:
+        draw = self.draw
+        places = [place for place in scope.places if place.assignable]
+        if not places:
+            return self._scalar(scope)
+        first = draw.pick(places)
+        second = draw.pick([place for place in places if place.type == first.type])
+        one, other = (self.expressions.read(scope, place, 1) for place in (first, second))
+        name = self.name()
+        node = Node(f"{first.type} *{name} = {self.expressions.condition(scope, 1)} ? &{one} : &{other};")
+        scope.add(Place(f"(*{name})", first.type))
+        return [node]
+
+    def _struct(self, scope: Scope) -> list[Node]:
+        draw = self.draw
+        struct = draw.pick(self._structs)
+        name = self.name()
+        node = Node(f"{struct.name} {name} = {self.argument(scope, struct.name)};")
+        self._add_struct(scope, name, struct)
+        others = [place for place in scope.structs if place.type == struct.name and place.text != name]
+        if others and draw.chance(0.4):  # copied back on a condition
+            copy = Node(f"if ({self.expressions.condition(scope, 2)}) {draw.pick(others).text} = {name};")
+            return [node, *self._assignment(scope), copy]
+        return [node]
+
+    def _add_struct(self, scope: Scope, name: str, struct: Struct) -> None:
+        scope.add(*struct.places(name))
+        scope.structs.append(Place(name, struct.name))
+
+    def argument(self, scope: Scope, type: str) -> str:
+        """Return an argument for a parameter: a scalar, a structure, or a pointer to elements of the scope."""
+        draw = self.draw
+        kind, _, limit = type.partition("%")
+        if limit:
+            return f"(({self.expressions.value(scope, kind, 2)}) % {limit})"
+        element, _, count = type.partition("*")
+        if count:
+            arrays = [p.text for p in scope.places if p.type == element and p.count >= int(count) and p.assignable]
+            return draw.pick(arrays) if arrays else ""
+        struct = next((one for one in self._structs if one.name == type), None)
+        if struct is None:
+            return self.expressions.value(scope, type, 2)
+        others = [place.text for place in scope.structs if place.type == type]
+        if others and draw.chance(0.5):
+            return draw.pick(others)
+        return f"make_{type}({', '.join(self.argument(scope, made) for made in struct.makes)})"
+
+    # --- control flow
+
+    def _branch(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
+        draw = self.draw
+        condition = self.expressions.condition(scope, 2)
+        if result and iterations == 1 and draw.chance(0.12):
+            return [Node(f"if ({condition}) return {self.argument(scope, result)};")]
+        then = Node(f"if ({condition}) {{", self.block(Scope(scope), 1 + draw.below(3), depth, iterations, result))
+        if draw.chance(0.5):
+            return [then]
+        otherwise = Node("else {", self.block(Scope(scope), 1 + draw.below(2), depth, iterations, result))
+        # One statement to leave out, since nothing may stand between its halves.
+        return [Node("{", [then, otherwise])]
+
+    def _loop(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
+        draw = self.draw
+        most = 2 + draw.below(7)
+        if iterations * most > _MOST_ITERATIONS:
+            return self._assignment(scope)
+        counter = self.name()
+        bound = str(most) if draw.chance(0.4) else f"(({self.expressions.value(scope, 'u32', 2)}) % {most + 1}u)"
+        inner = Scope(scope)
+        inner.add(Place(counter, "u32", False))
+        if draw.chance(0.5):
+            head = f"for (u32 {counter} = 0, {counter}_end = {bound}; {counter} < {counter}_end; {counter}++) {{"
+        else:
+            head = f"for (u32 {counter} = {bound}; {counter}-- > 0;) {{"
+        return [Node(head, self._repeated(inner, depth, iterations * most))]
+
+    def _until(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
+        """Draw a loop that ends by a condition of the data, and at the latest by its counter."""
+        draw = self.draw
+        most = 2 + draw.below(6)
+        if iterations * most > _MOST_ITERATIONS:
+            return self._assignment(scope)
+        counter = self.name()
+        condition = self.expressions.condition(scope, 2)
+        inner = Scope(scope)
+        inner.add(Place(counter, "u32", False))
+        if draw.chance(0.5):
+            head = f"for (u32 {counter} = 0; {counter} < {most} && {condition}; {counter}++) {{"
+            return [Node(head, self._repeated(inner, depth, iterations * most))]
+        body = self._repeated(inner, depth, iterations * most)
+        # The condition stands outside of the body's scope, as the counter does.
+        whole = Node("do {", body, f"}} while (++{counter} < {most} && {condition});")
+        return [Node("{", [Node(f"u32 {counter} = 0;", fixed=True), whole])]
+
+    def _repeated(self, scope: Scope, depth: int, iterations: int) -> list[Node]:
+        draw = self.draw
+        # It may stand before the declarations of the body, and so reads what is outside.
+        leave = Node(f"if ({self.expressions.condition(scope, 2)}) {draw.pick(('break', 'continue'))};")
+        body = self.block(scope, 1 + draw.below(3), depth, iterations)
+        if draw.chance(0.5):
+            body.insert(draw.below(len(body) + 1), leave)
+        return body
+
+    def _switch(self, scope: Scope, depth: int, iterations: int, result: str) -> list[Node]:
+        draw = self.draw
+        count = draw.pick((3, 4, 6, 8))
+        apart = draw.pick((1, 1, 1, 37))
+        cases = []
+        for number in range(count):
+            if draw.chance(0.12):
+                continue
+            body = self.block(Scope(scope), 1 + draw.below(2), 0 if draw.chance(0.7) else depth, iterations)
+            label = "default" if number == count - 1 and draw.chance(0.6) else f"case {number * apart}"
+            cases.append(Node(f"{label}: {{", body, "}" if draw.chance(0.3) else "} break;"))
+        value = f"(({self.expressions.value(scope, 'u32', 2)}) % {count}u)"
+        return [Node(f"switch ({value}{f' * {apart}' if apart > 1 else ''}) {{", cases)]
+
+    # --- calls
+
+    def _call(self, scope: Scope) -> list[Node]:
+        draw = self.draw
+        function = draw.pick(self._functions)
+        arguments = [self.argument(scope, type) for type in function.parameters]
+        if not all(arguments):  # there is no such array
+            return self._array(scope)
+        self._calls += 1
+        name = self.name()
+        node = Node(f"{function.result} {name} = {function.name}({', '.join(arguments)});")
+        struct = next((one for one in self._structs if one.name == function.result), None)
+        if struct is None:
+            scope.add(Place(name, function.result))
+        else:
+            self._add_struct(scope, name, struct)
+        return [node]

@@ -1,0 +1,155 @@
+"""What the threads of a warp or of a block do together, as CUDA C++ and as loops over their states.
+
+The two texts of a step stand on either side of a form feed. In that of the host, `all` are the states of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .expressions import FLOATS, WIDE, Draw, Expressions, Place, Scope
+from .statements import Node
+
+__all__ = ["Steps"]
+
+
+class Steps:
+    """Draw steps of threads with these members of a state, the first of which is of type u32."""
+
+    def __init__(self, draw: Draw, fields: Sequence[Place], threads: int) -> None:
+        self._draw = draw
+        self._expressions = Expressions(draw)
+        self._fields = [one for one in fields if one.type in (*WIDE, *FLOATS)]
+        self._threads = threads
+        self._scope = Scope()
+        self._scope.add(*(Place(f"s.{one.text}", one.type) for one in fields), Place("lane", "u32", False))
+
+    def step(self) -> Node:
+        """Return a step."""
+        kinds = (self._shuffle, self._shuffle, self._shuffle, self._vote, self._vote, self._parts, self._parts)
+        return self._draw.pick((*kinds, self._exchange, self._atomics, self._block_vote))()
+
+    def _number(self) -> str:
+        return self._expressions.value(self._scope, "u32", 1)
+
+    def _condition(self) -> str:
+        return self._expressions.condition(self._scope, 2)
+
+    def _warps(self, arrays: str, gathers: str, gives: str) -> str:
+        """Return a loop over warps: what they gather of all lanes, and then what each lane gets."""
+        return (
+            f"for (u32 w = 0; w < {self._threads}; w += 32) {{ {arrays} "
+            f"for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; {gathers} }} "
+            f"for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; {gives} }} }}"
+        )
+
+    def _shuffle(self) -> Node:
+        draw = self._draw
+        source = draw.pick(self._fields)
+        to = draw.pick([one for one in self._fields if one.type == source.type]).text
+        mode, width = draw.pick(("idx", "up", "down", "xor")), draw.pick((32, 32, 32, 16, 8, 4, 2))
+        amount = str(draw.below(32)) if draw.chance(0.5) else f"({self._number()}) & 31"
+        name = "__shfl_sync" if mode == "idx" else f"__shfl_{mode}_sync"
+        device = f"s.{to} = {name}(FULL, s.{source.text}, {amount}, {width});"
+        host = self._warps(
+            f"{source.type} x[32]; u32 n[32];",
+            f"x[lane] = s.{source.text}; n[lane] = {amount};",
+            f"s.{to} = x[source_{mode}(lane, n[lane], {width})];",
+        )
+        return Node(f"{device}\f{host}")
+
+    def _vote(self) -> Node:
+        draw = self._draw
+        kind = draw.pick(("ballot", "any", "all", "match", "add", "min", "max", "and", "or", "xor"))
+        if kind == "match":
+            value = f"({self._number()}) & 3"
+            device = f"__match_any_sync(FULL, {value})"
+            arrays, gathers, gives = "u32 x[32];", f"x[lane] = {value};", "matching(x, FULL, lane)"
+        elif kind in ("ballot", "any", "all"):
+            value = self._condition()
+            device = f"__{kind}_sync(FULL, {value})"
+            results = {"ballot": "ballot(x, FULL)", "any": "(ballot(x, FULL) != 0)", "all": "(ballot(x, FULL) == FULL)"}
+            arrays, gathers, gives = "bool x[32];", f"x[lane] = {value};", results[kind]
+        else:
+            type = draw.pick(("u32", "i32")) if kind in ("add", "min", "max") else "u32"
+            value = self._expressions.value(self._scope, type, 1)
+            device = f"__reduce_{kind}_sync(FULL, {value})"
+            arrays, gathers, gives = f"{type} x[32];", f"x[lane] = {value};", f"reduced_{kind}(x, FULL)"
+        host = self._warps(arrays, gathers, f"s.m0 = s.m0 * 5 + (u32){gives};")
+        return Node(f"s.m0 = s.m0 * 5 + (u32){device};\f{host}")
+
+    def _parts(self) -> Node:
+        """Let the lanes of two branches work together, those of each branch among themselves."""
+        draw = self._draw
+        parted, vote = self._condition(), self._condition()
+        kind = draw.pick(("add", "min", "max", "and", "or", "xor"))
+        mode = draw.pick(("lowest", "highest"))
+        device = (
+            f"{{ const bool c = {parted}; const u32 part = __ballot_sync(FULL, c);\n"
+            f"      if (c) {{ s.m0 += __shfl_sync(part, s.m0, {mode}(part)); s.m0 ^= __ballot_sync(part, {vote}); }}\n"
+            f"      else {{ s.m0 -= __reduce_{kind}_sync(~part, s.m0); }} }}"
+        )
+        host = (
+            self._warps(
+                "u32 x[32]; bool c[32]; u32 part = 0;",
+                f"c[lane] = {parted}; part |= (u32)c[lane] << lane; x[lane] = s.m0;",
+                f"if (c[lane]) s.m0 += x[{mode}(part)]; else s.m0 -= reduced_{kind}(x, ~part);",
+            )[:-2]
+            # The second vote sees what the shuffle has left in the state.
+            + f" bool y[32]; for (u32 lane = 0; lane < 32; lane++) {{ auto &s = all[w + lane]; y[lane] = {vote}; }}"
+            " for (u32 lane = 0; lane < 32; lane++) if (c[lane]) all[w + lane].m0 ^= ballot(y, part); }"
+        )
+        return Node(f"{device}\f{host}")
+
+    def _exchange(self) -> Node:
+        """Give each thread the element of another one, through shared memory."""
+        draw = self._draw
+        source = draw.pick(self._fields)
+        to = draw.pick([one for one in self._fields if one.type == source.type]).text
+        index = f"({self._number()}) % {self._threads}u"
+        device = (
+            f"{{ __shared__ {source.type} tile[{self._threads}]; tile[t] = s.{source.text}; __syncthreads();\n"
+            f"      s.{to} = tile[{index}]; __syncthreads(); }}"
+        )
+        each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
+        host = (
+            f"{{ {source.type} tile[{self._threads}]; {each} tile[t] = s.{source.text}; }} "
+            f"{each} s.{to} = tile[{index}]; }} }}"
+        )
+        return Node(f"{device}\f{host}")
+
+    def _atomics(self) -> Node:
+        """Combine numbers of all threads in shared memory, where the order of the threads makes no difference."""
+        draw = self._draw
+        index, value, read = self._number(), self._number(), self._number()
+        name, combined = draw.pick(
+            (
+                ("Add", "o + v"),
+                ("Max", "max(o, v)"),
+                ("Min", "min(o, v)"),
+                ("Xor", "o ^ v"),
+                ("Or", "o | v"),
+                ("And", "o & v"),
+            )
+        )
+        device = (
+            f"{{ __shared__ u32 tile[8]; if (t < 8) tile[t] = 77 * t; __syncthreads();\n"
+            f"      atomic{name}(&tile[({index}) & 7], {value}); __syncthreads();\n"
+            f"      s.m0 ^= tile[({read}) & 7]; __syncthreads(); }}"
+        )
+        each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
+        host = (
+            f"{{ u32 tile[8]; for (u32 t = 0; t < 8; t++) tile[t] = 77 * t; {each} const u32 v = {value}; "
+            f"u32 &o = tile[({index}) & 7]; o = {combined}; }} {each} s.m0 ^= tile[({read}) & 7]; }} }}"
+        )
+        return Node(f"{device}\f{host}")
+
+    def _block_vote(self) -> Node:
+        kind, condition = self._draw.pick(("count", "and", "or")), self._condition()
+        results = {"count": "n", "and": f"(n == {self._threads})", "or": "(n != 0)"}
+        each = f"for (u32 t = 0; t < {self._threads}; t++) {{ auto &s = all[t]; const u32 lane = t & 31; (void)lane;"
+        # Barriers reduce to the number 1, or to another one that is not 0.
+        truth = "" if kind == "count" else " != 0"
+        device = f"s.m0 += (u32)(__syncthreads_{kind}({condition}){truth});"
+        host = f"{{ u32 n = 0; {each} n += {condition}; }} {each} s.m0 += (u32){results[kind]}; }} }}"
+        return Node(f"{device}\f{host}")

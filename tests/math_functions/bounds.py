@@ -1,0 +1,89 @@
+"""How far a result may be from the one that is rounded correctly, as the CUDA C++ Programming Guide says.
+
+The guide states a bound as the number of floating-point numbers between the result and the correctly rounded one (ulp),
+for some functions as an absolute error, and for a few in a range of arguments only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .samples import Arguments
+
+__all__ = ["EXACT", "Bound", "distance"]
+
+Array = NDArray[Any]
+Range = Callable[[Arguments], Array]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A largest error: ulps where `near` holds for the arguments, an absolute error elsewhere.
+
+    `ulps` is a number, or a function of the arguments that gives one for each. Where `known` does not hold, nothing is
+    documented. A bound of 0 ulps is exact, to the sign of a zero.
+    """
+
+    ulps: float | Range = 0
+    absolute: float | None = None
+    near: Range | None = None
+    known: Range | None = None
+
+    def __str__(self) -> str:
+        if self == EXACT:
+            return "exact"
+        parts = [] if self.ulps == 0 else ["varies" if callable(self.ulps) else f"{self.ulps:g}"]
+        return ", ".join(parts if self.absolute is None else [*parts, f"absolute {self.absolute:.2g}"])
+
+    def breaks(self, a: Arguments, expected: Array, got: Array, correct: Array) -> Array:
+        """Tell for each result `got` of arguments whether it breaks the bound.
+
+        `expected` are values of higher precision, and `correct` the same, correctly rounded.
+        """
+        if self == EXACT:
+            unsigned = f"u{got.dtype.itemsize}"
+            same: Array = (got.view(unsigned) == correct.view(unsigned)) | (np.isnan(got) & np.isnan(correct))
+            return ~same
+        with np.errstate(all="ignore"):
+            ulps = self.ulps(a) if callable(self.ulps) else np.full(a.x.shape, self.ulps)
+            fine = distance(got, correct) <= np.nan_to_num(ulps)
+            if self.absolute is not None:
+                small = np.abs(got.astype(expected.dtype) - expected) <= self.absolute
+                fine = (
+                    np.where(self.near(a), fine, small | (distance(got, correct) == 0)) if self.near else fine | small
+                )
+            if self.known is not None:
+                fine |= ~self.known(a)
+        return ~fine
+
+    def counts(self, a: Arguments) -> Array:
+        """Tell for which arguments an error in ulps is bounded."""
+        with np.errstate(all="ignore"):
+            inside = np.full(a.x.shape, self.absolute is None or self.ulps != 0)
+            for range_ in (self.near, self.known):
+                if range_ is not None:
+                    inside &= range_(a)
+        return inside
+
+
+EXACT = Bound()
+
+
+def _ordinal(values: Array) -> Array:
+    """Return integers in the order of floating-point numbers, one for each; both zeros have 0."""
+    bits = values.view(f"i{values.dtype.itemsize}").astype(np.int64)
+    least = np.int64(np.iinfo(f"i{values.dtype.itemsize}").min)
+    return np.where(bits < 0, least - bits, bits)
+
+
+def distance(got: Array, correct: Array) -> Array:
+    """Return the number of steps between floating-point numbers; two NaNs have 0, and a NaN and a number infinity."""
+    a, b = _ordinal(got), _ordinal(correct)
+    steps = (np.maximum(a, b).view(np.uint64) - np.minimum(a, b).view(np.uint64)).astype(np.float64)
+    nan_got, nan_correct = np.isnan(got), np.isnan(correct)
+    return np.where(nan_got & nan_correct, 0.0, np.where(nan_got | nan_correct, np.inf, steps))

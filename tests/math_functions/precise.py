@@ -1,0 +1,176 @@
+"""Values of the functions for which there is no reference but mpmath's, at arguments of double precision.
+
+mpmath takes milliseconds for a value. So the tests use recorded ones: `data/precise.npz` has arguments and each
+function's values, written by `scripts/math_errors.py --record`, which needs mpmath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.special
+from numpy.typing import NDArray
+
+__all__ = ["DATA", "NAMES", "computed", "recorded", "values"]
+
+Array = NDArray[Any]
+DATA = Path(__file__).parent / "data" / "precise.npz"
+NAMES = (
+    "cyl_bessel_i0", "cyl_bessel_i1", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "j0", "j1", "jn", "lgamma",
+    "normcdf", "normcdfinv", "tgamma", "y0", "y1", "yn",
+)  # fmt: skip  # a list of names
+# Beyond this, values of oscillating functions need the argument's whole expansion; nothing is compared there.
+FARTHEST = 1e5
+
+
+@cache
+def recorded() -> dict[str, tuple[Array, Array]]:
+    """Return the recorded arguments and values of each function, in double and in wide precision."""
+    with np.load(DATA) as file:
+        return {name: (file["x"], _wide(file[f"{name}_high"], file[f"{name}_low"])) for name in NAMES}
+
+
+def _wide(high: Array, low: Array) -> Array:
+    return high.astype(np.longdouble) + low.astype(np.longdouble)
+
+
+def values(name: str, x: Array) -> Array:
+    """Return a function's values, the recorded ones if the arguments are the recorded ones."""
+    arguments, answers = recorded()[name] if DATA.is_file() else (np.empty(0), np.empty(0))
+    if np.array_equal(arguments.view(np.uint64), x.view(np.uint64)):
+        return answers
+    return _wide(*computed(name, x))
+
+
+def computed(name: str, x: Array) -> tuple[Array, Array]:
+    """Return a function's values as sums of two numbers of double precision, from mpmath."""
+    import mpmath  # which only the script needs
+
+    functions = _functions(mpmath)
+    high, low = np.empty(len(x)), np.zeros(len(x))
+    with mpmath.workdps(50):
+        for place, argument in enumerate(x.tolist()):
+            value = mpmath.mpf(functions[name](argument))
+            high[place] = float(value)
+            if np.isfinite(high[place]):
+                low[place] = float(value - mpmath.mpf(high[place]))
+    return high, low
+
+
+def _functions(mp: Any) -> dict[str, Callable[[float], Any]]:
+    """Return the functions, for all numbers of double precision."""
+    inf, nan = float("inf"), float("nan")
+
+    def newton(function: Any, slope: Any, start: float, target: Any) -> Any:
+        """Solve function(y) = target from a solution of double precision, or from a place nearer to 0."""
+        y = mp.mpf(start)
+        for _ in range(500):
+            step = (function(y) - target) / slope(y)
+            y -= step
+            if abs(step) <= abs(y) * mp.mpf(10) ** -40:
+                return y
+        raise ArithmeticError(f"no solution for {target}")
+
+    def inverse(name: str, function: Any, slope: Any, known: dict[float, float], ends: tuple[int, int]) -> Any:
+        start = getattr(scipy.special, name)
+
+        def solve(x: float) -> Any:
+            if x in known:
+                return known[x]
+            if not ends[0] < x < ends[1]:
+                return nan
+            # SciPy takes subnormal numbers for 0.
+            first = start(x) if abs(start(x)) < inf else 20 if name == "erfcinv" else -30
+            return newton(function, slope, float(first), mp.mpf(x))
+
+        return solve
+
+    def bessel(kind: Any, order: int, positive: bool) -> Any:
+        def value(x: float) -> Any:
+            if x == 0 and positive:
+                return -inf
+            if x != x or (positive and x < 0):
+                return nan
+            if abs(x) > FARTHEST:
+                return 0.0
+            return kind(order, mp.mpf(x))
+
+        return value
+
+    def modified(order: int) -> Any:
+        def value(x: float) -> Any:
+            if x != x:
+                return nan
+            return mp.besseli(order, mp.mpf(x)) if abs(x) < 800 else (inf if order == 0 or x > 0 else -inf)
+
+        return value
+
+    def erfcx(x: float) -> Any:
+        if x != x:
+            return nan
+        if x < -30:
+            return inf
+        y = mp.mpf(x)
+        if x > 1e8:
+            return 1 / (y * mp.sqrt(mp.pi)) * (1 - 1 / (2 * y * y)) if x != inf else 0.0
+        with mp.extradps(30):
+            return mp.exp(y * y) * mp.erfc(y)
+
+    def lgamma(x: float) -> Any:
+        if abs(x) == inf or (x <= 0 and x == int(x)):
+            return inf
+        if x != x:
+            return nan
+        if x < 0:
+            y = mp.mpf(x)
+            if x < -1e17:
+                return inf
+            return mp.log(mp.pi / abs(mp.sinpi(y))) - mp.loggamma(1 - y)
+        return mp.loggamma(mp.mpf(x))
+
+    def tgamma(x: float) -> Any:
+        if x != x or x == -inf or (x < 0 and x == int(x)):
+            return nan
+        if x == 0:
+            return inf if str(x) == "0.0" else -inf
+        if x > 200:
+            return inf
+        return mp.gamma(mp.mpf(x)) if x > -300 else 0.0
+
+    def bounded(function: Any, low: float, high: float, below: float, above: float) -> Any:
+        """Return a function that is constant, to double precision, outside of a range."""
+
+        def value(x: float) -> Any:
+            if x != x:
+                return nan
+            return below if x < low else above if x > high else function(mp.mpf(x))
+
+        return value
+
+    def slope(y: Any) -> Any:
+        """Return the slope of the error function."""
+        return 2 / mp.sqrt(mp.pi) * mp.exp(-y * y)
+
+    return {
+        "cyl_bessel_i0": modified(0),
+        "cyl_bessel_i1": modified(1),
+        "erf": bounded(mp.erf, -7, 7, -1.0, 1.0),
+        "erfc": bounded(mp.erfc, -7, 30, 2.0, 0.0),
+        "erfcx": erfcx,
+        "erfinv": inverse("erfinv", mp.erf, slope, {-1: -inf, 1: inf, 0: 0.0}, (-1, 1)),
+        "erfcinv": inverse("erfcinv", mp.erfc, lambda y: -slope(y), {0: inf, 2: -inf, 1: 0.0}, (0, 2)),
+        "normcdf": bounded(mp.ncdf, -40, 9, 0.0, 1.0),
+        "normcdfinv": inverse("ndtri", mp.ncdf, mp.npdf, {0: -inf, 1: inf, 0.5: 0.0}, (0, 1)),
+        "j0": bessel(mp.besselj, 0, False),
+        "j1": bessel(mp.besselj, 1, False),
+        "jn": bessel(mp.besselj, 128, False),
+        "y0": bessel(mp.bessely, 0, True),
+        "y1": bessel(mp.bessely, 1, True),
+        "yn": bessel(mp.bessely, 3, True),
+        "lgamma": lgamma,
+        "tgamma": tgamma,
+    }

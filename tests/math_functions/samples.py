@@ -1,0 +1,68 @@
+"""Arguments for functions: special numbers, random bit patterns, and ordinary numbers of several sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Arguments", "arguments"]
+
+Array = NDArray[Any]
+SPECIAL = [0.0, 1.0, 0.5, 2.0, 3.0, 10.0, 1.5, 2.5, np.pi, np.e, 0.49999997, 8388609.0, 4503599627370497.0, np.inf]
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Four arrays of floating-point numbers, and one of integers, of the same length."""
+
+    x: Array
+    y: Array
+    z: Array
+    w: Array
+    n: NDArray[np.int32]
+
+    def widened(self) -> Arguments:
+        """Return the same numbers in the precision that references are computed in."""
+        wide = np.float64 if self.x.dtype == np.float32 else np.longdouble
+        return Arguments(*(one.astype(wide) for one in (self.x, self.y, self.z, self.w)), self.n)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def _column(rng: np.random.Generator, kind: np.dtype[Any], count: int) -> Array:
+    info = np.finfo(kind)
+    special = [*SPECIAL, float(info.tiny), float(info.smallest_subnormal), float(info.max), float(info.eps), np.nan]
+    bits = rng.integers(0, 1 << 8 * kind.itemsize, count, f"u{kind.itemsize}")
+    size = 2.0 ** rng.uniform(-40, 40, count)
+    groups = [
+        rng.choice([*special, *(-value for value in special)], count).astype(kind),
+        bits.view(kind),
+        bits.view(kind),
+        rng.uniform(-1, 1, count),
+        rng.uniform(0, 2, count),
+        rng.uniform(-10, 10, count),
+        rng.normal(0, 100, count),
+        size * rng.choice([-1, 1], count),
+    ]
+    chosen = rng.integers(0, len(groups), count)
+    with np.errstate(all="ignore"):
+        return np.choose(chosen, [np.asarray(group, kind) for group in groups])
+
+
+def arguments(kind: Any, count: int, seed: int) -> Arguments:
+    """Return so many arguments of each kind, always the same for one seed."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(kind)
+    columns = [_column(rng, kind, count) for _ in range(4)]
+    # Neighbours, equals and multiples are rare among numbers that know nothing of each other.
+    ties = rng.integers(0, 16, count)
+    x, y = columns[0], columns[1]
+    with np.errstate(all="ignore"):
+        columns[1] = np.select([ties == 0, ties == 1, ties == 2], [x, np.nextafter(x, y), x * kind.type(1.5)], y)
+        columns[2] = np.where(ties == 3, -(x * columns[1]), columns[2])
+    n = np.where(rng.random(count) < 0.8, rng.integers(-330, 331, count), rng.integers(-(1 << 31), 1 << 31, count))
+    return Arguments(*columns, n.astype(np.int32))

@@ -1,0 +1,343 @@
+"""The single- and double-precision functions of CUDA's math API, with their bounds and references.
+
+`x`, `y`, `z` and `w` are floating-point arguments of a body and `n` an integer one; a body assigns to `result`, and an
+integer result to `whole`. `{f}` is the suffix of single-precision functions. The bounds are those of the mathematical
+functions' appendix of the CUDA C++ Programming Guide for CUDA 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import exact, wide
+from .bounds import EXACT, Bound
+from .precise import FARTHEST
+from .samples import Arguments
+
+__all__ = ["DOUBLE", "SINGLE", "Function", "functions"]
+
+Reference = Callable[[Arguments], Any]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: CUDA's name without a suffix, the body of a kernel, the bounds of both precisions, and a reference.
+
+    A bound of None means that there is no such function in that precision.
+    """
+
+    name: str
+    body: str
+    single: Bound | None
+    double: Bound | None
+    reference: Reference
+
+    def bound(self, kind: Any) -> Bound:
+        """Return the bound of one precision."""
+        found = self.single if np.dtype(kind) == np.float32 else self.double
+        assert found is not None
+        return found
+
+
+def _unary(name: str, single: float | Bound, double: float | Bound, reference: Any) -> Function:
+    """Return a row for a function of x, with a reference that maps x."""
+    bounds = (bound if isinstance(bound, Bound) else Bound(bound) for bound in (single, double))
+    return Function(name, f"result = {name}{{f}}(x);", *bounds, lambda a: reference(a.x))
+
+
+def _special(name: str, single: float | Bound, double: float | Bound, call: str = "(x)") -> Function:
+    """Return a row for a function of x that NumPy lacks."""
+    bounds = (bound if isinstance(bound, Bound) else Bound(bound) for bound in (single, double))
+    shown = name if call == "(x)" else f"{name}{call}"
+    return Function(shown, f"result = {name}{{f}}{call};", *bounds, wide.special(name))
+
+
+def _of(name: str, call: str, single: float, double: float, reference: Reference) -> Function:
+    """Return a row for a function of several arguments."""
+    return Function(name, f"result = {name}{{f}}({call});", Bound(single), Bound(double), reference)
+
+
+def _exactly(name: str, body: str, reference: Reference) -> Function:
+    """Return a row for a function that is exact in both precisions."""
+    return Function(name, body, EXACT, EXACT, reference)
+
+
+def _bessel(ulps: float, absolute: float) -> Bound:
+    return Bound(ulps, absolute, lambda a: np.abs(a.x) < 8, lambda a: ~(np.abs(a.x) > FARTHEST))
+
+
+def _far(absolute: float) -> Bound:
+    # For arguments near 0 the functions' recurrence overflows, and they give NaN.
+    return Bound(0, absolute, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) < 2.0**-6))
+
+
+def _outside(low: float, high: float, ulps: float) -> Bound:
+    return Bound(ulps, known=lambda a: ~((a.x > low) & (a.x < high)))
+
+
+def _norms() -> list[Function]:
+    three, four = ("x", "y", "z"), ("x", "y", "z", "w")
+
+    def of(names: tuple[str, ...], inverse: bool) -> Reference:
+        def reference(a: Arguments) -> Any:
+            size = wide.norm(*(getattr(a, name) for name in names))
+            return 1 / size if inverse else size
+
+        return reference
+
+    vector = "{T} p[4] = {{x, y, z, w}}; "
+    return [
+        _of("hypot", "x, y", 3, 2, of(("x", "y"), False)),
+        _of("rhypot", "x, y", 2, 1, of(("x", "y"), True)),
+        _of("norm3d", "x, y, z", 3, 2, of(three, False)),
+        _of("rnorm3d", "x, y, z", 2, 1, of(three, True)),
+        _of("norm4d", "x, y, z, w", 3, 2, of(four, False)),
+        _of("rnorm4d", "x, y, z, w", 2, 1, of(four, True)),
+        # The guide gives no bound, because a sum of any length has none; these are its former ones.
+        Function("norm", vector + "result = norm{f}(4, p);", Bound(4), Bound(3), of(four, False)),
+        Function("rnorm", vector + "result = rnorm{f}(4, p);", Bound(3), Bound(2), of(four, True)),
+    ]
+
+
+APPROXIMATE = [
+    _unary("rsqrt", 2, 1, lambda x: 1 / np.sqrt(x)),
+    _unary("cbrt", 1, 1, np.cbrt),
+    _unary("rcbrt", 1, 1, lambda x: 1 / np.cbrt(x)),
+    *_norms(),
+    _unary("exp", 2, 1, np.exp),
+    _unary("exp2", 2, 1, np.exp2),
+    _unary("exp10", 2, 1, wide.power_of_ten),
+    _unary("expm1", 1, 1, np.expm1),
+    _unary("log", 1, 1, np.log),
+    _unary("log2", 1, 1, np.log2),
+    _unary("log10", 2, 1, np.log10),
+    _unary("log1p", 1, 1, np.log1p),
+    _unary("sin", 2, 2, np.sin),
+    _unary("cos", 2, 2, np.cos),
+    _unary("tan", 4, 2, np.tan),
+    Function("sincos, sine", "{T} c; sincos{f}(x, &result, &c);", Bound(2), Bound(2), lambda a: np.sin(a.x)),
+    Function("sincos, cosine", "{T} s; sincos{f}(x, &s, &result);", Bound(2), Bound(2), lambda a: np.cos(a.x)),
+    _unary("sinpi", 1, 2, wide.sine_of_pi),
+    _unary("cospi", 1, 2, wide.cosine_of_pi),
+    Function(
+        "sincospi, sine", "{T} c; sincospi{f}(x, &result, &c);", Bound(1), Bound(2), lambda a: wide.sine_of_pi(a.x)
+    ),
+    Function(
+        "sincospi, cosine", "{T} s; sincospi{f}(x, &s, &result);", Bound(1), Bound(2), lambda a: wide.cosine_of_pi(a.x)
+    ),
+    _unary("asin", 2, 2, np.arcsin),
+    _unary("acos", 2, 2, np.arccos),
+    _unary("atan", 2, 2, np.arctan),
+    _of("atan2", "x, y", 3, 2, lambda a: np.arctan2(a.x, a.y)),
+    _unary("sinh", 3, 2, np.sinh),
+    _unary("cosh", 2, 1, np.cosh),
+    _unary("tanh", 2, 2, np.tanh),
+    _unary("asinh", 3, 3, np.arcsinh),
+    _unary("acosh", 4, 3, np.arccosh),
+    _unary("atanh", 3, 2, np.arctanh),
+    _of("pow", "x, y", 4, 2, lambda a: np.power(a.x, a.y)),
+    _special("erf", 2, 2),
+    _special("erfc", 4, 5),
+    _special("erfinv", 2, 5),
+    _special("erfcinv", 4, 6),
+    _special("erfcx", 4, 4),
+    _special("normcdf", 5, 5),
+    _special("normcdfinv", 5, 8),
+    _special("lgamma", _outside(-10.001, -2.264, 6), _outside(-23.0001, -2.2637, 4)),
+    _special("tgamma", 5, 10),
+    _special("j0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
+    _special("j1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
+    _special("jn", _far(2.2e-6), _far(5e-12), "(128, x)"),
+    _special("y0", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
+    _special("y1", _bessel(9, 2.2e-6), _bessel(7, 5e-12)),
+    _special(
+        "yn",
+        Bound(10, 2.2e-6, lambda a: np.abs(a.x) < 3, lambda a: ~(np.abs(a.x) > FARTHEST)),
+        Bound(0, 5e-12, None, lambda a: ~(np.abs(a.x) > FARTHEST) & ~(np.abs(a.x) <= 4.5)),
+        "(3, x)",
+    ),
+    _special("cyl_bessel_i0", 6, 6),
+    _special("cyl_bessel_i1", 6, 6),
+]
+
+
+def _maximum(a: Arguments, least: bool) -> Any:
+    """Return the greater or least numbers, +0 being greater than -0."""
+    chosen = (np.fmin if least else np.fmax)(a.x, a.y)
+    zeros = (a.x == 0) & (a.y == 0)
+    negative = np.signbit(a.x) | np.signbit(a.y) if least else np.signbit(a.x) & np.signbit(a.y)
+    return np.where(zeros, np.where(negative, a.x.dtype.type(-0.0), a.x.dtype.type(0)), chosen)
+
+
+def _away(x: Any) -> Any:
+    """Return whole numbers next to x, those of halves away from zero."""
+    size = np.abs(x.astype(np.longdouble))
+    return np.copysign(np.floor(size + np.longdouble(0.5)), x).astype(x.dtype)
+
+
+def _whole(values: Any) -> Any:
+    """Return whole numbers as integers, the least or greatest one for others: the PTX manual says so of `cvt`."""
+    inside = np.abs(values) < 2.0**63
+    integers = np.where(inside, values, 0).astype(np.int64)
+    ends = np.where(values > 0, np.int64((1 << 63) - 1), np.int64(-(1 << 63)))
+    return np.where(inside, integers, ends)
+
+
+def _integers(name: str, reference: Any) -> Function:
+    return _exactly(name, f"whole = {name}{{f}}(x);", lambda a: (np.zeros_like(a.x), _whole(reference(a.x))))
+
+
+def _exponent(x: Any) -> Any:
+    finite = np.isfinite(x) & (x != 0)
+    return np.where(finite, np.frexp(np.where(finite, x, 1))[1] - 1, 0).astype(np.int64), finite
+
+
+def _ilogb(a: Arguments) -> Any:
+    exponent, finite = _exponent(a.x)
+    other = np.where(np.isinf(a.x), np.int64((1 << 31) - 1), np.int64(-(1 << 31)))
+    return np.zeros_like(a.x), np.where(finite, exponent, other)
+
+
+def _logb(a: Arguments) -> Any:
+    exponent, finite = _exponent(a.x)
+    other = np.where(a.x == 0, -np.inf, np.where(np.isinf(a.x), np.inf, np.nan))
+    return np.where(finite, exponent, other).astype(a.x.dtype)
+
+
+def _frexp(a: Arguments) -> Any:
+    fraction, exponent = np.frexp(a.x)
+    return fraction, np.where(np.isfinite(a.x), exponent, 0).astype(np.int64)
+
+
+def _scaled(a: Arguments) -> Any:
+    return np.ldexp(a.x, np.clip(a.n, -10_000, 10_000))
+
+
+def _classes(a: Arguments) -> Any:
+    parts = (np.isnan(a.x), np.isinf(a.x), np.isfinite(a.x), np.signbit(a.x))
+    return np.zeros_like(a.x), sum(part.astype(np.int64) << place for place, part in enumerate(parts))
+
+
+def _difference(a: Arguments) -> Any:
+    nan = np.isnan(a.x) | np.isnan(a.y)
+    return np.where(a.x > a.y, a.x - a.y, np.where(nan, a.x + a.y, 0)).astype(a.x.dtype)
+
+
+def _remquo(a: Arguments) -> Any:
+    return exact.remainder(a.x, a.y), exact.quotient_bits(a.x, a.y)
+
+
+def _rounded(direction: str) -> list[Function]:
+    """Return rows for the operations with a direction of rounding, each an instruction of its own."""
+
+    def row(stem: str, arguments: str, reference: Reference) -> list[Function]:
+        names = (f"__f{stem}_{direction}", f"__d{stem}_{direction}")
+        if stem == "ma":
+            names = (f"__fmaf_{direction}", f"__fma_{direction}")
+        single, double = (f"result = {name}({arguments});" for name in names)
+        return [Function(names[0], single, EXACT, None, reference), Function(names[1], double, None, EXACT, reference)]
+
+    return [
+        *row("add", "x, y", lambda a: exact.total(a.x, a.y, direction)),
+        *row("sub", "x, y", lambda a: exact.total(a.x, -a.y, direction)),
+        *row("mul", "x, y", lambda a: exact.product(a.x, a.y, direction)),
+        *row("div", "x, y", lambda a: exact.divided(a.x, a.y, direction)),
+        *row("rcp", "x", lambda a: exact.divided(np.ones_like(a.x), a.x, direction)),
+        *row("sqrt", "x", lambda a: exact.root(a.x, direction)),
+        *row("ma", "x, y, z", lambda a: exact.fused(a.x, a.y, a.z, direction)),
+    ]
+
+
+EXACTLY = [
+    _exactly("x + y", "result = x + y;", lambda a: a.x + a.y),
+    _exactly("x * y", "result = x * y;", lambda a: a.x * a.y),
+    _exactly("x / y", "result = x / y;", lambda a: a.x / a.y),
+    _exactly("sqrt", "result = sqrt{f}(x);", lambda a: np.sqrt(a.x)),
+    _exactly("fma", "result = fma{f}(x, y, z);", lambda a: exact.fused(a.x, a.y, a.z)),
+    _exactly("fabs", "result = fabs{f}(x);", lambda a: np.abs(a.x)),
+    _exactly("fmax", "result = fmax{f}(x, y);", lambda a: _maximum(a, False)),
+    _exactly("fmin", "result = fmin{f}(x, y);", lambda a: _maximum(a, True)),
+    _exactly("fdim", "result = fdim{f}(x, y);", _difference),
+    _exactly("fmod", "result = fmod{f}(x, y);", lambda a: np.fmod(a.x, a.y)),
+    _exactly("remainder", "result = remainder{f}(x, y);", lambda a: exact.remainder(a.x, a.y)),
+    _exactly(
+        "remquo", "int q = 0; result = remquo{f}(x, y, &q); whole = isnan(result) || isinf(y) ? 0 : q % 8;", _remquo
+    ),
+    _exactly("copysign", "result = copysign{f}(x, y);", lambda a: np.copysign(a.x, a.y)),
+    _exactly("nextafter", "result = nextafter{f}(x, y);", lambda a: np.nextafter(a.x, a.y)),
+    _exactly("frexp", "int e = 0; result = frexp{f}(x, &e); whole = isfinite(x) ? e : 0;", _frexp),
+    _exactly("ldexp", "result = ldexp{f}(x, n);", _scaled),
+    _exactly("scalbn", "result = scalbn{f}(x, n);", _scaled),
+    _exactly("scalbln", "result = scalbln{f}(x, n);", _scaled),
+    _exactly("logb", "result = logb{f}(x);", _logb),
+    _exactly("ilogb", "whole = ilogb{f}(x);", _ilogb),
+    _exactly("modf, fraction", "{T} integer; result = modf{f}(x, &integer);", lambda a: np.modf(a.x)[0]),
+    _exactly("modf, integer", "modf{f}(x, &result);", lambda a: np.modf(a.x)[1]),
+    _exactly("trunc", "result = trunc{f}(x);", lambda a: np.trunc(a.x)),
+    _exactly("ceil", "result = ceil{f}(x);", lambda a: np.ceil(a.x)),
+    _exactly("floor", "result = floor{f}(x);", lambda a: np.floor(a.x)),
+    _exactly("rint", "result = rint{f}(x);", lambda a: np.rint(a.x)),
+    _exactly("nearbyint", "result = nearbyint{f}(x);", lambda a: np.rint(a.x)),
+    _exactly("round", "result = round{f}(x);", lambda a: _away(a.x)),
+    _integers("lrint", np.rint),
+    _integers("llrint", np.rint),
+    _integers("lround", _away),
+    _integers("llround", _away),
+    _exactly("isnan, …", "whole = !!isnan(x) | !!isinf(x) << 1 | !!isfinite(x) << 2 | !!signbit(x) << 3;", _classes),
+    *(row for direction in ("rn", "rz", "ru", "rd") for row in _rounded(direction)),
+    Function("__frsqrt_rn", "result = __frsqrt_rn(x);", Bound(0.5), None, lambda a: 1 / np.sqrt(a.x)),
+    Function(
+        "__saturatef", "result = __saturatef(x);", EXACT, None,
+        lambda a: np.where(a.x > 0, np.minimum(a.x, np.float32(1)), np.float32(0)),
+    ),
+]  # fmt: skip  # rows of a table
+
+
+def _within(low: float, high: float, absolute: float, ulps: float) -> Bound:
+    """Return a bound that is absolute in a range and of ulps outside of it."""
+    return Bound(ulps, absolute, lambda a: ~((a.x >= low) & (a.x <= high)))
+
+
+def _only(low: float, high: float, absolute: float) -> Bound:
+    """Return an absolute bound that is documented in a range alone."""
+    return Bound(0, absolute, None, lambda a: (a.x >= low) & (a.x <= high))
+
+
+def _exponential(factor: float) -> Bound:
+    return Bound(lambda a: 2 + np.floor(np.abs(factor * a.x.astype(np.float64))))
+
+
+def _divisor(a: Arguments) -> Any:
+    return (np.abs(a.y) >= 2.0**-126) & (np.abs(a.y) <= 2.0**126)
+
+
+FAST = [
+    Function(name, f"{before}result = {call};", bound, None, reference)
+    for name, before, call, bound, reference in (
+        ("__fdividef", "", "__fdividef(x, y)", Bound(2, known=_divisor), lambda a: a.x / a.y),
+        ("__expf", "", "__expf(x)", _exponential(1.173), lambda a: np.exp(a.x)),
+        ("__exp10f", "", "__exp10f(x)", _exponential(2.97), lambda a: wide.power_of_ten(a.x)),
+        ("__logf", "", "__logf(x)", _within(0.5, 2, 2.0**-21.41, 3), lambda a: np.log(a.x)),
+        ("__log2f", "", "__log2f(x)", _within(0.5, 2, 2.0**-22, 2), lambda a: np.log2(a.x)),
+        ("__log10f", "", "__log10f(x)", _within(0.5, 2, 2.0**-24, 3), lambda a: np.log10(a.x)),
+        ("__sinf", "", "__sinf(x)", _only(-np.pi, np.pi, 2.0**-21.41), lambda a: np.sin(a.x)),
+        ("__cosf", "", "__cosf(x)", _only(-np.pi, np.pi, 2.0**-21.19), lambda a: np.cos(a.x)),
+        ("__sincosf, sine", "float c; __sincosf(x, &result, &c); ", "result", _only(-np.pi, np.pi, 2.0**-21.41),
+         lambda a: np.sin(a.x)),
+        ("__sincosf, cosine", "float s; __sincosf(x, &s, &result); ", "result", _only(-np.pi, np.pi, 2.0**-21.19),
+         lambda a: np.cos(a.x)),
+    )
+]  # fmt: skip  # rows of a table
+
+_ALL = [*APPROXIMATE, *EXACTLY, *FAST]
+SINGLE = [function for function in _ALL if function.single is not None]
+DOUBLE = [function for function in _ALL if function.double is not None]
+
+
+def functions(kind: Any) -> list[Function]:
+    """Return the functions of one precision."""
+    return SINGLE if np.dtype(kind) == np.float32 else DOUBLE

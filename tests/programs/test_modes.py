@@ -1,0 +1,98 @@
+"""Real programs give the right results with each engine and each setting of the checks, and no finding.
+
+`auto` takes machine code once a program has run a few times, so that each runs several times, on other data.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+FOLDER = Path(__file__).parent
+TILE, THREADS = 256, 64
+RUNS = 4
+MODES = tuple(itertools.product(("numpy", "native", "auto"), ("off", "warn", "error")))
+
+
+@pytest.fixture(params=MODES, ids=", ".join)
+def mode(request, monkeypatch):
+    """Run the test with an engine and a setting of the checks; on a GPU, where neither exists, once."""
+    engine, checks = request.param
+    if "profile" not in cuda.capabilities():
+        if request.param != MODES[0]:
+            pytest.skip("the driver has neither engines nor checks to choose from")
+        yield
+        return
+    if engine == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+    with cuda.checks(checks):
+        yield
+
+
+@pytest.fixture(scope="module")
+def algorithms():
+    with cuda.Device(0):
+        return cuda.compile(FOLDER / "cub_algorithms.cu")
+
+
+def test_sorts_pairs(device, mode, algorithms, rng):
+    for n in (5, TILE + 1, 3 * TILE, 5 * TILE - 3):
+        keys = rng.integers(0, 2**32, n, np.uint32)
+        keys[rng.integers(0, n, n // 4)] = keys[0]
+        there = cuda.to_device(keys), cuda.to_device(np.arange(n, dtype=np.int32))
+        here = cuda.empty(n, np.uint32), cuda.empty(n, np.int32)
+        algorithms["sort_tiles"][-(-n // TILE), THREADS](*there, *here, n)
+        run = TILE
+        while run < n:
+            here, there = there, here
+            algorithms["merge_tiles"][-(-n // 128), 128](*there, *here, run, n)
+            run *= 2
+        order = np.argsort(keys, kind="stable")
+        np.testing.assert_array_equal(here[0].to_host(), keys[order])
+        np.testing.assert_array_equal(here[1].to_host(), order)
+
+
+def test_scans_in_a_single_pass(device, mode, algorithms, rng):
+    for n in (3, TILE, 7 * TILE - 1, 40 * TILE + 5):
+        x = rng.integers(-1000, 1000, n, np.int32)
+        tiles, out = -(-n // TILE), cuda.empty(n, np.int32)
+        # A word of 8 bytes for each tile, and for those that the first ones look back at.
+        storage = cuda.empty(8 * (tiles + 32), np.int8)
+        algorithms["start_scan"][-(-tiles // 128), 128](storage, tiles)
+        algorithms["scan"][tiles, THREADS](cuda.to_device(x), out, n, storage, tiles)
+        np.testing.assert_array_equal(out.to_host(), np.cumsum(x, dtype=np.int32))
+
+
+def test_multiplies_pairs_and_adds_them_up(device, mode, algorithms, rng):
+    blocks = 9
+    sums, ended, out = cuda.empty(blocks, np.int64), cuda.zeros(1, np.uint32), cuda.empty(1, np.int64)
+    for n in (1, 100, 777, 3000):
+        a, b = rng.integers(-(2**31), 2**31, (2, n)).astype(np.int32)
+        algorithms["dot"][blocks, THREADS](cuda.to_device(a), cuda.to_device(b), sums, ended, out, n)
+        assert int(out.to_host()[0]) == int(np.dot(a.astype(np.int64), b.astype(np.int64)))
+
+
+@pytest.fixture
+def cases(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER.parents[1] / "scripts")
+    import program_cases
+
+    yield program_cases.CASES
+    del sys.modules["program_cases"]
+
+
+# Much like sortingNetworks and bilateralFilter of cuda-samples, whose sources are not copied here;
+# tests/test_public_programs.py runs samples from a checkout.
+@pytest.mark.parametrize("name", ["bitonic sort", "bilateral filter", "radix sort"])
+def test_runs_a_program_in_the_style_of_the_samples(device, mode, cases, name):
+    case = cases[name](full=False)
+    for _ in range(RUNS):
+        case.run()
+        case.check()
