@@ -11,6 +11,7 @@ the table, and in `extra_info` under "beside".
 
 `--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare these counts as they do times,
 and `--counters-compare-fail=sectors:5%` fails the run where a figure of `counter_gate` became worse by more than that.
+`--benchmark-compare-fail` limits times, and is a usage error where nothing was timed.
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
@@ -336,6 +337,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     benchmarks: Any = getattr(config, "_benchmarksession", None)
     failed = False
     if benchmarks is not None:
+        _refuse_limits_of_times(session, benchmarks)
         failed = _compare(session, benchmarks)
         if not benchmarks.benchmarks and _counted(config):
             _store(config, benchmarks)
@@ -343,6 +345,18 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if failed:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     return result
+
+
+def _refuse_limits_of_times(session: pytest.Session, benchmarks: Any) -> None:
+    """Raise UsageError for `--benchmark-compare-fail` where this driver has counted and nothing was timed.
+
+    pytest-benchmark compares times, finds none, and would let the run pass. Failures of tests are not hidden.
+    """
+    if benchmarks.compare_fail and not benchmarks.benchmarks and _counted(session.config) and not session.testsfailed:
+        raise pytest.UsageError(
+            "--benchmark-compare-fail limits times, and this driver counts and has timed nothing. Limit what was "
+            "counted instead, for example by --counters-compare-fail=sectors:5%"
+        )
 
 
 def _compare(session: pytest.Session, benchmarks: Any) -> bool:

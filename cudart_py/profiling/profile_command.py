@@ -31,6 +31,8 @@ __all__ = ["add_command"]
 
 REFUSED = 2
 _WIDTH = 80
+_SOURCES = {".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".ptx"}
+_EXECUTABLE = b"\x7fELF"
 
 
 def add_command(commands: Any) -> None:
@@ -73,6 +75,14 @@ def _profile(options: argparse.Namespace) -> int:
     with _place_of(options):
         if not (_is_module(options.program) if options.as_module else Path(options.program).is_file()):
             options.parser.error(f"there is no {'module' if options.as_module else 'file'} {options.program}")
+        other = None if options.as_module else _other_language(Path(options.program))
+        if other is not None:
+            return _refuse(
+                f"profile takes a Python program, and {options.program} is {other}. Profile a program that compiles "
+                "the kernels with cudart_py.compile and launches them"
+            )
+        if sys.stdout is None and (options.json == "-" or not (options.json or options.html)):
+            return _refuse("standard output is closed, and the profile would go there; name a file by --json or --html")
         counted, status = profile(), 0
         failure: Exception | None = None
         # Standard output is the JSON's alone where that goes there.
@@ -103,6 +113,14 @@ def _place_of(options: argparse.Namespace) -> Iterator[None]:
         yield
     finally:
         sys.argv, sys.path[:] = before
+
+
+def _other_language(program: Path) -> str | None:
+    """Return what a file is instead of a Python program, None where it may be one."""
+    if program.suffix.lower() in _SOURCES:
+        return "PTX" if program.suffix.lower() == ".ptx" else "C++"
+    with program.open("rb") as file:
+        return "an executable or a cubin" if file.read(len(_EXECUTABLE)) == _EXECUTABLE else None
 
 
 def _is_module(name: str) -> bool:
@@ -146,8 +164,13 @@ def _report(counted: Profile, options: argparse.Namespace) -> int:
                 _print(f"written: {path}", sys.stderr if options.json == "-" else sys.stdout)
     except ValueError as error:
         return _refuse(str(error))
+    except BrokenPipeError:
+        # The reader, such as head, has had enough.
+        _discard_output()
     except OSError as error:
-        return _refuse(f"{error.filename} cannot be written: {error.strerror}")
+        if error.filename is None:
+            _discard_output()
+        return _refuse(f"{error.filename or 'standard output'} cannot be written: {error.strerror}")
     return 0
 
 
@@ -194,8 +217,18 @@ def _fitted(text: str) -> str:
     return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines())
 
 
-def _print(text: str, file: TextIO) -> None:
-    print(text, file=file)
+def _print(text: str, file: TextIO | None) -> None:
+    """Print at once; characters that the stream's encoding lacks become question marks, one for one."""
+    if file is not None:
+        encoding = file.encoding or "utf-8"
+        print(text.encode(encoding, "replace").decode(encoding), file=file, flush=True)
+
+
+def _discard_output() -> None:
+    """Let nothing fail on standard output any more, such as Python's own flush at the end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 def _refuse(why: str) -> int:

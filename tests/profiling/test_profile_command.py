@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from tests.documentation.blocks import blocks_of
 
 pytestmark = pytest.mark.needs("profile")
 
+ROOT = Path(__file__).parents[2]
 LANES = "smsp__thread_inst_executed.sum"
 
 
@@ -130,6 +135,60 @@ def test_what_cannot_be_done_is_refused_in_one_line_that_names_it(program, argum
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("app.cu", b"__global__ void k() {}\n", "C++"),
+        ("app.PTX", b".version 8.0\n", "PTX"),
+        ("app", b"\x7fELF\x02\x01", "an executable or a cubin"),
+    ],
+)
+def test_a_program_of_another_language_is_refused_as_such(program, name, content, kind):
+    (program.folder / name).write_bytes(content)
+    done = program.profile(name)
+    assert done.returncode == 2
+    assert f"profile takes a Python program, and {name} is {kind}" in done.stderr
+    assert "Error" not in done.stderr
+
+
+def test_a_source_that_the_terminal_cannot_show_costs_no_table(program, monkeypatch):
+    source = (program.folder / "slow.cu").read_text().replace("// A transpose", "// Größe: 転置")
+    line = "out[x * n + y] = in[y * n + x];"
+    (program.folder / "slow.cu").write_text(source.replace(line, f"{line}  // Größe"), encoding="utf-8")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = program.profile("slow.py", "transpose")
+    assert done.returncode == 0, done.stderr
+    assert f"{line}  // Gr??e" in done.stdout
+    assert "- slow.cu:4: The stores use 12.5 %" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "output", "status", "said"),
+    [
+        ("", ">&-", 2, "standard output is closed, and the profile would go there; name a file"),
+        ("--json -", ">&-", 2, "standard output is closed"),
+        ("", ">/dev/full", 2, "standard output cannot be written: No space left on device"),
+        ("--html page.html", ">&-", 0, ""),
+        ("", "| :", 0, ""),
+    ],
+)
+def test_output_that_goes_nowhere_ends_in_one_line_or_none(program, options, output, status, said):
+    command = f"{shlex.quote(sys.executable)} -m cudart_py profile {options} slow.py transpose"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} {output}"],
+        cwd=program.folder,
+        # What the program itself prints waits in the buffer.
+        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDART_PY_DRIVER": "simulator", "PYTHONUNBUFFERED": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == bool(said)
+
+
 def test_a_program_that_fails_is_profiled_as_far_as_it_came(program):
     (program.folder / "failing.py").write_text("import sys\nsys.argv[1:] = ['transpose']\nimport slow\n1 / 0\n")
     done = program.profile("--html", "found.html", "failing.py")
@@ -174,7 +233,7 @@ def test_a_program_without_launches_says_so(program):
 
 
 def test_the_guides_page_shows_what_is_printed(program):
-    blocks = blocks_of(Path(__file__).parents[2] / "docs" / "guide" / "profiling.md")
+    blocks = blocks_of(ROOT / "docs" / "guide" / "profiling.md")
     text = blocks[0].text.partition("with cuda.profile()")[0]
     (program.folder / "double.py").write_text(text + 'kernels["by_column"][8, 32](x, y, rows, columns)\n')
     printed = program.profile("double.py").stdout.splitlines()
