@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Check the whole project on a machine with a GPU and leave what was seen in a folder.
 #
-#   scripts/gpu_check.sh OUT [STEP...]    steps: suite sanitizer sanitize-tour benchmarks tour bars host   (default: all)
+#   scripts/gpu_check.sh OUT [STEP...]    steps: suite pools sanitizer sanitize-tour benchmarks tour bars host   (default: all)
 #                                         and when asked for: gate, baseline, several
 #
+# The suite's tests run side by side, in as many processes as JOBS says, by default 12.
 # PYTHON names the interpreter, by default python3 of the environment that has the package's
 # dependencies. The sanitizing steps run NVIDIA's compute-sanitizer, and bars compiles with nvcc; both come with the
 # CUDA toolkit. `several` wants several GPUs, and for its ranks mpi4py and an MPI. What the tour and bars write makes
@@ -11,14 +12,14 @@
 set -uo pipefail
 
 if [ $# -lt 1 ]; then
-    sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/.."
-steps=${*:-suite sanitizer sanitize-tour benchmarks tour bars host}
+steps=${*:-suite pools sanitizer sanitize-tour benchmarks tour bars host}
 python=${PYTHON:-python3}
 export CUDART_PY_DRIVER=cuda PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 sanitizer="compute-sanitizer --report-api-errors no --target-processes application-only --error-exitcode 86"
@@ -70,10 +71,12 @@ cat "$out/environment.txt"
 for step in $steps; do
     case $step in
     suite)
-        # Tests of the toolkit ask how much memory is free, so that they run one after the other.
-        others="tests/simulator tests/conformance tests/libraries tests/tour"
-        note suite "$python" -m pytest -q -p no:cacheprovider tests $(printf -- '--ignore=%s ' $others)
-        note suite-rest "$python" -m pytest -q -p no:cacheprovider -n 4 $others
+        # Tests that ask how much memory is free are a group, which runs while all others wait (tests/conftest.py).
+        note suite "$python" -m pytest -q -p no:cacheprovider -n "${JOBS:-12}" --dist loadgroup tests
+        ;;
+    pools)
+        # The driver crashes where a pool is destroyed with frees in flight.
+        note pools "$python" scripts/close_pools.py
         ;;
     sanitizer)
         # Each test marked unsanitized says why.

@@ -6,11 +6,13 @@ The same tests run on the simulator and on a GPU. A test that needs more than ke
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,10 @@ from hypothesis import HealthCheck, settings
 import cudart_py as cuda
 from cudart_py.benchmark import device_ceilings, device_samples, measuring, peers
 from cudart_py.compilation import compiler, programs
+from cudart_py.driver import enums
+from cudart_py.driver.seam import api
+from cudart_py.memory import pools
+from tests import processors
 from tests.browser import Browser
 
 settings.register_profile(
@@ -59,6 +65,78 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+# Open files that the workers of pytest-xdist lock: the first is held for reading by each that runs a test and for
+# writing by one that runs it alone, who holds the second meanwhile, at which the others queue.
+_locks: list[int] = []
+
+
+def _counts_free_memory(item: pytest.Item | None) -> bool:
+    return item is not None and any("free memory" in mark.args for mark in item.iter_markers("xdist_group"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, object, object]:
+    """Run a test that asks how much memory is free while no other worker of pytest-xdist runs one.
+
+    The workers share the memory of a GPU. `--dist loadgroup` lets such tests follow each other, so that the others wait
+    once.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ or "in_process" in cuda.capabilities():
+        return (yield)
+    if not _locks:
+        _locks.extend(
+            os.open(f"{os.path.dirname(__file__)}/{name}", os.O_RDONLY) for name in ("conftest.py", "browser.py")
+        )
+    running, queue = _locks
+    alone = _counts_free_memory(item)
+    fcntl.flock(queue, fcntl.LOCK_EX)
+    fcntl.flock(running, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    if not alone:
+        fcntl.flock(queue, fcntl.LOCK_UN)
+    try:
+        return (yield)
+    finally:
+        if not (alone and _counts_free_memory(nextitem)):
+            fcntl.flock(running, fcntl.LOCK_UN)
+            fcntl.flock(queue, fcntl.LOCK_UN)
+
+
+class _WatchedApi:
+    """The driver's functions as `memory.pools` calls them, of which the end of a pool is looked at."""
+
+    def __init__(self) -> None:
+        self.outstanding: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(api, name)
+
+    def cuMemPoolDestroy(self, pool: int) -> None:
+        """Note the bytes that the driver could not release, since arrays have them or frees of them are in flight."""
+        reserved = enums.CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+        with contextlib.suppress(cuda.CudaError):  # tests plant failures of any call
+            api.cuMemPoolTrimTo(pool, 0)
+            self.outstanding.append(int(api.cuMemPoolGetAttribute(pool, reserved)))
+        api.cuMemPoolDestroy(pool)
+
+
+@pytest.fixture(scope="session")
+def watched_api() -> Iterator[_WatchedApi]:
+    """Stand between the pools and the driver."""
+    watched = _WatchedApi()
+    patch = pytest.MonkeyPatch()
+    patch.setattr(pools, "api", watched)
+    yield watched
+    patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def pools_end_empty(watched_api: _WatchedApi) -> Iterator[None]:
+    """Fail a test that destroyed a pool with memory in use or in flight, which crashes NVIDIA's driver later."""
+    watched_api.outstanding.clear()
+    yield
+    assert not any(watched_api.outstanding), "a pool was destroyed while its memory was in use or frees were in flight"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test that needs what the driver lacks, before any fixture of its module is made."""
@@ -88,6 +166,24 @@ def rng() -> np.random.Generator:
     seed = int.from_bytes(os.urandom(4), "little")
     print("seed", seed)
     return np.random.default_rng(seed)
+
+
+@pytest.fixture(params=processors.LEVELS, ids=str)
+def processor_level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[processors.Level]:
+    """Run the test with machine code for each level of the processor's features and of optimisation.
+
+    Kernels that are launched in the test run in the native engine, also those that had machine code before. A level
+    that this processor lacks is skipped, and all are on a GPU.
+    """
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    level: processors.Level = request.param
+    if "in_process" not in cuda.capabilities():
+        pytest.skip("kernels do not run on this processor")
+    if not processors.runs_here(level):
+        pytest.skip(f"this processor is not {level.features}")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
+    with processors.compiled_for(level):
+        yield level
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ On the simulator, which checks, counts and does not time:
     check, no bounds test                                               caught
     no bounds test: cuMemcpyDtoHAsync: illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel heat_unbounded at kernels/heat.cu:28: a global read of 4 bytes at
-    0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
+    0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
     allocation at 0x7f…, allocated at library_tour/course/heat.py:216;
     block (0, 12, 0), thread (0, 4, 0), instruction 'ld.global.f32 %f13, [%rd3]'
         28 | if (row == 0 || row == rows - 1 || column == 0 || column == columns -
@@ -26,7 +26,7 @@ On the simulator, which checks, counts and does not time:
     check, no bounds test: cuStreamSynchronize: illegal address
     (CUDA_ERROR_ILLEGAL_ADDRESS)
     kernel asymmetry_unbounded at kernels/heat.cu:97: a global read of 4 bytes at
-    0x7f… is out of bounds: 0 bytes past the end of the 40000-byte
+    0x7f… is out of bounds: 0 bytes after the end of the 40000-byte
     allocation at 0x7f…, allocated at library_tour/course/heat.py:203;
     block (0, 0, 0), thread (100, 0, 0), instruction 'ld.global.f32 %f2, [%rd7]'
         97 | float difference = fabsf(plate[column] - plate[size_t(rows - 1) *

@@ -214,15 +214,26 @@ extern "C" __global__ void arrive_there(int *out, const int *in) {
     cluster.sync();
 }
 
-// Of 48 threads, which complete three phases of 16 at once, each says how many arrivals were missing before its own.
-extern "C" __global__ void count_down(unsigned *out) {
+// Some lanes of each warp arrive, and say how many arrivals were missing before: together, or one after the other.
+extern "C" __global__ void count_down(unsigned *out, int needed, int lanes, bool together) {
     __shared__ alignas(8) uint64_t bar;
-    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, 16);
+    if (threadIdx.x == 0) ptx::mbarrier_init(&bar, needed);
     __syncthreads();
-    uint64_t state = ptx::mbarrier_arrive(&bar);
-    asm("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[threadIdx.x]) : "l"(state));
+    int lane = threadIdx.x % 32;
+    uint64_t state = 0;
+    if (together) {
+        if (lane < lanes) state = ptx::mbarrier_arrive(&bar);
+    } else {
+        // By predicates, so that the lanes stay together and none comes to the next turn before.
+        for (int turn = 0; turn < lanes; turn++)
+            asm volatile("{ .reg .pred p; setp.eq.s32 p, %2, %3; @p mbarrier.arrive.shared.b64 %0, [%1]; }"
+                         : "+l"(state)
+                         : "r"((unsigned)__cvta_generic_to_shared(&bar)), "r"(lane), "r"(turn)
+                         : "memory");
+    }
+    if (lane < lanes) asm("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[threadIdx.x]) : "l"(state));
     __syncthreads();
-    out[48 + threadIdx.x] = ptx::mbarrier_test_wait_parity(&bar, 0);
+    out[blockDim.x + threadIdx.x] = ptx::mbarrier_test_wait_parity(&bar, 0);
 }
 
 // An arrival and a wait that put nothing in order.
@@ -388,13 +399,55 @@ def test_one_copy_reaches_several_blocks_of_a_cluster(device, kernels, rng, rank
     np.testing.assert_array_equal(out.to_host(), np.where(chosen[:, None], values, -1)[None].repeat(2, axis=0))
 
 
-def test_threads_complete_several_phases_at_once(device, kernels):
-    out = cuda.zeros(96, np.uint32)
-    kernels["count_down"][1, 48](out)
+@pytest.mark.parametrize("together", [True, False])
+def test_warps_complete_one_phase_after_the_other(device, kernels, together):
+    out = cuda.zeros(192, np.uint32)
+    kernels["count_down"][1, 96](out, 16, 16, together)
     missing, passed = np.split(out.to_host(), 2)
-    # Which thread comes first is open.
-    assert sorted(missing) == sorted([*range(1, 17)] * 3)
+    # The arrivals of a warp's instruction are added up; otherwise, which thread comes first is open.
+    expected = [16] * 48 if together else [*range(1, 17)] * 3
+    assert sorted(missing.reshape(3, 32)[:, :16].flat) == sorted(expected)
     assert passed.all()
+
+
+def test_a_lane_after_the_other_completes_several_phases(device, kernels):
+    out = cuda.zeros(64, np.uint32)
+    kernels["count_down"][1, 32](out, 1, 32, False)
+    assert (out.to_host()[:32] == 1).all()
+
+
+ARRIVE_TOO_OFTEN = """
+import numpy as np
+import cudart_py as cuda
+kernel = cuda.compile('''
+extern "C" __global__ void too_often(unsigned *out) {
+    __shared__ alignas(8) unsigned long long bar;
+    unsigned place = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 16;" :: "r"(place) : "memory");
+    __syncthreads();
+    unsigned long long state;
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(place) : "memory");
+    __syncthreads();
+    // Hardware may notice it late: the block goes on to use what it got.
+    asm("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[threadIdx.x]) : "l"(state));
+    unsigned passed;
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(passed) : "r"(place) : "memory");
+    out[32] = passed;
+}''')["too_often"]
+out = cuda.zeros(33, np.uint32)
+kernel[1, 32](out)
+try:
+    cuda.Device(0).synchronize()
+except cuda.CudaError as error:
+    print(error.status.name)
+"""
+
+
+@pytest.mark.unsanitized("its fault ends the context")
+def test_a_warp_cannot_complete_two_phases_at_once(device, python):
+    # In a process of its own, whose context ends with the fault.
+    assert python(ARRIVE_TOO_OFTEN).stdout.strip() == "CUDA_ERROR_LAUNCH_FAILED"
 
 
 def test_a_relaxed_arrival_is_one(device, kernels):

@@ -30,7 +30,9 @@ def test_numbers_are_those_of_an_h200(device, name):
     count = 2 if case.captured and case.kind in MOVED_BY_GRAPHS else len(case.draws)
     for draw, here, there in zip(case.draws[:count], found["draws"], recorded["draws"], strict=False):
         if draw.exact:
-            assert here == there
+            # NumPy's versions add floating-point numbers in different orders.
+            sums = {"sum": pytest.approx(there["sum"], rel=1e-14)} if "sum" in there else {}
+            assert here == {**there, **sums}
         elif draw.method == "poisson":
             np.testing.assert_allclose(here["shown"], there["shown"], atol=1)
         else:

@@ -37,7 +37,9 @@ def test_a_texture_fetch_touches_what_a_plain_load_does(rows):
 
 @counted
 def test_ldg_loads_what_a_plain_load_does(rows):
-    assert rows["__ldg"] == rows["plain loads"]
+    """The other instructions are the compiler's choice: those of NVRTC 13.0 differ."""
+    ldg, plain = ({**rows[name], "instructions": None} for name in ("__ldg", "plain loads"))
+    assert ldg == plain
 
 
 @counted

@@ -40,7 +40,7 @@ def test_a_fault_is_caught_with_the_drivers_report_and_stays_in_its_process():
     row = shown_wrong("idea", faulty)
     assert row.check.holds
     assert "beyond" in row.note
-    assert "past the end of the 16-byte allocation" in row.note
+    assert "after the end of the 16-byte allocation" in row.note
     assert cuda.zeros(1, np.int32).to_host()[0] == 0
 
 

@@ -1,0 +1,79 @@
+"""Where a block's shared memory ends: at the next multiple of 128 bytes, on every driver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+
+SOURCE = r"""
+extern __shared__ int s[];
+extern "C" __global__ void dynamic(int* out, int at) {
+    volatile int* p = s;
+    p[at] = 7;
+    *out = p[at];
+}
+extern "C" __global__ void fixed(int* out, int at) {
+    __shared__ int f[7];
+    volatile int* p = f;
+    p[at] = 7;
+    *out = p[at];
+}
+extern "C" __global__ void both(int* out, int at) {
+    __shared__ int f[7];
+    ((volatile int*)s)[0] = 6;
+    volatile int* p = f;
+    p[at] = 7;
+    *out = p[at];
+}
+extern "C" __global__ void seven(int* out) {
+    s[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    int total = 0;
+    #pragma unroll
+    for (int i = 0; i < 7; i++) total += s[i];
+    out[threadIdx.x] = total;
+}
+"""
+# The kernel, its bytes of dynamic shared memory, and the index of the last word that it can access. Those with static
+# shared memory were not measured; the special register %total_smem_size of an H200 rounds the sum of both up.
+ENDS = [("dynamic", 28, 31), ("dynamic", 1000, 255), ("dynamic", 0, -1), ("fixed", 0, 31), ("both", 200, 63)]
+
+FAULT = """
+import numpy as np
+import cudart_py as cuda
+with cuda.Device(0):
+    out = cuda.zeros(1, np.int32)
+    cuda.compile({source!r})[{name!r}][1, 1, {size}](out, {at})
+    try:
+        out.to_host()
+    except cuda.IllegalAddressError:
+        print("illegal address")
+"""
+
+
+@pytest.fixture(scope="module")
+def module():
+    return cuda.compile(SOURCE)
+
+
+@pytest.mark.parametrize(("name", "size", "last"), [end for end in ENDS if end[2] >= 0])
+def test_the_last_word_can_be_written_and_read(device, module, name, size, last):
+    out = cuda.zeros(1, np.int32)
+    with cuda.checks("off"):
+        module[name][1, 1, size](out, last)
+        assert out.to_host()[0] == 7
+
+
+@pytest.mark.parametrize(("name", "size", "last"), ENDS)
+def test_the_word_after_it_is_an_illegal_address(python, name, size, last):
+    program = FAULT.format(source=SOURCE, name=name, size=size, at=last + 1)
+    assert python(program, check=False).stdout.split("\n")[0] == "illegal address"
+
+
+def test_an_unrolled_loop_reads_past_the_requested_bytes(device, module):
+    """NVRTC makes two loads of four elements of this loop's seven."""
+    out = cuda.zeros(7, np.int32)
+    module["seven"][1, 7, 28](out)
+    assert out.to_host().tolist() == [21] * 7
