@@ -93,6 +93,16 @@ extern "C" __global__ void filled(unsigned* out, const unsigned* in) {
     __syncthreads();
     for (int k = 0; k < 6; k++) out[128 * k + t] = s[128 * k + t];
 }
+// Blocks copy what the other one stores, by an address for each thread or one for all.
+extern "C" __global__ void beside_stores(unsigned* out, int bytes, int apart) {
+    __shared__ __align__(16) unsigned s[512 * 4];
+    int t = threadIdx.x, other = 256 * (1 - blockIdx.x);
+    copy_some(&s[4 * t], &out[other + (apart ? t & ~3 : 0)], t % 32 == 5 ? bytes : 0);
+    copy_unless(&s[1024 + 4 * t], &out[other + (apart ? t & ~1 : 0)], t % 32 != 6 || !bytes);
+    WAIT_ALL;
+    __syncthreads();
+    out[blockIdx.x * 256 + t] = s[1023 - t] + s[1024 + 4 * t] + t + 1;
+}
 extern "C" __global__ void wrong(float* out, const float* in, int how) {
     __shared__ float s[2][256];
     int t = threadIdx.x;
@@ -167,6 +177,12 @@ def test_a_copy_stores_zeros_behind_the_bytes_that_it_reads(kernels: Kernels) ->
     np.testing.assert_array_equal(found[:512].view(np.uint8).reshape(128, 16), expected)
     pairs = np.where(np.arange(128)[:, None] % 3 == 0, 0, values[:256].reshape(128, 2))
     np.testing.assert_array_equal(found[512:].reshape(128, 2), pairs)
+
+
+@pytest.mark.parametrize("apart", [0, 1])
+def test_a_copy_that_reads_nothing_races_with_no_store(kernels: Kernels, apart: int) -> None:
+    assert of_both(kernels, "beside_stores", 512, 0, apart, grid=2) == []
+    assert "race" in "".join(of_both(kernels, "beside_stores", 512, 4, apart, grid=2))
 
 
 @pytest.mark.parametrize("how", range(6))

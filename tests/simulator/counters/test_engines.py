@@ -106,6 +106,9 @@ KERNEL(copies)(const int4* in, int4* out) {
     unsigned place = __cvta_generic_to_shared(&tile[threadIdx.x]);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(place), "l"(in + 3 * threadIdx.x));
     if (threadIdx.x & 1) asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(place), "l"(in + I));
+    // The second warp's lanes read nothing, nor do most of the others.
+    int bytes = threadIdx.x % 32 < 7 && threadIdx.x / 32 != 1 ? threadIdx.x % 5 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(place), "l"(in + I), "r"(bytes));
     asm volatile("cp.async.wait_all;");
     __syncthreads();
     out[I] = tile[127 - threadIdx.x];

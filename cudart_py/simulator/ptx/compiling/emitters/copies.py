@@ -34,11 +34,11 @@ def copy(w: Writer, i: Instruction, form: Form) -> None:
     assert isinstance(size, Immediate)
     to_name, to_offset, _ = address(w, to, "shared")
     from_name, from_offset, _ = address(w, source, "global")
-    observe(w, "ld", from_name, from_offset, size.value)
-    observe(w, "st", to_name, to_offset, size.value)
     # The cache policy stands last.
     rest = i.operands[3:-1] if "L2::cache_hint" in form.words else i.operands[3:]
     read = _bytes_read(w, rest[0], size.value) if rest else "None"
+    observe(w, "ld", f"{from_name}.where({read})" if rest else from_name, from_offset, size.value)
+    observe(w, "st", to_name, to_offset, size.value)
     w.emit(f"g.chunk.memory.copy({to_name}, {to_offset}, {from_name}, {from_offset}, {size.value}, {read}, {w.site()})")
 
 

@@ -64,10 +64,7 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
     element, count = (4, 1) if size.value == 4 else (8, size.value // 8)
     e.accessed = True
     space, address = located(e, source, "global")
-    site = e.sites.add(i, e.instance, 1)
-    e.observe("ld", space, address, size.value, site)
-    e.check("ld", space, address, element, count, site)
-    values = _copied(e, f"load.{space}.{element}.{count}", address, site, read)
+    values = _copied(e, space, address, element, count, e.sites.add(i, e.instance, 1), read)
     space, address = located(e, to, "shared")
     site = e.sites.add(i, e.instance)
     e.observe("st", space, address, size.value, site)
@@ -85,13 +82,19 @@ def _bytes_read(e: Emitter, operand: Operand, size: int) -> Value:
     return e.value(operand, "u32")
 
 
-def _copied(e: Emitter, name: str, address: Value, site: int, read: Value | None) -> list[Value]:
-    """Load what is copied, in the elements that the name of a load tells; zeros stand behind what is read."""
+def _copied(
+    e: Emitter, space: str, address: Value, size: int, count: int, site: int, read: Value | None
+) -> list[Value]:
+    """Load `count` elements of `size` bytes that are copied; zeros stand behind what is read.
+
+    A lane that reads nothing does not access its source, which the checks and counters must not see either.
+    """
     b = e.b
-    size, count = (int(part) for part in name.split(".")[2:])
-    kind = loaded_type(size, count)
+    name, kind = f"load.{space}.{size}.{count}", loaded_type(size, count)
 
     def load(mask: Value) -> list[Value]:
+        e.observe("ld", space, address, size * count, site, mask)
+        e.check("ld", space, address, size, count, site, mask=mask)
         loaded = e.call(name, kind, e.context, address, mask, I32(site))
         return [loaded] if count == 1 else [b.extract_value(loaded, index) for index in range(count)]
 

@@ -233,16 +233,30 @@ class Emitter:
         return self.b.call(function, arguments)
 
     def check(
-        self, kind: str, space: str, address: Value, size: int, count: int, site: int, values: Sequence[Value] = ()
+        self,
+        kind: str,
+        space: str,
+        address: Value,
+        size: int,
+        count: int,
+        site: int,
+        values: Sequence[Value] = (),
+        mask: Value | None = None,
     ) -> None:
-        """Let the checks look at an access to `count` elements of `size` bytes, just before it happens."""
-        if self.checking is not None:
-            self.checking.access(kind, space, address, size, count, site, self.mask, values)
+        """Let the checks look at an access to `count` elements of `size` bytes, just before it happens.
 
-    def observe(self, kind: str, space: str, address: Value, size: int, site: int) -> None:
-        """Record an access of `size` bytes for an observer, just before it happens."""
+        `mask` has the lanes whose access it is, by default all that execute the instruction.
+        """
+        if self.checking is not None:
+            lanes = self.mask if mask is None else mask
+            self.checking.access(kind, space, address, size, count, site, lanes, values)
+
+    def observe(
+        self, kind: str, space: str, address: Value, size: int, site: int, mask: Value | None = None
+    ) -> None:
+        """Record an access of `size` bytes for an observer, just before it happens; `mask` as for `check`."""
         if self._counting is not None:
-            self._counting.access(kind, space, address, size, site, self.mask)
+            self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)
 
 
 def _literal(operand: Immediate, element: ir.Type) -> int:

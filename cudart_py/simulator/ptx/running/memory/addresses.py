@@ -61,6 +61,13 @@ class Address:
             part.base = self.base.take(positions)
         return part
 
+    def where(self, wanted: Any) -> Address | Mixed:
+        """Return the addresses of the lanes for which `wanted`, one value or one for each lane, is not zero."""
+        positions = np.flatnonzero(np.broadcast_to(wanted, self.group.n))
+        if len(positions) == self.group.n:
+            return self
+        return Mixed(self.group, [(positions, self.select(positions))] if len(positions) else [])
+
     def moved(self, positions: Array, distance: Array) -> Address:
         """Return an Address of as many lanes: `distance` bytes behind the place of the lane at each position."""
         high = self.high + int(distance.max())
