@@ -95,8 +95,9 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "bits({f})", "__float2uint_{d}({f})", "(u32)__popcll({l})", "(u32)__clzll((i64)({l}))",
     ),
     "i32": (
-        "__mulhi({a}, {b})", "product_of_24({a}, {b})", "(i32)__sad({a}, {b}, {n})", "__hadd({a}, {b})", "__rhadd({a}, {b})",
-        "__dp4a({a}, {b}, {c})", "field_i32({a}, ({n}) & 63, ({n}) & 63)", "clamped_right({a}, ({n}) & 63)",
+        "__mulhi({a}, {b})", "product_of_24({a}, {b})", "(i32)__sad({a}, {b}, {n})", "__hadd({a}, {b})",
+        "__rhadd({a}, {b})", "__dp4a({a}, {b}, {c})", "field_i32({a}, ({n}) & 63, ({n}) & 63)",
+        "clamped_right({a}, ({n}) & 63)",
         "__float2int_{d}({f})", "__double2int_{d}({g})", "(i32)bits({f})",
         "(({a}) < 0 ? (i32)(0 - (u32)({b})) : ({b}))",
     ),

@@ -251,9 +251,7 @@ class Emitter:
             lanes = self.mask if mask is None else mask
             self.checking.access(kind, space, address, size, count, site, lanes, values)
 
-    def observe(
-        self, kind: str, space: str, address: Value, size: int, site: int, mask: Value | None = None
-    ) -> None:
+    def observe(self, kind: str, space: str, address: Value, size: int, site: int, mask: Value | None = None) -> None:
         """Record an access of `size` bytes for an observer, just before it happens; `mask` as for `check`."""
         if self._counting is not None:
             self._counting.access(kind, space, address, size, site, self.mask if mask is None else mask)
