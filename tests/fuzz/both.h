@@ -137,7 +137,7 @@ INLINE i32 product_of_24(i32 x, i32 y) { asm("" : "+r"(x)); return __mul24(x, y)
 INLINE u32 clamped_left(u32 x, u32 n) { u32 r; asm("shl.b32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(n)); return r; }
 INLINE u32 clamped_right(u32 x, u32 n) { u32 r; asm("shr.u32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(n)); return r; }
 INLINE i32 clamped_right(i32 x, u32 n) { i32 r; asm("shr.s32 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(n)); return r; }
-template <int table> INLINE u32 of_three(u32 x, u32 y, u32 z) { u32 r; asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(r) : "r"(x), "r"(y), "r"(z), "n"(table)); return r; }
+template <int table> INLINE u32 chosen_bits(u32 x, u32 y, u32 z) { u32 r; asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(r) : "r"(x), "r"(y), "r"(z), "n"(table)); return r; }
 #else
 template <class T, class U> static T piece(T x, u32 at, u32 n, bool is_signed) {
     const u32 width = 8 * sizeof(T);
@@ -178,12 +178,14 @@ static u32 permuted_rc16(u32 x, u32 y, u32 s) { s = 2 * (s & 1); return bytes(x,
 static u32 clamped_left(u32 x, u32 n) { return n > 31 ? 0 : x << n; }
 static u32 clamped_right(u32 x, u32 n) { return n > 31 ? 0 : x >> n; }
 static i32 clamped_right(i32 x, u32 n) { return x >> (n > 31 ? 31 : n); }
-template <int table> static u32 of_three(u32 x, u32 y, u32 z) {
+template <int table> static u32 chosen_bits(u32 x, u32 y, u32 z) {
     u32 r = 0;
     for (int i = 0; i < 32; i++) r |= (u32)(table >> ((x >> i & 1) * 4 + (y >> i & 1) * 2 + (z >> i & 1)) & 1) << i;
     return r;
 }
 #endif
+// ptxas 13.0 mixes up the operands of lop3 where one register stands twice: all three are different values.
+template <int table> INLINE u32 of_three(u32 x, u32 y, u32 z) { return chosen_bits<table>(x, y + 1, z ^ 2); }
 
 // What C++ leaves open is decided here: a NaN's bits, divisions that have no quotient, conversions out of range.
 INLINE u32 bits(f32 x) { return x != x ? 0x7fc00000u : (u32)__float_as_int(x); }
