@@ -161,7 +161,7 @@ def test_a_symbol_in_two_fatbins_is_named(fatbin):
 
 
 def test_repeated_definitions_are_refused_after_a_link_of_link_time_code(link_time_code, cubins):
-    """Where nvJitLink was given them, the process crashed."""
+    """When nvJitLink was given them, the process crashed."""
     for _ in range(4):
         link_images(link_time_code, arch=90)
         with pytest.raises(LinkError, match="twice: in"):

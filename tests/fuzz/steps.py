@@ -1,4 +1,4 @@
-"""What the threads of a warp or of a block do together, as CUDA C++ and as loops over their states.
+"""Steps that the threads of a warp or block take together, as CUDA C++ and as loops over their states.
 
 The two texts of a step stand on either side of a form feed. In that of the host, `all` are the states of a block.
 """

@@ -1,4 +1,4 @@
-"""Where a block's shared memory ends: at the next multiple of 128 bytes, on every driver."""
+"""A block's shared memory ends at the next multiple of 128 bytes, on every driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a result may be from the one that is rounded correctly, as the CUDA C++ Programming Guide says.
+"""How far a result may be from the correctly rounded one, according to the CUDA C++ Programming Guide.
 
 The guide states a bound as the number of floating-point numbers between the result and the correctly rounded one (ulp),
 for some functions as an absolute error, and for a few in a range of arguments only.

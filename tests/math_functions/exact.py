@@ -100,7 +100,7 @@ def root(x: Array, direction: str) -> Array:
     def one(a: float) -> float:
         if not (math.isfinite(a) and a > 0):
             return a if a == 0 or a == math.inf else math.nan
-        # With 200 bits behind the point, and a bit below them for what is left over.
+        # With 200 bits after the binary point, and one more that is set if anything was cut off.
         scaled = Fraction(a) * (1 << 2400)
         whole = math.isqrt(scaled.numerator // scaled.denominator)
         exact = Fraction(whole, 1 << 1200)

@@ -58,7 +58,7 @@ def test_a_process_that_closes_pools_lives(device, order):
 
 
 def test_a_pool_with_a_free_in_flight_ends_after_the_next_synchronization(device, destroyed):
-    # The free waits for the event, which is recorded behind work of the other stream.
+    # The free waits for the event, which is recorded after work in the other stream.
     with cuda.Stream(non_blocking=True) as stream, cuda.Stream(non_blocking=True) as other:
         pool = cuda.MemoryPool()
         handle = pool.handle

@@ -1,6 +1,6 @@
 """A launch of which machine code doubts anything leaves what the NumPy engine leaves, which never doubts.
 
-Doubts are raised by force at every opportunity: in place of each check of an access, behind it, and in place of each
+Doubts are raised by force at every opportunity: in place of each check of an access, after it, and in place of each
 answer that Python gives to machine code. Memory, what is printed and what is found must be as if the launch had run
 once. Faults planted in what undoes a launch show that this tells a launch that is applied twice.
 """
@@ -107,7 +107,7 @@ NAMES = [
 ]  # fmt: skip  # rows of a table
 
 # Unused words of the context: they count down to the opportunity at which a doubt is raised.
-WORDS = {"in place": Context.WORDS - 3, "in place, again": Context.WORDS - 2, "behind": Context.WORDS - 1}
+WORDS = {"in place": Context.WORDS - 3, "in place, again": Context.WORDS - 2, "after": Context.WORDS - 1}
 WAYS = [*WORDS, "answer"]
 assert max(Context, key=lambda word: word if word is not Context.WORDS else 0) < min(WORDS.values())
 
@@ -116,7 +116,7 @@ class Doubter:
     """Raise a doubt in machine code in some `way` when the opportunities that are `left` have come."""
 
     def __init__(self) -> None:
-        self.set("behind", 0)
+        self.set("after", 0)
 
     def set(self, way: str, at: int) -> None:
         """Choose the way, and the opportunity of the launches from here on, counted from 1; at 0 only count them."""
@@ -146,7 +146,7 @@ class Doubter:
                 raise_doubt(b, context, I32(0), Doubt.SHARED)
             with when(b, b.not_(b.or_(found, again))):
                 call(checking, name, *arguments)
-            with when(b, due("behind")):
+            with when(b, due("after")):
                 raise_doubt(b, context, I32(0), Doubt.FINDING)
 
         def begin_to_count(speculation: Speculation, launch: Any, *arguments: Any) -> None:
@@ -254,7 +254,7 @@ LARGE = (1 << 24) + 4096
 @pytest.mark.parametrize("large", range(3))
 def test_kernels_are_applied_once_to_large_allocations_of_which_a_part_is_written(doubter: Doubter, large: int) -> None:
     """Python refuses to make records for them, whichever access asks first."""
-    doubter.set("behind", 0)
+    doubter.set("after", 0)
     bench = Bench()
     sizes = list(bench.used)
     sizes[large] = LARGE
@@ -287,7 +287,7 @@ def test_a_fault_planted_in_the_undo_is_found(
 ) -> None:
     expected = bench.run("numpy", "in_one_block")
     monkeypatch.setattr(Speculation, "undo", fault)
-    assert list(bench.doubted(doubter, "in_one_block", expected, ["behind"]))
+    assert list(bench.doubted(doubter, "in_one_block", expected, ["after"]))
 
 
 @pytest.mark.parametrize("name", ["guarded", "loop", "branches", "atomics", "vectors", "calls"])
@@ -308,7 +308,7 @@ def test_an_access_is_undone_wherever_the_first_allocation_starts(doubter: Doubt
     inside = memory.new(1 << 18) + (1 << 16)
     # The last lane's element would lie in two granules.
     bench.arrays[0] = memory.base + (inside - memory.base & -1 << 16) - 4 * (BLOCKS * THREADS - 1)
-    assert not list(bench.doubted(doubter, "calls", bench.run("numpy", "calls"), ["behind"]))
+    assert not list(bench.doubted(doubter, "calls", bench.run("numpy", "calls"), ["after"]))
 
 
 @pytest.mark.parametrize("name", ["guarded", "scattered", "vectors", "atomics"])
@@ -317,7 +317,7 @@ def test_a_store_on_both_sides_of_a_granules_border_is_undone(doubter: Doubter, 
     start = bench.kernels.memory.new(1 << 18)
     # Lanes 0 to 9 are in one granule, all others in the next.
     bench.arrays[0] = (start + (1 << 16) & -1 << 16) - 4 * 10
-    assert not list(bench.doubted(doubter, name, bench.run("numpy", name), ["behind"]))
+    assert not list(bench.doubted(doubter, name, bench.run("numpy", name), ["after"]))
 
 
 def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_to(
@@ -332,12 +332,12 @@ def test_an_undo_leaves_what_the_host_has_written_beside_what_the_launch_stores_
         UNDO(speculation)
 
     monkeypatch.setattr(Speculation, "undo", written_meanwhile)
-    doubter.set("behind", 9)
+    doubter.set("after", 9)
     bench.run("native", "guarded")
     assert (bench.kernels.get(beside, 64) == 7).all()
 
 
-# --- failures that are no doubts
+# --- failures other than doubts
 
 
 @pytest.mark.parametrize("name", ["guarded", "comes_together"])

@@ -1,6 +1,6 @@
 """Races between streams: work on one array in two or three streams, each hazard beside its correctly ordered twin.
 
-What is a hazard is computed here, from which operations write and from the waits between the streams alone.
+The hazards are computed here, only from which operations write and from the waits between the streams.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ extern "C" __global__ void highest(int* a, int v, int n) {
 
 
 class Buffers:
-    """What the operations of one program use beside the array: an output of each, kept until the end."""
+    """The arrays that the operations of one program use besides the shared one: an output each, kept until the end."""
 
     def __init__(self, module: Any, count: int) -> None:
         self.module = module
@@ -66,7 +66,7 @@ class Buffers:
         return self.kept[-1]
 
     def next_value(self) -> int:
-        """Return a value that no other operation stores, since storing what is there already is no race."""
+        """Return a value that no other operation stores, since storing the value that is there already isn't a race."""
         self.value += 1
         return self.value
 
@@ -101,7 +101,7 @@ def in_graph(work: Work) -> Work:
 
 
 class Operation(NamedTuple):
-    """Work on an array; `atomic` work writes, and is no hazard for other atomic work."""
+    """Work on an array; `atomic` work writes, and isn't a hazard for other atomic work."""
 
     work: Work
     writes: bool = True
@@ -145,7 +145,7 @@ def wait_by_third(waiting: Any, other: Any) -> None:
     waiting.wait(third)
 
 
-# Of the last two the host waits, which puts all that comes later behind.
+# For the last two the host itself waits, so everything that it queues later comes after.
 WAITS: dict[str, Callable[[Any, Any], None]] = {
     "event": lambda waiting, other: waiting.wait(other.record()),
     "stream": lambda waiting, other: waiting.wait(other),

@@ -185,7 +185,7 @@ REENTRANT: dict[str, Callable[[Any], object]] = {
 
 
 class Things:
-    """What the calls below work on."""
+    """The objects that the calls below use."""
 
     def __init__(self, module: cuda.Module) -> None:
         self.idle = cuda.full(4, 7, np.int32)

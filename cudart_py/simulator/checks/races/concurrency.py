@@ -104,7 +104,7 @@ def set_aside(spans: list[Span], history: History, kind: str, index: Any, before
     """Keep the records of other work that a read, or an atomic access, is about to replace without racing with it.
 
     Later work may race with each of them: that it comes after one read says nothing about the other. Plain writes need
-    no such care, since of two writes that are no race one comes after the other, and what comes after that one comes
+    no such care, since of two writes that don't race one comes after the other, and what comes after that one comes
     after both.
     """
     if not spans or not ((before >= spans[0].begin << TIME) & (before < spans[-1].end << TIME)).any():

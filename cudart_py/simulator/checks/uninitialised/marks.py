@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 
 class _Step(NamedTuple):
-    """What an instruction does with marks: `stored` are the slots that it stores `size` bytes of.
+    """The effect of an instruction on marks: `stored` are the slots of which it stores `size` bytes.
 
     `copy` is the copy of a structure that the store is a part of.
     """
@@ -51,7 +51,7 @@ class _Step(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """What a marked value reached (an address, a branch or a store), at which instruction, and a lane's position."""
+    """Where a marked value is used (an address, a branch or a store), the instruction, and a lane's position."""
 
     sink: str
     instruction: Instruction
@@ -60,9 +60,9 @@ class _Reached(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """What a store brings to global memory: which of its bytes no lane should read, a row for each lane.
+    """The bytes of a store to global memory that no lane should read, one row per lane.
 
-    They are undefined bytes, and constant ones beside them. `some` says which lanes bring undefined bytes.
+    They are undefined bytes, and constant ones next to them. `some` says which lanes store undefined bytes.
     """
 
     instruction: Instruction

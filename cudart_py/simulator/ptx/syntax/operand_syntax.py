@@ -139,7 +139,7 @@ def _read(text: str, scopes: Scopes) -> Operand:
         register = scopes.find(text[1:].strip())
         if isinstance(register, Register):
             return Register(register.name, negated=True)
-        raise PtxError(f"operand {_shortened(text)!r} negates what is no register")
+        raise PtxError(f"operand {_shortened(text)!r} negates something other than a register")
     plain, offset = _sum(text, scopes)
     if not offset:
         return plain

@@ -72,7 +72,7 @@ class RecordLimit:
         if self.said:
             return
         self.said = True
-        print(  # noqa: T201  # because it is no mistake of the program, which warnings are for
+        print(  # noqa: T201  # because warnings are about mistakes, and the program made none
             f"cudart_py: {what}: races are not looked for there, and uninitialised values in larger pieces alone. "
             f"Results do not depend on it. All records take at most {self.most() // _MEBIBYTE} MiB, and "
             f"{LIMIT_VARIABLE} sets another limit. This is said once",

@@ -1,4 +1,4 @@
-"""What is too large for LLVM, or for the memory that the process may use, runs with NumPy, which keeps all limits."""
+"""Code that is too large for LLVM or for the process's memory runs with NumPy, which keeps all limits."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class Comparison:
         return same
 
     def put(self, address: Value, lane: Value) -> None:
-        """Store at once what the access will store, so that the lanes behind see it; nothing that can't be saved."""
+        """Store at once what the access will store, so that later lanes see it, unless it can't be saved."""
         b, place = self.b, self._host(address)
         with when(b, self._aligned(address), likely=True), when(b, self.save(address), likely=True):
             for number in range(len(self.values)):

@@ -85,7 +85,7 @@ def _bytes_read(e: Emitter, operand: Operand, size: int) -> Value:
 def _copied(
     e: Emitter, space: str, address: Value, size: int, count: int, site: int, read: Value | None
 ) -> list[Value]:
-    """Load `count` elements of `size` bytes that are copied; zeros stand behind what is read.
+    """Load `count` elements of `size` bytes that are copied, with zeros after the bytes that are read.
 
     A lane that reads nothing does not access its source, which the checks and counters must not see either.
     """
