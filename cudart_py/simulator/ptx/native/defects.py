@@ -1,4 +1,4 @@
-"""Recognise machine code that a defect of LLVM's may have made wrong."""
+"""Keep defects of LLVM's out of machine code: recognise code that one made wrong, and write around another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import llvmlite.binding as llvm
 
-__all__ = ["may_be_wrong"]
+__all__ = ["may_be_wrong", "with_hidden_shifts"]
 
 # The instruction is `vpternlogd` or `vpternlogq` of AVX-512 with one operand in memory, merging its results by a mask.
 # LLVM up to 22 selects it for `mask ? (x & c) | (y & ~c) : x`, with constant bits c. Where it has to reorder the
@@ -34,3 +34,36 @@ def may_be_wrong(code: bytes) -> bool:
     """
     sections = llvm.ObjectFileRef.from_data(code).sections()
     return any(_MERGING_TERNARY.search(section.data()) for section in sections if section.is_text())
+
+
+# LLVM up to 22 takes the upper bits of a product of 16-bit integers for those of their 32-bit product: it makes
+# `pmulhw` and a further shift of the truncation to i16 of a shifted product of i64. That is wrong for a negative
+# product, and for shifts by 32 and more (https://github.com/llvm/llvm-project/issues/218844). Only a shift by a
+# constant is recognised, so the count is loaded from memory that might change.
+_NAME = r'%(?:"[^"]+"|[-\w.$]+)'
+_PRODUCT = re.compile(
+    rf"^ *({_NAME}) = mul (?:nuw |nsw )*<\d+ x i64> {_NAME}, (?:{_NAME}|splat \(i64 (-?\d+)\))", re.MULTILINE
+)
+_SHIFT = re.compile(rf"^ *{_NAME} = [al]shr (?:exact )?(<(\d+) x i64>) ({_NAME}), (splat \(i64 (\d+)\))", re.MULTILINE)
+
+
+def with_hidden_shifts(text: str) -> str:
+    """Return LLVM's IR with the counts of those shifts hidden that LLVM may get wrong.
+
+    They shift a product by more than 16 bits. Whether LLVM gets one wrong depends on the ranges of the factors and on
+    whether the result is truncated, which it may find out in its last passes. A product by a constant of more than 16
+    bits, as in a division by a constant, is safe and stays as fast as it is.
+    """
+    products = {name for name, factor in _PRODUCT.findall(text) if abs(int(factor or 0)) < 1 << 16}
+    counts = {}
+
+    def hidden(shift: re.Match[str]) -> str:
+        kind, lanes, shifted, constant, bits = shift.groups()
+        if shifted not in products or int(bits) <= 16:
+            return shift[0]
+        place, count = f"@shift.{lanes}.{bits}", f"%shift.{shift.start()}"
+        counts[place] = f"internal global {kind} {constant}"
+        return f"{count} = load {kind}, ptr {place}\n{shift[0].removesuffix(constant)}{count}"
+
+    text = _SHIFT.sub(hidden, text)
+    return text + "".join(f"\n{place} = {value}\n" for place, value in counts.items())

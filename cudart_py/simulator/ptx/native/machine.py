@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ..compiling.program import Program
-from .defects import may_be_wrong
+from .defects import may_be_wrong, with_hidden_shifts
 from .errors import NotNative
 from .instances import Layout, lay_out
 from .launching.barriers import barrier_of
@@ -267,7 +267,11 @@ def _compiled(module: ir.Module) -> bytes:
 
 def _object(module: ir.Module, optimisation: int) -> bytes:
     target = _target(optimisation)
-    code: bytes = target.emit_object(simplified(module, target))
+    found = simplified(module, target)
+    text = str(found)
+    if (hidden := with_hidden_shifts(text)) != text:
+        found = llvm.parse_assembly(hidden)
+    code: bytes = target.emit_object(found)
     return code
 
 

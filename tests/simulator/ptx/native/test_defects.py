@@ -1,7 +1,8 @@
-"""A defect of LLVM's for AVX-512 never gets into machine code.
+"""Two defects of LLVM's never get into machine code.
 
-A choice of bits, `(x & c) | (y & ~c)`, in a selection by a mask becomes one ternary instruction, whose immediate
-operand is its table of results. These tests evaluate the instructions, so that no processor with AVX-512 is needed.
+One is in AVX-512. A choice of bits, `(x & c) | (y & ~c)`, in a selection by a mask becomes one ternary instruction,
+whose immediate operand is its table of results. These tests evaluate the instructions, so that no processor with
+AVX-512 is needed. The other one is in truncated upper bits of products.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import platform
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -231,3 +233,86 @@ def test_a_chosen_sign_has_the_same_bits_at_each_level(body: str, processor_leve
         kernels.launch("k", 1, 32, kernels.put(given), out)
         results.append(kernels.get(out, 64, np.uint32))
     np.testing.assert_array_equal(*results)
+
+
+# --- upper bits of products of small integers, truncated
+
+SHIFTS = (16, 17, 20, 24, 30, 31, 32, 33, 40, 47, 48, 56, 63)
+PRODUCTS = {
+    "wide": "mul.wide.s32 long, one, other;",
+    "wide unsigned": "mul.wide.u32 long, one, other;",
+    "long": "cvt.s64.s32 a, one; cvt.s64.s32 b, other; mul.lo.s64 long, a, b;",
+    "by a constant": "cvt.s64.s32 a, one; mul.lo.s64 long, a, -127;",
+    "word": "mul.lo.s32 one, one, other; cvt.s64.s32 long, one;",
+    "upper half": "mul.hi.s32 one, one, other; cvt.u64.u32 long, one; shl.b64 long, long, 32;",
+}
+NARROW = {"cvt.s32.s8": (8, True), "cvt.s32.s16": (16, True), "and.b32": (11, False)}
+
+
+def product_kernel(product: str, first: str, second: str) -> str:
+    """Return PTX that stores truncated upper bits of products of narrow integers, two numbers of each shift a lane."""
+    lines = [
+        f"{opcode} {name}, {name}{', 2047' if opcode == 'and.b32' else ''};"
+        for name, opcode in (("one", first), ("other", second))
+    ]
+    lines.append(PRODUCTS[product])
+    for place, count in enumerate(SHIFTS):
+        lines += [f"shr.u64 a, long, {count}; cvt.u16.u64 half, a; st.global.u16 [out+{4 * place}], half;"]
+        lines += [f"shr.s64 a, long, {count}; cvt.u8.u64 half, a; st.global.u16 [out+{4 * place + 2}], half;"]
+    return f""".version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 given, .param .u64 found) {{
+    .reg .b64 in, out, at, a, b, long; .reg .b32 lane, one, other; .reg .b16 half;
+    ld.param.u64 in, [given]; ld.param.u64 out, [found]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 8;
+    add.u64 in, in, at; mul.wide.u32 at, lane, {4 * len(SHIFTS)}; add.u64 out, out, at;
+    ld.global.u32 one, [in]; ld.global.u32 other, [in+4];
+    {" ".join(lines)}
+}}"""
+
+
+def narrowed(words: Any, opcode: str) -> Any:
+    bits, signed = NARROW[opcode]
+    return words.astype(np.uint32).astype(f"i{bits // 8}").astype(object) if signed else (words & 2047).astype(object)
+
+
+def as_signed(x: int) -> int:
+    return (x + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_truncated_upper_bits_of_products_are_right_at_each_level(
+    product: str, processor_level: processors.Level
+) -> None:
+    given = np.random.default_rng().integers(0, 1 << 32, (32, 2), np.uint32)
+    for first, second in itertools.product(NARROW, NARROW):
+        one, other = narrowed(given[:, 0], first), narrowed(given[:, 1], second)
+        if "unsigned" in product:
+            one, other = one & 0xFFFFFFFF, other & 0xFFFFFFFF
+        exact = one * (-127 if product == "by a constant" else other)
+        if product == "upper half":
+            exact = exact >> 32 << 32
+        kernels = Kernels(load_module(product_kernel(product, first, second)))
+        kernels.engine = "native"
+        out = kernels.zeros(32 * len(SHIFTS), np.uint32)
+        kernels.launch("k", 1, 32, kernels.put(given), out)
+        found = kernels.get(out, 64 * len(SHIFTS), np.uint16).reshape(32, len(SHIFTS), 2)
+        for place, count in enumerate(SHIFTS):
+            expected = [[(x % (1 << 64)) >> count & 0xFFFF, as_signed(x) >> count & 0xFF] for x in exact.tolist()]
+            np.testing.assert_array_equal(found[:, place], expected, f"{first}, {second}, {count}")
+
+
+def test_llvm_shifts_products_of_small_integers() -> None:
+    """This passes with the first LLVM that needs no hidden shifts."""
+    text = """define <8 x i16> @f(<8 x i16> %x, <8 x i16> %y) {
+    %a = sext <8 x i16> %x to <8 x i64>
+    %b = sext <8 x i16> %y to <8 x i64>
+    %product = mul <8 x i64> %a, %b
+    %upper = lshr <8 x i64> %product, splat (i64 32)
+    %result = trunc <8 x i64> %upper to <8 x i16>
+    ret <8 x i16> %result
+    }"""
+    target = machine._target()
+    assert defects.with_hidden_shifts(text) != text
+    if "pmul" not in target.emit_assembly(llvm.parse_assembly(text)):
+        pytest.skip(f"LLVM {'.'.join(map(str, llvm.llvm_version_info))} makes nothing of the product")
