@@ -113,10 +113,11 @@ EACH_ROUNDING(ARITHMETIC)
 #endif
 
 #ifdef __CUDACC__
-INLINE f32 least(f32 x, f32 y) { return fminf(x, y); }
-INLINE f64 least(f64 x, f64 y) { return fmin(x, y); }
-INLINE f32 greatest(f32 x, f32 y) { return fmaxf(x, y); }
-INLINE f64 greatest(f64 x, f64 y) { return fmax(x, y); }
+// NVRTC takes 0.0 for the least of the constants 0.0 and -0.0, where the instruction gives -0.0: it must not see both.
+INLINE f32 least(f32 x, f32 y) { asm("" : "+f"(x)); return fminf(x, y); }
+INLINE f64 least(f64 x, f64 y) { asm("" : "+d"(x)); return fmin(x, y); }
+INLINE f32 greatest(f32 x, f32 y) { asm("" : "+f"(x)); return fmaxf(x, y); }
+INLINE f64 greatest(f64 x, f64 y) { asm("" : "+d"(x)); return fmax(x, y); }
 #define ASSEMBLED(T, c, name, opcode, P) \
     INLINE T name(T x, P y, P z) { T r; asm(opcode " %0, %1, %2, %3;" : "=" c(r) : c(x), "r"(y), "r"(z)); return r; }
 ASSEMBLED(u32, "r", field_u32, "bfe.u32", u32)

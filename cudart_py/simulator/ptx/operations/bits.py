@@ -231,10 +231,10 @@ def _two_inputs(table: int, b: Array, c: Array) -> Array:
     if table >= 8:
         # The upper eight are the complements of the lower eight.
         return ~_two_inputs(15 - table, b, c)
-    result: Array
+    result: Any
     match table:
         case 0:
-            result = np.zeros((), np.uint32)
+            result = np.uint32(0)
         case 1:
             result = ~(b | c)
         case 2:
@@ -261,11 +261,13 @@ def lop3(a: Array, b: Array, c: Array, table: int) -> Array:
     where_zero = _two_inputs(zero, b, c)
     where_one = _two_inputs(one, b, c)
     if one == zero:
-        result: Array = np.broadcast_arrays(where_zero, a)[0].copy()  # in the shape of all three
+        result = where_zero
     elif zero == 0:
         result = a & where_one
     elif one + zero == 15:
         result = a ^ where_zero
     else:
         result = where_zero ^ (a & (where_zero ^ where_one))
-    return result
+    # The table may leave out inputs, but the result has the shape of all three.
+    shape = np.broadcast_shapes(np.shape(a), np.shape(b), np.shape(c))
+    return result if np.shape(result) == shape else np.broadcast_to(result, shape).copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -203,11 +204,12 @@ def test_byte_permutation_modes(mode: str, table: list[int]) -> None:
 
 def test_all_three_input_functions() -> None:
     """lop3 gives every one of the 256 functions"""
-    a, b, c = np.uint32(0xF0), np.uint32(0xCC), np.uint32(0xAA)
-    lanes = [np.full(3, x) for x in (a, b, c)]
-    for table in range(256):
-        result = ops.lop3(*lanes, table)
-        assert result.shape == (3,)
+    inputs = np.uint32(0xF0), np.uint32(0xCC), np.uint32(0xAA)
+    for table, varying in itertools.product(range(256), itertools.product((False, True), repeat=3)):
+        result = ops.lop3(*(np.full(3, x) if each else x for x, each in zip(inputs, varying, strict=True)), table)
+        # One value for all lanes is a scalar, not an array of one.
+        assert isinstance(result, np.ndarray) == any(varying)
+        assert result.shape == ((3,) if any(varying) else ())
         assert (result & 0xFF == table).all()
 
 
