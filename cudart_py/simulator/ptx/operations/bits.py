@@ -226,12 +226,11 @@ def _nibbles(selectors: Array, mode: str) -> Array:
     return result
 
 
-def _two_inputs(table: int, b: Array, c: Array) -> Array:
+def _two_inputs(table: int, b: Any, c: Any) -> Any:
     """Apply one of the 16 functions of two inputs; bit ``2 * b + c`` of the table is its value."""
     if table >= 8:
         # The upper eight are the complements of the lower eight.
         return ~_two_inputs(15 - table, b, c)
-    result: Any
     match table:
         case 0:
             result = np.uint32(0)
