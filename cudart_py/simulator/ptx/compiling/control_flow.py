@@ -58,6 +58,8 @@ class Block:
     input_slots: tuple[int, ...] = ()
     mask: Operand | None = None
     converges: bool = False
+    # The qualifiers of its instruction with a member mask: lanes at others that have the same ones may meet them.
+    meets: str = ""
     spins: bool = False
     # Whether a loop around it only waits at barriers in memory.
     waits: bool = False
@@ -242,6 +244,7 @@ class Code:
         if converges:
             block.converges = True
             block.mask = Immediate(0xFFFFFFFF) if converges == "warp" else body[0].operands[-1]
+            block.meets = "" if converges == "warp" else body[0].opcode
         return block
 
     def _terminator(self, index: int, last: Instruction, ending: str, labels: dict[str, int]) -> Terminator:

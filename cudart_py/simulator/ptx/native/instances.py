@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from ..compiling.control_flow import Block, Code
 from ..compiling.program import Program
+from ..compiling.sides import has_meetings
 from ..syntax.instructions import Call, Instruction, Symbol
 from .errors import NotNative
 from .layout import Head
@@ -104,6 +105,9 @@ def lay_out(program: Program, local_size: int) -> Layout:
     """Return the blocks of a kernel and of all that it calls, in the order of their places."""
     layout = Layout([], [])
     _add(program, layout, Instance(program.main, 0, None, None), frozenset(), local_size)
+    for code in {instance.code.name: instance.code for instance in layout.instances}.values():
+        if has_meetings(code, lambda block: called(program, block)):
+            raise NotNative("copies of an instruction with a member mask on both sides of a branch")
     layout.ready_at = 4 * Head.WORDS + 4 * 4 * len(layout.places)
     layout.registers_at = -(-(layout.ready_at + 8 * layout.ready_words) // 64) * 64
     end = layout.registers_at

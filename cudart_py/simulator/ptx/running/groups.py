@@ -69,7 +69,7 @@ class Group:
 
     __slots__ = (
         "_local_base", "_own", "_shared_base", "_specials", "cache", "chunk", "code", "epoch", "forced", "frames",
-        "lanes", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack", "wait",
+        "lanes", "meeting", "n", "notes", "pc", "prefix", "registers", "rows", "selections", "spins", "stack", "wait",
     )  # fmt: skip  # grouped by meaning
 
     def __init__(self, chunk: Chunk, code: Code, lanes: Indices | None, n: int) -> None:
@@ -89,6 +89,8 @@ class Group:
         # Where the loop begins that waits for the clock, when the wait began, and when the clock was last looked at.
         self.wait: tuple[int, int, int] | None = None
         self.forced = False
+        # Lanes that execute the next instruction together with these, at another place; see `warps.Meeting`.
+        self.meeting: Any = None
         # The rows of warps that these lanes make, found when they are first needed.
         self.rows: Any = None
         # The records of an observer about these lanes.

@@ -22,7 +22,7 @@ from .memory.bulk_copies import BulkCopies
 from .memory.spaces import Space, shared_space
 from .specials import geometry, special_value
 from .system import System
-from .warps import Warps, incomplete
+from .warps import Warps, incomplete, meet
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block
@@ -151,8 +151,9 @@ class Chunk:
         """
         started: int | None = None
         while True:
-            if not self._ready and not self._revive():
-                return True
+            while not self._ready:
+                if not self._revive(alone):
+                    return True
             lowest = self._find_lowest()
             assert lowest is not None
             if started is None:
@@ -163,11 +164,17 @@ class Chunk:
                     return False
             self._advance(self._pop(), alone)
 
-    def _revive(self) -> bool:
+    def _revive(self, alone: bool) -> bool:
         """Return whether a group can go on, perhaps without the lanes that it waited for; raise Fault at a deadlock."""
         if self.barriers.release(self, 0) or self._ready:
             return True
         if self._held:
+            met, waiting = meet(self._held.values())
+            if met:
+                self._held = {group.path: group for group in waiting}
+                for group in met:
+                    self._advance(group, alone)
+                return True
             # Their partners have gone elsewhere for good: the lanes at hand are all that will come.
             for group in self._held.values():
                 group.forced = True
@@ -189,7 +196,7 @@ class Chunk:
         while True:
             code = group.code
             block = code.blocks[group.pc]
-            if block.converges and group.n != self.lanes and not group.forced:
+            if block.converges and group.n != self.lanes and not group.forced and group.meeting is None:
                 waiting = incomplete(group, block)
                 if waiting is not None:
                     here, later = split(group, waiting, (group.pc, group.pc)) if len(waiting[0]) else (None, group)
@@ -224,6 +231,8 @@ class Chunk:
             if observer is not None:
                 observer.block(group, block)
             result = function(group, registers)
+            if group.meeting is not None:
+                group.meeting = group.rows = None
             if not block.waits:
                 state.progress = state.steps_left
             if observer is not None:

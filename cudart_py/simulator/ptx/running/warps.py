@@ -1,20 +1,27 @@
-"""Bring the lanes of warps together: wait for the lanes that an instruction names, and pass rows of 32 to `warp`."""
+"""Bring the lanes of warps together: wait for the lanes that an instruction names, and pass rows of 32 to `warp`.
+
+Compilers copy an instruction with a member mask into both sides of a branch. Lanes of a warp that wait at several such
+instructions with the same qualifiers and the same mask meet there, as the PTX manual says of each of them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compiling.opcodes import form_of
 from ..operations import warp
 from ..syntax.instructions import Immediate, Register
-from .groups import Group, Lazy
+from ..syntax.types import dtype_of
+from .groups import Group, Lazy, split
 
 if TYPE_CHECKING:
     from ..compiling.control_flow import Block
 
-__all__ = ["Warps", "incomplete", "warp_table"]
+__all__ = ["Warps", "incomplete", "meet", "warp_table"]
 
 Array = NDArray[Any]
 
@@ -32,6 +39,19 @@ def warp_table(group: Group) -> tuple[Array, Array, int]:
 
 def incomplete(group: Group, block: Block) -> list[Array] | None:
     """Part positions into lanes whose warp is complete and lanes that must wait, or give None when all are."""
+    missing = _missing(group, _mask(group, block))
+    if not missing.any():
+        return None
+    # All lanes of a warp wait with the one that misses a partner.
+    warps, _, count = warp_table(group)
+    waits = np.zeros(count, np.bool_)
+    waits[warps[missing != 0]] = True
+    waiting = waits[warps]
+    return [np.flatnonzero(~waiting), np.flatnonzero(waiting)]
+
+
+def _missing(group: Group, masks: Any) -> Array:
+    """Return the lanes, as bits, that each lane's member mask names and that are neither in the group nor gone."""
     warps, places, count = warp_table(group)
     present = np.zeros((count, 32), np.bool_)
     present[warps, places] = True
@@ -44,14 +64,103 @@ def incomplete(group: Group, block: Block) -> list[Array] | None:
     if chunk.threads % 32:
         present.reshape(chunk.blocks, -1)[:, chunk.threads :] = True
     here = np.packbits(present, axis=1, bitorder="little").view(np.uint32)[:, 0]
-    missing = _mask(group, block) & ~here[warps]
-    if not missing.any():
+    missing: Array = masks & ~here[warps]
+    return missing
+
+
+class Meeting(NamedTuple):
+    """Lanes of warps that meet at several instructions, in rising order, with the value and the mask of each.
+
+    `values` is None where an instruction takes none.
+    """
+
+    everyone: Group
+    values: Array | None
+    masks: Array
+
+
+def meet(groups: Iterable[Group]) -> tuple[list[Group], list[Group]]:
+    """Return parts of waiting groups whose lanes meet, each with its `Group.meeting`, and what still waits."""
+    by_qualifiers: dict[str, list[Group]] = {}
+    waiting: list[Group] = []
+    for group in groups:
+        qualifiers = _block_of(group).meets
+        if qualifiers:
+            by_qualifiers.setdefault(qualifiers, []).append(group)
+        else:
+            waiting.append(group)
+    met: list[Group] = []
+    for alike in by_qualifiers.values():
+        ready, rest = _meet_alike(alike)
+        met += ready
+        waiting += rest
+    return met, waiting
+
+
+def _meet_alike(groups: list[Group]) -> tuple[list[Group], list[Group]]:
+    """Do as `meet` for groups that wait at instructions with the same qualifiers."""
+    lanes = np.concatenate([group.lane_numbers for group in groups])
+    order = np.argsort(lanes)
+    masks = np.concatenate([np.broadcast_to(_mask(group, _block_of(group)), group.n) for group in groups])[order]
+    brought = [_brought(group) for group in groups]
+    values = None
+    if brought[0] is not None:
+        values = np.concatenate([np.broadcast_to(value, group.n) for value, group in zip(brought, groups, strict=True)])
+        values = values[order]
+    together = lanes[order]
+    # Lanes whose masks differ don't meet, even if they are all there.
+    complete = np.zeros(len(together), np.bool_)
+    for mask in np.unique(masks):
+        same = np.flatnonzero(masks == mask)
+        chosen = Group(groups[0].chunk, groups[0].code, together[same], len(same))
+        complete[same] = _missing(chosen, mask) == 0
+    if not complete.any():
+        return [], groups
+    kept = np.flatnonzero(complete)
+    everyone = Group(groups[0].chunk, groups[0].code, together[kept], len(kept))
+    meeting = Meeting(everyone, None if values is None else values[kept], masks[kept])
+    met: list[Group] = []
+    waiting: list[Group] = []
+    for group in groups:
+        inside = np.isin(group.lane_numbers, everyone.lane_numbers)
+        met += _part(group, inside, meeting)
+        waiting += _part(group, ~inside, None)
+    return met, waiting
+
+
+def _part(group: Group, chosen: Array, meeting: Meeting | None) -> list[Group]:
+    """Return the chosen lanes of a group as a group, if there are any."""
+    if not chosen.any():
+        return []
+    part = split(group, [np.flatnonzero(chosen)], [group.pc])[0]
+    part.meeting = meeting
+    return [part]
+
+
+def _block_of(group: Group) -> Block:
+    return group.code.blocks[group.pc]
+
+
+def _brought(group: Group) -> Any:
+    """Return the value of each lane that the others may read, or one for all; None where the instruction takes none."""
+    instruction = _block_of(group).instructions[0]
+    if len(instruction.operands) < 3:
         return None
-    # All lanes of a warp wait with the one that misses a partner.
-    waits = np.zeros(count, np.bool_)
-    waits[warps[missing != 0]] = True
-    waiting = waits[warps]
-    return [np.flatnonzero(~waiting), np.flatnonzero(waiting)]
+    form, operand = form_of(instruction), instruction.operands[1]
+    dtype = np.dtype({"shfl": "u4", "vote": "?"}.get(form.row.name) or dtype_of(form.type))
+    if isinstance(operand, Immediate):
+        return np.array(operand.value & (1 << 8 * dtype.itemsize) - 1, f"u{dtype.itemsize}").view(dtype)
+    assert isinstance(operand, Register)
+    value = _register(group, operand)
+    value = dtype.type(0) if value is None else value.view(dtype)
+    return ~value if operand.negated else value
+
+
+def _register(group: Group, register: Register) -> Any:
+    """Return a register's value, or None if it was never written."""
+    slot = group.code.slot(register.name)
+    value = group.registers[slot]
+    return group.resolve(slot) if value.__class__ is Lazy else value
 
 
 def _mask(group: Group, block: Block) -> Any:
@@ -59,10 +168,7 @@ def _mask(group: Group, block: Block) -> Any:
     if isinstance(operand, Immediate):
         return np.uint32(operand.value & 0xFFFFFFFF)
     if isinstance(operand, Register):
-        slot = group.code.slot(operand.name)
-        value = group.registers[slot]
-        if value.__class__ is Lazy:
-            value = group.resolve(slot)
+        value = _register(group, operand)
         if value is not None:
             return value.view(np.uint32)
     return np.uint32(0xFFFFFFFF)
@@ -71,35 +177,61 @@ def _mask(group: Group, block: Block) -> Any:
 class _Rows:
     """Converts arrays over a group into rows of 32 lanes and back.
 
-    `active` is None when the rows are full; then a reshape does.
+    `active` is None when the group fills the rows; then a reshape does. At a meeting, the rows also have the lanes that
+    wait elsewhere.
     """
 
     def __init__(self, group: Group) -> None:
-        n = group.n
-        warps, self._columns, _ = warp_table(group)
-        changes = np.empty(n, np.bool_)
+        self._meeting: Meeting | None = group.meeting
+        taking_part = group if self._meeting is None else self._meeting.everyone
+        warps, columns, _ = warp_table(taking_part)
+        changes = np.empty(taking_part.n, np.bool_)
         changes[0] = False
         np.not_equal(warps[1:], warps[:-1], out=changes[1:])
-        self._rows = np.cumsum(changes)
-        self._count = int(self._rows[-1]) + 1
+        rows = np.cumsum(changes)
+        self._count = int(rows[-1]) + 1
         self.active: Array | None = None
-        if self._count * 32 != n:
+        if self._count * 32 != group.n:
             self.active = np.zeros((self._count, 32), np.bool_)
-            self.active[self._rows, self._columns] = True
+            self.active[rows, columns] = True
+        self._all = self._own = rows, columns
+        if self._meeting is not None:
+            mine = np.searchsorted(taking_part.lane_numbers, group.lane_numbers)
+            self._own = rows[mine], columns[mine]
 
     def out(self, values: Array) -> Array:
         """Return rows of an array over the group."""
         if self.active is None:
             return values.reshape(-1, 32)
         rows = np.zeros((self._count, 32), values.dtype)
-        rows[self._rows, self._columns] = values
+        rows[self._own] = values
+        return rows
+
+    def brought(self, values: Array) -> Array:
+        """Return rows of what the lanes bring, also those that wait elsewhere."""
+        if self._meeting is None:
+            return self.out(values)
+        assert self._meeting.values is not None
+        rows = np.zeros((self._count, 32), values.dtype)
+        rows[self._all] = self._meeting.values
+        return rows
+
+    def members(self, masks: Any) -> Any:
+        """Return the member masks: rows, or one for all lanes."""
+        if not isinstance(masks, np.ndarray):
+            return masks
+        if self._meeting is None:
+            return self.out(masks)
+        rows = np.zeros((self._count, 32), np.uint32)
+        rows[self._all] = self._meeting.masks
         return rows
 
     def back(self, rows: Array) -> Array:
         """Return an array over the group from rows."""
         if self.active is None:
             return np.ascontiguousarray(rows).reshape(-1)
-        return rows[self._rows, self._columns]
+        own: Array = rows[self._own]
+        return own
 
 
 class Warps:
@@ -124,7 +256,7 @@ class Warps:
         rows = self._rows(group)
         function = {"up": warp.shfl_up, "down": warp.shfl_down, "bfly": warp.shfl_bfly, "idx": warp.shfl_idx}[mode]
         operands = [rows.out(x) if isinstance(x, np.ndarray) else x for x in (lane, control)]
-        result, within = function(rows.out(value), operands[0], operands[1], rows.active)
+        result, within = function(rows.brought(value), operands[0], operands[1], rows.active)
         return rows.back(result), rows.back(within)
 
     def absent(self, group: Group, mode: str, lane: Any, control: Any) -> tuple[Array, Array] | None:
@@ -142,21 +274,21 @@ class Warps:
         """Vote among the members: any, all, uni or ballot."""
         rows = self._rows(group)
         function = {"any": warp.vote_any, "all": warp.vote_all, "uni": warp.vote_uni, "ballot": warp.vote_ballot}[mode]
-        return rows.back(function(rows.out(truth), self._members(rows, members), rows.active))
+        return rows.back(function(rows.brought(truth), rows.members(members), rows.active))
 
     def match(self, group: Group, mode: str, value: Array, members: Any) -> tuple[Array, Array]:
         """Find the members with the same value; the truths are meant for `all` alone."""
         rows = self._rows(group)
         if mode == "any":
-            found = rows.back(warp.match_any(rows.out(value), self._members(rows, members), rows.active))
+            found = rows.back(warp.match_any(rows.brought(value), rows.members(members), rows.active))
             return found, found != 0
-        bits, alike = warp.match_all(rows.out(value), self._members(rows, members), rows.active)
+        bits, alike = warp.match_all(rows.brought(value), rows.members(members), rows.active)
         return rows.back(bits), rows.back(np.broadcast_to(alike, bits.shape))
 
     def reduce(self, group: Group, operation: str, value: Array, members: Any) -> Array:
         """Reduce the members' values."""
         rows = self._rows(group)
-        return rows.back(warp.redux(operation, rows.out(value), self._members(rows, members), rows.active))
+        return rows.back(warp.redux(operation, rows.brought(value), rows.members(members), rows.active))
 
     def active(self, group: Group) -> Array:
         """Return the lanes that run together now."""
@@ -168,9 +300,5 @@ class Warps:
         """Elect one member of each warp."""
         rows = self._rows(group)
         active = np.ones((group.n // 32, 32), np.bool_) if rows.active is None else rows.active
-        leader, elected = warp.elect(self._members(rows, members), active)
+        leader, elected = warp.elect(rows.members(members), active)
         return rows.back(leader.astype(np.uint32)), rows.back(elected)
-
-    @staticmethod
-    def _members(rows: _Rows, members: Any) -> Any:
-        return rows.out(members) if isinstance(members, np.ndarray) else members

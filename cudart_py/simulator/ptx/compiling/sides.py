@@ -1,0 +1,89 @@
+"""Find instructions with a member mask that stand on different sides of a branch, where lanes of a warp may meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .control_flow import Block, Code
+
+__all__ = ["has_meetings"]
+
+
+def has_meetings(code: Code, callee: Callable[[Block], Code]) -> bool:
+    """Return whether both sides of a branch have an instruction with the same qualifiers and a member mask.
+
+    Such instructions are often copies that the compiler made of one. Lanes that part at the branch execute them
+    together. `callee` gives the function that a block calls.
+    """
+    return _Sides(callee).meet(code)
+
+
+class _Sides:
+    def __init__(self, callee: Callable[[Block], Code]) -> None:
+        self._callee = callee
+        self._of_code: dict[str, frozenset[str]] = {}
+
+    def meet(self, code: Code) -> bool:
+        """Return whether two sides of a branch of a function, without those that it calls, have such instructions."""
+        names = [self._names(block) for block in code.blocks]
+        several = {name for name in set().union(*names) if sum(name in found for found in names) > 1}
+        if not several:
+            return False
+        after = _post_dominators(code)
+        for block in code.blocks:
+            targets = set(block.terminator.targets)
+            if len(targets) < 2:
+                continue
+            end = after[block.index] | 1 << block.index
+            sides = [_side(code, target, end) for target in targets]
+            for side in sides:
+                here = side.difference(*(other for other in sides if other is not side))
+                elsewhere = set().union(*(other - side for other in sides if other is not side))
+                if several & _all(names, here) & _all(names, elsewhere):
+                    return True
+        return False
+
+    def _names(self, block: Block) -> frozenset[str]:
+        """Return the qualifiers of the instructions with a member mask in a block, and in what it calls."""
+        own = frozenset([block.meets] if block.meets else [])
+        if block.terminator.kind != "call":
+            return own
+        code = self._callee(block)
+        if code.name not in self._of_code:
+            self._of_code[code.name] = frozenset()  # for one that calls itself
+            self._of_code[code.name] = frozenset().union(*map(self._names, code.blocks))
+        return own | self._of_code[code.name]
+
+
+def _all(names: list[frozenset[str]], blocks: Iterable[int]) -> set[str]:
+    return set().union(*(names[index] for index in blocks))
+
+
+def _side(code: Code, target: int, end: int) -> set[int]:
+    """Return the blocks that can come from `target` on, before those of the bit set `end`."""
+    found: set[int] = set()
+    waiting = [target]
+    while waiting:
+        index = waiting.pop()
+        if index not in found and not end >> index & 1:
+            found.add(index)
+            waiting.extend(code.blocks[index].terminator.targets)
+    return found
+
+
+def _post_dominators(code: Code) -> list[int]:
+    """Return the blocks that all lanes come to that leave each block, as bit sets, with the block itself."""
+    everything = (1 << len(code.blocks)) - 1
+    found = [everything] * len(code.blocks)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(code.blocks):
+            common = everything
+            for target in block.terminator.targets:
+                common &= found[target]
+            new = (common if block.terminator.targets else 0) | 1 << block.index
+            if new != found[block.index]:
+                found[block.index] = new
+                changed = True
+    return found
