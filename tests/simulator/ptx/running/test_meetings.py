@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cudart_py as cuda
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import load_module
@@ -88,6 +89,18 @@ def test_lanes_on_several_sides_of_a_branch_meet(instruction: str, count: int, e
     expected = [INSTRUCTIONS[instruction](warp, members) for warp in x.reshape(-1, 32)]
     np.testing.assert_array_equal(found.reshape(-1, 32), np.array(expected).astype(np.uint32))
     assert reports == []
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS)
+def test_lanes_meet_on_the_driver_in_use(instruction: str, x: Any, device: cuda.Device) -> None:
+    sides = np.random.default_rng().integers(0, 2, LANES, np.uint32)
+    found = cuda.zeros(LANES, np.uint32)
+    cuda.Module(kernel(instruction, instruction).encode())["k"][1, LANES](
+        cuda.to_device(x), cuda.to_device(sides), found
+    )
+    members = np.ones(32, np.bool_)
+    expected = [INSTRUCTIONS[instruction](warp, members) for warp in x.reshape(-1, 32)]
+    np.testing.assert_array_equal(found.to_host().reshape(-1, 32), np.array(expected).astype(np.uint32))
 
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
