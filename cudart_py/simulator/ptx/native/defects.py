@@ -37,14 +37,17 @@ def may_be_wrong(code: bytes) -> bool:
 
 
 # LLVM up to 22 takes the upper bits of a product of 16-bit integers for those of their 32-bit product: it makes
-# `pmulhw` and a further shift of the truncation to i16 of a shifted product of i64. That is wrong for a negative
-# product, and for shifts by 32 and more (https://github.com/llvm/llvm-project/issues/218844). Only a shift by a
-# constant is recognised, so the count is loaded from memory that might change.
+# `pmulhw` and a further shift of the truncation to i16 of a shifted product of i64 or i128. That is wrong for a
+# negative product, and for shifts by 32 and more (https://github.com/llvm/llvm-project/issues/218844). Only a shift by
+# a constant is recognised, so the count is loaded from memory that might change.
 _NAME = r'%(?:"[^"]+"|[-\w.$]+)'
+_WIDE = r"i(?:64|128)"
 _PRODUCT = re.compile(
-    rf"^ *({_NAME}) = mul (?:nuw |nsw )*<\d+ x i64> {_NAME}, (?:{_NAME}|splat \(i64 (-?\d+)\))", re.MULTILINE
+    rf"^ *({_NAME}) = mul (?:nuw |nsw )*<\d+ x {_WIDE}> {_NAME}, (?:{_NAME}|splat \({_WIDE} (-?\d+)\))", re.MULTILINE
 )
-_SHIFT = re.compile(rf"^ *{_NAME} = [al]shr (?:exact )?(<(\d+) x i64>) ({_NAME}), (splat \(i64 (\d+)\))", re.MULTILINE)
+_SHIFT = re.compile(
+    rf"^ *{_NAME} = [al]shr (?:exact )?(<\d+ x {_WIDE}>) ({_NAME}), (splat \({_WIDE} (\d+)\))", re.MULTILINE
+)
 
 
 def with_hidden_shifts(text: str) -> str:
@@ -58,10 +61,10 @@ def with_hidden_shifts(text: str) -> str:
     counts = {}
 
     def hidden(shift: re.Match[str]) -> str:
-        kind, lanes, shifted, constant, bits = shift.groups()
+        kind, shifted, constant, bits = shift.groups()
         if shifted not in products or int(bits) <= 16:
             return shift[0]
-        place, count = f"@shift.{lanes}.{bits}", f"%shift.{shift.start()}"
+        place, count = f'@"shift {kind} {bits}"', f"%shift.{shift.start()}"
         counts[place] = f"internal global {kind} {constant}"
         return f"{count} = load {kind}, ptr {place}\n{shift[0].removesuffix(constant)}{count}"
 

@@ -245,6 +245,7 @@ PRODUCTS = {
     "by a constant": "cvt.s64.s32 a, one; mul.lo.s64 long, a, -127;",
     "word": "mul.lo.s32 one, one, other; cvt.s64.s32 long, one;",
     "upper half": "mul.hi.s32 one, one, other; cvt.u64.u32 long, one; shl.b64 long, long, 32;",
+    "long upper half": "cvt.s64.s32 a, one; cvt.s64.s32 b, other; mul.hi.s64 long, a, b;",
 }
 NARROW = {"cvt.s32.s8": (8, True), "cvt.s32.s16": (16, True), "and.b32": (11, False)}
 
@@ -290,8 +291,8 @@ def test_truncated_upper_bits_of_products_are_right_at_each_level(
         if "unsigned" in product:
             one, other = one & 0xFFFFFFFF, other & 0xFFFFFFFF
         exact = one * (-127 if product == "by a constant" else other)
-        if product == "upper half":
-            exact = exact >> 32 << 32
+        if "upper half" in product:
+            exact = exact >> 64 if "long" in product else exact >> 32 << 32
         kernels = Kernels(load_module(product_kernel(product, first, second)))
         kernels.engine = "native"
         out = kernels.zeros(32 * len(SHIFTS), np.uint32)
