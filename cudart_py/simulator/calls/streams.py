@@ -10,7 +10,7 @@ from ..state.arguments import number
 from ..state.contexts import current
 from ..state.errors import StatusError
 from ..state.queue import captures
-from ..state.queue.scheduling import step
+from ..state.queue.scheduling import settle, step
 from ..state.queue.stream import Stream
 from ..state.streams import GREATEST_PRIORITY, LEAST_PRIORITY, complete_stream, find_stream, streams
 from .entry import entry
@@ -52,7 +52,7 @@ def _create(flags: int, priority: int) -> Any:
 
 @entry(frees=True)
 def cuStreamDestroy(hStream: Any) -> None:
-    """End a stream; its work goes on, and a capture that began on it is discarded, as cuStreamDestroy."""
+    """End a stream; its work stays queued, and a capture that began on it is discarded, as cuStreamDestroy."""
     value = number(hStream)
     if value <= CU_STREAM_PER_THREAD:
         current()
@@ -61,6 +61,8 @@ def cuStreamDestroy(hStream: Any) -> None:
     streams.remove(value)
     if stream.capture is not None:
         stream.capture.leave(stream)
+    stream.context.destroyed[stream] = None
+    settle(stream.context)
     if stream.context.sticky is not None:
         raise StatusError(stream.context.sticky)
 

@@ -25,7 +25,7 @@ from .memory.context_memory import ContextMemory
 from .progress import progress
 from .queue import captures
 from .queue.runner import runner
-from .queue.scheduling import broken_off
+from .queue.scheduling import broken_off, settle
 from .queue.stream import Stream
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ class Context:
         self.untold = ""
         self.pending = 0
         self.busy: dict[Stream, None] = {}
+        # The busy streams that were destroyed.
+        self.destroyed: dict[Stream, None] = {}
         self.legacy = Stream(self, is_legacy=True)
         self.per_thread: dict[int, Stream] = {}
         self.textures: dict[int, Texture] = {}  # by handle, and so are surfaces
@@ -109,7 +111,9 @@ class Context:
         return owner in self.peers if allocation.pool is None else self.device in allocation.pool.access
 
     def after_work(self) -> None:
-        """Let the pools release memory above their thresholds, as at every synchronisation."""
+        """Let frees in destroyed streams happen, and let the pools release memory, as at every synchronisation."""
+        if self.destroyed:
+            settle(self)
         for pool in list(self.device.pools.values()):
             pool.release_excess()
 

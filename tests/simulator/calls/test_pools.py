@@ -59,6 +59,28 @@ def test_another_stream_gets_it_when_the_free_has_happened(pool: Any) -> None:
     assert allocate(second) == address
 
 
+def test_another_stream_gets_what_was_freed_in_a_stream_that_is_destroyed(pool: Any) -> None:
+    first, second = streams(2)
+    address = allocate(first)
+    ok(driver.cuMemFreeAsync(address, first))
+    ok(driver.cuStreamDestroy(first))
+    assert allocate(second) == address
+
+
+def test_a_free_in_a_destroyed_stream_happens_after_the_work_before_it(pool: Any, calls: HostCalls) -> None:
+    first, second = streams(2)
+    event = ok(driver.cuEventCreate(0))
+    address = allocate(first)
+    calls.launch(first, "work")
+    ok(driver.cuEventRecord(event, first))
+    ok(driver.cuMemFreeAsync(address, first))
+    ok(driver.cuStreamDestroy(first))
+    assert calls.names == []
+    assert allocate(second) != address
+    ok(driver.cuEventSynchronize(event))
+    assert allocate(second) == address
+
+
 def test_another_stream_gets_it_when_it_waits_for_the_free(pool: Any) -> None:
     first, second = streams(2)
     address = allocate(first)

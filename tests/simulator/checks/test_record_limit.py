@@ -205,3 +205,16 @@ def test_divided_pieces_count_too(limit: record_limit.RecordLimit) -> None:
     assert not history.prepare(1)
     assert limit.taken == before
     assert history.coarse is not None
+
+
+def test_the_records_of_arrays_end_with_the_stream_that_they_are_freed_in(
+    limit: record_limit.RecordLimit, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limit, "most", lambda: 1 << 40)
+    taken = []
+    for _ in range(3):
+        with cuda.Stream(non_blocking=True) as stream, cuda.zeros(MEBIBYTE, np.uint8, stream=stream) as x:
+            module["fill"][MEBIBYTE // 256, 256, 0, stream](x, MEBIBYTE, 1)
+            assert (x.to_host() == 7).all()
+            taken.append(limit.taken)
+    assert taken == taken[:1] * 3

@@ -258,6 +258,28 @@ def test_a_destroyed_streams_work_goes_on(context: Any, calls: HostCalls) -> Non
     assert calls.names == ["a"]
 
 
+def test_work_of_destroyed_streams_counts_in_a_full_queue(
+    context: Any, calls: HostCalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduling, "_LONGEST_QUEUE", 3)
+    for name in "abcd":
+        stream = make_stream()
+        calls.launch(stream, name)
+        ok(driver.cuStreamDestroy(stream))
+    assert calls.names == ["a", "b", "c"]
+
+
+def test_a_destroyed_stream_without_work_is_forgotten(context: Any, calls: HostCalls) -> None:
+    for name in "ab":
+        stream = make_stream()
+        calls.launch(stream, name)
+        ok(driver.cuStreamSynchronize(stream))
+        ok(driver.cuStreamDestroy(stream))
+    found = contexts.find_context(context)
+    assert not found.busy
+    assert not found.destroyed
+
+
 def test_a_destroyed_events_mark_is_still_waited_for(context: Any, calls: HostCalls) -> None:
     first, second, event = make_stream(), make_stream(), make_event()
     calls.launch(first, "first")

@@ -52,6 +52,14 @@ class _Runner:
             self.running = False
             self.piece = self.operation = None
 
+    def keep_account(self, pieces: Iterable[Work]) -> None:
+        """Run pieces of work that only keep account of memory, during which signal handlers wait."""
+        try:
+            for work in pieces:
+                work.run()
+        finally:
+            self.piece = self.operation = None
+
     def wait(self) -> None:
         """Wait until the work has ended that runs beside this thread."""
         with self._ended:

@@ -14,6 +14,7 @@ from cuda.bindings.driver import CUresult
 
 from ..errors import StatusError
 from ..fault_reports import put_report
+from .operations import AccountingOperation
 from .runner import runner
 from .work import Work, needed
 
@@ -33,6 +34,7 @@ __all__ = [
     "join_all",
     "predecessors",
     "refuse_broken",
+    "settle",
     "step",
 ]
 
@@ -44,7 +46,9 @@ def enqueue(stream: Stream, operation: Operation | None, *others: Work) -> Work:
     """Put a piece of work into a stream, to come after other pieces too, and return it."""
     context = stream.context
     if context.pending >= _LONGEST_QUEUE:
-        complete_work(_before(stream, others))
+        # Nothing that comes later in destroyed streams would ever make room.
+        ended = [other.tail for other in context.destroyed if other.tail is not None]
+        complete_work((*_before(stream, others), *ended))
     work = Work(context, operation, tuple(_before(stream, others)), stream.identity)
     stream.tail = work
     context.busy[stream] = None
@@ -143,6 +147,28 @@ def step(work: Work | None) -> bool:
     return False
 
 
+def settle(context: Context) -> None:
+    """Begin and end the lives of allocations in destroyed streams, where no other work has yet to run before that.
+
+    Nobody can wait for such a stream, so its last frees would otherwise keep their memory, and the checks' records of
+    it, until the context is synchronized. Its kernels and copies stay queued: destroying a stream does not wait for
+    them, and a program that forgets to wait shall see stale data.
+    """
+    for stream in list(context.destroyed):
+        tail = stream.tail
+        if tail is not None and not tail.done:
+            runner.keep_account(work for work in needed((tail,)) if _only_keeps_account(work))
+        if tail is None or tail.done:
+            context.destroyed.pop(stream, None)
+            context.busy.pop(stream, None)
+
+
+def _only_keeps_account(work: Work) -> bool:
+    """Return whether a piece of work touches no memory, and nothing that has yet to run comes before it."""
+    operation = work.operation
+    return (operation is None or isinstance(operation, AccountingOperation)) and all(one.done for one in work.after)
+
+
 def complete_context(context: Context, *, freeing: bool = False) -> None:
     """Run all work of a context, the stream used last first.
 
@@ -161,6 +187,7 @@ def complete_context(context: Context, *, freeing: bool = False) -> None:
     # Handlers of signals may have given streams more work meanwhile.
     for stream in [stream for stream in list(context.busy) if stream.tail is None or stream.tail.done]:
         context.busy.pop(stream, None)
+        context.destroyed.pop(stream, None)
     context.after_work()
     if failure is not None:
         raise failure
@@ -175,3 +202,4 @@ def abandon(context: Context) -> None:
             work.after = ()
             work.operation = None
     context.busy.clear()
+    context.destroyed.clear()
