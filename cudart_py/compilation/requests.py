@@ -57,6 +57,8 @@ _REFUSED = {
 }
 _FOLDER_OPTIONS = ("--include-path", "-I")
 _FIRST_OPTIONS = ("--pre-include", "-include")
+# Control characters, and Unicode's separators of lines and paragraphs.
+_CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029]")
 _DEBUG_OPTIONS = {"--device-debug", "-G"}
 # Options that write files, which a hit in the cache would not, or read others than headers.
 _FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*|.*(-optf|--options-file)\b.*"
@@ -167,8 +169,15 @@ def working_folder() -> str:
 
 
 def source_name(call: str, value: object) -> str:
-    """Return what messages and line information call a source: text of at most `LONGEST_NAME` bytes."""
+    """Return what messages and line information call a source: text of at most `LONGEST_NAME` bytes, in one line.
+
+    Under an empty name, or one with control characters, the line information leads nowhere.
+    """
     name = arguments.text(call, "name", value)
+    if not name:
+        raise arguments.wrong_value(call, "name", "at least one character long", name)
+    if _CONTROL.search(name):
+        raise arguments.wrong_value(call, "name", "without control characters", name)
     if len(name.encode()) > LONGEST_NAME:
         raise arguments.wrong_value(call, "name", f"at most {LONGEST_NAME} bytes long", name)
     return name

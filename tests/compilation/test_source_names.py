@@ -65,6 +65,15 @@ def test_a_name_that_is_too_long_is_refused(device, call):
     assert call(KERNEL, name="ö" * 511)
 
 
+@pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
+@pytest.mark.parametrize(
+    "name", ["", "a\nb.cu", "a\rb.cu", "a\tb.cu", "\x1b[1m.cu", "a\x7f.cu", "a\x85b.cu", "a\u2028b.cu"]
+)
+def test_a_name_that_is_empty_or_breaks_lines_is_refused(device, call, name):
+    with pytest.raises(ValueError, match="argument 'name' must be "):
+        call(KERNEL, name=name)
+
+
 TOO_LONG = {
     "line": f'#line 5 "{LONG}"\n',
     "number": f'# 5 "{LONG}"\n',
