@@ -177,7 +177,7 @@ def installed_wheels() -> tuple[str, ...]:
     for folder in dict.fromkeys(sys.path):
         try:
             names = os.listdir(folder or ".")
-        except OSError:
+        except (OSError, ValueError):  # the latter for a name that the file system's encoding cannot hold
             continue
         found += [
             name.removesuffix(_METADATA) for name in names if name.startswith(_WHEELS) and name.endswith(_METADATA)
@@ -187,14 +187,22 @@ def installed_wheels() -> tuple[str, ...]:
 
 def is_from_wheel(path: str) -> bool:
     """Return whether a file lies among the installed NVIDIA wheels, whose versions `installed_wheels` returns."""
-    real = os.path.realpath(path)
-    folders = (os.path.realpath(os.path.join(working_folder(), folder)) for folder in sys.path)
+    real = _real_path(path)
+    folders = (_real_path(os.path.join(working_folder(), folder)) for folder in sys.path)
     return any(real.startswith(os.path.join(folder, "nvidia", "")) for folder in folders)
 
 
 def is_of_cuda(path: str) -> bool:
     """Return whether a file is among CUDA's own headers, in a wheel or in a toolkit at one of the usual places."""
-    real = os.path.realpath(path)
+    real = _real_path(path)
     return is_from_wheel(path) or any(
         real.startswith(os.path.join(os.path.realpath(root), "")) for root in _toolkit_roots()
     )
+
+
+def _real_path(path: str) -> str:
+    """Return a path without symbolic links, or as it is where the file system's encoding cannot hold it."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path

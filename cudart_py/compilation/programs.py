@@ -239,7 +239,7 @@ class Program:
             try:
                 with open(file, encoding="utf-8", errors="replace") as stream:
                     lines = stream.read().splitlines()
-            except OSError:
+            except (OSError, ValueError):  # the latter for a name that the file system's encoding cannot hold
                 return None
         return lines[number - 1] if 0 < number <= len(lines) else None
 

@@ -300,7 +300,7 @@ def _check_options(options: tuple[str, ...], std: str | int | None) -> None:
 
 
 def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, ...]:
-    """Collect the values of options given as `--name=value`, `--name value`, `-Ivalue` or in two items."""
+    """Collect the paths in options given as `--name=value`, `--name value`, `-Ivalue` or in two items."""
     values = []
     for position, option in enumerate(options):
         written = option.strip()  # as the compiler does
@@ -311,7 +311,8 @@ def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, 
         if not value and position + 1 < len(options):
             value = options[position + 1].strip()
         if value:
-            values.append(value)
+            # The compiler takes the names in UTF-8, whatever the encoding of file names is here.
+            values.append(os.fsdecode(value.encode()))
     return tuple(values)
 
 

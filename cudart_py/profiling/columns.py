@@ -111,7 +111,7 @@ def read_choice(text: str) -> tuple[str, ...]:
     """Read a choice such as `lanes,conflicts` or `smsp__inst_executed*`; raise ValueError for other names."""
     chosen = tuple(filter(None, (name.strip() for name in text.split(","))))
     for name in chosen:
-        if name not in GROUPS and "__" not in name:
+        if name not in GROUPS and "__" not in name and "*" not in name:
             raise ValueError(
                 f"{name!r} is no metric: it is one of {', '.join(GROUPS)}, or a metric's full name such as {WARPS}, "
                 "in which * stands for any characters"

@@ -160,7 +160,7 @@ def _report(counted: Profile, options: argparse.Namespace) -> int:
             if path == "-":
                 _print(text, sys.stdout)
             else:
-                Path(path).write_text(text, encoding="utf-8")
+                _write(Path(path), text)
                 _print(f"written: {path}", sys.stderr if options.json == "-" else sys.stdout)
     except ValueError as error:
         return _refuse(str(error))
@@ -215,6 +215,16 @@ def _fitted(text: str) -> str:
         return text
     width = shutil.get_terminal_size().columns
     return "\n".join(line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines())
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file. Every OSError names it; Python names it only where it cannot be opened."""
+    try:
+        # A program's name may have bytes that are no text in this locale.
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _print(text: str, file: TextIO | None) -> None:

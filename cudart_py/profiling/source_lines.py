@@ -68,7 +68,7 @@ def sources_of(launches: Iterable[LaunchProfile]) -> list[Source]:
 def _source(name: str, file: str, text: str | None, lines: Mapping[int, Mapping[str, float]]) -> Source:
     try:
         texts = (Path(file).read_text(encoding="utf-8") if text is None else text).splitlines()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # the latter for what is not UTF-8, or a name that the file system cannot hold
         texts = []
     return Source(name or "unknown source", tuple(texts), lines)
 

@@ -104,6 +104,13 @@ def test_metrics_are_chosen_by_short_names_and_by_full_ones(program, chosen, hea
     assert " ".join(" ".join(lines[at + 1 : at + 3]).split()) == " ".join(" ".join(head).split())
 
 
+@pytest.mark.parametrize("chosen", ["*", "*global_op_ld.sum"])
+def test_a_choice_may_begin_with_any_characters(program, chosen):
+    names = set(program.data("--metrics", chosen, "slow.py", "transpose")["launches"][0]["metrics"])
+    assert "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum" in names
+    assert ("smsp__inst_executed.sum" in names) == (chosen == "*")
+
+
 def test_a_choice_is_that_of_the_launches_and_of_json_too(program):
     chosen = "smsp__inst_executed.sum,l1tex__t_sectors*"
     found = program.data("--metrics", chosen, "slow.py", "transpose")
@@ -162,12 +169,37 @@ def test_a_source_that_the_terminal_cannot_show_costs_no_table(program, monkeypa
     assert "- slow.cu:4: The stores use 12.5 %" in done.stdout
 
 
+NAMED = r"""
+import cudart_py as cuda
+source = 'extern "C" __global__ void k(int* x) {\n    x[threadIdx.x] = threadIdx.x;\n}\n'
+x = cuda.zeros(32, "i4")
+for start in ("", '#line 1 "/tmp/Gr\u00f6\u00dfe.cuh"\n'):
+    cuda.compile(start + source, name="Gr\u00f6\u00dfe.cu")["k"][1, 32](x)
+x.to_host()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--json", "report"), ("--html", "report")])
+def test_names_that_the_locale_has_no_encoding_for_cost_no_report(program, monkeypatch, options):
+    for name, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
+        monkeypatch.setenv(name, value)
+    (program.folder / "größe.py").write_text(NAMED)
+    # As the process gets it from a shell: bytes that are no text in its locale.
+    done = program.profile(*options, "größe.py".encode().decode("ascii", "surrogateescape"))
+    assert done.returncode == 0, done.stderr
+    report = (program.folder / "report").read_text() if options else done.stdout
+    assert "x[threadIdx.x] = threadIdx.x;" in report
+    assert {(): "Gr??e.cuh", "--json": r"Gr\u00f6\u00dfe.cuh", "--html": "Größe.cuh"}[options and options[0]] in report
+
+
 @pytest.mark.parametrize(
     ("options", "output", "status", "said"),
     [
         ("", ">&-", 2, "standard output is closed, and the profile would go there; name a file"),
         ("--json -", ">&-", 2, "standard output is closed"),
         ("", ">/dev/full", 2, "standard output cannot be written: No space left on device"),
+        ("--html /dev/full", ">/dev/null", 2, "/dev/full cannot be written: No space left on device"),
+        ("--json /dev/full", ">/dev/null", 2, "/dev/full cannot be written: No space left on device"),
         ("--html page.html", ">&-", 0, ""),
         ("", "| :", 0, ""),
     ],
