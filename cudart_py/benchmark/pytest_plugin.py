@@ -11,7 +11,7 @@ the table, and in `extra_info` under "beside".
 
 `--benchmark-save`, `--benchmark-autosave` and `--benchmark-compare` store and compare these counts as they do times,
 and `--counters-compare-fail=sectors:5%` fails the run where a figure of `counter_gate` became worse by more than that.
-`--benchmark-compare-fail` limits times, and is a usage error where nothing was timed.
+`--benchmark-compare-fail` limits times, and is a usage error where the driver does not time.
 
 Without pytest-benchmark, or with benchmarks disabled, the code runs once, as a test.
 
@@ -70,6 +70,10 @@ class _Comparison(NamedTuple):
 _collected: pytest.StashKey[CollectedTests] = pytest.StashKey()
 _results: pytest.StashKey[list[_Result]] = pytest.StashKey()
 _comparisons: pytest.StashKey[list[_Comparison]] = pytest.StashKey()
+# Why the workers of pytest-xdist have run nothing.
+_refusals: pytest.StashKey[list[str]] = pytest.StashKey()
+# The key of a worker's refusal in what it returns to the process that started it.
+_REFUSAL = "cudart_py_refusal"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -111,11 +115,60 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid in names]
 
 
+@pytest.hookimpl(tryfirst=True)  # before a worker of pytest-xdist says what it has collected
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse `--benchmark-compare-fail`, before anything runs, where the driver does not time.
+
+    pytest-benchmark would find no times to compare, and let the run pass.
+    """
+    if session.testsfailed or not _limits_times_alone(session):
+        return
+    refusal = (
+        "--benchmark-compare-fail limits times, and this driver does not measure any. Limit what it counts instead, "
+        "for example by --counters-compare-fail=sectors:5%"
+    )
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is None:
+        raise pytest.UsageError(refusal)
+    # An error here would be shown as a traceback of the worker, and the run would go on with another one.
+    output[_REFUSAL] = refusal
+    session.items.clear()
+
+
+def _limits_times_alone(session: pytest.Session) -> bool:
+    """Return whether limits of times are given, and all benchmarks that would run need times of the driver."""
+    config = session.config
+    if not config.getoption("benchmark_compare_fail", None) or config.getoption("benchmark_skip"):
+        return False
+    fixtures = [set(getattr(item, "fixturenames", ())) for item in session.items]
+    benchmarks = [names for names in fixtures if "benchmark" in names]
+    # The driver is chosen only here: plain benchmarks need none.
+    return (
+        bool(benchmarks)
+        and not any(names.isdisjoint(("gpu_benchmark", "host_benchmark")) for names in benchmarks)
+        and "gpu_timing" not in capabilities()
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker of pytest-xdist has refused."""
+    refusal = getattr(node, "workeroutput", {}).get(_REFUSAL)
+    if refusal is not None:
+        node.config.stash[_refusals].append(refusal)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Offer the fixtures, those with pytest-benchmark where it is."""
+    if config.getoption("counters_compare_fail") and config.getoption("dist", "no") != "no":
+        raise pytest.UsageError(
+            "--counters-compare-fail cannot be used with pytest-xdist (-n), under which pytest-benchmark disables "
+            "benchmarks, so that nothing is counted: run without it, or with -n 0"
+        )
     config.stash[_collected] = CollectedTests(config)
     config.stash[_results] = []
     config.stash[_comparisons] = []
+    config.stash[_refusals] = []
     # An option of pytest-benchmark's tells that it is there, under whatever name it was loaded.
     present = config.getoption("benchmark_disable", None) is not None
     config.pluginmanager.register(_Fixtures() if present else _PlainFixtures(), "cudart_py fixtures")
@@ -336,27 +389,18 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     config = session.config
     benchmarks: Any = getattr(config, "_benchmarksession", None)
     failed = False
-    if benchmarks is not None:
-        _refuse_limits_of_times(session, benchmarks)
+    # After a usage error nothing was run, and another error would take its place.
+    if benchmarks is not None and session.exitstatus != pytest.ExitCode.USAGE_ERROR:
         failed = _compare(session, benchmarks)
         if not benchmarks.benchmarks and _counted(config):
             _store(config, benchmarks)
     result = yield
     if failed:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    refusals = config.stash[_refusals]
+    if refusals and not session.testsfailed:
+        raise pytest.UsageError(refusals[0])
     return result
-
-
-def _refuse_limits_of_times(session: pytest.Session, benchmarks: Any) -> None:
-    """Raise UsageError for `--benchmark-compare-fail` where this driver has counted and nothing was timed.
-
-    pytest-benchmark compares times, finds none, and would let the run pass. Failures of tests are not hidden.
-    """
-    if benchmarks.compare_fail and not benchmarks.benchmarks and _counted(session.config) and not session.testsfailed:
-        raise pytest.UsageError(
-            "--benchmark-compare-fail limits times, and this driver counts and has timed nothing. Limit what was "
-            "counted instead, for example by --counters-compare-fail=sectors:5%"
-        )
 
 
 def _compare(session: pytest.Session, benchmarks: Any) -> bool:

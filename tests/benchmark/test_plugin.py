@@ -67,6 +67,7 @@ def measured(monkeypatch):
     find_gpu.__name__, find_host.__name__ = "measure", "measure_host"
     monkeypatch.setattr(pytest_plugin, "measure", find_gpu)
     monkeypatch.setattr(pytest_plugin, "measure_host", find_host)
+    monkeypatch.setattr(pytest_plugin, "capabilities", lambda: frozenset({"gpu_timing"}))
     return asked
 
 
@@ -468,6 +469,45 @@ def test_a_limit_on_a_driver_that_counts_nothing_is_an_error(run, stored, measur
     result = run(TEST, "--benchmark-compare", "--counters-compare-fail=sectors:5%")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*found no counters*"])
+
+
+UNTIMED = (
+    TEST
+    + """
+def test_without_a_gpu(benchmark):
+    benchmark(list)
+
+def test_without_a_benchmark():
+    pass
+"""
+)
+
+
+@pytest.fixture
+def untimed(monkeypatch):
+    """A driver that does not time, whichever it is."""
+    monkeypatch.setattr(pytest_plugin, "capabilities", frozenset)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--benchmark-disable",), ("--benchmark-compare",)])
+def test_a_limit_of_times_is_refused_before_anything_runs_where_there_are_none(run, untimed, arguments):
+    result = run(UNTIMED, "--benchmark-compare-fail=mean:5%", "-k", "not gpu", "-W", "ignore", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.parseoutcomes().keys() <= {"deselected"}
+    result.stderr.fnmatch_lines(["*--benchmark-compare-fail limits times*--counters-compare-fail=sectors:5%*"])
+
+
+@pytest.mark.parametrize("arguments", [("-k", "without"), ("--benchmark-skip",), ("--benchmark-disable",)])
+def test_a_limit_of_times_is_left_to_pytest_benchmark_where_it_has_something_to_compare(run, untimed, arguments):
+    result = run(UNTIMED, "--benchmark-compare-fail=mean:1%", "-v", "-W", "ignore", *arguments)
+    assert "limits times" not in result.stderr.str()
+    result.stdout.fnmatch_lines(["*::test_without_a_benchmark PASSED*"])
+
+
+def test_a_limit_of_times_hides_no_error_of_a_file(run, untimed):
+    result = run(TEST + "raise RuntimeError('out of paper')", "--benchmark-compare-fail=mean:5%")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*RuntimeError: out of paper"])
 
 
 def test_a_misspelt_limit_is_refused_before_anything_runs(run):

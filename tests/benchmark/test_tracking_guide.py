@@ -30,11 +30,11 @@ def benchmark_file(tmp_path):
     return path
 
 
-def run(folder, arguments):
+def run(folder, arguments, *, xdist=False):
     """Run pytest on the simulator."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:xdist", *arguments],
+        [sys.executable, "-m", "pytest", *([] if xdist else ["-p", "no:xdist"]), *arguments],
         cwd=folder,
         env={**environment, "CUDART_PY_DRIVER": "simulator"},
         capture_output=True,
@@ -66,8 +66,18 @@ def test_a_limit_of_times_is_refused_where_nothing_is_timed(tmp_path, benchmark_
     assert "--counters-compare-fail=sectors:5%" in refused.stderr
 
 
-def test_a_limit_of_times_hides_no_failure(tmp_path, benchmark_file):
-    benchmark_file.write_text(benchmark_file.read_text() + "\n\ndef test_fails():\n    raise ValueError('seen')\n")
-    failed = run(tmp_path, [benchmark_file.name, "--benchmark-compare", "--benchmark-compare-fail=mean:5%"])
-    assert failed.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "ValueError: seen" in failed.stdout
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("--benchmark-compare-fail=mean:5%", "--benchmark-compare-fail limits times"),
+        ("--counters-compare-fail=sectors:5%", "cannot be used with pytest-xdist"),
+    ],
+)
+def test_a_limit_is_refused_in_one_line_under_xdist_too(tmp_path, benchmark_file, limit, said):
+    benchmark_file.write_text(benchmark_file.read_text() + "\n\ndef test_plain():\n    open('ran', 'w').close()\n")
+    refused = run(tmp_path, ["-n", "2", benchmark_file.name, "--benchmark-compare", limit], xdist=True)
+    assert refused.returncode == pytest.ExitCode.USAGE_ERROR, refused.stdout
+    (line,) = [line for line in refused.stderr.splitlines() if line.startswith("ERROR")]
+    assert said in line
+    assert "Traceback" not in refused.stdout + refused.stderr
+    assert not (tmp_path / "ran").exists()
