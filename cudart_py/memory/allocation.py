@@ -92,7 +92,7 @@ def _allocate(nbytes: int, device: Device, stream: Stream, pool: MemoryPool | No
     if status:
         # The pool may have grown before it failed, and would keep that from everybody else.
         api.cuMemPoolTrimTo(api.cuDeviceGetMemPool(device.handle) if pool is None else pool.handle, 0)
-        raise allocation_error(status, call, nbytes, limit=0 if pool is None else pool.max_size)
+        raise allocation_error(status, call, nbytes, pool=pool)
     return address
 
 
@@ -176,11 +176,11 @@ def too_many_bytes(call: str, nbytes: int, kind: str = "device memory") -> error
 
 
 def allocation_error(
-    status: Any, call: str, nbytes: int, kind: str = "device memory", limit: int = 0
+    status: Any, call: str, nbytes: int, kind: str = "device memory", pool: MemoryPool | None = None
 ) -> errors.CudaError:
     """Return the exception for a failed allocation, which names the sizes where no memory was left.
 
-    Those are the bytes that were asked for, of device memory what is free, and the `limit` of a pool that has one.
+    Those are the bytes that were asked for, of device memory what is free, and the most that the `pool` may hold.
     """
     if status.name != "CUDA_ERROR_OUT_OF_MEMORY":
         return failure(status, call)
@@ -189,8 +189,10 @@ def allocation_error(
     if kind == "device memory":
         free_bytes, total = api.cuMemGetInfo()
         message += f" and {free_bytes:,} of {total:,} are free"
-    if limit:
-        message += f"; the pool holds {limit:,} at most"
+    if pool is not None and pool.max_size:
+        message += f"; the pool holds {pool.max_size:,} at most"
+        if pool.used + nbytes <= pool.max_size:
+            message += ", and each allocation is rounded up"
     return errors.OutOfMemoryError(
         f"{message} ({status.name})", status=status, call=call, requested=nbytes, free=free_bytes, total=total
     )

@@ -77,6 +77,15 @@ def test_a_pool_holds_no_more_than_its_maximum(device):
         assert pool.max_size == 32 * MIB
 
 
+@pytest.mark.needs("profile")  # a GPU's driver rounds the limit up, too
+def test_a_limit_that_rounding_exceeds_is_explained(device):
+    with cuda.MemoryPool(max_size=1000) as pool:
+        with pytest.raises(cuda.OutOfMemoryError, match="the pool holds 1,000 at most, and .* rounded up"):
+            cuda.empty(1000, np.uint8, pool=pool)
+        with pytest.raises(cuda.OutOfMemoryError, match="the pool holds 1,000 at most \\("):
+            cuda.empty(1001, np.uint8, pool=pool)
+
+
 def test_memory_below_the_threshold_is_kept_and_trim_gives_it_back(device):
     with cuda.MemoryPool() as pool:
         cuda.empty(64 * MIB, np.uint8, pool=pool).close()
