@@ -20,6 +20,7 @@ from ..context.device import Device, current_device
 from ..context.resetting import at_reset
 from ..driver import enums
 from ..driver.seam import api
+from ..locks import take
 from ..streams.event import Event
 from .addresses import memory_kind
 from .host_memory import PinnedMemory
@@ -165,14 +166,17 @@ def _staged(
     if captures or _processors() < _LEAST_PROCESSORS or _capturing(stream) or memory_kind(host) != "pageable":
         return False
     ring = _ring_of(current_device())
-    if ring is None or not ring.busy.acquire(blocking=False):
+    if ring is None:
         return False
+    taken: list[bool] = []
     try:
-        if ring.closed:
+        take(ring.busy, taken, blocking=False)
+        if not taken or ring.closed:
             return False
         copy(ring, destination, source, nbytes, stream)
     finally:
-        ring.busy.release()
+        if taken:
+            ring.busy.release()
     return True
 
 

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from cuda.bindings.driver import CUresult
 
+from ...locks import take
 from ..checks.findings import deliver, pending
 from ..state.contexts import Context, of_thread
 from ..state.devices import state
@@ -94,8 +95,10 @@ def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dic
     Not for the middle of another call of the same thread.
     """
     printed: list[str] = []
+    taken: list[bool] = []
     try:
-        with progress.lock:
+        try:
+            take(progress.lock, taken)
             if runner.running:
                 # The call of a signal's handler, whose thread waits for that work.
                 runner.wait()
@@ -106,6 +109,9 @@ def alone(function: Callable[..., Value], arguments: tuple[Any, ...], named: dic
                 progress.leave()
                 if progress.printed:
                     printed, progress.printed = progress.printed, printed
+        finally:
+            if taken:
+                progress.lock.release()
     finally:
         try:
             # Not before the lock is free, since what a handler raises must not leave it taken.

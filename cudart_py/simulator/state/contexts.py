@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from cuda.bindings.driver import CUlimit, CUresult
 
+from ...locks import take
 from .. import ptx
 from . import fault_reports, memory
 from .arguments import number
@@ -161,15 +162,20 @@ def in_finalizer(function: Callable[[], None]) -> None:
     """
     # It may be in the middle of a call, perhaps of one that changes what the function would. Nor may it wait for a call
     # of another thread, which may wait for a lock that this thread has.
-    if progress.here or not progress.lock.acquire(blocking=False):
-        progress.postponed.append(partial(in_finalizer, function))
-        return
-    before, of_thread.finalizing = of_thread.finalizing, True
+    taken: list[bool] = []
+    before = of_thread.finalizing
     try:
-        function()
+        if not progress.here:
+            take(progress.lock, taken, blocking=False)
+        if taken:
+            of_thread.finalizing = True
+            function()
+        else:
+            progress.postponed.append(partial(in_finalizer, function))
     finally:
         of_thread.finalizing = before
-        progress.lock.release()
+        if taken:
+            progress.lock.release()
 
 
 def take_report() -> str | None:

@@ -1,0 +1,120 @@
+"""Locks that stay free where a signal's handler raises: after any call of C."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from cudart_py.context import lifetimes
+from cudart_py.locks import take
+from cudart_py.memory import staging
+from cudart_py.simulator.calls.entry import alone
+from cudart_py.simulator.state.contexts import in_finalizer
+from cudart_py.simulator.state.progress import progress
+
+
+class Raised(BaseException):
+    """An exception of a signal's handler."""
+
+
+class Borrowed(lifetimes.Handle):
+    """A handle that its owner gives back."""
+
+    def __init__(self) -> None:
+        self._value, self._owned = 1, False
+
+
+class Ring:
+    """A ring of page-locked memory that stands for one of a driver's."""
+
+    def __init__(self) -> None:
+        self.busy = threading.Lock()
+        self.closed = False
+
+
+@pytest.fixture
+def ring(monkeypatch: pytest.MonkeyPatch) -> Ring:
+    made = Ring()
+    answers = {"_ring_of": made, "current_device": None, "memory_kind": "pageable", "_capturing": False}
+    for name, value in {**answers, "_processors": 1 << 10}.items():
+        monkeypatch.setattr(staging, name, lambda *arguments, value=value: value)
+    return made
+
+
+def copy_staged(ring: Any) -> None:
+    staging._staged(lambda *arguments: None, 0, 0, 1, 0, 0)
+
+
+def lock_of(place: str, ring: Ring) -> Any:
+    return {"copy": ring.busy, "close": lifetimes._closing}.get(place, progress.lock)
+
+
+PLACES: dict[str, tuple[Callable[[Any], object], Any]] = {
+    "finalizer": (lambda ring: in_finalizer(lambda: None), in_finalizer),
+    "call": (lambda ring: alone(lambda: None, (), {}), alone),
+    "close": (lambda ring: Borrowed().close(), lifetimes.Handle.close),
+    "copy": (copy_staged, staging._staged),
+}
+
+
+def raises_after(step: int, function: Callable[[Any], object], ring: Ring, within: Any) -> bool:
+    """Call a function that is interrupted after one of its calls of C or of those of `take`; return whether it was."""
+    left = step
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left
+        if event == "c_return" and frame.f_code in (within.__code__, take.__code__):
+            left -= 1
+            if not left:
+                sys.setprofile(None)
+                raise Raised
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        function(ring)
+    except Raised:
+        return True
+    finally:
+        sys.setprofile(before)
+    return False
+
+
+def is_free(lock: Any) -> bool:
+    """Return whether another thread can take a lock."""
+    free: list[bool] = []
+
+    def work() -> None:
+        free.append(lock.acquire(blocking=False))
+        if free[0]:
+            lock.release()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return free[0]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_exception_after_any_call_of_c_leaves_the_lock_free(place: str, ring: Ring) -> None:
+    function, within = PLACES[place]
+    step = 1
+    while raises_after(step, function, ring, within):
+        assert is_free(lock_of(place, ring)), f"call {step}"
+        step += 1
+    assert step > 2
+    assert is_free(lock_of(place, ring))
+
+
+def test_what_cannot_be_taken_is_not_released() -> None:
+    lock, taken = threading.Lock(), []
+    take(lock, taken)
+    assert taken == [True]
+    others: list[bool] = []
+    take(lock, others, blocking=False)
+    assert others == []
