@@ -6,7 +6,6 @@ The body of a driver function raises `StatusError`; `entry` turns what it return
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -128,9 +127,7 @@ def _catch_up(printed: list[str]) -> None:
             _print(text)
     finally:
         try:
-            while progress.postponed:
-                with contextlib.suppress(Exception):  # no caller waits for their errors
-                    progress.postponed.popleft()()
+            progress.call_postponed()
         finally:
             progress.deliver()
 

@@ -8,6 +8,7 @@ during which Python runs nothing. So signal handlers wait while a call changes t
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # typeshed has it under the name of `signal` only
+import contextlib
 import signal
 import sys
 import threading
@@ -46,6 +47,8 @@ class _Progress:
         self.worker = 0
         self.printed: list[str] = []
         self.postponed: deque[Callable[[], None]] = deque()
+        # The threads that are calling what was postponed.
+        self._emptying: set[int] = set()
         # What has become garbage, perhaps in another thread, and is accounted for when the next call begins.
         self.dropped: deque[Callable[[], None]] = deque()
         # Why the last call in the middle of another one was refused, until somebody asks.
@@ -99,6 +102,23 @@ class _Progress:
             return False
         self.postponed.append(free)
         return True
+
+    def call_postponed(self) -> None:
+        """Call the finalizers and frees that were postponed, unless the thread is doing that already.
+
+        Their own calls of the driver end here too. If those called what is left, each call would be nested in the one
+        before, down to the end of Python's stack.
+        """
+        thread = get_ident()
+        if thread in self._emptying:
+            return
+        try:
+            self._emptying.add(thread)
+            while self.postponed:
+                with contextlib.suppress(Exception):  # no caller waits for their errors
+                    self.postponed.popleft()()
+        finally:
+            self._emptying.discard(thread)
 
     def conceal(self) -> None:
         """Let the signal handlers wait."""

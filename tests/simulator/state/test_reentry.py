@@ -254,6 +254,17 @@ def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module
     np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), 1000))
 
 
+@pytest.mark.needs("in_process")
+def test_any_number_of_arrays_may_be_dropped_in_the_middle_of_a_launch(module, engine, in_the_middle):
+    x, pool = cuda.zeros(LANES, np.uint32), cuda.MemoryPool()
+    arrays = [cuda.empty(1000, np.uint8, pool=pool) for _ in range(400)]
+    results = in_the_middle(arrays.clear)
+    module["step"][1, LANES](x, 500)
+    cuda.Device(0).synchronize()
+    assert results == [None]
+    assert pool.used == 0
+
+
 class Calling(io.StringIO):
     """A standard output whose writing calls the driver."""
 
