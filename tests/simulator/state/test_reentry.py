@@ -135,6 +135,35 @@ def test_a_handler_reaches_a_thread_that_launches(module, engine, handled):
     np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), rounds))
 
 
+@pytest.mark.needs("in_process")
+def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
+    idle, stream, saved = cuda.full(4, 7, np.int32), cuda.Stream(), []
+    cuda.Device(0).synchronize()
+    raising, saving = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        raising.set()
+        raise TimeoutError
+
+    def save() -> None:
+        saving.set()
+        with pytest.raises(cuda.CudaError, match="broken off by TimeoutError"):
+            idle.to_host()
+        saved.extend(idle.to_host().tolist() for _ in range(2))
+
+    def work() -> None:
+        for signal_of_handler, called in ((signal.SIGUSR1, raising), (signal.SIGUSR2, saving)):
+            os.kill(os.getpid(), signal_of_handler)
+            called.wait(60)
+
+    handled(signal.SIGUSR1, stop)
+    handled(signal.SIGUSR2, save)
+    stream.add_callback(work)
+    with pytest.raises(TimeoutError):
+        stream.synchronize()
+    assert saved == [[7] * 4] * 2
+
+
 @pytest.fixture
 def in_the_middle() -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
     """Let a function be called by the garbage collector in the middle of the next launch; its results are listed."""

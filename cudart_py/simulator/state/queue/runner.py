@@ -34,8 +34,8 @@ class _Runner:
         self.operation: Operation | None = None
         self.running = False
         self.in_callback = False
-        # What a signal's handler has raised while the work ran beside it, which breaks the work off.
-        self._stop: BaseException | None = None
+        # Exceptions of signal handlers that ran while the work ran beside them. The first one breaks that work off.
+        self._stops: list[BaseException] = []
         self._ended = threading.Lock()
 
     def run(self, pieces: Iterable[Work]) -> None:
@@ -66,9 +66,9 @@ class _Runner:
             pass
 
     def poll(self) -> None:
-        """Raise what is to break off the work that runs."""
-        if self._stop is not None:
-            raise self._stop
+        """Raise the exception that is to break off the work that runs, if there is one."""
+        if self._stops:
+            raise self._stops[0]
 
     def _run_here(self, pieces: Iterable[Work]) -> None:
         for work in pieces:
@@ -83,6 +83,7 @@ class _Runner:
         them off, and is raised when they have ended.
         """
         failures: list[BaseException] = []
+        stops: list[BaseException] = []
         ended = self._ended = threading.Lock()
         running = True
 
@@ -94,16 +95,18 @@ class _Runner:
             except BaseException as error:
                 failures.append(error)
             finally:
+                # Before a handler's call can begin: its own work is not to be broken off.
+                self._stops = []
                 progress.worker = 0
                 running = False
                 ended.release()
 
         ended.acquire()
+        self._stops = stops
         try:
             threading.Thread(target=run, name="cudart_py simulator").start()
         except RuntimeError:
             return False
-        raised: BaseException | None = None
         # From here on no call is in progress in this thread: a handler's may begin one.
         progress.thread = 0
         while running:
@@ -111,11 +114,10 @@ class _Runner:
                 progress.expose()
                 self.wait()
             except BaseException as error:
-                raised = self._stop = raised or error
-        self._stop = None
+                stops.append(error)
         progress.enter()
-        if raised is not None:
-            raise raised
+        if stops:
+            raise stops[0]
         if failures:
             raise failures[0]
         return True
