@@ -79,7 +79,11 @@ def entry(
                 return function(*arguments, **named)
             if not frees or runner.in_callback:
                 raise refusal(function.__name__)
-            if not progress.postpone_free(_Free(call, (*arguments, *named.values()), of_thread.stack.copy())):
+            passed = (*arguments, *named.values())
+            # A handle or an address, or an object of the host's.
+            thing = int(passed[0]) if hasattr(passed[0], "__int__") else id(passed[0])
+            free = functools.partial(_call_later, call, passed, of_thread.stack.copy())
+            if not progress.postpone_free((call, thing), free):
                 raise StatusError(CUresult.CUDA_ERROR_INVALID_VALUE)
             return None
 
@@ -157,29 +161,10 @@ def refusal(name: str) -> StatusError:
     return StatusError(CUresult.CUDA_ERROR_NOT_PERMITTED)
 
 
-class _Free:
-    """A call that frees, with the contexts that were current when it was made; those of one thing are equal."""
-
-    def __init__(self, function: Callable[..., object], arguments: tuple[Any, ...], stack: list[Context]) -> None:
-        self._function = function
-        self._arguments = arguments
-        self._stack = stack
-
-    def __call__(self) -> None:
-        before, of_thread.stack = of_thread.stack, self._stack
-        try:
-            self._function(*self._arguments)
-        finally:
-            of_thread.stack = before
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Free) and self._thing == other._thing
-
-    def __hash__(self) -> int:
-        return hash(self._thing)
-
-    @property
-    def _thing(self) -> tuple[object, int]:
-        """Return what is freed: a handle or an address, or an object of the host's."""
-        first = self._arguments[0]
-        return self._function, int(first) if hasattr(first, "__int__") else id(first)
+def _call_later(function: Callable[..., object], arguments: tuple[Any, ...], stack: list[Context]) -> None:
+    """Make a call with the contexts that were current when it was asked for."""
+    before, of_thread.stack = of_thread.stack, stack
+    try:
+        function(*arguments)
+    finally:
+        of_thread.stack = before

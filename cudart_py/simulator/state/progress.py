@@ -13,7 +13,8 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import partial
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -47,6 +48,8 @@ class _Progress:
         self.worker = 0
         self.printed: list[str] = []
         self.postponed: deque[Callable[[], None]] = deque()
+        # The frees among them, by what they free.
+        self._frees: dict[Hashable, Callable[[], None]] = {}
         # The threads that are calling what was postponed.
         self._emptying: set[int] = set()
         # What has become garbage, perhaps in another thread, and is accounted for when the next call begins.
@@ -96,12 +99,16 @@ class _Progress:
         self.thread = 0
         self.refusal = None
 
-    def postpone_free(self, free: Callable[[], None]) -> bool:
-        """Let something be freed at the end of the call; return whether it was not yet to be."""
-        if free in self.postponed:
+    def postpone_free(self, thing: Hashable, free: Callable[[], None]) -> bool:
+        """Free a thing at the end of the call; return False if that was asked for before."""
+        # One step, since other threads postpone frees too.
+        if self._frees.setdefault(thing, free) is not free:
             return False
-        self.postponed.append(free)
+        self.postponed.append(partial(self._free, thing))
         return True
+
+    def _free(self, thing: Hashable) -> None:
+        self._frees.pop(thing)()
 
     def call_postponed(self) -> None:
         """Call the finalizers and frees that were postponed, unless the thread is doing that already.

@@ -294,6 +294,35 @@ def test_any_number_of_arrays_may_be_dropped_in_the_middle_of_a_launch(module, e
     assert pool.used == 0
 
 
+class Dropping:
+    """A handle, as which an array is dropped whenever its number is asked for."""
+
+    def __init__(self, handle: int, arrays: list[Any]) -> None:
+        self._handle = handle
+        self._arrays = arrays
+
+    def __int__(self) -> int:
+        self._arrays[-1:] = []
+        return self._handle
+
+
+@pytest.mark.needs("in_process")
+def test_things_may_be_dropped_while_others_are_freed_in_the_middle_of_a_launch(module, in_the_middle):
+    arrays = [cuda.zeros(1) for _ in range(30)]
+    x = cuda.zeros(LANES, np.uint32)
+    handles = [cuda.check(cuda.raw.cuEventCreate(0)) for _ in range(5)]
+
+    def free() -> list[Any]:
+        once = [cuda.raw.cuEventDestroy(Dropping(int(handle), arrays))[0] for handle in handles]
+        return [*once, cuda.raw.cuEventDestroy(int(handles[0]))[0]]
+
+    results = in_the_middle(free)
+    module["step"][1, LANES](x, 500)
+    cuda.Device(0).synchronize()
+    assert [status.name for status in results[0]] == ["CUDA_SUCCESS"] * 5 + ["CUDA_ERROR_INVALID_VALUE"]
+    assert cuda.raw.cuEventDestroy(handles[0])[0].name != "CUDA_SUCCESS"
+
+
 class Calling(io.StringIO):
     """A standard output whose writing calls the driver."""
 
