@@ -7,6 +7,7 @@ once. Faults planted in what undoes a launch show that this tells a launch that 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,16 +16,20 @@ import pytest
 
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.ptx.compiling.forms import Form
+from cudart_py.simulator.ptx.compiling.opcodes import ROWS
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
+from cudart_py.simulator.ptx.native.errors import NotNative
 from cudart_py.simulator.ptx.native.launching.speculation import DoubtError, Speculation
 from cudart_py.simulator.ptx.native.layout import Context, Doubt
 from cudart_py.simulator.ptx.native.library.frame import when
 from cudart_py.simulator.ptx.native.library.records import raise_doubt
+from cudart_py.simulator.ptx.native.lowering.table import lowering
 from cudart_py.simulator.ptx.native.vectors import I32, I64
 from cudart_py.simulator.ptx.native.writing.checking import Checking
 
@@ -101,9 +106,48 @@ KERNEL(copies) {
     b[I] += s[threadIdx.x].y;
 }
 """
+# Spellings of accesses of each strength that the checks tell apart.
+STORES = {
+    "plain": ".global", "generic": "", "cached": ".global.cg", "volatile": ".volatile.global",
+    "mmio": ".mmio.relaxed.sys.global", "relaxed": ".relaxed.gpu.global", "released": ".release.gpu",
+    "of_system": ".relaxed.sys.global", "in_block": ".relaxed.cta.global", "generic_in_block": ".relaxed.cta",
+    "released_in_block": ".release.cta.global",
+}  # fmt: skip  # rows of a table
+ATOMICS = {
+    "relaxed": ".relaxed.gpu.global", "generic": ".relaxed.gpu", "released": ".release.gpu.global",
+    "of_system": ".relaxed.sys.global", "in_block": ".relaxed.cta.global", "generic_in_block": ".relaxed.cta",
+    "released_in_block": ".release.cta.global",
+}  # fmt: skip  # rows of a table
+# A kernel for each; applied twice, each leaves something else than applied once.
+ACCESSES = {
+    **{
+        f"store_{name}": f'int value = a[I] + 1; asm volatile("st{words}.s32 [%0], %1;" :: "l"(a + I), "r"(value));'
+        for name, words in STORES.items()
+    },
+    **{
+        f"store_two_{name}": "int2 value = ((int2*)a)[I]; "
+        f'asm volatile("st{STORES[name]}.v2.s32 [%0], {{%1, %2}};" :: "l"(a + 2 * I), "r"(value.y), "r"(value.x + 3));'
+        for name in ("plain", "volatile", "in_block")
+    },
+    **{
+        f"atom_{name}": "int old; "
+        f'asm volatile("atom{words}.add.s32 %0, [%1], 5;" : "=r"(old) : "l"(a + I)); b[I] = old;'
+        for name, words in ATOMICS.items()
+    },
+    **{f"red_{name}": f'asm volatile("red{words}.add.s32 [%0], 5;" :: "l"(a + I));' for name, words in ATOMICS.items()},
+    **{
+        f"swap_{name}": "long long *p = (long long*)a + I, old = *p; "
+        f'asm volatile("atom{ATOMICS[name]}.cas.b64 %0, [%1], %0, %2;" : "+l"(old) : "l"(p), "l"(old + 7));'
+        for name in ("relaxed", "in_block")
+    },
+    "atomics_of_a_block": "atomicAdd_block(&a[I], 2); atomicAdd_block(&c[I].x, 1.5); "
+    "b[I] += atomicMax_block(&b[I], 9);",
+}
+SOURCE += "".join(f"KERNEL({name}) {{ {body} }}\n" for name, body in ACCESSES.items())
+
 NAMES = [
     "guarded", "in_one_block", "loop", "branches", "scattered", "vectors", "atomics", "swaps", "tile", "calls",
-    "either_space", "last_block", "printed", "comes_together", "copies",
+    "either_space", "last_block", "printed", "comes_together", "copies", *ACCESSES,
 ]  # fmt: skip  # rows of a table
 
 # Unused words of the context: they count down to the opportunity at which a doubt is raised.
@@ -246,6 +290,20 @@ def test_a_doubt_at_any_opportunity_leaves_what_numpy_leaves(doubter: Doubter, b
     assert not list(bench.doubted(doubter, name, expected, WAYS))
 
 
+def test_all_accesses_that_change_memory_are_among_these() -> None:
+    """Whoever lets machine code do another one adds a kernel for each of its strengths."""
+    lowered = set()
+    for row in ROWS:
+        if row.access in ("", "ld", "tex"):
+            continue
+        for pattern in row.patterns:
+            words = ["" if slot.optional else min(slot.words) for slot in pattern.slots]
+            with contextlib.suppress(NotNative):
+                lowered.add((row.access, lowering(Form(row, pattern, words)).__name__))
+    # Machine code does no bulk copies; `cp` writes them in the same function, and refuses.
+    assert lowered == {("st", "store"), ("atom", "atomic"), ("red", "atomic"), ("cp", "copy"), ("bulk", "copy")}
+
+
 # --- the same without force
 
 LARGE = (1 << 24) + 4096
@@ -290,7 +348,7 @@ def test_a_fault_planted_in_the_undo_is_found(
     assert list(bench.doubted(doubter, "in_one_block", expected, ["after"]))
 
 
-@pytest.mark.parametrize("name", ["guarded", "loop", "branches", "atomics", "vectors", "calls"])
+@pytest.mark.parametrize("name", ["guarded", "loop", "branches", "atomics", "vectors", "calls", *ACCESSES])
 def test_a_store_after_a_doubt_is_found(doubter: Doubter, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(Checking, "_stop_after_a_doubt", lambda checking: None)
     bench = Bench()

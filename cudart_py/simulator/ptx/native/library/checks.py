@@ -1,10 +1,12 @@
 """Look at accesses for what the checks may have to report.
 
-``check.KIND.SPACE.SIZE.COUNT.SHIFT(context, addresses, mask, site[, values])`` compares an access to `COUNT` elements
-of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own. It only says that there may
-be a finding; then the launch runs again with the NumPy engine. `KIND` is "ld" for a load, "ls" for a strong one, "lg"
-for a guess that a compare-and-swap checks, "st" for a store, "sv" for a strong one, "at" for an atomic; "lb", "sb" and
-"ab" are a strong load, a strong store and an atomic of block scope in global memory.
+``check.KIND.STRENGTH.SPACE.SIZE.COUNT.SHIFT(context, addresses, mask, site[, values])`` compares an access to `COUNT`
+elements of `SIZE` bytes with the records of its pieces of ``1 << SHIFT`` bytes, and leaves its own. It only says that
+there may be a finding; then the launch runs again with the NumPy engine.
+
+`KIND` is what the access does: "load", "store", "atomic", or "guess" for a load whose value a compare-and-swap checks.
+`STRENGTH` is "plain" for a weak access, "block" for a strong one with block scope in memory that other blocks can
+access too, and "strong" for all other strong ones. An atomic is never plain.
 """
 
 from __future__ import annotations
@@ -43,21 +45,20 @@ class _Check(LaneByLane):
         b, rest = self.b, self.mask
         name = f"{self.size}.{self.count}.{self.shift}"
         for space, window in (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
-            offsets = b.sub(self.given, b.const(I64, window))
+            offsets = b.sub(self.addresses, b.const(I64, window))
             lanes = b.and_(b.bits(b.compare("<", offsets, WINDOW_BYTES)), rest)
             rest = b.and_(rest, b.not_(lanes))
             with when(b, b.icmp_unsigned("!=", lanes, I32(0)), likely=False):
-                kind = address_type(space)
-                passed = offsets if kind.element == I64 else b.trunc(offsets, kind)
-                kind_there = "ls" if self.named == "lb" else self.kind
-                function = b.declared(
-                    f"check.{kind_there}.{space}.{name}", ir.VoidType(), [PTR, kind, I32, I32, *self.types]
-                )
+                offset_type = address_type(space)
+                passed = offsets if offset_type.element == I64 else b.trunc(offsets, offset_type)
+                strength = "strong" if self.strength == "block" else self.strength
+                types = [PTR, offset_type, I32, I32, *self.types]
+                function = b.declared(f"check.{self.kind}.{strength}.{space}.{name}", ir.VoidType(), types)
                 b.call(function, [self.context, passed, lanes, self.site, *self.values])
-        rest = b.and_(rest, b.bits(b.compare("<", self.given, SHARED_WINDOW)))
-        kinds = [PTR, self.given.type, I32, I32, *self.types]
-        function = b.declared(f"check.{self.named}.global.{name}", ir.VoidType(), kinds)
-        b.call(function, [self.context, self.given, rest, self.site, *self.values])
+        rest = b.and_(rest, b.bits(b.compare("<", self.addresses, SHARED_WINDOW)))
+        types = [PTR, self.addresses.type, I32, I32, *self.types]
+        function = b.declared(f"check.{self.kind}.{self.strength}.global.{name}", ir.VoidType(), types)
+        b.call(function, [self.context, self.addresses, rest, self.site, *self.values])
         b.ret_void()
 
     # --- global memory
@@ -72,7 +73,7 @@ class _Check(LaneByLane):
         def all_known() -> Value:
             last = b.sub(kept(SiteCheck.HIGH), I64(self.whole))
             low, high = b.splat(kept(SiteCheck.LOW)), b.splat(last)
-            among = b.and_(b.icmp_unsigned(">=", self.given, low), b.icmp_unsigned("<=", self.given, high))
+            among = b.and_(b.icmp_unsigned(">=", self.addresses, low), b.icmp_unsigned("<=", self.addresses, high))
             return b.icmp_unsigned("==", b.and_(b.bits(among), self.mask), self.mask)
 
         quiet = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
@@ -81,14 +82,14 @@ class _Check(LaneByLane):
             with when(b, b.and_(known, quiet), likely=True):
                 b.ret_void()
         with when(b, b.not_(known), likely=False):
-            self._find(b.extract_element(self.given, b.trailing_zeros(self.mask)))
+            self._find(b.extract_element(self.addresses, b.trailing_zeros(self.mask)))
             if self.loads:
                 still = b.icmp_unsigned("==", kept(SiteCheck.MODE), I64(0))
                 with when(b, b.and_(all_known(), still), likely=True):
                     b.ret_void()
         limit = b.word(self.context, Context.BEGIN)
         with when(b, all_known(), likely=True):
-            first = b.extract_element(self.given, I32(0))
+            first = b.extract_element(self.addresses, I32(0))
             start = self.piece_of(first, kept(SiteCheck.LOW))
             tables = tuple(
                 (kept(SiteCheck[name]), kept(SiteCheck[f"{name[:-1]}_LINES"])) for name in ("WRITES", "READS")
@@ -141,7 +142,7 @@ class _Check(LaneByLane):
         read, written = (block_word(b, context, word) for word in (BlockCheck.READ, BlockCheck.WRITTEN))
         writes, reads = b.pointer(context, Context.SHARED_WRITES), b.pointer(context, Context.SHARED_READS)
         floor = block_value(b, context, BlockCheck.BEGIN)
-        if self.kind == "ld":
+        if self.kind == "load" and not self.strong:
             noted = b.load(b.at(site_row(b, context, self.site), 8 * SiteCheck.RECORDS), typ=I64)
             quiet = b.icmp_unsigned("!=", b.load(written, typ=I64), barrier)
             with when(b, b.and_(quiet, b.icmp_unsigned("==", noted, I64(0))), likely=True):
@@ -201,14 +202,16 @@ class _Check(LaneByLane):
         b, context = self.b, self.context
         size = b.word(context, Context.LOCAL_SIZE)
         last = b.sub(size, I64(self.whole))
-        among = b.and_(b.icmp_unsigned("<", self.given, b.splat(size)), b.icmp_signed("<=", self.given, b.splat(last)))
+        among = b.and_(
+            b.icmp_unsigned("<", self.addresses, b.splat(size)), b.icmp_signed("<=", self.addresses, b.splat(last))
+        )
         with when(b, b.icmp_unsigned("!=", b.and_(b.bits(among), self.mask), self.mask), likely=False):
             b.ret_void()
         words = b.lshr(b.word(context, Context.LOCAL_STRIDE), I64(_WORD))
         row = b.mul(b.word(context, Context.WARP_AT_HAND), words)
         base = element(b, b.pointer(context, Context.LOCAL_WRITTEN), row, I32)
-        first = b.extract_element(self.given, b.trailing_zeros(self.mask))
-        same = b.icmp_unsigned("==", self.given, b.splat(first))
+        first = b.extract_element(self.addresses, b.trailing_zeros(self.mask))
+        same = b.icmp_unsigned("==", self.addresses, b.splat(first))
         alike = b.icmp_unsigned("==", b.and_(b.bits(same), self.mask), self.mask)
         with when(b, alike, likely=True):
             self._local_words(base, first, self.mask)

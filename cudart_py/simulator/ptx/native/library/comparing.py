@@ -12,37 +12,36 @@ from .frame import ask_python, begin, element, when
 from .hosts import address_type
 from .records import BLOCK_SCOPE, GRANULE_BITS, LINE_BITS, OWN, STRONG, block_value, first_thread, raise_doubt, site_row
 
-__all__ = ["Comparison"]
+__all__ = ["LOADS", "Comparison"]
 
 Value = Any
 
-
-# Kinds of accesses with block scope, and those that they are compared like. A load may be taken for a plain one, since
-# a doubt costs nothing but time.
-_ALIKE = {"lb": "ld", "sb": "sv", "ab": "at"}
+# The kinds of accesses that leave memory as it is.
+LOADS = ("load", "guess")
 
 
 class Comparison:
     """A check while it is built."""
 
     def __init__(self, module: ir.Module, name: str) -> None:
-        _, kind, self.space, size, count, shift = name.split(".")
-        self.named, self.kind, self.block_scope = kind, _ALIKE.get(kind, kind), kind in ("sb", "ab")
+        _, self.kind, self.strength, self.space, size, count, shift = name.split(".")
         self.size, self.count, self.shift = int(size), int(count), int(shift)
         self.whole = self.size * self.count
         self.pieces = max(1, self.whole >> self.shift)
-        self.loads = self.kind in ("ld", "lg", "ls")
-        self.strong = self.kind in ("ls", "sv", "at")
+        self.loads = self.kind in LOADS
+        # A load with block scope is compared like a plain one, since a doubt costs nothing but time.
+        self.block_scope = self.strength == "block" and not self.loads
+        self.strong = self.strength == "strong" or self.block_scope
         self.strong_flags = STRONG | (BLOCK_SCOPE if self.block_scope else 0)
         # Strong loads race with nothing but atomics of other blocks' scope, and guesses with no swap.
-        self.leaves = self.kind not in ("lg", "ls")
-        self.types = [vector(ir.IntType(8 * self.size))] * (self.count if self.kind in ("st", "sv") else 0)
+        self.leaves = not self.loads or (self.kind == "load" and not self.strong)
+        self.types = [vector(ir.IntType(8 * self.size))] * (self.count if self.kind == "store" else 0)
         self.b, arguments = begin(module, name, ir.VoidType(), [PTR, address_type(self.space), I32, I32, *self.types])
-        self.context, self.given, self.mask, self.site, *self.values = arguments
+        self.context, self.addresses, self.mask, self.site, *self.values = arguments
         b = self.b
         with when(b, b.icmp_unsigned("==", self.mask, I32(0)), likely=False):
             b.ret_void()
-        self.wide = self.given if self.given.type.element == I64 else b.zext(self.given, vector(I64))
+        self.wide = self.addresses if self.addresses.type.element == I64 else b.zext(self.addresses, vector(I64))
 
     # --- records
 

@@ -33,7 +33,7 @@ class LaneByLane(SideBySide):
         b = self.b
         base, now = self.first_of_warp(), b.word(self.context, Context.NOW)
         self.spill()
-        if self.kind == "st":
+        if self.kind == "store" and not self.strong:
             self._plain_stores(place, limit)
 
         def judge(lane: Value) -> None:
@@ -44,9 +44,9 @@ class LaneByLane(SideBySide):
                     offset = b.shl(b.add(piece, I64(number)), I64(3))
                     write, read = (b.inttoptr(b.add(table, offset), PTR) for table in (writes, reads))
                     self._compare(write, read, thread, limit, floor, now, lambda: self.unchanged(address, lane))
-                    if self.kind == "at":
+                    if self.kind == "atomic":
                         self._leave_strong(write, thread, limit, now)
-                if self.kind == "at":
+                if self.kind == "atomic":
                     self.save(address)
 
             place(lane, compare)

@@ -100,7 +100,7 @@ def store(e: Emitter, i: Instruction, form: Form) -> None:
     site = e.sites.add(i, e.instance)
     e.accessed = True
     e.observe("st", space, address, size * len(items), site)
-    e.check("sv" if form.strong else "st", space, address, size, len(items), site, values)
+    e.check("store", space, address, size, len(items), site, values)
     e.call(f"store.{space}.{size}.{len(items)}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
 
 
@@ -120,7 +120,7 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     site = e.sites.add(i, e.instance, int(returns))
     e.accessed = True
     e.observe(form.row.access, space, address, type_size(kind), site)
-    e.check("at", space, address, type_size(kind), 1, site)
+    e.check("atomic", space, address, type_size(kind), 1, site)
     element = ir.IntType(8 * type_size(kind))
     name = f"atom.{space}.{form.operation}.{kind}"
     found = e.call(name, vector(element), e.context, address, e.mask, I32(site), *values)

@@ -68,7 +68,7 @@ def copy(e: Emitter, i: Instruction, form: Form) -> None:
     space, address = located(e, to, "shared")
     site = e.sites.add(i, e.instance)
     e.observe("st", space, address, size.value, site)
-    e.check("st", space, address, element, count, site, values)
+    e.check("store", space, address, element, count, site, values)
     if e.checking is not None:
         e.checking.issued(address, size.value, e.mask)
     e.call(f"store.{space}.{element}.{count}", ir.VoidType(), e.context, address, e.mask, I32(site), *values)
@@ -94,7 +94,7 @@ def _copied(
 
     def load(mask: Value) -> list[Value]:
         e.observe("ld", space, address, size * count, site, mask)
-        e.check("ld", space, address, size, count, site, mask=mask)
+        e.check("load", space, address, size, count, site, mask=mask)
         loaded = e.call(name, kind, e.context, address, mask, I32(site))
         return [loaded] if count == 1 else [b.extract_value(loaded, index) for index in range(count)]
 

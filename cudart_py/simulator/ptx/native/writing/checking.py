@@ -17,6 +17,7 @@ from ...syntax.types import type_size
 from ..errors import NotNative
 from ..instances import Instance, Layout, Place
 from ..layout import BlockCheck, Context, Doubt, Head, Question, Status
+from ..library.comparing import LOADS
 from ..library.copies import GROUPS
 from ..library.fences import EVENT
 from ..library.frame import ask_python, element, when
@@ -32,13 +33,9 @@ __all__ = ["Checking", "begin_checks", "release_checks", "whole"]
 Value = Any
 
 _SPACES = ("global", "shared", "local", "generic")
-# The kinds of accesses that change memory.
-_CHANGES = ("st", "sv", "at")
 _PASSED_WORDS = BlockCheck.COPY_TIME - BlockCheck.PASSED
 _MOST_BARRIERS = 64 * _PASSED_WORDS
 _WORD = 2
-# The kinds of strong accesses that have block scope.
-_BLOCK_SCOPED = {"ls": "lb", "sv": "sb", "at": "ab"}
 
 
 def whole(instruction: Instruction) -> bool:
@@ -92,23 +89,23 @@ class Checking:
         mask: Value,
         values: Sequence[Value],
     ) -> None:
-        """Look at an access to `count` elements of `size` bytes before it happens."""
+        """Look at an access to `count` elements of `size` bytes before it happens; a store has `values`.
+
+        `kind` is one of those that `library/checks.py` names.
+        """
         if space not in _SPACES:
             return
         if self.copies and space in ("shared", "generic"):
             self._call(f"copied.{space}.{size * count}", self._context, address, mask, I32(site))
-        given = values if kind in ("st", "sv") else []
         form = form_of(self._sites.sites[site].instruction)
-        if form.scope == "cta" and space in ("global", "generic"):
-            kind = _BLOCK_SCOPED.get(kind, kind)
-        name = f"check.{kind}.{space}.{size}.{count}.{self._shift}"
-        self._call(name, self._context, address, mask, I32(site), *given)
+        name = f"check.{kind}.{_strength(form, space)}.{space}.{size}.{count}.{self._shift}"
+        self._call(name, self._context, address, mask, I32(site), *values)
         if self.fences and form.strong and space in ("global", "generic"):
             if _fences(form):
                 self._fence(mask)
             happens = {"ld": "ld", "atom": "at"}.get(form.row.access, "st")
             self._call(f"strong.{happens}.{space}", self._context, address, mask)
-        if kind in _CHANGES:
+        if kind not in LOADS:
             self._stop_after_a_doubt()
 
     def _stop_after_a_doubt(self) -> None:
@@ -150,10 +147,9 @@ class Checking:
             self._call(f"awaited.{event.removeprefix('wait_')}", self._context, mask)
 
     def kind_of_load(self, instruction: Instruction, code: Code) -> str:
-        """Return the kind of a load: "ls" for a strong one, "lg" for a guess that a compare-and-swap checks."""
-        if form_of(instruction).strong:
-            return "ls"
-        return "lg" if self._guessed.contain(code, instruction) else "ld"
+        """Return the kind of a load: "guess" for a plain one whose value a compare-and-swap checks, else "load"."""
+        guessed = not form_of(instruction).strong and self._guessed.contain(code, instruction)
+        return "guess" if guessed else "load"
 
     def absent(self, lanes: Value, instruction: Instruction, instance: Instance) -> None:
         """Doubt a shuffle from lanes that take no part."""
@@ -281,6 +277,14 @@ def _end_of(place: Place) -> Instruction:
     instruction = place.block.terminator.instruction
     assert instruction is not None
     return instruction
+
+
+def _strength(form: Form, space: str) -> str:
+    """Return the strength of an access, as `library/checks.py` names it."""
+    if not form.strong:
+        return "plain"
+    # No other block accesses shared and local memory.
+    return "block" if form.scope == "cta" and space in ("global", "generic") else "strong"
 
 
 def _fences(form: Form) -> bool:
