@@ -59,11 +59,12 @@ class LaunchFindings:
         amount = "1 byte" if access.size == 1 else f"{access.size} bytes"
         return f"{verb} {amount} of {self.place(footprint, piece)}"
 
-    def place(self, footprint: Footprint, piece: int) -> str:
-        """Return a text that says where the access of a piece's lane begins."""
+    def place(self, footprint: Footprint, piece: int, distance: int = 0) -> str:
+        """Return a text that names the byte at a distance from where the access of a piece's lane begins."""
         address, chunk = footprint.access.address, footprint.group.chunk
         places, lane = address.places, piece // footprint.each
-        place = int(places[lane] if places.__class__ is ndarray else places) + footprint.access.offset
+        first = int(places[lane] if places.__class__ is ndarray else places)
+        place = first + footprint.access.offset + distance
         space = address.space
         if space.size is None:
             memory = self._memory

@@ -305,12 +305,18 @@ class MemoryChecks:
         elements = np.asarray(missing.reshape(footprint.lanes, count, -1).all(axis=2))
         whole = np.asarray(elements.all(axis=1))
         self._mark(footprint, whole, access.part_of_register, what)
-        size = (1 << access.size // count) - 1
+        size = access.size // count
         for number in range(count) if count > 1 else ():
-            self._mark(footprint, elements[:, number] & ~whole, (number, size), what)
+            part = number, (1 << size) - 1
+            self._mark(footprint, elements[:, number] & ~whole, part, what, distance=number * size)
 
-    def _mark(self, footprint: Footprint, lanes: Array, part: tuple[int, int] | None, what: str) -> None:
-        """Mark what some lanes of a load get, in a part of one register or in all registers."""
+    def _mark(
+        self, footprint: Footprint, lanes: Array, part: tuple[int, int] | None, what: str, distance: int = 0
+    ) -> None:
+        """Mark what some lanes of a load get, in a part of one register or in all registers.
+
+        `distance` is that of the first byte which nothing has written from the first byte that the lane reads.
+        """
         places = np.flatnonzero(lanes)
         if not len(places):
             return
@@ -322,7 +328,7 @@ class MemoryChecks:
         records_of(group.chunk).marks_of(group.chunk).read(
             site,
             group.lane_numbers[positions],
-            lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first)}, {what}",
+            lambda: f"it was read at {findings.where(site)} from {findings.place(footprint, first, distance)}, {what}",
             part,
         )
 

@@ -14,6 +14,7 @@ from cudart_py.simulator.calls.launches.observers import Observers
 from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.counters.launch_counters import LaunchCounters
+from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.state.memory.record_limit import limit
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
@@ -94,6 +95,58 @@ def test_random_kernels_have_the_same_findings() -> None:
         np.testing.assert_array_equal(results, values)
         some += bool(texts)
     assert 0 < some < len(numbers)
+
+
+# Four words are loaded, of which those from `first` to `last` have been written, and one register reaches a branch.
+VECTOR = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry loads(.param .u64 words, .param .u64 out) {{
+    .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p;
+    ld.param.u64 %d1, [words];
+    ld.param.u64 %d2, [out];
+    ld.global.v4.u32 {{{destination}}}, [%d1];
+    setp.ne.u32 %p, %r{used}, 7;
+    @%p st.global.u32 [%d2], 1;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("engine", ["numpy", "native"])
+@pytest.mark.parametrize(
+    ("destination", "first", "last", "used", "missing"),
+    [
+        ("%r0, %r1, %r2, %r3", 0, 2, 2, 8),
+        ("%r0, %r1, %r2, %r3", 0, 2, 3, 12),
+        ("%r0, %r1, %r2, %r3", 2, 4, 1, 4),
+        ("%r0, %r1, %r2, %r3", 0, 2, 1, None),
+        ("%r0, %r1, %r2, %r3", 0, 0, 3, 0),
+        ("_, _, %r2, %r3", 0, 2, 3, 12),
+        ("_, _, %r2, %r3", 0, 2, 2, 8),
+        ("_, %r1, %r2, %r3", 2, 4, 2, None),
+        ("_, %r1, %r2, %r3", 2, 4, 1, 4),
+        ("%r0, %r1, %r2, _", 0, 3, 2, None),
+        ("_, _, _, %r3", 0, 0, 3, 0),
+    ],
+)
+def test_a_vector_load_is_reported_by_the_element_that_nothing_has_written(
+    engine: str, destination: str, first: int, last: int, used: int, missing: int | None
+) -> None:
+    kernels = Kernels(load_module(VECTOR.format(destination=destination, used=used)))
+    kernels.engine = engine
+    words, out = kernels.put(np.arange(4, dtype=np.int32)), kernels.put(np.zeros(2, np.int32))
+    shadow = kernels.memory.shadows[words] = ShadowMemory(words, 16, False)
+    shadow.fill(words + 4 * first, 4 * (last - first))
+    findings.pending.clear()
+    kernels.launch("loads", 1, 1, words, out, observer=LaunchChecks())
+    texts = [str(finding) for finding in findings.pending]
+    findings.pending.clear()
+    assert len(texts) == (missing is not None), texts
+    if missing is not None:
+        assert "uninitialised value reaches a branch" in texts[0]
+        assert f"from global memory at {words + missing:#x} (" in texts[0]
 
 
 def test_coarse_records_find_nothing_that_exact_ones_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

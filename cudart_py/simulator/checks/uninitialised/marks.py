@@ -22,7 +22,7 @@ from ...ptx.syntax.types import TYPE_SIZES
 from .byte_rules import Rule, bytes_of, loaded, rules, undefined, widened
 from .copied_structures import CopiedStructure, copied_structures
 from .matrix_rules import MatrixRule
-from .memory_marks import MemoryMarks, Origin, Touched, moves_registers
+from .memory_marks import MemoryMarks, Origin, Touched, moves_registers, slots_of
 
 if TYPE_CHECKING:
     from ...ptx.compiling.control_flow import Block, Code
@@ -87,7 +87,7 @@ class Marks:
     def read(self, site: Instruction, lanes: Array, origin: Origin, part: tuple[int, int] | None = None) -> None:
         """Note that the load that is about to run reads uninitialised bytes, in these lanes of the chunk.
 
-        `part` is the number of the register that gets them and its marks; None stands for all registers.
+        `part` is the number of the element that gets them and its marks; None stands for all registers.
         """
         self._pending.append((site, lanes, origin, part))
 
@@ -129,7 +129,9 @@ class Marks:
             self._load(group, step, here)
             for site, missing, origin, part in pending:
                 if site is step.instruction and part is not None:
-                    self._mark(group, step.writes[part[0]], missing, part[1], origin)
+                    slot = slots_of(group.code, site.operands[0])[part[0]]
+                    if slot >= 0:
+                        self._mark(group, slot, missing, part[1], origin)
                 elif site is step.instruction:
                     # The predicate of a shuffle, which comes second, is defined.
                     for slot in step.writes[:1] if form_of(site).row.converges else step.writes:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ptx.compiling.opcodes import form_of
-from ...ptx.syntax.instructions import Instruction, Register, Vector
+from ...ptx.syntax.instructions import Instruction, Operand, Register, Vector
 from ...ptx.syntax.types import TYPE_SIZES
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...ptx.running.memory.spaces import Space
     from ..accesses import MemoryAccess
 
-__all__ = ["MemoryMarks", "Touched", "moves_registers"]
+__all__ = ["MemoryMarks", "Touched", "moves_registers", "slots_of"]
 
 Array = NDArray[Any]
 # Returns a text that says where a marked value came from.
@@ -54,18 +54,21 @@ class Touched(NamedTuple):
 
         A value that is not in a register has the slot -1.
         """
-        operand = self.site.operands[0 if form_of(self.site).row.access == "ld" else 1]
-        items = operand.items if isinstance(operand, Vector) else (operand,)
+        slots = slots_of(code, self.site.operands[0 if form_of(self.site).row.access == "ld" else 1])
         if self.register is not None:
             number, first = self.register
-            numbered = [(items[number], first, self.size, 0)]
-        else:
-            size = TYPE_SIZES[form_of(self.site).type]
-            numbered = [(item, 0, size, number * size) for number, item in enumerate(items)]
-        return [
-            (code.slot(item.name) if isinstance(item, Register) else -1, first, size, distance)
-            for item, first, size, distance in numbered
-        ]
+            return [(slots[number], first, self.size, 0)]
+        size = TYPE_SIZES[form_of(self.site).type]
+        return [(slot, 0, size, number * size) for number, slot in enumerate(slots)]
+
+
+def slots_of(code: Code, operand: Operand) -> list[int]:
+    """Return the slot of each element of an operand, -1 for one that is not in a register.
+
+    A vector load may drop elements (`_`), and a vector store may have constants.
+    """
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    return [code.slot(item.name) if isinstance(item, Register) else -1 for item in items]
 
 
 def moves_registers(site: Instruction) -> bool:
