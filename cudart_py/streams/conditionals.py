@@ -33,7 +33,7 @@ class Condition:
         cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
     """
 
-    __slots__ = ("_capture", "_default", "_device", "_handle", "_used")
+    __slots__ = ("_bodies", "_capture", "_default", "_device", "_handle", "_used")
 
     def __init__(self, capture: Capture, device: Device, handle: int, default: int) -> None:
         self._capture: Capture | None = capture
@@ -41,6 +41,8 @@ class Condition:
         self._handle = handle
         self._default = default
         self._used = False
+        # The graphs that are the bodies of its conditional node, which live as long as the whole graph.
+        self._bodies: tuple[Any, ...] = ()
 
     def _release(self) -> None:
         """Forget the capture, which has ended, with all that it uses."""
@@ -147,10 +149,11 @@ class Bodies(Generic[_Streams]):
             node.ctx = enums.CUcontext(int(device.context))
             made = api.cuGraphAddNode(info[2], info[3], info[4], info[5], parameters)
             condition._used = True
+            condition._bodies = tuple(node.phGraph_out)
             flags = enums.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
             api.cuStreamUpdateCaptureDependencies(stream.native, [made], None, 1, int(flags))
             try:
-                return self._shape([self._begin(graph, capture, device) for graph in node.phGraph_out])
+                return self._shape([self._begin(graph, capture, device) for graph in condition._bodies])
             except BaseException:  # also an interrupt
                 self._drop()
                 raise

@@ -382,8 +382,8 @@ class ExecutableGraph(Handle):
         """Leave a node's work out of later launches, or put it back (cuGraphNodeSetEnabled).
 
         The order among the other nodes stays as it is. `node` is of the graph that this one was instantiated from, and
-        a kernel or a copy. Raises NotSupportedError for a graph with a fill, also inside a child graph: in such graphs
-        NVIDIA's driver leaves out kernels that are enabled.
+        a kernel or a copy. Raises NotSupportedError for a graph with a fill, also inside a child graph or the body of a
+        conditional node: in such graphs NVIDIA's driver leaves out kernels that are enabled.
         """
         call, executable = "ExecutableGraph.set_enabled", self.handle
         enabled = arguments.flag(call, "enabled", enabled)
@@ -393,7 +393,7 @@ class ExecutableGraph(Handle):
         # None of these helps: to wait in between, to upload the graph, to set all nodes or their parameters again, or
         # to instantiate again and disable before the first launch. Graphs of kernels and copies were right in 194,000
         # launches, and nodes whose parameters were changed instead, fills too, in 98,000.
-        if has_fill(node.graph.handle):
+        if has_fill(node.graph):
             raise errors.NotSupportedError(
                 f"{call}: the graph has a fill (a memset node), and in such graphs NVIDIA's driver leaves out kernels "
                 "that are enabled: capture a graph without the node's work, or fill with a kernel"

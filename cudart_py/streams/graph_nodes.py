@@ -102,12 +102,19 @@ def kind_of(native: Any) -> str:
     return name.removeprefix(_KIND).lower()
 
 
-def has_fill(graph: Any) -> bool:
-    """Return whether a graph fills memory, itself or by a child graph, by the graph's handle."""
+def has_fill(graph: Graph) -> bool:
+    """Return whether a graph has a fill, also inside a child graph or the body of a conditional node."""
+    # Drivers do not name the bodies of a conditional node; child graphs have no conditional nodes.
+    bodies = [body for condition in graph._conditions for body in condition._bodies]
+    return any(_fills(handle) for handle in (graph.handle, *bodies))
+
+
+def _fills(graph: Any) -> bool:
+    """Return whether a graph has a fill, itself or in a child graph, by the graph's handle."""
     count = int(api.cuGraphGetNodes(graph, 0)[-1])
     kinds = {int(node): kind_of(node) for node in (api.cuGraphGetNodes(graph, count)[0] if count else ())}
     children = [node for node, kind in kinds.items() if kind == "graph"]
-    return "memset" in kinds.values() or any(has_fill(api.cuGraphChildGraphNodeGetGraph(node)) for node in children)
+    return "memset" in kinds.values() or any(_fills(api.cuGraphChildGraphNodeGetGraph(node)) for node in children)
 
 
 def nodes_of(graph: Graph) -> tuple[GraphNode, ...]:

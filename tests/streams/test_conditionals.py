@@ -87,6 +87,34 @@ def test_a_part_runs_if_its_condition_is_not_zero(kernels, stream, number, x):
     ]
 
 
+@pytest.mark.parametrize("where", ["", "body", "second body", "nested body", "child graph of a body"])
+def test_no_node_is_left_out_of_a_graph_with_a_fill_in_a_body(kernels, stream, x, where):
+    with stream.capture() as step:
+        cuda.memset(x, 0, stream=stream)
+    with stream.capture() as graph:
+        kernels["add"][1, 1, 0, stream](x, 1)
+        with stream.if_else(stream.condition()) as (then, otherwise):
+            kernels["add"][1, 1, 0, then](x, 2)
+            if where == "body":
+                cuda.memset(x, 0, stream=then)
+            with otherwise.if_then(otherwise.condition()) as inner:
+                kernels["add"][1, 1, 0, inner](x, 3)
+                if where == "nested body":
+                    cuda.memset(x, 0, stream=inner)
+                if where == "child graph of a body":
+                    inner.add_graph(step)
+            if where == "second body":
+                cuda.memset(x, 0, stream=otherwise)
+    executable = graph.instantiate()
+    if not where:
+        executable.set_enabled(graph.nodes[0], False)
+        assert not executable.is_enabled(graph.nodes[0])
+        return
+    with pytest.raises(cuda.NotSupportedError, match="ExecutableGraph.set_enabled: the graph has a fill"):
+        executable.set_enabled(graph.nodes[0], False)
+    assert executable.is_enabled(graph.nodes[0])
+
+
 def test_the_other_part_runs_if_it_is_zero(kernels, stream, number, x):
     with stream.capture() as graph:
         condition = stream.condition()
