@@ -26,6 +26,8 @@ Value = Any
 # LLVM takes some 10 milliseconds for a block and one for an instruction, and nothing can break it off meanwhile.
 _MOST_BLOCKS = 1_000
 _MOST_INSTRUCTIONS = 10_000
+# Each level of calls is one of Python's own while the code is laid out.
+_MOST_NESTED_CALLS = 100
 _FRAME_BYTES = 16
 _SIZES = {"pred": 4, "f32": 128, "f64": 256, "b8": 32, "b16": 64, "b32": 128, "b64": 256, "b128": 512}
 
@@ -127,6 +129,8 @@ def _add(program: Program, layout: Layout, instance: Instance, active: frozenset
     code = instance.code
     if code.name in active:
         raise NotNative("a function that calls itself")
+    if len(active) > _MOST_NESTED_CALLS:
+        raise NotNative(f"calls that are nested more than {_MOST_NESTED_CALLS} deep")
     index = len(layout.instances)
     layout.instances.append(instance)
     around = _live_in_callers(layout, instance)

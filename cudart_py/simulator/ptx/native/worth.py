@@ -31,6 +31,8 @@ _PREPARE_SECONDS = 0.15e-3
 _LOAD_SECONDS = 3e-3
 # What a kernel has cost is kept when it reaches another quarter of the price of compiling: rarely, since it is a file.
 _PARTS = 4
+# More instructions than anybody would compile; a float holds the seconds that they would take.
+_MOST_COPIED = 1 << 60
 
 
 class Worth(Enum):
@@ -51,26 +53,40 @@ class Estimate:
         bodies = [program.entry.body, *program.entry.called]
         # An empty body counts as its return.
         self.instructions = max(1, sum(len(body.instructions) for body in bodies))
-        self.copied = max(1, _copied(program.entry.module, program.entry.body, {}))
+        self.copied = max(1, _copied(program.entry.module, program.entry.body))
         self.ordered = any(map(_depends_on_order, bodies))
         # How many parts of the price of compiling its launches had cost with NumPy when that was kept.
         self.noted = 0
 
 
-def _copied(module: Module, function: Function, known: dict[str, int]) -> int:
+def _copied(module: Module, function: Function) -> int:
     """Return how many instructions a function has with those of all that it calls, once for each call.
 
-    `known` has this number for functions by their names, and 0 for those that are being counted: machine code has no
-    functions that call themselves.
+    A call that leads back to a function that is being counted adds nothing: machine code has no functions that call
+    themselves. Functions are counted without recursion, since their calls may nest deeper than Python's stack.
     """
-    if function.name not in known:
-        known[function.name] = 0
-        calls = (operand for one in function.instructions for operand in one.operands[:1] if isinstance(operand, Call))
-        names = (call.target.name for call in calls if isinstance(call.target, Symbol))
-        callees = (module.function(name) for name in names)
-        inside = sum(_copied(module, callee, known) for callee in callees if callee is not None)
-        known[function.name] = len(function.instructions) + inside
-    return known[function.name]
+    counts: dict[str, int] = {}
+    begun = {function.name}
+    waiting = [(function, iter(_callees(module, function)))]
+    while waiting:
+        current, callees = waiting[-1]
+        callee = next((callee for callee in callees if callee.name not in begun), None)
+        if callee is not None:
+            begun.add(callee.name)
+            waiting.append((callee, iter(_callees(module, callee))))
+            continue
+        waiting.pop()
+        inside = sum(counts.get(callee.name, 0) for callee in _callees(module, current))
+        # Two calls in each function of a chain double the number with every function.
+        counts[current.name] = min(len(current.instructions) + inside, _MOST_COPIED)
+    return counts[function.name]
+
+
+def _callees(module: Module, function: Function) -> list[Function]:
+    """Return the functions with bodies that a function calls by name, once for each call."""
+    calls = (operand for one in function.instructions for operand in one.operands[:1] if isinstance(operand, Call))
+    names = (call.target.name for call in calls if isinstance(call.target, Symbol))
+    return [callee for callee in map(module.function, names) if callee is not None]
 
 
 def _depends_on_order(body: Function) -> bool:

@@ -129,9 +129,9 @@ def _read(text: str, scopes: Scopes) -> Operand:
         return _access(text[1:-1].strip(), scopes)
     if first == "{" and last == "}":
         pieces = split(text[1:-1])
-        # PTX has no vectors of vectors, and reading each level by recursion would exhaust Python's stack.
-        if any(piece.startswith("{") for piece in pieces):
-            raise PtxError(f"operand {_shortened(text)!r} is a vector of vectors")
+        # PTX has neither, and reading each level by recursion would exhaust Python's stack.
+        if any(piece.startswith(("{", "[")) for piece in pieces):
+            raise PtxError(f"operand {_shortened(text)!r} is a vector of vectors or of addresses")
         return Vector(tuple(read_operand(piece, scopes) for piece in pieces))
     if "|" in text:
         return Vector(tuple(read_operand(piece.strip(), scopes) for piece in text.split("|")))

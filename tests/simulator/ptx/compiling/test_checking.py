@@ -146,6 +146,7 @@ DEEP = {
     "vectors": "mov.u32 %r1, " + "{" * 5000 + "%r2" + "}" * 5000,
     "addresses": "ld.global.u32 %r1, " + "[" * 5000 + "%d1" + "]" * 5000,
     "coordinates": "tex.1d.v4.f32.f32 {%f1, %f1, %f1, %f1}, " + "[%d1, " * 5000 + "%f1" + "]" * 5000,
+    "vectors of addresses": "ld.global.u32 %r1, " + "[%d1, {" * 5000 + "%r2" + "}]" * 5000,
     "parentheses": "mov.u32 %r1, " + "(" * 5000 + "%r2" + ")" * 5000,
     "negations": "and.pred %p1, %p2, " + "!" * 5000 + "%p3",
 }

@@ -11,7 +11,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.ptx.native import machine, worth
-from tests.simulator.ptx.machine import Kernels, ptx_of
+from tests.simulator.ptx.machine import PROPERTIES, Kernels, ptx_of
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -159,6 +159,28 @@ def test_a_function_costs_as_often_as_it_is_copied() -> None:
     recursive = ".func again() { call again, (); ret; } .visible .entry k() { call again, (); ret; }"
     program = program_of(load_module(text + recursive).entries["k"])
     assert worth.Estimate(program).copied == 4
+
+
+@pytest.mark.parametrize("calls", ["call {}, ();", "call {}, (); call {}, ();"])
+def test_a_long_chain_of_calls_is_counted(calls: str) -> None:
+    text = ".version 8.7\n.target sm_90\n.address_size 64\n.func f2999() { ret; }\n"
+    for number in range(2998, -1, -1):
+        text += f".func f{number}() {{ {calls.replace('{}', f'f{number + 1}')} ret; }}\n"
+    kernels = Kernels(load_module(text + ".visible .entry k() { call f0, (); ret; }"))
+    copied = worth.Estimate(program_of(kernels.module.entries["k"])).copied
+    assert copied == (6001 if calls.count("call") == 1 else 1 << 60)
+
+
+@pytest.mark.parametrize("engine", ["native", "auto"])
+def test_a_long_chain_of_calls_runs_with_numpy(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROPERTIES, "stack_limit", 1 << 16)
+    text = ".version 8.7\n.target sm_90\n.address_size 64\n.func f999() { ret; }\n"
+    text += "".join(f".func f{number}() {{ call f{number + 1}, (); ret; }}\n" for number in range(998, -1, -1))
+    kernels = Kernels(load_module(text + ".visible .entry k() { call f0, (); ret; }"))
+    kernels.engine = engine
+    kernels.launch("k", 1, 1)
+    assert "nested more than 100 deep" in program_of(kernels.module.entries["k"]).native_lack or engine == "auto"
+    assert not runs_natively(program_of(kernels.module.entries["k"]))
 
 
 @pytest.mark.parametrize("name", ["add", "next_number", "look"])
