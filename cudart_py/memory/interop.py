@@ -88,6 +88,9 @@ def from_dlpack(x: Any, *, stream: Stream | None = None, read_only: bool = False
         try:
             view = StridedMemoryView.from_dlpack(x, stream_ptr=handle)
         except AssertionError as error:
+            if error.args:
+                # cuda.core's check of the capsule has no text: this comes from the producer's own code.
+                raise
             raise TypeError(
                 f"{call}: argument 'x', of type {type(x).__name__}, has a __dlpack__() that returns no DLPack capsule"
             ) from error

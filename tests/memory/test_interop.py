@@ -367,3 +367,15 @@ def test_a_producer_that_returns_no_capsule_is_named(device, returned):
 
     with pytest.raises(TypeError, match=r"type Producer, .* no DLPack capsule"):
         cuda.from_dlpack(Producer())
+
+
+def test_a_producers_own_assertion_is_left_as_it_is(device):
+    class Producer:
+        def __dlpack__(self, **options):
+            raise AssertionError("the buffer is locked")
+
+        def __dlpack_device__(self):
+            return 2, 0
+
+    with pytest.raises(AssertionError, match="the buffer is locked"):
+        cuda.from_dlpack(Producer())
