@@ -56,15 +56,22 @@ def architecture(code: bytes) -> str | None:
     return None
 
 
-def runs_on(code: bytes, own: str, target: str) -> bool:
-    """Return whether code for the architecture `own` can be linked for `target`."""
-    parts = [_NUMBER.fullmatch(name) for name in (own, target)]
-    if own == target or None in parts:
+def runs_on(own: str, target: str, *, is_machine_code: bool = True) -> bool:
+    """Return whether code for the architecture `own` runs on `target`, or can be linked for it.
+
+    Machine code and family-specific code ("sm_100f") run on the same major version and at least their minor one, other
+    code on anything later, architecture-specific code ("sm_90a") on its own alone. A device is a target with the "a".
+    Architectures that are spelled otherwise count as suitable.
+    """
+    numbers = [_NUMBER.fullmatch(name) for name in (own, target)]
+    if own == target or None in numbers:
         return True
-    (number, suffix), (wanted, _) = (part.groups() for part in parts if part)
-    # Machine code runs on later devices of the same major version.
-    same_family = not code.startswith(MACHINE_CODE) or int(number) // 10 == int(wanted) // 10
-    return not suffix and same_family and int(number) <= int(wanted)
+    (number, suffix), (target_number, target_suffix) = (match.groups() for match in numbers if match)
+    if suffix == "a" or (suffix and not target_suffix):
+        return False
+    needs_same_major = is_machine_code or suffix
+    same_major = int(number) // 10 == int(target_number) // 10
+    return int(number) <= int(target_number) and (same_major or not needs_same_major)
 
 
 def _elf_definitions(code: bytes) -> Iterator[tuple[str, bool]]:

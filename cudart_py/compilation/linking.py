@@ -48,18 +48,18 @@ def link_images(
     """
     inputs = _read(images)
     target = _target(images, arch)
-    given = texts("link", "options", options)
-    for option in given:
+    user_options = texts("link", "options", options)
+    for option in user_options:
         if option.startswith(_TAKEN):
             raise ValueError(f"link: argument 'options' has {option!r}, which is decided here")
     codes = [code for _, code in inputs]
     has_link_time_code = any(code.startswith(LINK_TIME_CODE) for code in codes)
     _refuse_repeated(inputs, target)
-    base = [*(["-lto"] if has_link_time_code else []), *given]
-    cubin, log = _link(inputs, target, base, "cubin")
+    link_options = [*(["-lto"] if has_link_time_code else []), *user_options]
+    cubin, log = _link(inputs, target, link_options, "cubin")
     ptx = b""
     if all(code.startswith(LINK_TIME_CODE) for code in codes):
-        ptx = _link(inputs, target, [*base, "-ptx"], "ptx")[0].rstrip(b"\0")
+        ptx = _link(inputs, target, [*link_options, "-ptx"], "ptx")[0].rstrip(b"\0")
     else:
         found = [_ptx_of(image, code) for image, code in zip(images, codes, strict=True)]
         if all(found):
@@ -171,15 +171,17 @@ def _defined_in_link_time_code(code: bytes, functions: Mapping[str, bool], targe
     return []
 
 
-def _link(inputs: Sequence[tuple[str, bytes]], target: str, given: Sequence[str], result: str) -> tuple[bytes, str]:
+def _link(inputs: Sequence[tuple[str, bytes]], target: str, options: Sequence[str], result: str) -> tuple[bytes, str]:
     """Link once; return the result ("cubin" or "ptx") and the linker's messages."""
     linker = _library()
-    options = [f"-arch={target}", *given]
+    all_options = [f"-arch={target}", *options]
     try:
-        handle = linker.create(len(options), list(options))
+        handle = linker.create(len(all_options), all_options)
     except linker.nvJitLinkError as error:
         raise errors.LinkError(
-            f"nvJitLink refuses the options {' '.join(options)}: {error}", status=error.status, call="nvJitLinkCreate"
+            f"nvJitLink refuses the options {' '.join(all_options)}: {error}",
+            status=error.status,
+            call="nvJitLinkCreate",
         ) from None
     except RuntimeError as error:  # cuda.pathfinder's DynamicLibNotFoundError
         raise errors.LinkError(
@@ -213,7 +215,11 @@ def _link(inputs: Sequence[tuple[str, bytes]], target: str, given: Sequence[str]
 def _of_other_architectures(inputs: Sequence[tuple[str, bytes]], target: str) -> list[tuple[str, str]]:
     """Return the names and architectures of the images that cannot be linked for a target."""
     known = [(name, code, architecture(code)) for name, code in inputs]
-    return [(name, own) for name, code, own in known if own is not None and not runs_on(code, own, target)]
+    return [
+        (name, own)
+        for name, code, own in known
+        if own is not None and not runs_on(own, target, is_machine_code=code.startswith(MACHINE_CODE))
+    ]
 
 
 def _bytes(size: Any, read: Any, handle: int) -> bytes:

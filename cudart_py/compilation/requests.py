@@ -17,7 +17,6 @@ __all__ = [
     "Request",
     "architecture_option",
     "make_request",
-    "runs_on",
     "source_name",
     "spell_architecture",
     "texts",
@@ -181,19 +180,6 @@ def source_name(call: str, value: object) -> str:
     if len(name.encode()) > LONGEST_NAME:
         raise arguments.wrong_value(call, "name", f"at most {LONGEST_NAME} bytes long", name)
     return name
-
-
-def runs_on(arch: str, compute_capability: tuple[int, int]) -> bool:
-    """Return whether machine code for an architecture such as "sm_90" runs on a device.
-
-    It runs on devices of the same major version and at least its minor one, architecture-specific code ("sm_90a") on
-    its own alone.
-    """
-    number = int(arch.removeprefix("sm_").rstrip("af"))
-    major, minor = divmod(number, 10)
-    if arch.endswith("a"):
-        return (major, minor) == compute_capability
-    return major == compute_capability[0] and minor <= compute_capability[1]
 
 
 def has_debug_option(options: Sequence[str]) -> bool:

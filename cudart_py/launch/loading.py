@@ -9,9 +9,9 @@ from typing import Any
 from .. import errors
 from ..callers import call_site
 from ..compilation import compiler
+from ..compilation.definitions import runs_on
 from ..compilation.images import CompiledImage
 from ..compilation.linking import link_images
-from ..compilation.requests import runs_on
 from ..context.device import current_device
 from ..driver import enums, seam
 from ..driver.unwrap import failure
@@ -94,8 +94,8 @@ def compile(
 
 def _load_compiled(compiled: CompiledImage, origin: str = "") -> Module:
     device = current_device()
-    if not runs_on(compiled.arch, device.compute_capability):
-        major, minor = device.compute_capability
+    major, minor = device.compute_capability
+    if not runs_on(compiled.arch, f"sm_{major}{minor}a"):
         raise failure(
             enums.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU,
             "cuModuleLoadData",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py.compilation.compiler import compile_image
-from cudart_py.compilation.requests import runs_on
+from cudart_py.compilation.definitions import runs_on
 from cudart_py.errors import CompileError
 
 SOURCE = 'extern "C" __global__ void k(float* x, float a) { x[threadIdx.x] *= a; }\n'
@@ -290,17 +290,37 @@ def test_repr_lists_the_kernels():
 
 
 @pytest.mark.parametrize(
-    ("arch", "capability", "expected"),
+    ("arch", "device", "expected"),
     [
-        ("sm_90", (9, 0), True),
-        ("sm_80", (8, 6), True),
-        ("sm_86", (8, 0), False),
-        ("sm_80", (9, 0), False),
-        ("sm_90a", (9, 0), True),
-        ("sm_100a", (10, 3), False),
-        ("sm_100f", (10, 3), True),
-        ("sm_120", (12, 1), True),
+        ("sm_90", "sm_90a", True),
+        ("sm_80", "sm_86a", True),
+        ("sm_86", "sm_80a", False),
+        ("sm_80", "sm_90a", False),
+        ("sm_90a", "sm_90a", True),
+        ("sm_100a", "sm_103a", False),
+        ("sm_100f", "sm_103a", True),
+        ("sm_103f", "sm_100a", False),
+        ("sm_100f", "sm_120a", False),
+        ("sm_120", "sm_121a", True),
     ],
 )
-def test_machine_code_runs_on_devices_of_its_major_version(arch, capability, expected):
-    assert runs_on(arch, capability) is expected
+def test_machine_code_runs_on_devices_of_its_major_version(arch, device, expected):
+    assert runs_on(arch, device) is expected
+
+
+@pytest.mark.parametrize(
+    ("arch", "target", "expected"),
+    [
+        ("sm_80", "sm_90", True),
+        ("sm_90", "sm_80", False),
+        ("sm_90a", "sm_90", False),
+        ("sm_90a", "sm_90a", True),
+        ("sm_90", "sm_90a", True),
+        ("sm_100f", "sm_100", False),
+        ("sm_100f", "sm_103f", True),
+        ("sm_100f", "sm_120f", False),
+        ("compute_90", "sm_80", True),
+    ],
+)
+def test_ptx_is_linked_for_its_architecture_and_later_ones(arch, target, expected):
+    assert runs_on(arch, target, is_machine_code=False) is expected
