@@ -59,7 +59,7 @@ def create_private(path: str, content: bytes) -> None:
 
 
 def make_private_folder(path: str) -> None:
-    """Make a folder, and those missing on the way to it, for their owner alone, whatever the umask."""
+    """Make the folder of an absolute path, and those missing on the way, for their owner alone, whatever the umask."""
     if os.path.isdir(path):
         return
     parent = os.path.dirname(path)

@@ -9,7 +9,8 @@ same as none. What a killed writer left is removed after an hour.
 The entries take 1 GiB together, or the bytes that CUDART_PY_CACHE_SIZE says: those used least recently
 go first, and with 0 nothing is kept. Code from the cache runs as one's own, so a folder or an entry that belongs to
 another user or that others can write to is not used, nor is a folder below one that others could exchange.
-Such a folder, or one that cannot be written, costs a warning, not the compile.
+Such a folder, one that cannot be written, or an unknown home folder costs a warning, not the compile. A variable whose
+value means nothing is refused by a compile, and costs a launch, which the caller cannot repeat, a warning.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from typing import Any, NamedTuple, TypeVar
 from ..callers import warn_caller
 from ..files import create_private, make_private_folder, read_file, why_not_private
 
-__all__ = ["CacheInfo", "CacheWarning", "cache_info", "clear_cache", "folder", "load", "make_key", "store", "witness"]
+__all__ = ["CacheInfo", "CacheWarning", "cache_info", "check_environment", "clear_cache", "folder", "load", "make_key", "store", "witness"]
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
 SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"
+_REMEDY = f"set {ENVIRONMENT_VARIABLE} to a folder that you alone can write to"
 # Raise it when the content of entries, or how the compiler is called, changes between releases.
 FORMAT = 2
 _SUFFIX = ".image"
@@ -56,7 +58,10 @@ class CacheWarning(RuntimeWarning):
 
 
 class CacheInfo(NamedTuple):
-    """The compile cache: its folder, entries and bytes there, and this process's hits and misses."""
+    """The compile cache: its folder, entries and bytes there, and this process's hits and misses.
+
+    The folder is "" where no variable names one and the user's home folder is unknown.
+    """
 
     folder: str
     entries: int
@@ -66,32 +71,47 @@ class CacheInfo(NamedTuple):
 
 
 def folder() -> str:
-    """Return the cache's folder, which need not exist.
+    """Return the cache's folder, which need not exist; "" where the user's home folder is unknown.
 
-    Raises ValueError where its path begins with the home folder of a user who does not exist.
+    Raises ValueError where the environment names a folder whose place cannot be told.
     """
     chosen = os.environ.get(ENVIRONMENT_VARIABLE)
     if chosen:
-        return os.path.abspath(_expanded(chosen))
+        return _absolute(chosen)
     if sys.platform == "linux":
         # platformdirs' rule for Linux, spelled out: to import it takes longer than a whole cached compile.
-        base = os.environ.get("XDG_CACHE_HOME", "").strip() or _expanded("~/.cache")
-        return os.path.join(base, "cudart_py")
+        base = os.environ.get("XDG_CACHE_HOME", "").strip()
+        if not os.path.isabs(base):  # as the XDG Base Directory Specification says
+            base = os.path.expanduser("~/.cache")
+        return os.path.join(base, "cudart_py") if os.path.isabs(base) else ""
     import platformdirs  # as above
 
     return platformdirs.user_cache_dir("cudart_py", appauthor=False)
 
 
-def _expanded(path: str) -> str:
-    """Return a path with the home folder that it begins with; Python leaves an unknown user's name as it is."""
+def _absolute(path: str) -> str:
+    """Return the path that the environment names, from the root on."""
     expanded = os.path.expanduser(path)
+    # Python leaves an unknown user's name as it is.
     if expanded.startswith("~"):
         home = expanded.partition("/")[0]
         raise ValueError(
-            f"the folder of the compile cache, {path!r}, begins with {home!r}, and this home folder is unknown: set "
-            f"{ENVIRONMENT_VARIABLE} to an absolute path"
+            f"{ENVIRONMENT_VARIABLE}={path!r} begins with {home!r}, and this home folder is unknown: set it to an "
+            "absolute path"
         )
-    return expanded
+    try:
+        return os.path.abspath(expanded)
+    except FileNotFoundError:
+        raise ValueError(
+            f"{ENVIRONMENT_VARIABLE}={path!r} is a relative path, and the working folder was deleted: set it to an "
+            "absolute path"
+        ) from None
+
+
+def check_environment() -> None:
+    """Raise ValueError for a variable of the cache whose value means nothing."""
+    folder()
+    _size_limit()
 
 
 def make_key(parts: Iterable[str | bytes]) -> str:
@@ -127,12 +147,21 @@ def _size_limit() -> int:
     return limit
 
 
-def _is_ours(place: str) -> bool:
-    """Return whether only this user can have written in the folder, which need not exist; warn otherwise."""
-    reason = why_not_private(place)
-    if reason:
-        _warn(place, reason)
-    return not reason
+def _usable_folder() -> str:
+    """Return the folder, which need not exist; "" where nothing is kept, with a warning if the size is not 0."""
+    try:
+        if not _size_limit():
+            return ""
+        place = folder()
+    except ValueError as error:
+        _warn(f"compiled images cannot be cached: {error}")
+        return ""
+    if not place:
+        _warn(f"compiled images cannot be cached: the home folder is unknown; {_REMEDY}")
+    elif reason := why_not_private(place):
+        _warn_of(place, reason)
+        return ""
+    return place
 
 
 def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
@@ -141,9 +170,9 @@ def load(key: str, restore: Callable[[Any, list[bytes]], T]) -> T | None:
     None when the entry is missing, damaged, out of date or another user's.
     """
     global _hits, _misses
-    place = folder()
+    place = _usable_folder()
     result = None
-    if _size_limit() and _is_ours(place):
+    if place:
         path = os.path.join(place, key + _SUFFIX)
         content = _read(path)
         result = _decode(content, key, restore) if content is not None else None
@@ -201,9 +230,8 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
 
     The entry is valid as long as the files of `witnesses` stay as they are.
     """
-    limit = _size_limit()
-    place = folder()
-    if not limit or not _is_ours(place):
+    place = _usable_folder()
+    if not place:
         return
     header = {"key": key, "description": description, "sizes": [len(image) for image in images], "witnesses": witnesses}
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -218,9 +246,9 @@ def store(key: str, description: Any, images: Sequence[bytes], witnesses: Sequen
         except BaseException:
             _remove(temporary)
             raise
-        _tidy(place, limit)
+        _tidy(place, _size_limit())
     except OSError as error:
-        _warn(place, error.strerror or str(error))
+        _warn_of(place, error.strerror or str(error))
 
 
 def _tidy(place: str, limit: int) -> None:
@@ -254,18 +282,18 @@ def _remove(path: str) -> bool:
     return True
 
 
-def _warn(place: str, reason: str) -> None:
+def _warn_of(place: str, reason: str) -> None:
+    _warn(f"compiled images cannot be cached in {place} ({reason}); {_REMEDY}")
+
+
+def _warn(text: str) -> None:
     """Warn once a process, at the caller's line: every later compile would repeat the same sentence."""
     global _has_warned
     with _lock:
         if _has_warned:
             return
         _has_warned = True
-    warn_caller(
-        f"compiled images cannot be cached in {place} ({reason}); set {ENVIRONMENT_VARIABLE} to a folder that you "
-        "alone can write to",
-        CacheWarning,
-    )
+    warn_caller(text, CacheWarning)
 
 
 def _files(*suffixes: str) -> list[str]:

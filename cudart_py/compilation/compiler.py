@@ -75,6 +75,7 @@ def compile_image(
     # What a macro includes is known to the compiler alone, so such a source is compiled every time.
     if not (cache and request.cacheable and inclusions.certain):
         return _compile(request, inclusions)[0]
+    disk.check_environment()
     key = disk.make_key(_key_parts(request, inclusions))
     found = disk.load(key, restore)
     if found is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -226,27 +227,75 @@ def test_a_folder_on_the_way_that_others_can_write_to_is_refused(tmp_path, monke
     assert len(builds) == 2
 
 
-@pytest.mark.parametrize("variable", ["CUDART_PY_CACHE", "HOME"])
-def test_an_unknown_home_folder_is_refused(python, tmp_path, variable):
+def test_the_home_folder_of_an_unknown_user_is_refused_where_it_is_named(place, monkeypatch, builds, tmp_path):
     """It would otherwise become a folder named ~ in the working directory."""
-    program = "import os; os.environ.pop('XDG_CACHE_HOME', 0); import cudart_py as cuda"
-    program += "; from cudart_py.compilation import cache"
-    if variable == "HOME":
-        # A user without an entry in the system's list has no home folder if HOME does not name one.
-        program += "; os.environ.pop('CUDART_PY_CACHE', 0); os.path.expanduser = lambda path: path"
-    else:
-        program += "; os.environ['CUDART_PY_CACHE'] = '~nosuchuser/c'"
-    program += f"""
-os.chdir({str(tmp_path)!r})
-try:
-    cache.store("key", {{}}, [b"image"])
-except ValueError as error:
-    print(error)
-print(os.listdir())
-"""
-    printed = python(program).stdout
-    assert "set CUDART_PY_CACHE" in printed
-    assert printed.endswith("[]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, "~nosuchuser/c")
+    for call in (lambda: compile_image(SOURCE), cache.cache_info, cache.clear_cache):
+        with pytest.raises(ValueError, match="CUDART_PY_CACHE='~nosuchuser/c' .* home folder is unknown"):
+            call()
+    assert builds == []
+    assert os.listdir() == []
+
+
+def test_without_a_home_folder_nothing_is_kept(monkeypatch, builds, tmp_path):
+    """Containers run as users without an entry in the system's list, and often without HOME."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.warns(cache.CacheWarning, match="the home folder is unknown; set CUDART_PY_CACHE"):
+        compile_image(SOURCE)
+    assert len(builds) == 1
+    assert os.listdir() == []
+    assert cache.cache_info()[:3] == ("", 0, 0)
+    assert cache.clear_cache() == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [(cache.ENVIRONMENT_VARIABLE, "~nosuchuser/c"), (cache.SIZE_VARIABLE, "1G")]
+)
+def test_a_launch_goes_on_without_a_cache(monkeypatch, variable, value):
+    """An exception out of a launch would take the context with it."""
+    monkeypatch.setenv(variable, value)
+    with pytest.warns(cache.CacheWarning, match=f"{variable}='{value}'"):
+        assert kept("a") is None
+    monkeypatch.setattr(cache, "_has_warned", False)
+    with pytest.warns(cache.CacheWarning, match=f"{variable}='{value}'"):
+        keep("a")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the rule spelled out is Linux's")
+def test_a_relative_cache_home_is_ignored(monkeypatch, builds, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(cache.ENVIRONMENT_VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    compile_image(SOURCE)
+    compile_image(SOURCE)
+    assert len(builds) == 1
+    assert os.listdir() == ["home"]
+    assert cache.folder() == str(tmp_path / "home" / ".cache" / "cudart_py")
+
+
+def test_a_relative_folder_is_in_the_working_folder(monkeypatch, builds, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, "relative/folder")
+    compile_image(SOURCE)
+    compile_image(SOURCE)
+    assert len(builds) == 1
+    assert cache.folder() == str(tmp_path / "relative" / "folder")
+    assert len(os.listdir(cache.folder())) == 1
+
+
+def test_a_relative_folder_in_a_deleted_working_folder_is_refused(monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setenv(cache.ENVIRONMENT_VARIABLE, "relative")
+    with pytest.raises(ValueError, match="CUDART_PY_CACHE='relative' .* was deleted"):
+        cache.folder()
 
 
 def test_an_entry_whose_last_use_cannot_be_noted_is_used(place, builds, monkeypatch):
