@@ -20,7 +20,7 @@ from .diagnostics import read_resources, warnings_of
 from .images import CompiledImage, Resources, describe, normalised, restore
 from .programs import Program, has_compiled_for_debugger, library_path, library_version
 from .remedies import remedies
-from .requests import Request, make_request
+from .requests import Request, make_request, working_folder
 from .signatures import needs_compiler
 
 __all__ = ["compile_image"]
@@ -174,8 +174,10 @@ def ptx_with_source(image: CompiledImage, origin: str) -> bytes:
 
 
 def _annotated(ptx: str, resources: Mapping[str, Resources]) -> str:
-    """Add what only the assembler knows to the PTX, as comments, for the driver that has no assembler."""
-    comments = [
+    """Add what only the compile knows to the PTX, as comments: for reports, and for a driver without an assembler."""
+    # The compiler puts its working folder before the source's name.
+    comments = [f"// cudart-py: folder {json.dumps(working_folder())}\n"]
+    comments += [
         f"// cudart-py: registers {entry}={used.registers} spills={used.spill_stores} stack={used.stack}\n"
         for entry, used in resources.items()
     ]

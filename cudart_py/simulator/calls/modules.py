@@ -52,6 +52,7 @@ _FIXED_LIMITS = {
     "free": CUlimit.CU_LIMIT_MALLOC_HEAP_SIZE.value,
 }
 # A comment with a list in JSON: the source's name, its text, and the line that compiled a source that is no file.
+_FOLDER = re.compile(r"^// cudart-py: folder (\".*\")\s*$", re.MULTILINE)
 _SOURCE = re.compile(r"^// cudart-py: source (\[.*\])\s*$", re.MULTILINE)
 _MACHINE_CODE = {b"\x7fELF": "a cubin", b"\x50\xed\x55\xba": "a fat binary"}
 
@@ -133,11 +134,13 @@ def _source(text: str) -> ptx.SourceText | None:
     match = _SOURCE.search(text)
     if match is None:
         return None
+    compiled_in = _FOLDER.search(text)
     try:
         name, source, origin = json.loads(match[1])
+        folder = json.loads(compiled_in[1]) if compiled_in else ""
     except ValueError:  # another's comment
         return None
-    return ptx.SourceText(str(name), str(source), str(origin))
+    return ptx.SourceText(str(name), str(source), str(origin), str(folder))
 
 
 def _load(image: Any) -> LoadedModule:

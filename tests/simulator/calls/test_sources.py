@@ -67,6 +67,46 @@ def test_a_source_from_the_cache_has_its_text_and_a_compiling_line_of_its_own(de
     assert all("    3 | if (value) out[0] = value;" in text for text in texts)
 
 
+def included(device, tmp_path, monkeypatch, body: str) -> str:
+    """Compile a source that includes a kernel from a file of the same name; return the report of that kernel."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "kernel.cu").write_text(UNWRITTEN)
+    monkeypatch.chdir(tmp_path)
+    return reported(cuda.compile(f'#include "lib/kernel.cu"\n// second line\n// third line\n{body}')["k"])
+
+
+@pytest.mark.parametrize("body", ["", 'extern "C" __global__ void own(int* x) { *x = 1; }'])
+def test_a_fault_in_an_included_file_of_the_sources_name_has_that_files_line(device, tmp_path, monkeypatch, body):
+    text = included(device, tmp_path, monkeypatch, body)
+    assert f"kernel k at {tmp_path}/lib/kernel.cu:3: " in text
+    assert "third line" not in text
+
+
+def test_a_source_from_another_folders_cache_has_its_text(device, tmp_path, monkeypatch):
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        assert "    3 | if (value) out[0] = value;" in reported(cuda.compile(UNWRITTEN + "// folders")["k"])
+
+
+def test_a_source_has_its_text_where_the_shell_names_the_folder_by_a_link(device, tmp_path, python):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    program = f"""
+import os, warnings
+os.chdir({str(tmp_path / "link")!r})
+import numpy as np, cudart_py as cuda
+warnings.simplefilter("error")
+kernel = cuda.compile({UNWRITTEN!r}, cache=False)["k"]
+kernel[1, 2](cuda.zeros(1, np.int32), cuda.empty(2, np.int32))
+try:
+    cuda.Device(0).synchronize()
+except cuda.SimulatorWarning as warning:
+    print(warning)
+"""
+    assert "    3 | if (value) out[0] = value;" in python(program, PWD=str(tmp_path / "link")).stdout
+
+
 def test_a_function_of_a_header_is_reported_at_the_line_that_calls_it(device):
     module = cuda.compile(IN_A_HEADER, options=["-G"])
     text = reported(module["k"])

@@ -21,12 +21,13 @@ class SourceText(NamedTuple):
     """The source that a module was compiled from.
 
     `name` is what its compiler called it, `origin` the program's line that compiled a source that is no file, as
-    ``file:line``, "" for a file.
+    ``file:line``, "" for a file. `folder` is the working folder of that compile.
     """
 
     name: str
     text: str
     origin: str
+    folder: str
 
 
 def _unescaped(name: str) -> str:
@@ -37,6 +38,17 @@ def _unescaped(name: str) -> str:
         return bytes([int(number, 8) & 0xFF]) if number else _ESCAPED_BLANKS.get(letter, letter)
 
     return _ESCAPE.sub(spelled, name.encode()).decode(errors="replace") if "\\" in name else name
+
+
+def _is_in_folder(path: str, source: SourceText) -> bool:
+    """Return whether a path is a source's relative name after the folder of its compile.
+
+    An included file may have the same name in another folder. The compiler spells its folder as $PWD does, perhaps with
+    symbolic links.
+    """
+    if not path.endswith(os.sep + source.name):
+        return False
+    return os.path.realpath(path.removesuffix(source.name)) == os.path.realpath(source.folder)
 
 
 class Places:
@@ -56,8 +68,7 @@ class Places:
     def keep(self, source: SourceText) -> None:
         """Keep the text of the module's source, and call a source that is no file by its name alone."""
         for number, path in self.files.items():
-            # The compiler puts the folder that it ran in before a relative name.
-            if path == source.name or path.endswith(os.sep + source.name):
+            if path == source.name or _is_in_folder(path, source):
                 self.files[number] = source.name
                 self._texts[number] = source.text.splitlines()
                 self._name, self._origin = source.name, source.origin
