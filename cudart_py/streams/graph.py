@@ -363,9 +363,9 @@ class ExecutableGraph(Handle):
         if isinstance(work, Graph):
             _check_graph(call, work, "work")
         place, kind = self._place(call, node), node.kind
-        wanted = "graph" if isinstance(work, Graph) else work._kind
-        if kind != wanted:
-            raise ValueError(f"{call}: argument 'node' is a {kind}, and argument 'work' is for a {wanted}")
+        kind_of_work = "graph" if isinstance(work, Graph) else work._kind
+        if kind != kind_of_work:
+            raise ValueError(f"{call}: argument 'node' is a {kind}, and argument 'work' is for a {kind_of_work}")
         held: tuple[Held, ...]
         if isinstance(work, Graph):
             with activated(self._device):

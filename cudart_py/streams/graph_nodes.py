@@ -53,16 +53,16 @@ class GraphNode:
         """The nodes directly before it (cuGraphNodeGetDependencies)."""
         self._graph.handle  # noqa: B018  # as above
         count = int(api.cuGraphNodeGetDependencies(self._native, 0)[-1])
-        found = api.cuGraphNodeGetDependencies(self._native, count)[0] if count else ()
-        return tuple(GraphNode(self._graph, native) for native in found)
+        nodes = api.cuGraphNodeGetDependencies(self._native, count)[0] if count else ()
+        return tuple(GraphNode(self._graph, native) for native in nodes)
 
     @property
     def dependents(self) -> tuple[GraphNode, ...]:
         """The nodes directly behind it (cuGraphNodeGetDependentNodes)."""
         self._graph.handle  # noqa: B018  # as above
         count = int(api.cuGraphNodeGetDependentNodes(self._native, 0)[-1])
-        found = api.cuGraphNodeGetDependentNodes(self._native, count)[0] if count else ()
-        return tuple(GraphNode(self._graph, native) for native in found)
+        nodes = api.cuGraphNodeGetDependentNodes(self._native, count)[0] if count else ()
+        return tuple(GraphNode(self._graph, native) for native in nodes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GraphNode):

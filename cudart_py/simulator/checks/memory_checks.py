@@ -243,9 +243,9 @@ class MemoryChecks:
         """Check that copies of `cp.async` to the words of an access are complete, and note the copies that it makes."""
         site, chunk = words.access.site, words.group.chunk
         copies = records_of(chunk).copies_of(chunk)
-        found = copies.missing(words, partial(self._races.ordered, chunk))
-        if found is not None:
-            word, owner, how = found
+        incomplete = copies.missing(words, partial(self._races.ordered, chunk))
+        if incomplete is not None:
+            word, owner, how = incomplete
             thread = self._launch.thread(owner)
             what = f"race: it {self._findings.access(words, word)}, to which cp.async copies for {thread}, {how}"
             self._findings.put("race", site, words.group, words.position(word), what)
@@ -269,9 +269,9 @@ class MemoryChecks:
             findings.put("race", site, group, words.position(word), what)
         if words.access.kind != "ld":
             for reader, reads in copies.all_reads():
-                found = reads.missing(words, partial(self._races.ordered, group.chunk))
-                if found is not None:
-                    word, owner, how = found
+                unfinished = reads.missing(words, partial(self._races.ordered, group.chunk))
+                if unfinished is not None:
+                    word, owner, how = unfinished
                     still = f"from which {reader} reads for {self._launch.thread(owner)}, {how}"
                     what = f"race: it {findings.access(words, word)}, {still}"
                     findings.put("race", site, group, words.position(word), what)

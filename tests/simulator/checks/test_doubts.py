@@ -183,12 +183,12 @@ class Doubter:
                 b.set_word(context, WORDS[way], left)
                 return b.icmp_unsigned("==", left, I64(0))
 
-            found, again = due("in place"), due("in place, again")
-            with when(b, found):
+            once, again = due("in place"), due("in place, again")
+            with when(b, once):
                 raise_doubt(b, context, I32(0), Doubt.FINDING)
             with when(b, again):
                 raise_doubt(b, context, I32(0), Doubt.SHARED)
-            with when(b, b.not_(b.or_(found, again))):
+            with when(b, b.not_(b.or_(once, again))):
                 call(checking, name, *arguments)
             with when(b, due("after")):
                 raise_doubt(b, context, I32(0), Doubt.FINDING)
@@ -220,9 +220,9 @@ class Doubter:
 @pytest.fixture(scope="module")
 def doubter() -> Iterator[Doubter]:
     with pytest.MonkeyPatch.context() as patch:
-        found = Doubter()
-        found.patch(patch)
-        yield found
+        made = Doubter()
+        made.patch(patch)
+        yield made
 
 
 class Bench:
@@ -274,9 +274,9 @@ class Bench:
                     yield f"{way}, opportunity {at}"
 
 
-def differ(found: Any, expected: Any) -> bool:
+def differ(actual: Any, expected: Any) -> bool:
     """Return whether two launches have left or reported anything else."""
-    return found[1:] != expected[1:] or any(map(np.any, map(np.not_equal, found[0], expected[0])))
+    return actual[1:] != expected[1:] or any(map(np.any, map(np.not_equal, actual[0], expected[0])))
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,14 @@ __all__ = ["AsynchronousCopies"]
 
 Array = NDArray[Any]
 
-# So many groups of a thread have the time of the wait for them; older groups count as waited for long ago.
+# The number of a thread's latest groups whose waits have a time; older groups count as waited for long ago.
 _KEPT = 8
 
 
 class AsynchronousCopies:
     """The groups of one chunk's copies; a thread's groups are numbered from 1.
 
-    So many neighbouring threads as `together` says have their groups in common: the wait of one of them is enough.
+    Each `together` neighbouring threads have their groups in common: the wait of one of them is enough.
     """
 
     def __init__(self, chunk: Chunk, together: int = 1) -> None:

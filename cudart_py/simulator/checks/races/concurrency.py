@@ -32,9 +32,9 @@ __all__ = [
 UNORDERED = "nothing puts one before the other: give both the same stream (stream=s), or let one wait for the other"
 Array = NDArray[Any]
 
-# So many pieces of work are remembered; races with older ones are not found.
+# The most pieces of work that are remembered; races with older ones are not reported.
 _MOST = 256
-# So many bytes of a copy or fill are compared at once.
+# The most bytes of a copy or fill that are compared at once.
 _LONGEST = 1 << 22
 
 
@@ -52,8 +52,7 @@ class Span:
 
     def left(self, records: Array) -> Array:
         """Return which records this work has left."""
-        found: Array = (records >= self.begin << TIME) & (records < self.end << TIME)
-        return found
+        return np.asarray((records >= self.begin << TIME) & (records < self.end << TIME))
 
     def records(self, history: History, kind: str, index: Any, present: Array) -> Array | None:
         """Return what this work has left at some pieces, 0 where that is nothing, and None where it is nothing at all.
@@ -74,10 +73,10 @@ def unordered() -> list[Span]:
     running = runner.piece
     if running is None or not _spans:
         return []
-    found = [span for span in _spans if not running.comes_after(span.piece)]
-    if not found and not others_wait():
+    unordered_spans = [span for span in _spans if not running.comes_after(span.piece)]
+    if not unordered_spans and not others_wait():
         _spans.clear()
-    return found
+    return unordered_spans
 
 
 def others_wait() -> bool:
@@ -160,19 +159,19 @@ def _touch(address: int, size: int, spans: list[Span], now: int, writes: bool) -
         return ""
     start = address - allocation.shadow.first
     part = history.pieces(start, start + size)
-    found = ""
+    meeting = ""
     for verb, kind in (("wrote", "write"), ("read", "read")) if writes else (("wrote", "write"),):
         present = (history.writes if kind == "write" else history.reads)[part]
         for span in spans:
-            before = None if found else span.records(history, kind, part, present)
+            before = None if meeting else span.records(history, kind, part, present)
             if before is not None and before.any():
                 first = int(np.flatnonzero(before)[0])
                 record = int(before[first])
                 place = max(address, allocation.shadow.first + ((part.start + first) << history.shift))
                 strong = " by an atomic or volatile access" if record & STRONG else ""
                 seen = f"{place:#x} ({memory.describe(place)})"
-                found = f"global memory at {seen}, which {span.name(record, verb)}{strong}"
+                meeting = f"global memory at {seen}, which {span.name(record, verb)}{strong}"
     if not writes:
         set_aside(spans, history, "read", part, history.reads[part])
     (history.writes if writes else history.reads)[part] = now << TIME
-    return found
+    return meeting

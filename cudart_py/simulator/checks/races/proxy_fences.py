@@ -20,7 +20,7 @@ __all__ = ["ProxyFences"]
 
 Array = NDArray[Any]
 
-# So many fences of a thread are remembered.
+# The number of a thread's latest fences that are remembered.
 _KEPT = 4
 
 

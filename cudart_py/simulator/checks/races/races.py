@@ -109,11 +109,11 @@ class Races:
         """
         if strength == STRONG and not (self._block_scope or self._spans):
             return None
-        found = None
+        race = None
         before = history.writes[footprint.index]
         latest = int(before.max())
         if latest >= self._horizon and not self._all_passed(footprint.group.chunk, latest, history):
-            found = self._conflict(footprint, history, before, "write", strength, exempt=exempt)
+            race = self._conflict(footprint, history, before, "write", strength, exempt=exempt)
         if strength != STRONG and not exempt and not lasts:
             earlier = history.reads[footprint.index]
             set_aside(self._spans, history, "read", footprint.index, earlier)
@@ -122,7 +122,7 @@ class Races:
                 # A plain read races with more.
                 records = np.where((earlier >= self._begin) & (earlier & STRONG == 0), earlier, records)
             history.reads[footprint.index] = records
-        return found
+        return race
 
     def store(self, footprint: Footprint, history: History, now: int, *, strength: int) -> Race | None:
         """Check a store or an atomic, and record it; `strength` is 0 for a plain one, else the flags of its record.
@@ -130,29 +130,29 @@ class Races:
         Strong ones don't race with each other, unless their threads are of different blocks and one has block scope.
         Writing the value that is there already is no race with the write of that value.
         """
-        found = None
+        race = None
         index, chunk, values = footprint.index, footprint.group.chunk, footprint.access.values
         before = history.writes[index]
         latest = int(before.max())
         unchanged = None
         if latest >= self._horizon and not self._all_passed(chunk, latest, history):
             unchanged = _unchanged(footprint) if values else None
-            found = self._conflict(footprint, history, before, "write", strength, unchanged)
+            race = self._conflict(footprint, history, before, "write", strength, unchanged)
         earlier = history.reads[index]
         latest = int(earlier.max())
-        if found is None and latest >= self._horizon and not self._all_passed(chunk, latest, history):
+        if race is None and latest >= self._horizon and not self._all_passed(chunk, latest, history):
             if unchanged is None and values:
                 unchanged = _unchanged(footprint)
-            found = self._conflict(footprint, history, earlier, "read", strength, unchanged)
+            race = self._conflict(footprint, history, earlier, "read", strength, unchanged)
         records = footprint.records(now << TIME | strength)
         if strength:
             set_aside(self._spans, history, "write", index, before)
             if self._block_scope:
-                return self._scoped(footprint, history, before, records, strength) or found
+                return self._scoped(footprint, history, before, records, strength) or race
         history.writes[index] = records
-        if found is None and not footprint.alone and not strength and values:
-            found = _collision(footprint, history.writes, records, values)
-        return found
+        if race is None and not footprint.alone and not strength and values:
+            race = _collision(footprint, history.writes, records, values)
+        return race
 
     def _scoped(
         self, footprint: Footprint, history: History, before: Array, records: Array, strength: int
@@ -162,12 +162,12 @@ class Races:
         The last write of another block is set aside, so that of each piece's last writes one is always another block's.
         """
         chunk, index = footprint.group.chunk, footprint.index
-        recent, others = before >= self._begin, self._of_other_blocks(chunk, before, records)
+        recent, others = before >= self._begin, _of_other_blocks(chunk, before, records)
         # What a thread has done with block scope, a later atomic of its block doesn't widen.
         records = records | np.where(recent & ~others, before & BLOCK_SCOPE, 0)
         history.writes[index] = records
         left = history.writes[index]
-        lost = self._of_other_blocks(chunk, left, records)
+        lost = _of_other_blocks(chunk, left, records)
         if (recent & others).any():
             history.set_aside(self, "write", index, np.where(recent & others, before, 0))
         if lost.any():
@@ -187,11 +187,6 @@ class Races:
         records: ChunkRecords | None = chunk.notes
         shared = self._alone and records is not None and history is records.shared
         return shared and order is not None and (latest >> TIME) < order.last_barrier
-
-    def _of_other_blocks(self, chunk: Chunk, before: Array, mine: Array) -> Array:
-        """Return which records of this launch are of other blocks than the threads of `mine`."""
-        found: Array = (before & THREAD) // chunk.threads != (mine & THREAD) // chunk.threads
-        return found
 
     def _conflict(
         self,
@@ -225,7 +220,7 @@ class Races:
         for records in (before,) if older is None else (before, older):
             suspect = (records >= self._begin) & ((records & THREAD) != mine)
             if strength or exempt or self._block_scope:
-                apart = self._of_other_blocks(chunk, records, mine)
+                apart = _of_other_blocks(chunk, records, mine)
                 suspect &= self._may_race(records, kind, strength, apart, loads=loads, exempt=exempt)
             if unchanged is not None:
                 suspect &= ~unchanged
@@ -288,6 +283,11 @@ class Races:
                 ordered |= near & order.released(local, when[some], acquired[some], "cta")
             result[some] = ordered
         return result
+
+
+def _of_other_blocks(chunk: Chunk, before: Array, mine: Array) -> Array:
+    """Return which records of this launch are of other blocks than the threads of `mine`."""
+    return np.asarray((before & THREAD) // chunk.threads != (mine & THREAD) // chunk.threads)
 
 
 def _unchanged(footprint: Footprint) -> Array | None:

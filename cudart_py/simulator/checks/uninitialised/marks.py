@@ -102,7 +102,7 @@ class Marks:
         self._mark(group, slot, group.lane_numbers, marks, lambda: "a register that nothing has been written to")
 
     def executed(self, group: Group, block: Block) -> tuple[str, Instruction, int, str] | None:
-        """Pass marks through a block that has just run; return what they reached first, and a text on their origin."""
+        """Pass marks through a block that has just run; return what they reached first, with a text on their origin."""
         if not (self._marks or self._pending or self._touched):
             return None
         known = self._steps.get(id(block))
@@ -112,19 +112,19 @@ class Marks:
         lanes = group.lane_numbers
         pending, self._pending = self._pending, []
         touched, self._touched = self._touched, []
-        found: _Reached | None = None
+        reached: _Reached | None = None
         # What the stores of structures bring that are being copied, by the numbers of their instructions.
         copied: dict[int, _Stored] = {}
         for number, step in enumerate(steps):
             here = [one for one in touched if one.site is step.instruction]
-            found = found or self._address(group, lanes, step)
+            reached = reached or self._address(group, lanes, step)
             stored = self._store(group, lanes, step, here)
             if stored is not None and step.copy is not None:
                 copied[number] = stored
             elif stored is not None:
-                found = found or _reached(stored)
+                reached = reached or _reached(stored)
             if step.copy is not None and number == step.copy.last:
-                found = found or _reached_by_copy(step.copy, copied)
+                reached = reached or _reached_by_copy(step.copy, copied)
             self._pass(group, lanes, step)
             self._load(group, step, here)
             for site, missing, origin, part in pending:
@@ -140,11 +140,13 @@ class Marks:
         if condition >= 0:
             marked = self._of(group, condition, lanes)
             last = block.terminator.instruction
-            if found is None and marked is not None and last is not None and not _is_choice(last):
+            if reached is None and marked is not None and last is not None and not _is_choice(last):
                 position = int(np.flatnonzero(marked)[0])
-                found = _Reached("a branch", last, position, self._origins[self._key(group, condition)])
+                reached = _Reached("a branch", last, position, self._origins[self._key(group, condition)])
         self._forget(group, kept)
-        return found and (*found[:3], found.origin())
+        if reached is None:
+            return None
+        return reached.sink, reached.instruction, reached.position, reached.origin()
 
     def _address(self, group: Group, lanes: Array, step: _Step) -> _Reached | None:
         """Return the undefined address of an access."""

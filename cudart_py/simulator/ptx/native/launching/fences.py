@@ -32,7 +32,7 @@ Array = NDArray[Any]
 # For each address at which somebody has released: when.
 Acquired = dict[int, int]
 
-# So many releases of a thread, a warp or a block at an address are remembered.
+# The number of latest releases that are remembered of each thread, warp or block at an address.
 _KEPT = 4
 _NUMBERS = np.arange(LANES)
 # All bits of a warp's word of lanes with fences.

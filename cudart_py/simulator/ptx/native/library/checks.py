@@ -187,11 +187,11 @@ class _Check(LaneByLane):
         b = self.b
         pieces = b.lshr(safe_addresses(b, self.wide, self.mask), b.const(I64, self.shift))
         for number in range(self.pieces):
-            found: Value = ir.Constant(vector(I64), ir.Undefined)
+            records: Value = ir.Constant(vector(I64), ir.Undefined)
             for lane in range(LANES):
                 piece = b.add(b.extract_element(pieces, I32(lane)), I64(number))
-                found = b.insert_element(found, b.load(element(b, writes, piece, I64), typ=I64), I32(lane))
-            missing = b.bits(b.icmp_unsigned("<", found, b.splat(floor)))
+                records = b.insert_element(records, b.load(element(b, writes, piece, I64), typ=I64), I32(lane))
+            missing = b.bits(b.icmp_unsigned("<", records, b.splat(floor)))
             with when(b, b.icmp_unsigned("!=", missing, I32(0)), likely=False):
                 self.doubt()
         b.ret_void()

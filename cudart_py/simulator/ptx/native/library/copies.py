@@ -30,7 +30,7 @@ __all__ = ["GROUPS", "build_awaited", "build_copied", "build_issued", "build_set
 
 Value = Any
 
-# So many groups of a thread have the time at which they ended.
+# The number of a thread's latest groups that have the time at which they ended.
 GROUPS = CopyRow.WORDS - CopyRow.ENDED
 _WORD = 2
 # A record's lowest bits are the number of a thread in its block.

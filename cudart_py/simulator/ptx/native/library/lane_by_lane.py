@@ -156,13 +156,13 @@ class LaneByLane(SideBySide):
         b.cbranch(b.icmp_unsigned("<", record, limit), after, look)
         b.position_at_end(look)
         function = b.declared(f"ordered.{self.space}", I1, [PTR, I64, I64])
-        found = b.not_(b.call(function, [self.context, record, thread]))
+        unordered = b.not_(b.call(function, [self.context, record, thread]))
         end = b.block
         b.branch(after)
         b.position_at_end(after)
         result = b.phi(I1)
         result.add_incoming(I1(0), start)
-        result.add_incoming(found, end)
+        result.add_incoming(unordered, end)
         return result
 
     def _merge(self, place: Value, before: Value, thread: Value, limit: Value, now: Value) -> None:

@@ -17,7 +17,7 @@ __all__ = ["SideBySide"]
 Value = Any
 
 _ALL = 0xFFFFFFFF
-# So many pieces of a lane at most are compared as vectors.
+# The most pieces of a lane that are compared as vectors.
 _MOST_PIECES = 4
 
 

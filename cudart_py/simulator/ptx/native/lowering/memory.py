@@ -123,9 +123,9 @@ def atomic(e: Emitter, i: Instruction, form: Form) -> None:
     e.check("atomic", space, address, type_size(kind), 1, site)
     element = ir.IntType(8 * type_size(kind))
     name = f"atom.{space}.{form.operation}.{kind}"
-    found = e.call(name, vector(element), e.context, address, e.mask, I32(site), *values)
+    former = e.call(name, vector(element), e.context, address, e.mask, I32(site), *values)
     if returns:
-        e.write(i.operands[0], b.as_type(found, lane_type(kind)), kind)
+        e.write(i.operands[0], b.as_type(former, lane_type(kind)), kind)
 
 
 LOWERINGS: dict[str, Any] = {"ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic}

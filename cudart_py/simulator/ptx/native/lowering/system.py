@@ -107,11 +107,11 @@ def _copied(
         inside = b.block
     copied = []
     for index, value in enumerate(values):
-        found = b.phi(value.type)
-        found.add_incoming(b.const(value.type.element, 0), before)
-        found.add_incoming(value, inside)
-        copied.append((index * size, found))
-    return [_cut(b, found, read, first, size) for first, found in copied]
+        loaded = b.phi(value.type)
+        loaded.add_incoming(b.const(value.type.element, 0), before)
+        loaded.add_incoming(value, inside)
+        copied.append((index * size, loaded))
+    return [_cut(b, loaded, read, first, size) for first, loaded in copied]
 
 
 def _cut(b: Builder, value: Value, read: Value, first: int, size: int) -> Value:

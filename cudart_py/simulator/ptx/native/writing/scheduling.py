@@ -13,7 +13,7 @@ __all__ = ["Scheduling"]
 
 Value = Any
 
-# So many words that tell at which blocks lanes are ready are kept in registers.
+# The most words kept in registers for the blocks at which lanes are ready; more are kept in memory.
 _MOST_READY_WORDS = 2
 
 
