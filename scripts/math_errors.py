@@ -1,8 +1,8 @@
 """Measure the errors of all of CUDA's math functions, and say which break their bounds.
 
-    uv run --with mpmath python scripts/math_errors.py --samples 1000000
-    uv run --with mpmath python scripts/math_errors.py --samples 1000000 --write
-    uv run --with mpmath python scripts/math_errors.py --record
+    uv run --group math-errors python scripts/math_errors.py --samples 1000000
+    uv run --group math-errors python scripts/math_errors.py --samples 1000000 --write
+    uv run --group math-errors python scripts/math_errors.py --record
 
 The functions, bounds and references are those of `tests/math_functions/`, which a device's results are compared with:
 the driver in use and, on the simulator, the engine that CUDART_PY_SIMULATOR_ENGINE names decide which device. Where a
@@ -14,6 +14,7 @@ all bounds hold.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import sys
 import time
@@ -124,6 +125,9 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help=f"replace the table of {PAGE.relative_to(ROOT)}")
     parser.add_argument("--record", action="store_true", help="write the recorded values, and measure nothing")
     options = parser.parse_args()
+    if importlib.util.find_spec("mpmath") is None:
+        # Not 1, which says that a bound is broken.
+        parser.exit(2, "mpmath is not installed: use `uv run --group math-errors python scripts/math_errors.py`\n")
     if options.record:
         record()
         return 0
