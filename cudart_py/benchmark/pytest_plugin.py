@@ -46,6 +46,7 @@ from .peers import measure_beside
 from .record import Measurement
 from .sampling import MeasureOptions
 from .table import lines
+from .time_limits import why_not_limited
 
 __all__ = ["GpuBenchmark", "HostBenchmark"]
 
@@ -117,37 +118,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)  # before a worker of pytest-xdist says what it has collected
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse `--benchmark-compare-fail`, before anything runs, where the driver does not time.
-
-    pytest-benchmark would find no times to compare, and let the run pass.
-    """
-    if session.testsfailed or not _limits_times_alone(session):
+    """Refuse `--benchmark-compare-fail`, before anything runs, where the driver does not time."""
+    refusal = None if session.testsfailed else why_not_limited(session.config, session.items)
+    if refusal is None:
         return
-    refusal = (
-        "--benchmark-compare-fail limits times, and this driver does not measure any. Limit what it counts instead, "
-        "for example by --counters-compare-fail=sectors:5%"
-    )
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is None:
         raise pytest.UsageError(refusal)
     # An error here would be shown as a traceback of the worker, and the run would go on with another one.
     output[_REFUSAL] = refusal
     session.items.clear()
-
-
-def _limits_times_alone(session: pytest.Session) -> bool:
-    """Return whether limits of times are given, and all benchmarks that would run need times of the driver."""
-    config = session.config
-    if not config.getoption("benchmark_compare_fail", None) or config.getoption("benchmark_skip"):
-        return False
-    fixtures = [set(getattr(item, "fixturenames", ())) for item in session.items]
-    benchmarks = [names for names in fixtures if "benchmark" in names]
-    # The driver is chosen only here: plain benchmarks need none.
-    return (
-        bool(benchmarks)
-        and not any(names.isdisjoint(("gpu_benchmark", "host_benchmark")) for names in benchmarks)
-        and "gpu_timing" not in capabilities()
-    )
 
 
 @pytest.hookimpl(optionalhook=True)

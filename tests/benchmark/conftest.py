@@ -1,8 +1,10 @@
-"""A store of runs as pytest-benchmark makes it, with figures of a test's own choice."""
+"""A store of runs as pytest-benchmark makes it, with figures of a test's own choice, and runs of pytest."""
 
 from __future__ import annotations
 
+import gc
 import json
+import warnings
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -59,3 +61,24 @@ class Store:
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / ".benchmarks")
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run tests with this plugin, and with pytest-benchmark unless told otherwise; nothing else is loaded."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # In a worker of pytest-xdist pytest-benchmark would disable itself in these runs too.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+
+    def run(source, *arguments, benchmark=True):
+        pytester.makepyfile(source)
+        plugins = ["-p", "benchmark"] if benchmark else []
+        result = pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.benchmark.pytest_plugin", *arguments)
+        with warnings.catch_warnings():
+            # Some versions of pytest-benchmark leave closing their JSON file to the garbage collector.
+            warnings.simplefilter("ignore", ResourceWarning)  # theirs, as said above
+            gc.collect()
+        return result
+
+    return run

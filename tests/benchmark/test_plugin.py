@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import tomllib
-import warnings
 from pathlib import Path
 
 import pytest
 
 from cudart_py import NotSupportedError
-from cudart_py.benchmark import Measurement, machine, measuring, pytest_plugin
+from cudart_py.benchmark import Measurement, machine, measuring, pytest_plugin, time_limits
 
 pytest_plugins = ["pytester"]
 
 # A measurement that needs no device: two samples of 2 ms, for 4e9 bytes.
 SAMPLES = (0.002, 0.002)
-
-
-@pytest.fixture
-def run(pytester, monkeypatch):
-    """Run tests with this plugin, and with pytest-benchmark unless told otherwise; nothing else is loaded."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    # In a worker of pytest-xdist pytest-benchmark would disable itself in these runs too.
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-
-    def run(source, *arguments, benchmark=True):
-        pytester.makepyfile(source)
-        plugins = ["-p", "benchmark"] if benchmark else []
-        result = pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.benchmark.pytest_plugin", *arguments)
-        with warnings.catch_warnings():
-            # Some versions of pytest-benchmark leave closing their JSON file to the garbage collector.
-            warnings.simplefilter("ignore", ResourceWarning)  # theirs, as said above
-            gc.collect()
-        return result
-
-    return run
 
 
 @pytest.fixture
@@ -67,7 +44,7 @@ def measured(monkeypatch):
     find_gpu.__name__, find_host.__name__ = "measure", "measure_host"
     monkeypatch.setattr(pytest_plugin, "measure", find_gpu)
     monkeypatch.setattr(pytest_plugin, "measure_host", find_host)
-    monkeypatch.setattr(pytest_plugin, "capabilities", lambda: frozenset({"gpu_timing"}))
+    monkeypatch.setattr(time_limits, "capabilities", lambda: frozenset({"gpu_timing"}))
     return asked
 
 
@@ -469,45 +446,6 @@ def test_a_limit_on_a_driver_that_counts_nothing_is_an_error(run, stored, measur
     result = run(TEST, "--benchmark-compare", "--counters-compare-fail=sectors:5%")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*found no counters*"])
-
-
-UNTIMED = (
-    TEST
-    + """
-def test_without_a_gpu(benchmark):
-    benchmark(list)
-
-def test_without_a_benchmark():
-    pass
-"""
-)
-
-
-@pytest.fixture
-def untimed(monkeypatch):
-    """A driver that does not time, whichever it is."""
-    monkeypatch.setattr(pytest_plugin, "capabilities", frozenset)
-
-
-@pytest.mark.parametrize("arguments", [(), ("--benchmark-disable",), ("--benchmark-compare",)])
-def test_a_limit_of_times_is_refused_before_anything_runs_where_there_are_none(run, untimed, arguments):
-    result = run(UNTIMED, "--benchmark-compare-fail=mean:5%", "-k", "not gpu", "-W", "ignore", *arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert result.parseoutcomes().keys() <= {"deselected"}
-    result.stderr.fnmatch_lines(["*--benchmark-compare-fail limits times*--counters-compare-fail=sectors:5%*"])
-
-
-@pytest.mark.parametrize("arguments", [("-k", "without"), ("--benchmark-skip",), ("--benchmark-disable",)])
-def test_a_limit_of_times_is_left_to_pytest_benchmark_where_it_has_something_to_compare(run, untimed, arguments):
-    result = run(UNTIMED, "--benchmark-compare-fail=mean:1%", "-v", "-W", "ignore", *arguments)
-    assert "limits times" not in result.stderr.str()
-    result.stdout.fnmatch_lines(["*::test_without_a_benchmark PASSED*"])
-
-
-def test_a_limit_of_times_hides_no_error_of_a_file(run, untimed):
-    result = run(TEST + "raise RuntimeError('out of paper')", "--benchmark-compare-fail=mean:5%")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["*RuntimeError: out of paper"])
 
 
 def test_a_misspelt_limit_is_refused_before_anything_runs(run):
