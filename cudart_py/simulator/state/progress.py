@@ -29,7 +29,9 @@ set_handler: Callable[[int, Any], Any] = _signal.signal
 # Changing the tables takes fewer, so that it is never broken off halfway.
 _FRAMES = 100
 _SIGNALS = sorted(map(int, signal.valid_signals()))
-_INTERRUPT = int(signal.SIGINT)
+# Signals whose handlers wait from the first call on. To look for handlers of all signals takes longer than many calls:
+# only work does, and from then on the handlers that it has seen wait too.
+_USUAL = tuple(map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)))
 
 
 class _Progress:
@@ -52,14 +54,15 @@ class _Progress:
         self._frees: dict[Hashable, Callable[[], None]] = {}
         # The threads that are calling what was postponed.
         self._emptying: set[int] = set()
-        # What has become garbage, perhaps in another thread, and is accounted for when the next call begins.
+        # Functions that account for objects that were collected, perhaps in another thread. The next call runs them
+        # when it begins.
         self.dropped: deque[Callable[[], None]] = deque()
         # Why the last call in the middle of another one was refused, until somebody asks.
         self.refusal: str | None = None
         self._main = threading.main_thread().ident
-        # The signals that the program handles, as far as was noticed, those among them whose handlers wait at the
+        # The usual signals and those that the program was seen to handle, those among them whose handlers wait at the
         # moment, and the handlers. A signal may arrive between any two lines that change these.
-        self._watched: tuple[int, ...] = (_INTERRUPT,)
+        self._watched: tuple[int, ...] = _USUAL
         self._held: set[int] = set()
         self._handlers: dict[int, Any] = {}
         self._seen: tuple[Any, ...] = ()
@@ -147,9 +150,10 @@ class _Progress:
                 if getsignal(which) is self._recorder:
                     set_handler(which, self._handlers[which])
                 self._held.discard(which)
-        finally:
-            # A handler that is back may raise at once; the others come back all the same.
+        except BaseException:
+            # A handler that is back may raise at once. The others come back all the same.
             self.reveal()
+            raise
 
     def expose(self) -> None:
         """Let signals be handled in the middle of a call, those that have arrived at once."""
@@ -158,11 +162,16 @@ class _Progress:
 
     def deliver(self) -> None:
         """Handle the signals that have arrived meanwhile."""
-        while self._arrived and get_ident() == self._main:
-            which, frame = self._arrived.popleft()
-            handler = getsignal(which)
-            if callable(handler):
-                handler(which, frame)
+        try:
+            while self._arrived and get_ident() == self._main:
+                which, frame = self._arrived.popleft()
+                handler = getsignal(which)
+                if callable(handler):
+                    handler(which, frame)
+        except BaseException:
+            # The other signals are handled all the same, as Python does when several arrive at once.
+            self.deliver()
+            raise
 
     def has_handlers(self) -> bool:
         """Return whether the program handles signals itself, other than Ctrl-C by KeyboardInterrupt, in this thread."""
@@ -171,13 +180,16 @@ class _Progress:
         found = tuple(map(getsignal, _SIGNALS))
         if found != self._seen:
             self._seen = found
-            handled = [which for which, handler in zip(_SIGNALS, found, strict=True) if callable(handler)]
-            self._watched = tuple(handled)
-        return any(self._handler(which) is not signal.default_int_handler for which in self._watched)
+            handled = {which for which, handler in zip(_SIGNALS, found, strict=True) if callable(handler)}
+            self._watched = tuple(handled.union(_USUAL))
+        return any(map(self._is_programs, self._watched))
 
-    def _handler(self, which: int) -> Any:
+    def _is_programs(self, which: int) -> bool:
+        """Return whether the program's own handler handles a signal."""
         handler = getsignal(which)
-        return self._handlers[which] if handler is self._recorder else handler
+        if handler is self._recorder:
+            handler = self._handlers[which]
+        return callable(handler) and handler is not signal.default_int_handler
 
     def _record(self, which: int, frame: FrameType | None) -> None:
         """Handle a signal in place of the program's handler: later, if that is concealed."""

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator.state.memory import pools
 from tests.simulator.state.test_lifetimes import live
 
 SOURCE = r"""
@@ -162,6 +163,68 @@ def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
     with pytest.raises(TimeoutError):
         stream.synchronize()
     assert saved == [[7] * 4] * 2
+
+
+@pytest.fixture
+def at_allocation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let signals arrive in the middle of the next allocation from a pool, where its tables change."""
+
+    def plant(*signals: int) -> None:
+        allocate, left = pools.Pool.allocate, [*signals]
+
+        def interrupted(*arguments: Any) -> Any:
+            result = allocate(*arguments)
+            while left:
+                signal.raise_signal(left.pop(0))
+            return result
+
+        monkeypatch.setattr(pools.Pool, "allocate", interrupted)
+
+    return plant
+
+
+@pytest.mark.needs("in_process")
+def test_each_signal_is_handled_although_the_handler_of_another_one_raises(handled, at_allocation):
+    seen = []
+
+    def stop(which: int) -> None:
+        seen.append(which)
+        raise TimeoutError(which)
+
+    signals = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
+    for which in signals:
+        handled(which, partial(stop, which))
+    pool = cuda.MemoryPool()
+    cuda.Device(0).synchronize()
+    at_allocation(*signals)
+    with pytest.raises(TimeoutError) as caught:
+        cuda.empty(1000, np.uint8, pool=pool)
+    assert seen == signals
+    # The last one is raised while the others are being handled.
+    assert caught.value.args[0] == signal.SIGTERM
+    assert caught.value.__context__.args[0] == signal.SIGUSR2
+
+
+@pytest.mark.needs("in_process")
+@pytest.mark.parametrize("which", ["SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2"])
+def test_a_handler_waits_for_the_first_call_after_it_was_set(handled, at_allocation, which):
+    pool, stream = cuda.MemoryPool(), cuda.Stream()
+    cuda.empty(1, stream=stream).to_host()  # no handler is seen while work runs
+
+    def stop() -> None:
+        raise TimeoutError
+
+    handled(signal.Signals[which], stop)
+    at_allocation(signal.Signals[which])
+    names = []
+    with pytest.raises(TimeoutError) as caught:
+        cuda.empty(1000, np.uint8, pool=pool)
+    trace = caught.value.__traceback__
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert "deliver" in names
+    assert "interrupted" not in names
 
 
 @pytest.fixture
