@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from .native.worth import Worth, note_seconds, worth
 from .running import launch as numpy_engine
 
 if TYPE_CHECKING:
+    from .native.launching.threads import ThreadContext
     from .native.machine import CodeCache
     from .running.launch import LaunchState
 
@@ -17,16 +19,22 @@ __all__ = ["has_llvmlite", "run"]
 
 
 def run(
-    *arguments: Any, engine: str = "numpy", code_cache: CodeCache | None = None, threads: int = 1, **options: Any
+    *arguments: Any,
+    engine: str = "numpy",
+    code_cache: CodeCache | None = None,
+    threads: int = 1,
+    in_thread: ThreadContext = nullcontext,
+    **options: Any,
 ) -> None:
     """Execute a launch to its end, as `running.launch.run`; `engine` is ``numpy``, ``native`` or ``auto``.
 
     The native engine leaves to NumPy's what it lacks, and ``auto`` leaves it all that isn't worth compiling.
-    `code_cache` keeps machine code between processes, and up to so many `threads` run the blocks of a launch.
+    `code_cache` keeps machine code between processes, and up to so many `threads` run the blocks of a launch,
+    each but the caller's within a context that `in_thread` returns.
     """
     native = None
     if engine != "numpy" and has_llvmlite():
-        native = _Native(engine == "auto", code_cache, threads)
+        native = _Native(engine == "auto", code_cache, threads, in_thread)
     numpy_engine.run(*arguments, native=native, **options)
 
 
@@ -51,10 +59,11 @@ def _machine_code() -> tuple[Any, str]:
 class _Native:
     """Machine code for launches; with `choose`, only for those that are worth it."""
 
-    def __init__(self, choose: bool, code_cache: CodeCache | None, threads: int) -> None:
+    def __init__(self, choose: bool, code_cache: CodeCache | None, threads: int, in_thread: ThreadContext) -> None:
         self._choose = choose
         self._code_cache = code_cache
         self._threads = threads
+        self._in_thread = in_thread
 
     def run(self, state: LaunchState) -> bool:
         """Run a launch in machine code, or return that the NumPy engine must."""
@@ -65,7 +74,13 @@ class _Native:
         if run_native is None:
             state.program.native_lack = lack
             return False
-        ran: bool = run_native(state, self._code_cache, compiles=value == Worth.COMPILING, threads=self._threads)
+        ran: bool = run_native(
+            state,
+            self._code_cache,
+            compiles=value == Worth.COMPILING,
+            threads=self._threads,
+            in_thread=self._in_thread,
+        )
         return ran
 
     def after(self, state: LaunchState) -> None:

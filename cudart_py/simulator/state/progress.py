@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from threading import get_ident
 from types import FrameType
@@ -37,8 +37,8 @@ _USUAL = tuple(map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.S
 class _Progress:
     """The call in progress, and the lock that makes it the only one.
 
-    `thread` is the thread that is in the middle of a call, 0 for none, and `worker` one that runs work of that call
-    while the calling thread waits and handles signals. `printed` is what kernels have printed, and `postponed` are
+    `thread` is the thread that is in the middle of a call, 0 for none, and `workers` are others that run work of that
+    call. `printed` is what kernels have printed, and `postponed` are
     finalizers and frees, until the call returns.
     """
 
@@ -47,7 +47,7 @@ class _Progress:
         # handler may call the driver.
         self.lock = threading.RLock()
         self.thread = 0
-        self.worker = 0
+        self.workers: set[int] = set()
         self.printed: list[str] = []
         self.postponed: deque[Callable[[], None]] = deque()
         # The frees among them, by what they free.
@@ -73,7 +73,7 @@ class _Progress:
     def here(self) -> bool:
         """Return whether the calling thread is in the middle of a call."""
         thread = get_ident()
-        return thread == self.thread or thread == self.worker  # `in` would take twice as long
+        return thread == self.thread or thread in self.workers
 
     @property
     def waiting(self) -> bool:
@@ -101,6 +101,16 @@ class _Progress:
         """End a call. Signal handlers wait until `reveal`, and what has arrived meanwhile for `deliver`."""
         self.thread = 0
         self.refusal = None
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Count the calling thread among those that run work of the call, for which its caller waits."""
+        thread = get_ident()
+        self.workers.add(thread)
+        try:
+            yield
+        finally:
+            self.workers.discard(thread)
 
     def postpone_free(self, thing: Hashable, free: Callable[[], None]) -> bool:
         """Free a thing at the end of the call; return False if that was asked for before."""

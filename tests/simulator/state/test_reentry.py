@@ -17,6 +17,7 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.state.memory import pools
+from cudart_py.simulator.state.progress import progress
 from tests.simulator.state.test_lifetimes import live
 
 SOURCE = r"""
@@ -255,6 +256,39 @@ def in_the_middle() -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
     gc.set_threshold(*threshold)
     for hook in hooks:
         gc.callbacks.remove(hook)
+
+
+@pytest.mark.needs("in_process")
+def test_each_thread_of_a_launch_is_in_the_middle_of_its_call(module, monkeypatch):
+    pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    from cudart_py.simulator.ptx.native.launching.launch import NativeLaunch
+
+    for name, value in {"ENGINE": "native", "THREADS": "3"}.items():
+        monkeypatch.setenv(f"CUDART_PY_SIMULATOR_{name}", value)
+    idle, x = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32)
+    cuda.Device(0).synchronize()
+    go_on, all_there, answers = NativeLaunch.go_on, threading.Barrier(3), {}
+
+    def ask(launch: Any) -> Any:
+        thread = threading.get_ident()
+        if thread not in answers:
+            answers[thread] = None
+            all_there.wait(60)
+            if progress.here:  # else it would wait for the launch, which waits for it
+                try:
+                    idle.to_host()
+                except cuda.CudaError as error:
+                    answers[thread] = error
+        return go_on(launch)
+
+    monkeypatch.setattr(NativeLaunch, "go_on", ask)
+    with cuda.checks("off"):
+        module["step"][300, LANES](x, 1)
+        cuda.Device(0).synchronize()
+    assert len(answers) == 3
+    for error in answers.values():
+        assert "in the middle of the launch of kernel step" in str(error)
+    assert not progress.workers
 
 
 REENTRANT: dict[str, Callable[[Any], object]] = {

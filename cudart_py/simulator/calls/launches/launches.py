@@ -115,6 +115,7 @@ class KernelLaunch(Operation):
                 engine=engine(),
                 code_cache=cache,
                 threads=threads(),
+                in_thread=progress.working,
             )
         except ptx.Fault as fault:
             raise FaultError(getattr(CUresult, fault.status_name), fault.report) from None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from .errors import NotNative
 from .launching.launch import run_blocks, run_checked
-from .launching.threads import run_in_threads
+from .launching.threads import ThreadContext, run_in_threads
 from .machine import CodeCache, Kernel, Processor, compile_kernel, processor
 
 if TYPE_CHECKING:
@@ -19,10 +20,18 @@ __all__ = ["run_native"]
 _WATCHED = frozenset({"checks", "counters"})
 
 
-def run_native(state: LaunchState, store: CodeCache | None, *, compiles: bool = True, threads: int = 1) -> bool:
+def run_native(
+    state: LaunchState,
+    store: CodeCache | None,
+    *,
+    compiles: bool = True,
+    threads: int = 1,
+    in_thread: ThreadContext = nullcontext,
+) -> bool:
     """Run a launch, or return that the NumPy engine must; `store` keeps machine code between processes.
 
-    Up to so many `threads` run a kernel without atomics and calls of Python's. Without `compiles`, only kernels run
+    Up to so many `threads` run a kernel without atomics and calls of Python's, each but the caller's within a context
+    that `in_thread` returns. Without `compiles`, only kernels run
     whose machine code is there.
     """
     watch = state.observer.watch if state.observer is not None else frozenset()
@@ -37,7 +46,7 @@ def run_native(state: LaunchState, store: CodeCache | None, *, compiles: bool = 
         threads = 1
     threads = min(threads, state.blocks)
     if threads > 1:
-        run_in_threads(kernel, state, threads)
+        run_in_threads(kernel, state, threads, in_thread)
     else:
         run_blocks(kernel, state)
     return True

@@ -89,15 +89,14 @@ class _Runner:
 
         def run() -> None:
             nonlocal running
-            progress.worker = threading.get_ident()
             try:
-                self._run_here(pieces)
+                with progress.working():
+                    self._run_here(pieces)
             except BaseException as error:
                 failures.append(error)
             finally:
                 # Before a handler's call can begin: its own work is not to be broken off.
                 self._stops = []
-                progress.worker = 0
                 running = False
                 ended.release()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from ..layout import Context
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from ...running.launch import LaunchState
     from ..machine import Kernel
 
-__all__ = ["run_in_threads"]
+__all__ = ["ThreadContext", "run_in_threads"]
+
+ThreadContext = Callable[[], AbstractContextManager[None]]
 
 # Into how many pieces the blocks are cut for each thread, so that one with long blocks doesn't leave the others idle.
 _PIECES = 16
@@ -23,10 +26,11 @@ _PIECES = 16
 class _Crew:
     """The threads of one launch, and what they share: the blocks that are left, and what went wrong."""
 
-    def __init__(self, kernel: Kernel, state: LaunchState, count: int) -> None:
+    def __init__(self, kernel: Kernel, state: LaunchState, count: int, in_thread: ThreadContext) -> None:
         self._launches = [NativeLaunch(kernel, state) for _ in range(count)]
         self._blocks = state.blocks
         self._piece = max(1, state.blocks // (count * _PIECES))
+        self._in_thread = in_thread
         self._following = 0
         self._lock = threading.Lock()
         # What ended a thread, by the block that its piece began with.
@@ -34,7 +38,7 @@ class _Crew:
 
     def run(self) -> None:
         """Run all blocks; the first block's fault is raised where several have one."""
-        others = [threading.Thread(target=self._work, args=(launch,)) for launch in self._launches[1:]]
+        others = [threading.Thread(target=self._help, args=(launch,)) for launch in self._launches[1:]]
         for thread in others:
             thread.start()
         try:
@@ -50,6 +54,10 @@ class _Crew:
                 launch.end()
         if self._failures:
             raise self._failures[min(self._failures)]
+
+    def _help(self, launch: NativeLaunch) -> None:
+        with self._in_thread():
+            self._work(launch)
 
     def _work(self, launch: NativeLaunch) -> None:
         context = launch.context
@@ -88,6 +96,6 @@ class _Crew:
             return first
 
 
-def run_in_threads(kernel: Kernel, state: LaunchState, count: int) -> None:
-    """Run all blocks of a launch in so many threads."""
-    _Crew(kernel, state, count).run()
+def run_in_threads(kernel: Kernel, state: LaunchState, count: int, in_thread: ThreadContext) -> None:
+    """Run all blocks of a launch in so many threads, the others than this one within contexts of `in_thread`."""
+    _Crew(kernel, state, count, in_thread).run()
