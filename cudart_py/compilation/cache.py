@@ -28,7 +28,18 @@ from typing import Any, NamedTuple, TypeVar
 from ..callers import warn_caller
 from ..files import create_private, make_private_folder, read_file, why_not_private
 
-__all__ = ["CacheInfo", "CacheWarning", "cache_info", "check_environment", "clear_cache", "folder", "load", "make_key", "store", "witness"]
+__all__ = [
+    "CacheInfo",
+    "CacheWarning",
+    "cache_info",
+    "check_environment",
+    "clear_cache",
+    "folder",
+    "load",
+    "make_key",
+    "store",
+    "witness",
+]
 
 ENVIRONMENT_VARIABLE = "CUDART_PY_CACHE"
 SIZE_VARIABLE = "CUDART_PY_CACHE_SIZE"

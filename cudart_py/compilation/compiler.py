@@ -36,6 +36,13 @@ template <class {_PROBE}_argument> struct {_PROBE}_bare<{_PROBE}_argument&> {{ t
 """
 
 
+class _ScannedProgram(Program):
+    """A program of a source whose files `compile_image` has scanned: headers of the toolkit take a second."""
+
+    def _refuse_long_names(self, source: bytes) -> None:
+        pass
+
+
 def compile_image(
     source: str | os.PathLike[str],
     *,
@@ -118,7 +125,7 @@ def _compile(request: Request, inclusions: includes.Inclusions) -> tuple[Compile
     if inclusions.external or not inclusions.certain:
         found = headers.find(library_version(), library)
     options = [*request.options, *(f"--include-path={folder}" for folder in found.folders)]
-    with Program(
+    with _ScannedProgram(
         request.source,
         name=request.name,
         names=request.names,
@@ -213,7 +220,7 @@ def _types_of(request: Request, options: Sequence[str], questions: Mapping[str, 
     """
     expressions = {symbol: f"{_PROBE}<{type}>" for symbol, type in questions.items()}
     while expressions:
-        program = Program(
+        program = _ScannedProgram(
             request.source + _PROBE_SOURCE.encode(),
             name=request.name,
             names=list(dict.fromkeys(expressions.values())),

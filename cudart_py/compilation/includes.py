@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..files import read_file
 from .requests import LONGEST, LONGEST_NAME, working_folder
 
-__all__ = ["Inclusions", "long_line_name", "scan"]
+__all__ = ["Inclusions", "scan"]
 
 # The compiler joins spliced lines before it looks at them.
 _SPLICE = re.compile(rb"\\\r?\n")
@@ -50,10 +50,19 @@ _UNCERTAIN = re.compile(
 # Where a macro may name the file to include: in its definition or in its arguments.
 _MACRO = re.compile(_HASH + _BLANK + rb"(?:define|include(?:_next)?)\b([^\n]*)")
 _MACRO_NAME = re.compile(rb"\"([^\"\n]+)\"|<([^>\n]+)>|([^\s\"<>(),=]+)")
-# A name of a file that NVRTC must not be given, in a directive or in a macro that one may use.
+# A name of a file that NVRTC must not be given: a literal, or a word that a macro may make a literal of.
 _LONG_LITERAL = re.compile(rb"\"(?:[^\"\\\n]|\\.){%d}" % (LONGEST_NAME + 1))
-_LINE = re.compile(_HASH + _BLANK + rb"(?:line\b|\d)([^\n]*)")
-_MACRO_IN_LINE = re.compile(rb"^[^\"]*[A-Za-z_]")
+_WORD = rb"[^\s\",;(){}*]"
+_LONG_WORD = re.compile(rb"(?<!%b)%b{%d}" % (_WORD, _WORD, LONGEST_NAME + 1))
+# A comment that is longer than `_BLANK` allows, or goes on in the next line, may hide the rest of the directive.
+_LINE = re.compile(_HASH + _BLANK + rb"(?:line\b|\d|(?=/\*))([^\n]*)")
+_MACRO_IN_LINE = re.compile(rb"[^\"]*?(?:/\*|(?<![\w$])(?!__(?:LINE|FILE)__\b)[A-Za-z_$\\\x80-\xff])")
+# With C++14 and older, NVRTC still knows trigraphs.
+_TRIGRAPHS = ((b"??=", b"#"), (b"??/", b"\\"))
+# The most characters of a path in PTX, which spells a byte that is not ASCII with four. NVRTC corrupts its memory where
+# a name takes more than some 15,800; a name in a directive is spelled with the working folder before it.
+_LONGEST_PATH = 15_000
+_LONGEST_FOLDER = _LONGEST_PATH - 4 * LONGEST_NAME
 
 
 class Inclusions(NamedTuple):
@@ -75,14 +84,64 @@ class _Names(NamedTuple):
     certain: bool
 
 
-def scan(text: bytes, folder: str, include: Sequence[str], options: Sequence[str], first: Sequence[str]) -> Inclusions:
+def _begins(text: bytes, position: int) -> bool:
+    """Return whether nothing but blanks and comments stands before a position in its line."""
+    before = text[text.rfind(b"\n", 0, position) + 1 : position].strip()
+    return not before or before.endswith(b"*/")
+
+
+class _LineNames:
+    """What the texts that are compiled together have for `#line` directives: a macro of one may name another's file.
+
+    Long names that macros make of short pieces are not found.
+    """
+
+    def __init__(self) -> None:
+        self._has_macro = self._has_long_text = False
+
+    def may_be_long(self, text: bytes) -> bool:
+        """Add a text; return whether a directive of those added so far may have a name longer than `LONGEST_NAME`."""
+        is_long = self._look_at(text)
+        plain = text
+        for trigraph, character in _TRIGRAPHS:
+            plain = plain.replace(trigraph, character)
+        return is_long or (plain != text and self._look_at(plain))
+
+    def _look_at(self, text: bytes) -> bool:
+        joined = _SPLICE.sub(b"", text)
+        # A directive may also follow a hash that stands in a comment.
+        directives = [
+            match[1] for match in _LINE.finditer(joined) if b"*/" in match[1] or _begins(joined, match.start())
+        ]
+        by_macro = [rest for rest in directives if _MACRO_IN_LINE.match(rest)]
+        self._has_macro |= bool(by_macro)
+        if max(map(len, joined.split(b"\n"))) > LONGEST_NAME:  # most files have no such line, and splitting is quick
+            self._has_long_text |= bool(_LONG_LITERAL.search(joined) or _LONG_WORD.search(joined))
+        if self._has_macro and self._has_long_text:
+            return True
+        if any(map(_LONG_LITERAL.search, directives)):
+            return True
+        # A macro may make a name of all its arguments; comments are no arguments.
+        return any(len(rest) > LONGEST_NAME and b"/*" not in rest for rest in by_macro)
+
+
+def scan(
+    text: bytes,
+    folder: str,
+    include: Sequence[str],
+    options: Sequence[str],
+    first: Sequence[str],
+    *,
+    call: str = "compile",
+) -> Inclusions:
     """Follow every `#include` of a source in `folder` through local files.
 
     `include` are the folders searched, `options` those of the compiler, which may define macros, `first`
     names that are included before the source (`--pre-include`).
 
-    Raises ValueError for a pipe, a device or an endless file among them, at which the compiler would hang, and for a
-    `#line` directive whose name would corrupt its memory.
+    Raises ValueError, which names `call`, for a pipe, a device or an endless file among them, at which the compiler
+    would hang, and for a name in a `#line` directive, an included file or a working folder that would corrupt its
+    memory.
     """
     # NVRTC searches the including file's folder, the source's folder and then the given ones. Real paths
     # end what includes itself by ever longer ones.
@@ -94,14 +153,20 @@ def scan(text: bytes, folder: str, include: Sequence[str], options: Sequence[str
     seen: set[tuple[str, str]] = set()
     pending = [(working_folder(), name) for name in first]
     in_macros: list[tuple[str, str]] = []
+    line_names = _LineNames()
     certain = True
+
+    if _spelled_length(working_folder()) > _LONGEST_FOLDER:
+        raise ValueError(f"{call}: the path of the working folder is too long for NVRTC's line information")
 
     def take(content: bytes, place: str) -> None:
         nonlocal certain
-        if long_line_name(content + b"\n" + definitions):
-            where = "has" if content is text else f"includes a file of {place!r} that has"
+        if line_names.may_be_long(content):
+            own = content is text or content is definitions
+            where = "has" if own else f"includes a file of {place!r} that has"
             raise ValueError(
-                f"compile: argument 'source' {where} a #line directive with a name of more than {LONGEST_NAME} bytes"
+                f"{call}: argument 'source' {where} a #line directive with a name of more than {LONGEST_NAME} bytes, or "
+                "the text that a macro may put there. Shorten the name"
             )
         names = _names_in(content)
         pending.extend((place, name) for name in names.included)
@@ -118,9 +183,14 @@ def scan(text: bytes, folder: str, include: Sequence[str], options: Sequence[str
             for candidate in dict.fromkeys((place, *searched)):
                 path = os.path.join(candidate, name)
                 if path not in files:
-                    content = _content(path)
+                    content = _content(call, path)
                     if content is None:
                         continue
+                    if _spelled_length(path) > _LONGEST_PATH:
+                        raise ValueError(
+                            f"{call}: argument 'source' includes a file whose path is too long for NVRTC's line "
+                            f"information: {path!r}"
+                        )
                     files[path] = hashlib.blake2b(content, digest_size=16).hexdigest()
                     take(content, os.path.realpath(os.path.dirname(path)))
                 found = True
@@ -138,12 +208,9 @@ def scan(text: bytes, folder: str, include: Sequence[str], options: Sequence[str
     return Inclusions(tuple(sorted(files.items())), names, certain)
 
 
-def long_line_name(text: bytes) -> bool:
-    """Return whether a `#line` directive of a text has a name longer than `LONGEST_NAME`, perhaps by a macro."""
-    joined = _SPLICE.sub(b"", text)
-    if not _LONG_LITERAL.search(joined):
-        return False
-    return any(_LONG_LITERAL.search(rest) or _MACRO_IN_LINE.search(rest) for rest in _LINE.findall(joined))
+def _spelled_length(path: str) -> int:
+    encoded = os.fsencode(path)
+    return len(encoded) + 3 * sum(byte > 127 for byte in encoded)
 
 
 def _names_in(text: bytes) -> _Names:
@@ -172,7 +239,7 @@ def _names_in(text: bytes) -> _Names:
     return _Names(list(map(os.fsdecode, included)), list(map(os.fsdecode, in_macros)), certain)
 
 
-def _content(path: str) -> bytes | None:
+def _content(call: str, path: str) -> bytes | None:
     """Return what the compiler would read at a path; None where it finds nothing."""
     if "\0" in path:
         return None
@@ -181,4 +248,4 @@ def _content(path: str) -> bytes | None:
     except OSError:
         return None
     except ValueError as error:
-        raise ValueError(f"compile: argument 'source' includes what cannot be read: {error}") from None
+        raise ValueError(f"{call}: argument 'source' includes what cannot be read: {error}") from None

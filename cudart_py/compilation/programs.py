@@ -16,14 +16,17 @@ from typing import Any, Self
 
 from .. import arguments, errors
 from . import diagnostics
-from .includes import long_line_name
+from .includes import scan
 from .requests import (
-    LONGEST_NAME,
     architecture_option,
     has_debug_option,
+    has_line_option,
+    included_first,
+    searched_folders,
     source_name,
     spell_architecture,
     texts,
+    working_folder,
 )
 
 __all__ = [
@@ -152,10 +155,7 @@ class Program:
         if arch is not None and named is not None:
             raise ValueError(f"Program: argument 'options' has {named!r}, which the argument 'arch' decides")
         self._arch = None if arch is None else spell_architecture("Program", arch)
-        if long_line_name(text + "\n".join(self.options).encode()):
-            raise ValueError(
-                f"Program: argument 'source' has a #line directive with a name of more than {LONGEST_NAME} bytes"
-            )
+        self._refuse_long_names(text)
         self._source = text.decode(errors="replace")
         self._compiled = False
         self._alias = _alias(name)
@@ -164,6 +164,13 @@ class Program:
         self._finalizer.atexit = False
         for expression in self.names:
             _call("nvrtcAddNameExpression", self._handle, expression.encode())
+
+    def _refuse_long_names(self, source: bytes) -> None:
+        """Raise ValueError for names that would corrupt NVRTC's memory, which only line information contains."""
+        if has_line_option(self.options):
+            folder = os.path.join(working_folder(), os.path.dirname(self.name))
+            folders, first = searched_folders(self.options), included_first(self.options)
+            scan(source, folder, folders, self.options, first, call="Program")
 
     def __enter__(self) -> Self:
         return self

@@ -59,6 +59,7 @@ _FIRST_OPTIONS = ("--pre-include", "-include")
 # Control characters, and Unicode's separators of lines and paragraphs.
 _CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f\u2028\u2029]")
 _DEBUG_OPTIONS = {"--device-debug", "-G"}
+_LINE_OPTIONS = {"--generate-line-info", "-lineinfo"}
 # Options that write files, which a hit in the cache would not, or read others than headers.
 _FILE_OPTION = r"-{1,2}(pch|create-pch|use-pch|pch-dir|time|fdevice-time-trace)\b.*|.*(-optf|--options-file)\b.*"
 
@@ -97,6 +98,11 @@ def make_request(
 ) -> Request:
     """Check the arguments of `compile_image`; TypeError and ValueError name the argument."""
     text, called, folder = _read(source)
+    if name is None and len(called.encode()) > LONGEST_NAME:
+        raise ValueError(
+            f"{_CALL}: argument 'source' must be a path of at most {LONGEST_NAME} bytes, got {len(called.encode())}. "
+            "Pass name= with a shorter name for messages"
+        )
     called = source_name(_CALL, called if name is None else name)
     architecture = spell_architecture(_CALL, arch)
     folders = _folders(include)
@@ -121,8 +127,8 @@ def make_request(
         folder,
         _names(names),
         architecture,
-        (*folders, *(os.path.join(working_folder(), path) for path in _values(given, _FOLDER_OPTIONS))),
-        _values(given, _FIRST_OPTIONS),
+        (*folders, *searched_folders(given)),
+        included_first(given),
         (*own, *given),
         (*output, "--ptxas-options=-v"),
         not any(re.fullmatch(_FILE_OPTION, option.strip(), re.DOTALL) for option in given),
@@ -185,6 +191,21 @@ def source_name(call: str, value: object) -> str:
 def has_debug_option(options: Sequence[str]) -> bool:
     """Return whether the options ask the compiler for code and information for a debugger."""
     return any(option.strip() in _DEBUG_OPTIONS for option in options)
+
+
+def has_line_option(options: Sequence[str]) -> bool:
+    """Return whether the options ask the compiler for line information, with which its PTX names files."""
+    return has_debug_option(options) or any(option.strip() in _LINE_OPTIONS for option in options)
+
+
+def searched_folders(options: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders that options name for `#include`."""
+    return tuple(os.path.join(working_folder(), path) for path in _values(options, _FOLDER_OPTIONS))
+
+
+def included_first(options: Sequence[str]) -> tuple[str, ...]:
+    """Return the names that options include before the source."""
+    return _values(options, _FIRST_OPTIONS)
 
 
 def architecture_option(options: Sequence[str]) -> str | None:
@@ -285,8 +306,8 @@ def _check_options(options: tuple[str, ...], std: str | int | None) -> None:
             raise ValueError(f"{_CALL}: argument 'options' has {option!r}, which {_REFUSED[spelling]}")
 
 
-def _values(options: tuple[str, ...], spellings: tuple[str, ...]) -> tuple[str, ...]:
-    """Collect the paths in options given as `--name=value`, `--name value`, `-Ivalue` or in two items."""
+def _values(options: Sequence[str], spellings: tuple[str, ...]) -> tuple[str, ...]:
+    """Collect the values of options given as `--name=value`, `--name value`, `-Ivalue` or in two items."""
     values = []
     for position, option in enumerate(options):
         written = option.strip()  # as the compiler does

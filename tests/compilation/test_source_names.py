@@ -81,28 +81,96 @@ TOO_LONG = {
     "spliced": f'#li\\\nne 5 "{LONG[:8000]}\\\n{LONG[:8000]}"\n',
     "macro": f'#define N "{LONG}"\n#line 5 N\n',
     "macro of both": f'#define N 5 "{LONG}"\n#line N\n',
+    "comment": f'#line 5 /*\n*/ "{LONG}"\n',
+    "comment before": f'/*\n{"c" * 1000}*/ #line 5 "{LONG}"\n',
+    "hash in a comment": f'/* #1 */ #line 5 "{LONG}"\n',
+    "long comment": f'#/*{"c" * 1000}*/line 5 "{LONG}"\n',
+    "stringized": f"#define S(x) #x\n#line 5 S({LONG})\n",
+    "stringized words": f"#define S(x) #x\n#line 5 S({'yyyy ' * 4000})\n",
     "escapes": '#line 5 "' + '\\"' * 8000 + '"\n',
 }
 
 
+def compiled(call, source: str, folder, define=None):
+    """Compile with line information and a folder of headers."""
+    if call is cuda.compile:
+        return cuda.compile(source, include=folder, define=define, cache=False)
+    options = ["-lineinfo", f"-I{folder}", *(f"-D{name}={value}" for name, value in (define or {}).items())]
+    program = cuda.Program(source, arch=75, options=options)
+    program.compile()
+    return program
+
+
+CALLS = pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
+
+
 @pytest.mark.parametrize("lines", TOO_LONG.values(), ids=TOO_LONG)
-@pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
-def test_a_line_directive_whose_name_is_too_long_is_refused(device, call, lines):
-    with pytest.raises(ValueError, match=r"'source' .* #line directive"):
-        call(lines + KERNEL)
+@CALLS
+def test_a_line_directive_whose_name_is_too_long_is_refused(device, tmp_path, call, lines):
+    with pytest.raises(ValueError, match=r"'source' has .* #line directive"):
+        compiled(call, lines + KERNEL, tmp_path)
 
 
-def test_a_line_directive_whose_name_is_too_long_is_refused_elsewhere_too(device, tmp_path):
+@CALLS
+def test_a_line_directive_whose_name_is_too_long_is_refused_elsewhere_too(device, tmp_path, call):
     (tmp_path / "long.cuh").write_text(TOO_LONG["line"])
     with pytest.raises(ValueError, match=r"includes .* #line directive"):
-        cuda.compile('#include "long.cuh"\n' + KERNEL, include=tmp_path)
+        compiled(call, '#include "long.cuh"\n' + KERNEL, tmp_path)
     with pytest.raises(ValueError, match="#line directive"):
-        cuda.compile("#line 5 N\n" + KERNEL, define={"N": f'"{LONG}"'})
+        compiled(call, "#line 5 N\n" + KERNEL, tmp_path, {"N": f'"{LONG}"'})
 
 
-def test_long_strings_and_line_directives_may_stand_beside_each_other(device):
-    source = f'#line 5 "short.cu"\n__device__ const char text[] = "{LONG}";\n'
-    assert "k" in cuda.compile(source + KERNEL).kernels
+SPLIT = {
+    "name in a header": (f'#define N "{LONG}"\n', '#include "h.cuh"\n#line 5 N\n'),
+    "directive in a header": ("#line 5 N\n", f'#define N "{LONG}"\n#include "h.cuh"\n'),
+    "word in a header": (f"#define N {LONG}\n", '#include "h.cuh"\n#define S(x) #x\n#define T(x) S(x)\n#line 5 T(N)\n'),
+}
+
+
+@pytest.mark.parametrize("what", SPLIT)
+@CALLS
+def test_a_macro_of_another_file_may_not_be_a_name_that_is_too_long(device, tmp_path, call, what):
+    header, source = SPLIT[what]
+    (tmp_path / "h.cuh").write_text(header)
+    with pytest.raises(ValueError, match="#line directive"):
+        compiled(call, source + KERNEL, tmp_path)
+
+
+@CALLS
+def test_trigraphs_hide_no_line_directive(device, tmp_path, call):
+    for directive in (f'??=line 5 "{LONG}"\n', f'#li??/\nne 5 "{LONG}"\n'):
+        with pytest.raises(ValueError, match="#line directive"):
+            compiled(call, directive + KERNEL, tmp_path)
+
+
+@CALLS
+def test_a_path_that_is_too_long_for_line_information_is_refused(device, tmp_path, monkeypatch, call):
+    """A byte that is not ASCII takes four characters in PTX."""
+    while len(os.fsencode(tmp_path)) < 3_800:
+        tmp_path /= "é" * 120
+    tmp_path.mkdir(parents=True)
+    (tmp_path / "h.cuh").touch()
+    with pytest.raises(ValueError, match="includes a file whose path is too long"):
+        compiled(call, '#include "h.cuh"\n' + KERNEL, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="the working folder is too long"):
+        compiled(call, KERNEL, tmp_path)
+
+
+@CALLS
+def test_long_strings_and_line_directives_may_stand_beside_each_other(device, tmp_path, call):
+    source = f'// #5 is fixed\n#define JOINED N##1 {"a " * 600}\n#line 5 "short.cu"\n#line __LINE__ "other.cu"\n__device__ const char text[] = "{LONG}";\n'
+    assert compiled(call, source + KERNEL, tmp_path)
+    assert compiled(call, '#define NAME "short.cu"\n#line 5 NAME\n' + KERNEL, tmp_path)
+
+
+def test_a_path_that_is_too_long_for_a_name_is_called_the_source(device, tmp_path):
+    folder = tmp_path.joinpath(*["d" * 200] * 6)
+    folder.mkdir(parents=True)
+    (folder / "k.cu").write_text(KERNEL)
+    with pytest.raises(ValueError, match=r"argument 'source' must be a path of at most 1023 bytes, .* name="):
+        cuda.compile(folder / "k.cu")
+    assert "k" in cuda.compile(folder / "k.cu", name="k.cu").kernels
 
 
 @pytest.mark.parametrize("call", [copy.copy, copy.deepcopy, pickle.dumps])
