@@ -78,7 +78,10 @@ class LaunchChecks(Observer):
     def end_early(self) -> None:
         """Check nothing more of this launch, and take all memory for written, since what it writes isn't known."""
         self.ended_early = True
-        limit.say("there is no memory left for the records of a launch")
+        limit.say(
+            "there is no memory left for the records of a launch",
+            "nothing more of that launch is checked, and all memory counts as written",
+        )
         for start in self._memory.extents()[0].tolist():
             self._memory.shadow(start).initialised = True
 

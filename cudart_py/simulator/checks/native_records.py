@@ -105,7 +105,10 @@ class NativeRecords:
             try:
                 self._keep(shadow, shift, records)
             except MemoryError:
-                limit.say(f"there is no memory for the records of {shadow.size:,} bytes")
+                limit.say(
+                    f"there is no memory left for the records of {shadow.size:,} bytes",
+                    "uninitialised values are not looked for there",
+                )
                 shadow.initialised = True
 
     def _keep(self, shadow: ShadowMemory, shift: int, records: PieceRecords) -> None:

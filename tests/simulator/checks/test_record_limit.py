@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import warnings
 from typing import Any
 
@@ -218,3 +219,86 @@ def test_the_records_of_arrays_end_with_the_stream_that_they_are_freed_in(
             assert (x.to_host() == 7).all()
             taken.append(limit.taken)
     assert taken == taken[:1] * 3
+
+
+def fails_at(step: int, function: Any) -> Any:
+    """Return a function that raises MemoryError at one of its calls."""
+    calls = iter(range(1, step + 1))
+
+    def call(*arguments: Any) -> Any:
+        if next(calls, 0) == step:
+            raise MemoryError
+        return function(*arguments)
+
+    return call
+
+
+class Work:
+    """Work that left records."""
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_pieces_are_divided_completely_or_not_at_all(
+    limit: record_limit.RecordLimit, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    before = limit.taken
+    history, work = History(1 << 15), Work()
+    assert history.prepare(4)
+    history.writes[:] = np.arange(1, (1 << 13) + 1)
+    history.reads[:] = 5
+    history.set_aside(work, "write", slice(0, 100), np.full(100, 6))
+    monkeypatch.setattr(record_limit.np, "repeat", fails_at(step, np.repeat))
+    parts = 4 if history._divide(0) else 1
+    assert (parts == 4) == (step == 4)
+    assert history.shift == (0 if parts == 4 else 2)
+    np.testing.assert_array_equal(history.writes, np.arange(1, (1 << 13) + 1).repeat(parts))
+    assert (history.reads == 5).all()
+    aside = history.aside(work, "write", slice(None))
+    assert aside is not None
+    assert aside[: 100 * parts].tolist() == [6] * 100 * parts
+    assert not aside[100 * parts :].any()
+    assert len(history.reads) == len(history.writes) == len(aside)
+    assert limit.taken == before + 3 * (1 << 16) * parts
+    del history, aside
+    assert limit.taken == before
+
+
+def test_where_there_is_no_memory_even_for_coarse_records_all_counts_as_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for size in (1, 3, 1000, 1 << 16):
+        shadow = ShadowMemory(4096, size, False)
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "zeros", fail)
+            shadow.fill(4096, size // 4)
+            shadow.history.prepare(1)
+        assert not shadow.history.prepare(1)
+        assert shadow.history.unwritten(0, size) is None
+        shadow.history.note_coarsely(np.zeros((size + 3) // 4, np.bool_), 2)
+        shadow.fill(4096, size // 2)
+        shadow.look_through()
+        assert shadow.initialised
+    assert "neither races nor uninitialised values are looked for there" in capsys.readouterr().err
+
+
+def test_where_the_checks_of_a_launch_end_this_is_said(
+    device: Any, module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
+    x = cuda.empty(256, np.uint8)
+    monkeypatch.setattr("cudart_py.simulator.checks.memory_checks.Footprint", fail)
+    assert found(device, (module["fill"][1, 256], x, 256, 1)) == []
+    said = capsys.readouterr().err
+    assert "nothing more of that launch is checked, and all memory counts as written" in said
+    assert "larger pieces" not in said
+
+
+def test_where_there_is_no_standard_error_nothing_is_said(
+    limit: record_limit.RecordLimit, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stream in (None, closed):
+        monkeypatch.setattr("sys.stderr", stream)
+        limit.say("a reason", "a consequence")
+    assert capsys.readouterr().out == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import weakref
@@ -49,35 +50,35 @@ class RecordLimit:
         except MemoryError:
             return None
 
-    def repeated(self, records: NDArray[Any], times: int) -> NDArray[Any] | None:
-        """Return records with each element so many times, or None where there is no room for that."""
-        if not self.admits(records.nbytes * times):
+    def repeated(self, records: list[NDArray[Any]], times: int) -> list[NDArray[Any]] | None:
+        """Return arrays of records with each element so many times, or None where there is no room for all of them."""
+        if not self.admits(sum(array.nbytes for array in records) * times):
             return None
         try:
-            return self._counted(np.repeat(records, times))
+            return [self._counted(np.repeat(array, times)) for array in records]
         except MemoryError:
             return None
 
     def _counted(self, records: NDArray[Any]) -> NDArray[Any]:
         if records.nbytes >= _SMALL:
-            self.taken += records.nbytes
             weakref.finalize(records, self._give_back, records.nbytes).atexit = False
+            self.taken += records.nbytes
         return records
 
     def _give_back(self, size: int) -> None:
         self.taken -= size
 
-    def say(self, what: str) -> None:
+    def say(self, reason: str, consequence: str) -> None:
         """Say once in a process, on standard error, that the checks see less from here on."""
-        if self.said:
+        stream = sys.stderr
+        if self.said or stream is None:
             return
         self.said = True
-        print(  # noqa: T201  # because warnings are about mistakes, and the program made none
-            f"cudart_py: {what}: races are not looked for there, and uninitialised values in larger pieces alone. "
-            f"Results do not depend on it. All records take at most {self.most() // _MEBIBYTE} MiB, and "
-            f"{LIMIT_VARIABLE} sets another limit. This is said once",
-            file=sys.stderr,
-        )
+        with contextlib.suppress(ValueError, OSError):  # it is closed, or nobody reads from the pipe
+            stream.write(
+                f"cudart_py: {reason}: {consequence}. Results do not depend on it. All records take at most "
+                f"{self.most() // _MEBIBYTE} MiB, and {LIMIT_VARIABLE} sets another limit. This is said once\n"
+            )
 
 
 limit = RecordLimit()

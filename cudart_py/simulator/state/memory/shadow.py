@@ -31,6 +31,8 @@ FILLED = 1 << TIME
 _WORD = 2
 # Coarse records take at most this part of the limit, as a power of two.
 _COARSE_PART = 6
+# The coarse records of memory that counts as written: one piece. Nothing ever makes a piece unwritten again.
+_WRITTEN = np.ones(1, np.bool_)
 
 
 class LogicalClock:
@@ -103,32 +105,38 @@ class History:
 
     def _divide(self, shift: int) -> bool:
         """Divide the pieces; return whether there was room for that."""
-        parts = 1 << (self.shift - shift)
-        kept = [records for records in (self._writes, self._reads) if records is not None]
-        kept += [records for kinds in self._aside.values() for records in kinds.values()]
-        if not limit.admits(sum(records.nbytes for records in kept) * parts):
+        aside = list(self._aside.values())
+        records = [array for array in (self._writes, self._reads) if array is not None]
+        records += [array for kinds in aside for array in kinds.values()]
+        divided = limit.repeated(records, 1 << (self.shift - shift))
+        if divided is None:
             return False
-        for name in ("_writes", "_reads"):
-            records = getattr(self, name)
-            if records is not None:
-                divided = limit.repeated(records, parts)
-                if divided is None:
-                    return False
-                setattr(self, name, divided)
-        for kinds in self._aside.values():
-            kinds.update({kind: np.repeat(records, parts) for kind, records in kinds.items()})
+        # All together, since records of different pieces fit neither each other nor `shift`.
+        following = iter(divided)
+        if self._writes is not None:
+            self._writes = next(following)
+        if self._reads is not None:
+            self._reads = next(following)
+        for kinds in aside:
+            for kind in kinds:
+                kinds[kind] = next(following)
         self.shift = shift
         return True
 
     def _give_up(self) -> None:
-        """Keep only what has been written."""
-        limit.say(f"the records of {self.size:,} bytes of memory would take too much memory")
+        """Keep only what has been written; without memory for that, take everything for written."""
+        reason = f"the records of {self.size:,} bytes of memory would take too much memory"
         self.coarse_shift = _WORD
         while self.size >> self.coarse_shift > limit.most() >> _COARSE_PART:
             self.coarse_shift += 1
-        self.coarse = np.zeros(((self.size - 1) >> self.coarse_shift) + 1, np.bool_)
-        if self._writes is not None:
-            self.note_coarsely(self._writes != 0, self.shift)
+        try:
+            self.coarse = np.zeros(((self.size - 1) >> self.coarse_shift) + 1, np.bool_)
+            if self._writes is not None:
+                self.note_coarsely(self._writes != 0, self.shift)
+            limit.say(reason, "races are not looked for there, and uninitialised values in larger pieces alone")
+        except MemoryError:
+            self.coarse, self.coarse_shift = _WRITTEN, max(_WORD, self.size.bit_length())
+            limit.say(reason, "neither races nor uninitialised values are looked for there")
         self._writes = self._reads = None
         self._aside.clear()
 
