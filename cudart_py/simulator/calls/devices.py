@@ -17,6 +17,7 @@ from ..state.arguments import number
 from ..state.devices import Device, find_device, state
 from ..state.environment import whole_number
 from ..state.errors import StatusError
+from ..state.memory.record_limit import limit
 from .entry import entry
 from .launches.launches import engine, launch_limits, threads
 
@@ -63,6 +64,7 @@ def cuInit(Flags: Any) -> None:
     engine()
     threads()
     mode()
+    limit.most()
     count = whole_number(DEVICES_VARIABLE, 1, 0, _MOST_DEVICES)
     total = whole_number(MEMORY_VARIABLE, 16 << 30, 1 << 20, 1 << 40)
     if not count:

@@ -116,7 +116,7 @@ def test_a_wrong_number_of_devices_is_named() -> None:
     assert "CUDART_PY_SIMULATOR_DEVICES='many'" in _run("d.cuInit(0)", CUDART_PY_SIMULATOR_DEVICES="many").stderr
 
 
-@pytest.mark.parametrize("variable", ["STEPS", "SECONDS", "CHECKS", "MEMORY"])
+@pytest.mark.parametrize("variable", ["STEPS", "SECONDS", "CHECKS", "CHECKS_MIB", "MEMORY"])
 def test_a_wrong_variable_is_named_at_the_first_use_in_one_line(variable: str) -> None:
     name = f"CUDART_PY_SIMULATOR_{variable}"
     assert _run("d.cuInit(0)", **{name: "many"}).stderr.splitlines()[-1].startswith(f"ValueError: {name}='many' is no")

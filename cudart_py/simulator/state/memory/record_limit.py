@@ -30,11 +30,18 @@ class RecordLimit:
     def __init__(self) -> None:
         self.taken = 0
         self.said = False
+        self._most = 0
 
     def most(self) -> int:
-        """Return the limit in bytes: what the environment says, else 8 GiB or a quarter of the machine's memory."""
-        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _PART // _MEBIBYTE
-        return whole_number(LIMIT_VARIABLE, max(1, min(_MOST, machine)), 1, 1 << 30) * _MEBIBYTE
+        """Return the limit in bytes: what the environment says, else 8 GiB or a quarter of the machine's memory.
+
+        The environment is asked once, and cuInit does that: an error in the middle of work would break it off.
+        """
+        if not self._most:
+            machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _PART // _MEBIBYTE
+            default = max(1, min(_MOST, machine))
+            self._most = whole_number(LIMIT_VARIABLE, default, 1, 1 << 30) * _MEBIBYTE
+        return self._most
 
     def admits(self, size: int) -> bool:
         """Return whether there is room for so many bytes more."""
