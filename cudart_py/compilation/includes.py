@@ -165,8 +165,8 @@ def scan(
             own = content is text or content is definitions
             where = "has" if own else f"includes a file of {place!r} that has"
             raise ValueError(
-                f"{call}: argument 'source' {where} a #line directive with a name of more than {LONGEST_NAME} bytes, or "
-                "the text that a macro may put there. Shorten the name"
+                f"{call}: argument 'source' {where} a #line directive with a name of more than {LONGEST_NAME} bytes, "
+                "or the text that a macro may put there. Shorten the name"
             )
         names = _names_in(content)
         pending.extend((place, name) for name in names.included)

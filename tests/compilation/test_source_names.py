@@ -159,7 +159,10 @@ def test_a_path_that_is_too_long_for_line_information_is_refused(device, tmp_pat
 
 @CALLS
 def test_long_strings_and_line_directives_may_stand_beside_each_other(device, tmp_path, call):
-    source = f'// #5 is fixed\n#define JOINED N##1 {"a " * 600}\n#line 5 "short.cu"\n#line __LINE__ "other.cu"\n__device__ const char text[] = "{LONG}";\n'
+    source = (
+        f'// #5 is fixed\n#define JOINED N##1 {"a " * 600}\n#line 5 "short.cu"\n#line __LINE__ "other.cu"\n'
+        f'__device__ const char text[] = "{LONG}";\n'
+    )
     assert compiled(call, source + KERNEL, tmp_path)
     assert compiled(call, '#define NAME "short.cu"\n#line 5 NAME\n' + KERNEL, tmp_path)
 
