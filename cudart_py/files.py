@@ -90,7 +90,8 @@ def why_not_private(folder: str) -> str:
         else:
             if reason := _why_not_ours(status):
                 return reason
-        while path != (path := os.path.dirname(path)):
+        while (parent := os.path.dirname(path)) != path:
+            path = parent
             try:
                 status = os.stat(path)
             except OSError:

@@ -65,7 +65,7 @@ def close_postponed() -> None:
 
 
 def close_unfinished(most: int | None = None) -> None:
-    """Give back what the device has finished with since it was closed, looking at so many at most, the first ones."""
+    """Give back closed handles that the device has finished with; of the waiting ones, try the first `most` only."""
     for _ in range(len(unfinished) if most is None else min(most, len(unfinished))):
         try:
             attempt = unfinished.popleft()

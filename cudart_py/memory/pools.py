@@ -25,7 +25,7 @@ from .allocation import with_room
 
 __all__ = ["KEEP_EVERYTHING", "MemoryPool", "PoolMemory"]
 
-# By default a pool returns its memory to the system at every synchronisation, and the next allocation pays for
+# By default a pool returns its memory to the system at every synchronization, and the next allocation pays for
 # mapping it again.
 KEEP_EVERYTHING = 2**64 - 1
 # The closed pools that the end of another one looks at, itself among them: the next end looks at others.
@@ -82,7 +82,7 @@ class MemoryPool(Handle):
     """A pool of a device's memory (cuMemPoolCreate). `empty(..., pool=pool)` allocates from it.
 
     `device` is by default the current one. `max_size` is the most bytes it may hold, rounded up by the driver; 0 for
-    no limit of its own. `release_threshold` is how many bytes it keeps when a synchronisation finds them unused.
+    no limit of its own. `release_threshold` is how many bytes it keeps when a synchronization finds them unused.
     Devices with peer access to `device` may use its memory.
 
     Closing it leaves the arrays from it as they are. It is destroyed at a synchronization after the last of them was
@@ -172,7 +172,7 @@ class MemoryPool(Handle):
 
     @property
     def release_threshold(self) -> int:
-        """Bytes kept, rather than given back to the device, when a synchronisation finds them unused."""
+        """Bytes kept, rather than given back to the device, when a synchronization finds them unused."""
         return self._get("RELEASE_THRESHOLD")
 
     @release_threshold.setter

@@ -112,7 +112,7 @@ class Context:
         return owner in self.peers if allocation.pool is None else self.device in allocation.pool.access
 
     def after_work(self) -> None:
-        """Let frees in destroyed streams happen, and let the pools release memory, as at every synchronisation."""
+        """Let frees in destroyed streams happen, and let the pools release memory, as at every synchronization."""
         if self.destroyed:
             settle(self)
         for pool in list(self.device.pools.values()):

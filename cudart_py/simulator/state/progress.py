@@ -1,8 +1,8 @@
-"""Progress: which thread is in the middle of a call of the driver, and what waits until that call returns.
+"""Progress: the thread in the middle of a call of the driver, and what waits until that call returns.
 
-Python runs signal handlers and finalizers between any two of its instructions, so also between two changes to the
-driver's tables, and while a kernel is half executed. A driver of a GPU knows neither: its calls are functions of C,
-during which Python runs nothing. So signal handlers wait while a call changes tables, and finalizers until it returns.
+Python may run signal handlers and finalizers between any two instructions: between two changes to the driver's tables,
+or while a kernel is half executed. The driver of a GPU is written in C, and Python runs nothing during its calls. So
+here signal handlers wait while a call changes tables, and finalizers wait until the call returns.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Progress:
         self.thread = get_ident()
 
     def leave(self) -> None:
-        """End a call. Signal handlers wait until `reveal`, and what has arrived meanwhile for `deliver`."""
+        """End a call. Signal handlers still wait for `reveal`, and signals that have arrived for `deliver`."""
         self.thread = 0
         self.refusal = None
 

@@ -2,7 +2,7 @@
 
 A block that cuMemFreeAsync frees is free for the host at once, and for the device when its stream gets there. It is
 used again only by the driver's rules: in the same stream, in a stream that waits for the free, or when the free has
-happened; and it is released to the device at a synchronisation, down to the pool's release threshold.
+happened; and it is released to the device at a synchronization, down to the pool's release threshold.
 """
 
 from __future__ import annotations
@@ -123,11 +123,11 @@ class Pool:
         block = FreeBlock(0, capacity, None, None)
         self.device.take(capacity)
         try:
-            self.blocks.append(block)
             block.address = space.region.open(capacity)
+            self.blocks.append(block)
         except MemoryError:
-            if block in self.blocks:
-                self.blocks.remove(block)
+            if block.address:
+                space.region.close(block.address, capacity)
             self.device.give(capacity)
             raise StatusError(CUresult.CUDA_ERROR_OUT_OF_MEMORY) from None
         self.reserved += capacity
