@@ -298,7 +298,7 @@ def test_all_accesses_that_change_memory_are_among_these() -> None:
             continue
         for pattern in row.patterns:
             words = ["" if slot.optional else min(slot.words) for slot in pattern.slots]
-            with contextlib.suppress(NotNative):
+            with contextlib.suppress(NotNative):  # forms that machine code does not do
                 lowered.add((row.access, lowering(Form(row, pattern, words)).__name__))
     # Machine code does no bulk copies; `cp` writes them in the same function, and refuses.
     assert lowered == {("st", "store"), ("atom", "atomic"), ("red", "atomic"), ("cp", "copy"), ("bulk", "copy")}
