@@ -63,6 +63,19 @@ def store(tmp_path):
     return Store(tmp_path / ".benchmarks")
 
 
+@pytest.fixture(autouse=True)
+def files_of_runs_closed(request):
+    """Collect, after all else of the test is gone, what runs of tests have left to the garbage collector.
+
+    Versions of pytest-benchmark before 5.3 leave their JSON file to it, and it would warn in some later test.
+    """
+    yield
+    if "run" in request.fixturenames:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # theirs, as said above
+            gc.collect()
+
+
 @pytest.fixture
 def run(pytester, monkeypatch):
     """Run tests with this plugin, and with pytest-benchmark unless told otherwise; nothing else is loaded."""
@@ -74,11 +87,6 @@ def run(pytester, monkeypatch):
     def run(source, *arguments, benchmark=True):
         pytester.makepyfile(source)
         plugins = ["-p", "benchmark"] if benchmark else []
-        result = pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.benchmark.pytest_plugin", *arguments)
-        with warnings.catch_warnings():
-            # Some versions of pytest-benchmark leave closing their JSON file to the garbage collector.
-            warnings.simplefilter("ignore", ResourceWarning)  # theirs, as said above
-            gc.collect()
-        return result
+        return pytester.runpytest_inprocess(*plugins, "-p", "cudart_py.benchmark.pytest_plugin", *arguments)
 
     return run
