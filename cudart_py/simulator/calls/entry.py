@@ -130,10 +130,7 @@ def _catch_up(printed: list[str]) -> None:
         for text in printed:
             _print(text)
     finally:
-        try:
-            progress.call_postponed()
-        finally:
-            progress.deliver()
+        progress.catch_up()
 
 
 def _print(text: str) -> None:

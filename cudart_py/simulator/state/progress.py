@@ -65,6 +65,7 @@ class _Progress:
         self._watched: tuple[int, ...] = _USUAL
         self._held: set[int] = set()
         self._handlers: dict[int, Any] = {}
+        self._reveals = 0
         self._seen: tuple[Any, ...] = ()
         self._arrived: deque[tuple[int, FrameType | None]] = deque()
         self._recorder = self._record  # one object, which `is` finds again
@@ -123,38 +124,49 @@ class _Progress:
     def _free(self, thing: Hashable) -> None:
         self._frees.pop(thing)()
 
-    def call_postponed(self) -> None:
-        """Call the finalizers and frees that were postponed, unless the thread is doing that already.
+    def catch_up(self) -> None:
+        """Call the finalizers and frees that were postponed, and then handle the signals that have arrived.
 
-        Their own calls of the driver end here too. If those called what is left, each call would be nested in the one
-        before, down to the end of Python's stack.
+        The calls of the driver that those finalizers make leave both to this one. If they called what is left, each
+        call would be nested in the one before, down to the end of Python's stack. And what a signal's handler raises
+        in a finalizer is lost.
         """
         thread = get_ident()
         if thread in self._emptying:
             return
         try:
-            self._emptying.add(thread)
-            while self.postponed:
-                with contextlib.suppress(Exception):  # no caller waits for their errors
-                    self.postponed.popleft()()
+            try:
+                self._emptying.add(thread)
+                while self.postponed:
+                    with contextlib.suppress(Exception):  # no caller waits for their errors
+                        self.postponed.popleft()()
+            finally:
+                self._emptying.discard(thread)
         finally:
-            self._emptying.discard(thread)
+            self.deliver()
 
     def conceal(self) -> None:
         """Let the signal handlers wait."""
         if get_ident() != self._main:
             return
-        for which in self._watched:
-            handler = getsignal(which)
-            if handler is not self._recorder and callable(handler):
-                self._handlers[which] = handler
-                self._held.add(which)
-                set_handler(which, self._recorder)
+        reveals = -1
+        # Again after a handler that still ran in between has called the driver, since that call has revealed them all.
+        while reveals != self._reveals:
+            reveals = self._reveals
+            for which in self._watched:
+                handler = getsignal(which)
+                if handler is self._recorder:
+                    self._held.add(which)
+                elif callable(handler):
+                    self._handlers[which] = handler
+                    self._held.add(which)
+                    set_handler(which, self._recorder)
 
     def reveal(self) -> None:
         """Put the handlers back, but for those in whose place the program has put others."""
         if not self._held or get_ident() != self._main:
             return
+        self._reveals += 1
         try:
             for which in (*self._held,):
                 if getsignal(which) is self._recorder:

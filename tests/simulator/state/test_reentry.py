@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator import driver
+from cudart_py.simulator.state.contexts import in_finalizer
 from cudart_py.simulator.state.memory import pools
 from cudart_py.simulator.state.progress import progress
 from tests.simulator.state.test_lifetimes import live
@@ -237,6 +239,59 @@ def test_a_handler_waits_for_the_first_call_after_it_was_set(handled, at_allocat
         trace = trace.tb_next
     assert "deliver" in names
     assert "interrupted" not in names
+
+
+@pytest.mark.needs("in_process")
+def test_what_a_handler_raises_is_not_lost_in_a_finalizer(handled, at_allocation):
+    pool, dropped = cuda.MemoryPool(), [cuda.zeros(1)]
+
+    def stop() -> None:
+        raise TimeoutError
+
+    handled(signal.SIGUSR1, stop)
+    at_allocation(signal.SIGUSR1)
+    progress.postponed.append(lambda: in_finalizer(dropped.clear))
+    with pytest.raises(TimeoutError):
+        cuda.empty(1000, np.uint8, pool=pool)
+    assert not dropped
+
+
+@pytest.mark.needs("in_process")
+def test_handlers_wait_although_one_of_them_calls_the_driver_on_the_way_into_a_call(handled):
+    """A handler runs at each line of `conceal`; when that returns, all handlers wait."""
+    signals = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
+    for which in signals:
+        handled(which, lambda: driver.cuCtxSynchronize())
+    handlers = [signal.getsignal(which) for which in signals]
+    left = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal left
+        if frame.f_code is not type(progress).conceal.__code__:
+            return None
+        left -= 1
+        if left == 0:
+            sys.settrace(None)
+            for which in signals:
+                signal.raise_signal(which)
+        return trace
+
+    for step in range(1, 200):
+        left = step
+        sys.settrace(trace)
+        try:
+            progress.conceal()
+        finally:
+            sys.settrace(None)
+        try:
+            assert all(signal.getsignal(which) == progress._recorder for which in signals)
+            assert progress._held.issuperset(signals)
+        finally:
+            progress.expose()
+        assert [signal.getsignal(which) for which in signals] == handlers
+        if left > 0:
+            break
+    assert step > 10
 
 
 @pytest.fixture
