@@ -95,8 +95,14 @@ class _Progress:
 
     def enter(self) -> None:
         """Be in the middle of a call, so that signal handlers wait and finalizers are postponed."""
-        self.conceal()
-        self.thread = get_ident()
+        reveals = -1
+        # Again where a handler or a finalizer that still ran in between has called the driver: that call has revealed
+        # the handlers.
+        while reveals != self._reveals:
+            self.thread = 0
+            reveals = self._reveals
+            self.conceal()
+            self.thread = get_ident()
 
     def leave(self) -> None:
         """End a call. Signal handlers still wait for `reveal`, and signals that have arrived for `deliver`."""
@@ -149,18 +155,14 @@ class _Progress:
         """Let the signal handlers wait."""
         if get_ident() != self._main:
             return
-        reveals = -1
-        # Again after a handler that still ran in between has called the driver, since that call has revealed them all.
-        while reveals != self._reveals:
-            reveals = self._reveals
-            for which in self._watched:
-                handler = getsignal(which)
-                if handler is self._recorder:
-                    self._held.add(which)
-                elif callable(handler):
-                    self._handlers[which] = handler
-                    self._held.add(which)
-                    set_handler(which, self._recorder)
+        for which in self._watched:
+            handler = getsignal(which)
+            if handler is self._recorder:
+                self._held.add(which)
+            elif callable(handler):
+                self._handlers[which] = handler
+                self._held.add(which)
+                set_handler(which, self._recorder)
 
     def reveal(self) -> None:
         """Put the handlers back, but for those in whose place the program has put others."""
