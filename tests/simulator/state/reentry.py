@@ -1,0 +1,32 @@
+"""Kernels that the tests of calls in the middle of other calls launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ENGINES", "LANES", "SOURCE", "stepped"]
+
+SOURCE = r"""
+extern "C" __global__ void step(unsigned *x, int rounds) {
+    unsigned value = x[threadIdx.x];
+    for (int i = 0; i < rounds; i++) value = value * 1664525u + 1013904223u;
+    x[threadIdx.x] = value;
+}
+extern "C" __global__ void add(int *p, int value) { atomicAdd(p, value); }
+extern "C" __global__ void speak(int value) { printf("spoken %d\n", value); }
+"""
+ENGINES = ["numpy", "native"]
+LANES = 64
+
+
+def stepped(x: Any, rounds: int) -> Any:
+    """Return what `step` makes of an array."""
+    multiplier, increment = 1, 0
+    for bit in f"{rounds:b}":
+        increment, multiplier = increment * (multiplier + 1), multiplier * multiplier
+        if bit == "1":
+            increment, multiplier = increment * 1664525 + 1013904223, multiplier * 1664525
+        increment, multiplier = increment % (1 << 32), multiplier % (1 << 32)
+    return np.array(x, np.uint32) * np.uint32(multiplier) + np.uint32(increment)

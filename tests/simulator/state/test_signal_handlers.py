@@ -1,0 +1,260 @@
+"""Calls of the driver that signal handlers make in the middle of another one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.simulator import driver
+from cudart_py.simulator.state.contexts import in_finalizer
+from cudart_py.simulator.state.memory import pools
+from cudart_py.simulator.state.progress import progress
+
+from .reentry import LANES, stepped
+
+
+@pytest.fixture
+def handled() -> Iterator[Callable[[int, Callable[[], object]], None]]:
+    """Let a function be called at a signal, until the end of the test."""
+    before = {}
+
+    def handle(which: int, function: Callable[[], object]) -> None:
+        before[which] = signal.signal(which, lambda number, frame: function())
+
+    yield handle
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for which, handler in before.items():
+        signal.signal(which, handler)
+
+
+def rounds_of(engine: str) -> int:
+    """Return how many rounds of `step` take some tenths of a second."""
+    return 10_000 if engine == "numpy" else 30_000_000
+
+
+def test_a_handler_saves_arrays_while_a_kernel_runs(module, engine, handled):
+    idle, busy, rounds = cuda.full(LANES, 7, np.int32), cuda.zeros(LANES, np.uint32), rounds_of(engine)
+    module["step"][1, LANES](busy, 1)
+    cuda.Device(0).synchronize()
+    saved = []
+    handled(signal.SIGTERM, lambda: saved.append((idle.to_host(), busy.to_host())))
+    handler = signal.getsignal(signal.SIGTERM)
+    module["step"][1, LANES](busy, rounds)
+    timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    cuda.Device(0).synchronize()
+    timer.join()
+    expected = stepped(np.zeros(LANES), rounds + 1)
+    np.testing.assert_array_equal(saved[0][0], np.full(LANES, 7))
+    np.testing.assert_array_equal(saved[0][1], expected)
+    np.testing.assert_array_equal(busy.to_host(), expected)
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_handler_works_on_arrays_in_the_middle_of_anything(module, engine, handled):
+    idle, counted, x = cuda.full(1000, 7, np.int32), cuda.zeros(1, np.int32), cuda.zeros(LANES, np.uint32)
+    alarms = 0
+
+    def handler() -> None:
+        nonlocal alarms
+        alarms += 1
+        module["add"][1, 32](counted, 1)
+        copy = cuda.empty_like(idle)
+        cuda.memcpy(copy, idle)
+        assert (copy.to_host() == 7).all()
+        signal.setitimer(signal.ITIMER_REAL, 0.002)  # from here on, since a handler may be interrupted too
+
+    handled(signal.SIGALRM, handler)
+    x.to_host()  # here the handler is noticed
+    launches = 0
+    signal.setitimer(signal.ITIMER_REAL, 0.002)
+    while alarms < 100:
+        module["step"][1, LANES](x, 10)
+        launches += 1
+        other = cuda.zeros(100, np.int32)
+        assert not other.to_host().any()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert counted.to_host()[0] == 32 * alarms
+    np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), 10 * launches))
+
+
+def test_a_handler_reaches_a_thread_that_launches(module, engine, handled):
+    idle, x, rounds, saved = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32), rounds_of(engine), []
+    handled(signal.SIGTERM, lambda: saved.append(idle.to_host().tolist()))
+
+    def work() -> None:
+        with cuda.Device(0):
+            module["step"][1, LANES](x, rounds)
+            os.kill(os.getpid(), signal.SIGTERM)
+            x.to_host()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert saved == [[7] * 4]
+    np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), rounds))
+
+
+@pytest.mark.needs("in_process")
+def test_what_one_handler_raises_is_not_raised_in_anothers_calls(handled):
+    idle, stream, saved = cuda.full(4, 7, np.int32), cuda.Stream(), []
+    cuda.Device(0).synchronize()
+    raising, saving = threading.Event(), threading.Event()
+
+    def stop() -> None:
+        raising.set()
+        raise TimeoutError
+
+    def save() -> None:
+        if saving.is_set():
+            return
+        saving.set()
+        with pytest.raises(cuda.CudaError, match="broken off by TimeoutError"):
+            idle.to_host()
+        saved.extend(idle.to_host().tolist() for _ in range(2))
+
+    def work() -> None:
+        for signal_of_handler, called in ((signal.SIGUSR1, raising), (signal.SIGUSR2, saving)):
+            # Again if need be: a signal that arrives just before its thread begins to wait does not wake it.
+            for _ in range(60):
+                os.kill(os.getpid(), signal_of_handler)
+                if called.wait(1):
+                    break
+
+    handled(signal.SIGUSR1, stop)
+    handled(signal.SIGUSR2, save)
+    stream.add_callback(work)
+    with pytest.raises(TimeoutError):
+        stream.synchronize()
+    assert saved == [[7] * 4] * 2
+
+
+@pytest.fixture
+def at_allocation(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Let signals arrive in the middle of the next allocation from a pool, where its tables change."""
+    addresses = []
+
+    def plant(*signals: int) -> None:
+        allocate, left = pools.Pool.allocate, [*signals]
+
+        def interrupted(*arguments: Any) -> Any:
+            result = allocate(*arguments)
+            if left:
+                addresses.append(result[0].address)
+            while left:
+                signal.raise_signal(left.pop(0))
+            return result
+
+        monkeypatch.setattr(pools.Pool, "allocate", interrupted)
+
+    yield plant
+    # Their callers have never seen them.
+    for address in addresses:
+        cuda.check(cuda.raw.cuMemFree(address))
+
+
+@pytest.mark.needs("in_process")
+def test_each_signal_is_handled_although_the_handler_of_another_one_raises(handled, at_allocation):
+    seen = []
+
+    def stop(which: int) -> None:
+        seen.append(which)
+        raise TimeoutError(which)
+
+    signals = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
+    for which in signals:
+        handled(which, partial(stop, which))
+    pool = cuda.MemoryPool()
+    cuda.Device(0).synchronize()
+    at_allocation(*signals)
+    with pytest.raises(TimeoutError) as caught:
+        cuda.empty(1000, np.uint8, pool=pool)
+    assert seen == signals
+    # The last one is raised while the others are being handled.
+    assert caught.value.args[0] == signal.SIGTERM
+    assert caught.value.__context__.args[0] == signal.SIGUSR2
+
+
+@pytest.mark.needs("in_process")
+@pytest.mark.parametrize("which", ["SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2"])
+def test_a_handler_waits_for_the_first_call_after_it_was_set(handled, at_allocation, which):
+    pool, stream = cuda.MemoryPool(), cuda.Stream()
+    cuda.empty(1, stream=stream).to_host()  # no handler is seen while work runs
+
+    def stop() -> None:
+        raise TimeoutError
+
+    handled(signal.Signals[which], stop)
+    at_allocation(signal.Signals[which])
+    names = []
+    with pytest.raises(TimeoutError) as caught:
+        cuda.empty(1000, np.uint8, pool=pool)
+    trace = caught.value.__traceback__
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert "deliver" in names
+    assert "interrupted" not in names
+
+
+@pytest.mark.needs("in_process")
+def test_what_a_handler_raises_is_not_lost_in_a_finalizer(handled, at_allocation):
+    pool, dropped = cuda.MemoryPool(), [cuda.zeros(1)]
+
+    def stop() -> None:
+        raise TimeoutError
+
+    handled(signal.SIGUSR1, stop)
+    at_allocation(signal.SIGUSR1)
+    progress.postponed.append(lambda: in_finalizer(dropped.clear))
+    with pytest.raises(TimeoutError):
+        cuda.empty(1000, np.uint8, pool=pool)
+    assert not dropped
+
+
+@pytest.mark.needs("in_process")
+def test_handlers_wait_although_one_of_them_calls_the_driver_on_the_way_into_a_call(handled):
+    """A handler runs at each line of `enter`; when that returns, all handlers wait."""
+    signals = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
+    for which in signals:
+        handled(which, lambda: driver.cuCtxSynchronize())
+    handlers = [signal.getsignal(which) for which in signals]
+    left = 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal left
+        if frame.f_code not in (type(progress).enter.__code__, type(progress).conceal.__code__):
+            return None
+        left -= 1
+        if left == 0:
+            sys.settrace(None)
+            for which in signals:
+                signal.raise_signal(which)
+        return trace
+
+    for step in range(1, 300):
+        left = step
+        sys.settrace(trace)
+        try:
+            progress.enter()
+        finally:
+            sys.settrace(None)
+        try:
+            assert all(signal.getsignal(which) == progress._recorder for which in signals)
+            assert progress._held.issuperset(signals)
+        finally:
+            progress.leave()
+            progress.expose()
+        assert [signal.getsignal(which) for which in signals] == handlers
+        if left > 0:
+            break
+    assert step > 10
