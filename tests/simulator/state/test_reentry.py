@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator.calls.launches import launches
 from cudart_py.simulator.state.progress import progress
 from tests.simulator.state.test_lifetimes import live
 
@@ -21,9 +22,16 @@ from .reentry import LANES, SOURCE, stepped
 
 
 @pytest.fixture
-def in_the_middle() -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
+def in_the_middle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
     """Let a function be called by the garbage collector in the middle of the next launch; its results are listed."""
     threshold, hooks = gc.get_threshold(), []
+    run = launches.ptx.run
+
+    def run_and_collect(*arguments: Any, **options: Any) -> None:
+        run(*arguments, **options)
+        gc.collect()  # where so few objects were made that the collector has not run by itself
+
+    monkeypatch.setattr(launches.ptx, "run", run_and_collect)
 
     def plant(function: Callable[[], object]) -> list[Any]:
         results: list[Any] = []
