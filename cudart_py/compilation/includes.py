@@ -91,7 +91,7 @@ def _begins(text: bytes, position: int) -> bool:
 
 
 class _LineNames:
-    """What the texts that are compiled together have for `#line` directives: a macro of one may name another's file.
+    """Names for `#line` directives in the texts that are compiled together: a macro of one may name another's file.
 
     Long names that macros make of short pieces are not found.
     """
@@ -121,7 +121,7 @@ class _LineNames:
             return True
         if any(map(_LONG_LITERAL.search, directives)):
             return True
-        # A macro may make a name of all its arguments; comments are no arguments.
+        # A macro may make a name of all its arguments; comments are not arguments.
         return any(len(rest) > LONGEST_NAME and b"/*" not in rest for rest in by_macro)
 
 

@@ -220,7 +220,7 @@ def _fitted(text: str) -> str:
 def _write(path: Path, text: str) -> None:
     """Write a file. Every OSError names it; Python names it only where it cannot be opened."""
     try:
-        # A program's name may have bytes that are no text in this locale.
+        # A program's name may have bytes that this locale cannot decode.
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         error.filename = str(path)

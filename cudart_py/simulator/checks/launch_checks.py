@@ -37,7 +37,7 @@ Method = TypeVar("Method", bound=Callable[..., None])
 
 
 def without_failing(method: Method) -> Method:
-    """Let the checks of a launch end, and not the program, where there is no memory for their records."""
+    """End the checks of a launch, rather than the program, where there is no memory for their records."""
 
     @functools.wraps(method)
     def guarded(checks: LaunchChecks, *arguments: Any) -> None:

@@ -40,7 +40,7 @@ _clock = _Clock()
 
 
 def _new(lines: int) -> PieceRecords | None:
-    """Return records for an allocation that was written before, by whomever; None if there is no room for them."""
+    """Return records for an allocation that was written earlier, by anyone; None if there is no room for them."""
     writes, reads = (limit.zeros(lines * _LINE, np.uint64) for _ in range(2))
     if writes is None or reads is None:
         return None
