@@ -23,7 +23,7 @@ steps=${*:-suite pools sanitizer sanitize-tour benchmarks tour bars host}
 python=${PYTHON:-python3}
 export CUDART_PY_DRIVER=cuda PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 sanitizer="compute-sanitizer --report-api-errors no --target-processes application-only --error-exitcode 86"
-sanitized=("$python" -m pytest -q -p no:cacheprovider -m "not unsanitized" --hypothesis-profile=short)
+sanitized=("$python" -m pytest -q -n 0 -p no:cacheprovider -m "not unsanitized and not exhaustive" --hypothesis-profile=short)
 failed=()
 
 note() { # NAME COMMAND...: run it, keep what it prints, remember whether it failed

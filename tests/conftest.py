@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import gc
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -27,6 +28,7 @@ from cudart_py.driver.seam import api
 from cudart_py.memory import pools
 from tests import processors
 from tests.browser import Browser
+from tests.durations import pytest_runtest_call, pytest_terminal_summary  # noqa: F401  # hooks, which pytest finds here
 
 settings.register_profile(
     "default", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -53,6 +55,17 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("PYTHONPYCACHEPREFIX", str(folder / "bytecode"))
     yield
     patch.undo()
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C interrupt the processes that tests start, also where a shell started this one in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Run benchmarks that are timed in one process, since others beside them would spoil the times."""
+    return 0 if config.getoption("benchmark_enable", False) else None
 
 
 @pytest.hookimpl(trylast=True)

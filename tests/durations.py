@@ -1,0 +1,51 @@
+"""Keep the default level quick: a long test fails, and `--durations` also lists the files that take longest."""
+
+from __future__ import annotations
+
+import collections
+import resource
+from collections.abc import Generator
+
+import pytest
+
+import cudart_py as cuda
+
+__all__ = ["LIMIT_S", "pytest_runtest_call", "pytest_terminal_summary"]
+
+# What a test of the default level may take. Longer ones are marked `exhaustive`.
+LIMIT_S = 10
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process and of the children that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that takes more than LIMIT_S of processor time, which the load of the machine does not change.
+
+    Where kernels run elsewhere, as on a GPU under compute-sanitizer, the time says nothing of the test.
+    """
+    before = _processor_seconds()
+    result = yield
+    seconds = _processor_seconds() - before
+    if seconds > LIMIT_S and "in_process" in cuda.capabilities() and not item.get_closest_marker("exhaustive"):
+        pytest.fail(f"{seconds:.1f} s of processor time; a test of the default level may take {LIMIT_S} s")
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """List the files whose tests take longest, where `--durations` lists the tests."""
+    count: int | None = config.getoption("durations")
+    if not count:
+        return
+    seconds: collections.Counter[str] = collections.Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    terminalreporter.section("slowest files")
+    for name, taken in seconds.most_common(count):
+        terminalreporter.write_line(f"{taken:.2f}s {name}")

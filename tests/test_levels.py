@@ -1,0 +1,28 @@
+"""The two levels of the suite, and what each test and its children may count on."""
+
+from __future__ import annotations
+
+import pytest
+
+import cudart_py as cuda
+from tests import durations
+
+
+@pytest.mark.skipif("in_process" not in cuda.capabilities(), reason="kernels take no time of this process")
+def test_a_long_test_of_the_default_level_fails(request, monkeypatch):
+    around = durations.pytest_runtest_call(request.node)
+    next(around)
+    with monkeypatch.context() as patch:
+        patch.setattr(durations, "LIMIT_S", -1)
+        with pytest.raises(pytest.fail.Exception, match="default level"):
+            around.send(None)
+
+
+def test_children_can_be_interrupted_where_the_suite_runs_in_the_background(python, request):
+    """A shell lets its background jobs ignore SIGINT, which their children would inherit."""
+    test = f"{request.config.rootpath}/tests/tour/test_command.py::test_a_real_ctrl_c_prints_no_traceback"
+    python(f"""
+import signal, sys, pytest
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.exit(pytest.main(["-q", "-n", "0", {test!r}]))
+""")
