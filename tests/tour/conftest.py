@@ -66,7 +66,7 @@ def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)
     monkeypatch.setattr(limits, "measured_ceiling", lambda device, kind: 4e12)
     monkeypatch.setattr(monte_carlo, "SEEDS", 2)
-    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**20)
+    monkeypatch.setattr(monte_carlo, "SEED_PATHS", 2**10)
     monkeypatch.setattr(occupancy, "STEPS", 64)
     monkeypatch.setattr(streams, "SPIN_MS", 1e-5)
     monkeypatch.setattr(streams, "PIECES", 4)

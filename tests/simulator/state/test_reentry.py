@@ -49,7 +49,7 @@ def in_the_middle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callabl
 
         hooks.append(hook)
         gc.callbacks.append(hook)
-        gc.set_threshold(1)
+        gc.set_threshold(1, 1000)  # the youngest objects, since to look at all of them takes long
         return results
 
     yield plant
