@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Check the whole project on a machine with a GPU and leave what was seen in a folder.
 #
-#   scripts/gpu_check.sh OUT [STEP...]    steps: suite pools sanitizer sanitize-tour benchmarks tour bars host   (default: all)
+#   scripts/gpu_check.sh OUT [STEP...]    steps: suite exhaustive pools sanitizer sanitize-tour benchmarks tour bars host   (default: all)
 #                                         and when asked for: gate, baseline, several
 #
 # The suite's tests run side by side, in as many processes as JOBS says, by default 12.
@@ -19,7 +19,7 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/.."
-steps=${*:-suite pools sanitizer sanitize-tour benchmarks tour bars host}
+steps=${*:-suite exhaustive pools sanitizer sanitize-tour benchmarks tour bars host}
 python=${PYTHON:-python3}
 export CUDART_PY_DRIVER=cuda PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 sanitizer="compute-sanitizer --report-api-errors no --target-processes application-only --error-exitcode 86"
@@ -73,6 +73,10 @@ for step in $steps; do
     suite)
         # Tests that ask how much memory is free are a group, which runs while all others wait (tests/conftest.py).
         note suite "$python" -m pytest -q -p no:cacheprovider -n "${JOBS:-12}" --dist loadgroup tests
+        ;;
+    exhaustive)
+        # The long searches, which the suite leaves out.
+        note exhaustive "$python" -m pytest -q -p no:cacheprovider -n "${JOBS:-12}" --dist loadgroup -m exhaustive tests
         ;;
     pools)
         # The driver crashes where a pool is destroyed with frees in flight.

@@ -23,7 +23,8 @@ from cudart_py.simulator.state.streams import find_stream
 from tests.simulator.kernels import ptx
 from tests.simulator.support import Status, ok, upload
 
-COUNT = 10_000
+COUNT = 300
+MANY = pytest.param(10_000, marks=pytest.mark.exhaustive)
 
 
 def live() -> tuple[int, ...]:
@@ -116,6 +117,7 @@ address_of_the_test: list[int] = [0]
 SMALL = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 4 .u32 x;\n"
 
 
+@pytest.mark.parametrize("count", [COUNT, MANY])
 @pytest.mark.parametrize(
     "use",
     [
@@ -133,7 +135,7 @@ SMALL = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align
     ],
     ids=lambda use: use.__name__.strip("_"),
 )
-def test_counts_return_to_the_start_after_10000(context: Any, use: Callable[[], None]) -> None:
+def test_counts_return_to_the_start_after_many(context: Any, use: Callable[[], None], count: int) -> None:
     event_of_the_test[0] = ok(driver.cuEventCreate(0))
     stream_of_the_test[0] = ok(driver.cuStreamCreate(1))
     address_of_the_test[0] = upload(np.zeros(1, np.uint8))
@@ -142,7 +144,7 @@ def test_counts_return_to_the_start_after_10000(context: Any, use: Callable[[], 
     gc.collect()
     ok(driver.cuCtxSynchronize())
     start = live()
-    for _ in range(COUNT):
+    for _ in range(count):
         use()
     ok(driver.cuCtxSynchronize())
     assert live() == start
