@@ -198,14 +198,23 @@ _lost: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
 def live_handles() -> list[Handle]:
     """Return all handles of the process that are open, borrowed ones too.
 
-    The garbage collector knows them; to note each where it is made would take longer than many a call. It lists nothing
+    The garbage collector knows them; to note each where it is made would take longer than many a call. It finds nothing
     that `gc.freeze()` has set aside, so that all of this is given back to it.
     """
     if gc.get_freeze_count():
         gc.unfreeze()
-    # By their types, since some objects answer a question for their class with another object's, or raise.
-    found = [thing for thing in gc.get_objects() if issubclass(type(thing), Handle)]
+    # An object refers to its type. All objects, as gc.get_objects() gives them, would be too many: among them are tuples
+    # that other threads are still building, and CPython cannot lengthen a tuple that anyone else refers to.
+    kinds = _kinds(Handle)
+    found = [thing for thing in gc.get_referrers(*kinds) if type(thing) in kinds]
     return [handle for handle in found if getattr(handle, "_value", None) is not None]
+
+
+def _kinds(kind: type[Handle]) -> set[type]:
+    kinds = {kind}
+    for subclass in kind.__subclasses__():
+        kinds |= _kinds(subclass)
+    return kinds
 
 
 class ComparedHandle(Handle):

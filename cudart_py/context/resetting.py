@@ -47,7 +47,8 @@ def reset() -> None:
             "reset: a stream is being captured: leave the `with` block of its capture before, and reset then"
         )
     handles = live_handles()
-    api.reset({int(handle._value) for handle in handles})
+    values = (handle._value for handle in handles)
+    api.reset({int(value) for value in values if value is not None})  # another thread's reset may have closed some
     for handle in handles:
         handle._lose()
     postponed.clear()

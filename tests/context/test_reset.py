@@ -368,3 +368,30 @@ print(errors, works())
 @needs_reset
 def test_threads_that_reset_at_once_do_not_wait_for_each_other_for_ever(lines):
     assert lines(RACE) == ["[] True"]
+
+
+BESIDE = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+errors, ended = [], threading.Event()
+
+def build():
+    while not ended.is_set():
+        try:
+            tuple(number for number in range(100))
+        except SystemError as error:
+            errors.append(error)
+
+thread = threading.Thread(target=build)
+thread.start()
+for _ in range(20):
+    cuda.reset()
+ended.set()
+thread.join()
+print(errors, works())
+"""
+
+
+@needs_reset
+def test_a_reset_does_not_disturb_a_thread_that_does_not_use_cuda(lines):
+    assert lines(BESIDE) == ["[] True"]
