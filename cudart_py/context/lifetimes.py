@@ -203,8 +203,8 @@ def live_handles() -> list[Handle]:
     """
     if gc.get_freeze_count():
         gc.unfreeze()
-    # An object refers to its type. All objects, as gc.get_objects() gives them, would be too many: among them are tuples
-    # that other threads are still building, and CPython cannot lengthen a tuple that anyone else refers to.
+    # An object refers to its type. gc.get_objects() would refer to all objects, among them tuples that other threads
+    # are still building, and CPython cannot lengthen a tuple that anyone else refers to.
     kinds = _kinds(Handle)
     found = [thing for thing in gc.get_referrers(*kinds) if type(thing) in kinds]
     return [handle for handle in found if getattr(handle, "_value", None) is not None]
