@@ -81,7 +81,9 @@ class MemoryChecks:
         if space == "shared" and access.kind != "ld":
             self._beyond_variables(access)
         if access.kind == "mbarrier":
-            self._memory_barrier(access)
+            # An operation elsewhere is a fault, and no barrier is there.
+            if space == "shared" and not access.outside:
+                self._memory_barrier(access)
         elif space == "global":
             self._global(access)
         elif space in ("shared", "local") and access.outside:

@@ -200,3 +200,44 @@ def test_what_barriers_put_in_order_is_no_race(device, kernels, name):
 def test_what_they_do_not_put_in_order_is_a_race(device, kernels, name, wrong, text):
     warnings = found(device, kernels, name, wrong)
     assert any(f"race: it {text}" in warning for warning in warnings), warnings
+
+
+# --- addresses without a barrier
+
+WILD = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry wild(.param .u64 address) {{
+    .reg .b64 %rd<3>;
+    .shared .align 8 .b64 bar;
+    ld.param.u64 %rd1, [address];
+    {instruction};
+    ret;
+}}
+"""
+
+
+@pytest.fixture
+def forgotten():
+    """Give the device up after the test, since its context is lost."""
+    yield
+    cuda.reset()
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize("address", [512, 0xFFF8, (1 << 31) - 8, (1 << 47) + (1 << 30), (1 << 63) - 8])
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "mbarrier.init.shared.b64 [%rd1], 1",
+        "mbarrier.init.b64 [%rd1], 1",
+        "mbarrier.arrive.shared.b64 %rd2, [%rd1]",
+        "cp.async.mbarrier.arrive.shared.b64 [%rd1]",
+    ],
+)
+def test_a_barrier_at_a_wild_address_is_a_fault(device, instruction, address):
+    kernel = cuda.load(WILD.format(instruction=instruction).encode())["wild"]
+    kernel[1, 32](np.uint64(address))
+    with pytest.raises(cuda.IllegalAddressError):
+        device.synchronize()
