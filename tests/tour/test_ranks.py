@@ -67,6 +67,15 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
+def test_two_ranks_run_stops_together(mpiexec):
+    done = mpiexec("-m", "library_tour", "run", "all_reduce", "monte_carlo_ranks", "--size", "61", count=2)
+    assert done.returncode == 0, done.stderr
+    assert "2 stops: 2 passed" in done.stdout
+    for name in ("MPI, through the host", "strong scaling", "weak scaling"):
+        assert len(re.findall(rf"^{name} .*\b2 .*right", done.stdout, re.MULTILINE)) == 1, done.stdout
+
+
+@pytest.mark.exhaustive
 def test_four_ranks_run_all_stops_for_several_devices(mpiexec):
     done = mpiexec("-m", "library_tour", "run", "--size", "61")
     assert done.returncode == 0, done.stderr
