@@ -1,5 +1,3 @@
-"""A driver of its own for each test, beside the one that cudart_py uses in the same process."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,7 +7,7 @@ import pytest
 
 from cudart_py.simulator import driver
 from tests.simulator.kernels import ptx
-from tests.simulator.support import HostCalls, fresh_devices, ok
+from tests.simulator.support import HostCalls, Player, fresh_devices, ok
 
 
 @pytest.fixture
@@ -32,6 +30,16 @@ def context(two_devices: list[Any]) -> Any:
 def calls() -> HostCalls:
     """Host functions that note their order."""
     return HostCalls()
+
+
+@pytest.fixture
+def stream(context: Any) -> Any:
+    return ok(driver.cuStreamCreate(1))
+
+
+@pytest.fixture
+def play(context: Any, calls: HostCalls) -> Player:
+    return Player(calls)
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""What the tests of the software driver share: devices of their own, uploads, downloads, host functions."""
-
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,23 @@ def ok(result: tuple[Any, ...]) -> Any:
     if len(result) == 1:
         return None
     return result[1] if len(result) == 2 else result[1:]
+
+
+def struct(kind: str, **fields: Any) -> Any:
+    """Return a structure of the bindings; `outer__inner` names a field of one inside it."""
+    made = getattr(bindings, kind)()
+    for name, value in fields.items():
+        *path, last = name.split("__")
+        setattr(functools.reduce(getattr, path, made), last, value)
+    return made
+
+
+def create_array(*extents: int, flags: int = 0, channels: int = 1) -> tuple[Any, ...]:
+    """Return the result of making a CUDA array of float32."""
+    sizes = dict(zip(("Width", "Height", "Depth"), extents, strict=False))
+    float32 = bindings.CUarray_format.CU_AD_FORMAT_FLOAT
+    description = struct("CUDA_ARRAY3D_DESCRIPTOR", Format=float32, NumChannels=channels, Flags=flags, **sizes)
+    return driver.cuArray3DCreate(description)
 
 
 def fresh_devices(count: int, memory: int) -> Callable[[], None]:
@@ -80,6 +96,80 @@ class HostCalls:
     def launch(self, stream: Any, name: str, then: Callable[[], None] = lambda: None) -> None:
         """Let a stream note the name when it gets there."""
         ok(driver.cuLaunchHostFunc(stream, self.make(name, then), None))
+
+
+class Player:
+    """Plays steps such as "run s a, record e s, wait t e, sync t", with streams, events and memory of any names.
+
+    Each is made where its name comes first: a stream whose name begins with "b" is a blocking one, and event names
+    begin with "e". A step that ends in "-> NOT_READY" must give that error, all others succeed.
+    """
+
+    def __init__(self, calls: HostCalls) -> None:
+        self.calls = calls
+        self.handles: dict[str, Any] = {
+            "null": 0,
+            "legacy": bindings.CU_STREAM_LEGACY,
+            "thread": bindings.CU_STREAM_PER_THREAD,
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.handles:
+            made = driver.cuEventCreate(0) if name[0] == "e" else driver.cuStreamCreate(int(name[0] != "b"))
+            self.handles[name] = ok(made)
+        return self.handles[name]
+
+    def __call__(self, steps: str) -> Any:
+        """Play, and return the values of the last step."""
+        for step in steps.split(", "):
+            action, _, error = step.partition(" -> ")
+            verb, *names = action.split()
+            result = getattr(self, f"_{verb}")(*names)
+            assert result[0].name == (f"CUDA_ERROR_{error}" if error else "CUDA_SUCCESS"), (step, result)
+        return result[1] if len(result) > 1 else None
+
+    def _run(self, stream: str, name: str) -> Any:
+        return driver.cuLaunchHostFunc(self[stream], self.calls.make(name), None)
+
+    def _record(self, event: str, stream: str) -> Any:
+        return driver.cuEventRecord(self[event], self[stream])
+
+    def _wait(self, stream: str, event: str) -> Any:
+        return driver.cuStreamWaitEvent(self[stream], self[event], 0)
+
+    def _sync(self, name: str) -> Any:
+        if name == "device":
+            return driver.cuCtxSynchronize()
+        return (driver.cuEventSynchronize if name[0] == "e" else driver.cuStreamSynchronize)(self[name])
+
+    def _query(self, name: str) -> Any:
+        return (driver.cuEventQuery if name[0] == "e" else driver.cuStreamQuery)(self[name])
+
+    def _destroy(self, name: str) -> Any:
+        return (driver.cuEventDestroy if name[0] == "e" else driver.cuStreamDestroy)(self[name])
+
+    def _begin(self, stream: str, mode: str = "global") -> Any:
+        mode = f"CU_STREAM_CAPTURE_MODE_{mode.upper()}"
+        return driver.cuStreamBeginCapture(self[stream], getattr(bindings.CUstreamCaptureMode, mode))
+
+    def _end(self, stream: str) -> Any:
+        return driver.cuStreamEndCapture(self[stream])
+
+    def _capturing(self, stream: str, status: str) -> Any:
+        result = driver.cuStreamIsCapturing(self[stream])
+        assert result[0] != SUCCESS or result[1].name == f"CU_STREAM_CAPTURE_STATUS_{status.upper()}"
+        return result
+
+    def _take(self, stream: str, name: str, size: str = "1048576") -> Any:
+        result = driver.cuMemAllocAsync(int(size), self[stream])
+        self.handles[name] = int(result[1] or 0)
+        return result
+
+    def _fill(self, stream: str, name: str, size: str = "16") -> Any:
+        return driver.cuMemsetD8Async(self[name], 1, int(size), self[stream])
+
+    def _free(self, stream: str, name: str) -> Any:
+        return driver.cuMemFreeAsync(self[name], self[stream])
 
 
 def compile_ptx(source: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import Any
 
@@ -14,303 +15,125 @@ from cudart_py.simulator.state import contexts
 from cudart_py.simulator.state.queue import scheduling
 from cudart_py.simulator.state.queue.operations import FaultError, Operation
 from cudart_py.simulator.state.streams import find_stream
-from tests.simulator.support import HostCalls, Status, ok, upload
+from tests.simulator.support import HostCalls, Player, Status, ok, upload
 
-NOT_READY = (Status.CUDA_ERROR_NOT_READY,)
 LEGACY, PER_THREAD = bindings.CU_STREAM_LEGACY, bindings.CU_STREAM_PER_THREAD
+INVALID_HANDLE, INVALID_VALUE = Status.CUDA_ERROR_INVALID_HANDLE, Status.CUDA_ERROR_INVALID_VALUE
+
+# The steps that are played, and the host functions that have run then.
+ORDERS = {
+    "nothing runs before a synchronise": ("run s a", ""),
+    "a stream runs in order": ("run s a, run s b, run s c, run s d, sync s", "a b c d"),
+    "synchronising a stream leaves the others alone": ("run s a, run t b, sync t", "b"),
+    "synchronising an event leaves what comes after it": ("run s a, record e s, run s b, sync e", "a"),
+    "a stream waits for another one's event": ("run s a, record e s, run s b, wait t e, run t c, sync t", "a c"),
+    "a wait is for the record that stood then": ("record e s, wait t e, run s a, record e s, sync t", ""),
+    "a wait alone is waited for": ("run s a, record e s, wait t e, sync t", "a"),
+    "a wait for an event never recorded is none": ("wait s e, query s", ""),
+    "a forgotten wait between streams shows": ("run s producer, run t consumer, sync device", "consumer producer"),
+    "a query runs one piece": ("run s a, run s b, query s -> NOT_READY", "a"),
+    "a query is not ready until none is left": (
+        "run s a, run s b, query s -> NOT_READY, query s -> NOT_READY, query s",
+        "a b",
+    ),
+    "an event's query runs only what the event needs": (
+        "run s a, run t b, record e t, query e -> NOT_READY, query e -> NOT_READY, query e",
+        "b",
+    ),
+    "the legacy stream waits for blocking streams": ("run b a, run s c, run legacy l, sync null", "a l"),
+    "the legacy stream waits for the thread's own": ("run thread a, run legacy b, sync legacy", "a b"),
+    "synchronising the null stream waits for blocking streams alone": ("run s c, run b a, sync null", "a"),
+    "synchronising the legacy stream waits for blocking streams alone": ("run s c, run b a, sync legacy", "a"),
+    "the legacy stream is not done before the blocking streams": (
+        "run s c, run b a, query legacy -> NOT_READY, query legacy",
+        "a",
+    ),
+    "a non-blocking stream passes the legacy stream": ("run null l, run b a, run s c, sync s", "c"),
+    "blocking streams wait for the legacy stream": ("run null l, run b a, sync b", "l a"),
+    "the legacy stream orders two blocking streams": ("run b a, run null l, run b2 c, sync b2", "a l c"),
+    "a destroyed stream's work goes on": ("run s a, destroy s, sync s -> INVALID_HANDLE, sync device", "a"),
+    "a destroyed event's mark is still waited for": ("run s a, record e s, wait t e, destroy e, sync t", "a"),
+}
 
 
-def make_stream(*, blocking: bool = False) -> Any:
-    return ok(driver.cuStreamCreate(0 if blocking else 1))
-
-
-def make_event(flags: int = 0) -> Any:
-    return ok(driver.cuEventCreate(flags))
-
-
-def test_nothing_runs_before_a_synchronise(context: Any, calls: HostCalls) -> None:
-    stream = make_stream()
-    calls.launch(stream, "a")
-    assert calls.names == []
-    ok(driver.cuStreamSynchronize(stream))
-    assert calls.names == ["a"]
-
-
-def test_a_stream_runs_in_order(context: Any, calls: HostCalls) -> None:
-    stream = make_stream()
-    for name in "abcdef":
-        calls.launch(stream, name)
-    ok(driver.cuStreamSynchronize(stream))
-    assert "".join(calls.names) == "abcdef"
-
-
-def test_synchronising_a_stream_leaves_the_others_alone(context: Any, calls: HostCalls) -> None:
-    first, second = make_stream(), make_stream()
-    calls.launch(first, "first")
-    calls.launch(second, "second")
-    ok(driver.cuStreamSynchronize(second))
-    assert calls.names == ["second"]
-
-
-def test_synchronising_an_event_leaves_what_comes_after_it(context: Any, calls: HostCalls) -> None:
-    stream, event = make_stream(), make_event()
-    calls.launch(stream, "before")
-    ok(driver.cuEventRecord(event, stream))
-    calls.launch(stream, "after")
-    ok(driver.cuEventSynchronize(event))
-    assert calls.names == ["before"]
-
-
-def test_a_stream_waits_for_another_ones_event(context: Any, calls: HostCalls) -> None:
-    first, second, event = make_stream(), make_stream(), make_event()
-    calls.launch(first, "before")
-    ok(driver.cuEventRecord(event, first))
-    calls.launch(first, "after")
-    ok(driver.cuStreamWaitEvent(second, event, 0))
-    calls.launch(second, "second")
-    ok(driver.cuStreamSynchronize(second))
-    assert calls.names == ["before", "second"]
-
-
-def test_a_wait_is_for_the_record_that_stood_then(context: Any, calls: HostCalls) -> None:
-    first, second, event = make_stream(), make_stream(), make_event()
-    ok(driver.cuEventRecord(event, first))
-    ok(driver.cuStreamWaitEvent(second, event, 0))
-    calls.launch(first, "later")
-    ok(driver.cuEventRecord(event, first))
-    ok(driver.cuStreamSynchronize(second))
-    assert calls.names == []
-
-
-def test_a_wait_alone_is_waited_for(context: Any, calls: HostCalls) -> None:
-    first, second, event = make_stream(), make_stream(), make_event()
-    calls.launch(first, "first")
-    ok(driver.cuEventRecord(event, first))
-    ok(driver.cuStreamWaitEvent(second, event, 0))
-    ok(driver.cuStreamSynchronize(second))
-    assert calls.names == ["first"]
-
-
-def test_a_wait_for_an_event_never_recorded_is_none(context: Any) -> None:
-    stream = make_stream()
-    ok(driver.cuStreamWaitEvent(stream, make_event(), 0))
-    ok(driver.cuStreamQuery(stream))
-
-
-def test_a_forgotten_wait_between_streams_shows(context: Any, calls: HostCalls) -> None:
-    first, second = make_stream(), make_stream()
-    calls.launch(first, "producer")
-    calls.launch(second, "consumer")
-    ok(driver.cuCtxSynchronize())
-    assert calls.names == ["consumer", "producer"]
-
-
-def test_a_query_runs_one_piece_and_is_not_ready_until_none_is_left(context: Any, calls: HostCalls) -> None:
-    stream = make_stream()
-    calls.launch(stream, "a")
-    calls.launch(stream, "b")
-    assert driver.cuStreamQuery(stream) == NOT_READY
-    assert calls.names == ["a"]
-    assert driver.cuStreamQuery(stream) == NOT_READY
-    assert calls.names == ["a", "b"]
-    ok(driver.cuStreamQuery(stream))
-
-
-def test_an_event_query_runs_only_what_the_event_needs(context: Any, calls: HostCalls) -> None:
-    first, second, event = make_stream(), make_stream(), make_event()
-    calls.launch(first, "first")
-    calls.launch(second, "second")
-    ok(driver.cuEventRecord(event, second))
-    answers = []
-    while driver.cuEventQuery(event) == NOT_READY:
-        answers.append(list(calls.names))
-    assert answers == [["second"], ["second"]]
+@pytest.mark.parametrize("case", ORDERS)
+def test_work_runs_when_it_must(play: Player, case: str) -> None:
+    steps, expected = ORDERS[case]
+    play(steps)
+    assert play.calls.names == expected.split()
 
 
 def test_what_is_put_behind_a_full_queue_waits_for_the_work_before_it(
-    context: Any, calls: HostCalls, monkeypatch: pytest.MonkeyPatch
+    play: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scheduling, "_LONGEST_QUEUE", 3)
-    stream, others = make_stream(), [make_stream() for _ in range(5)]
-    for name in "ab":
-        calls.launch(stream, name)
-    for other in others:
-        calls.launch(other, "other")
-    assert calls.names == []
-    calls.launch(stream, "c")
-    assert calls.names == ["a", "b"]
+    play("run s a, run s b, run t x, run u x, run v x")
+    assert play.calls.names == []
+    play("run s c")
+    assert play.calls.names == ["a", "b"]
 
 
-def test_the_legacy_stream_waits_for_blocking_streams(context: Any, calls: HostCalls) -> None:
-    blocking, other = make_stream(blocking=True), make_stream()
-    calls.launch(blocking, "blocking")
-    calls.launch(other, "non-blocking")
-    calls.launch(LEGACY, "legacy")
-    ok(driver.cuStreamSynchronize(0))
-    assert calls.names == ["blocking", "legacy"]
+def test_work_of_destroyed_streams_counts_in_a_full_queue(play: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling, "_LONGEST_QUEUE", 3)
+    play(", ".join(f"run {name} {name}, destroy {name}" for name in "stuv"))
+    assert play.calls.names == ["s", "t", "u"]
 
 
-def test_the_legacy_stream_waits_for_the_threads_default_stream(context: Any, calls: HostCalls) -> None:
-    calls.launch(PER_THREAD, "thread's")
-    calls.launch(LEGACY, "legacy")
-    ok(driver.cuStreamSynchronize(LEGACY))
-    assert calls.names == ["thread's", "legacy"]
-
-
-@pytest.mark.parametrize("legacy", [0, LEGACY])
-def test_synchronising_the_legacy_stream_waits_for_the_blocking_streams_alone(
-    context: Any, calls: HostCalls, legacy: Any
-) -> None:
-    blocking, other = ok(driver.cuStreamCreate(0)), ok(driver.cuStreamCreate(1))
-    calls.launch(other, "non-blocking")
-    calls.launch(blocking, "blocking")
-    ok(driver.cuStreamSynchronize(legacy))
-    assert calls.names == ["blocking"]
-
-
-def test_the_legacy_stream_is_not_done_before_the_blocking_streams(context: Any, calls: HostCalls) -> None:
-    blocking, other = ok(driver.cuStreamCreate(0)), ok(driver.cuStreamCreate(1))
-    calls.launch(other, "non-blocking")
-    calls.launch(blocking, "blocking")
-    assert driver.cuStreamQuery(LEGACY) == (Status.CUDA_ERROR_NOT_READY,)
-    assert calls.names == ["blocking"]
-    ok(driver.cuStreamQuery(LEGACY))
-    assert calls.names == ["blocking"]
-
-
-def test_the_default_streams_have_the_ordinary_priority(context: Any) -> None:
-    assert [ok(driver.cuStreamGetPriority(stream)) for stream in (0, LEGACY, PER_THREAD)] == [0, 0, 0]
-
-
-def test_nothing_is_queued_in_a_context_that_has_been_waited_for(context: Any, calls: HostCalls) -> None:
-    stream = make_stream()
-    calls.launch(stream, "a")
-    calls.launch(LEGACY, "b")
+def test_a_context_is_idle_when_it_has_been_waited_for(play: Player) -> None:
     own = contexts.current()
+    play("run s a, run legacy b")
     assert own.busy
     assert own.pending
-    ok(driver.cuCtxSynchronize())
+    play("sync device")
     assert not own.busy
     assert not own.pending
+    play("destroy s")
+    assert not own.destroyed
 
 
 def test_work_of_a_context_that_ended_never_runs_and_nothing_waits_for_it(
-    two_devices: list[Any], calls: HostCalls
+    two_devices: list[Any], play: Player
 ) -> None:
-    first, own = two_devices
-    ok(driver.cuCtxSetCurrent(first))
     ended = contexts.current()
-    gone, event = make_stream(), make_event()
-    calls.launch(gone, "gone")
-    ok(driver.cuEventRecord(event, gone))
-    ok(driver.cuCtxSetCurrent(own))
-    stream = make_stream()
-    ok(driver.cuStreamWaitEvent(stream, event, 0))
-    calls.launch(stream, "own")
+    play("run gone gone, record e gone")
+    ok(driver.cuCtxSetCurrent(two_devices[1]))
+    play("wait s e, run s own")
     ok(driver.cuDevicePrimaryCtxReset(0))
-    assert driver.cuStreamQuery(stream) == NOT_READY
-    assert driver.cuStreamQuery(stream) == NOT_READY
-    ok(driver.cuStreamQuery(stream))
-    assert calls.names == ["own"]
+    play("query s -> NOT_READY, query s -> NOT_READY, query s")
+    assert play.calls.names == ["own"]
     assert ended.pending == 0
 
 
-def test_blocking_streams_wait_for_the_legacy_stream(context: Any, calls: HostCalls) -> None:
-    blocking, other = make_stream(blocking=True), make_stream()
-    calls.launch(None, "legacy")
-    calls.launch(blocking, "blocking")
-    calls.launch(other, "non-blocking")
-    ok(driver.cuStreamSynchronize(other))
-    assert calls.names == ["non-blocking"]
-    ok(driver.cuStreamSynchronize(blocking))
-    assert calls.names == ["non-blocking", "legacy", "blocking"]
-
-
-def test_the_legacy_stream_orders_two_blocking_streams(context: Any, calls: HostCalls) -> None:
-    first, second = make_stream(blocking=True), make_stream(blocking=True)
-    calls.launch(first, "first")
-    calls.launch(0, "legacy")
-    calls.launch(second, "second")
-    ok(driver.cuStreamSynchronize(second))
-    assert calls.names == ["first", "legacy", "second"]
-
-
-def test_each_thread_has_its_own_per_thread_stream(context: Any, calls: HostCalls) -> None:
-    calls.launch(PER_THREAD, "main")
+def test_each_thread_has_its_own_per_thread_stream(context: Any, play: Player) -> None:
+    play("run thread main")
 
     def other() -> None:
         ok(driver.cuCtxSetCurrent(context))
-        calls.launch(PER_THREAD, "other")
-        ok(driver.cuStreamSynchronize(PER_THREAD))
+        play("run thread other, sync thread")
 
     thread = threading.Thread(target=other)
     thread.start()
     thread.join()
-    assert calls.names == ["other"]
-
-
-def test_a_destroyed_streams_work_goes_on(context: Any, calls: HostCalls) -> None:
-    stream = make_stream()
-    calls.launch(stream, "a")
-    ok(driver.cuStreamDestroy(stream))
-    assert driver.cuStreamSynchronize(stream) == (Status.CUDA_ERROR_INVALID_HANDLE,)
-    ok(driver.cuCtxSynchronize())
-    assert calls.names == ["a"]
-
-
-def test_work_of_destroyed_streams_counts_in_a_full_queue(
-    context: Any, calls: HostCalls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scheduling, "_LONGEST_QUEUE", 3)
-    for name in "abcd":
-        stream = make_stream()
-        calls.launch(stream, name)
-        ok(driver.cuStreamDestroy(stream))
-    assert calls.names == ["a", "b", "c"]
-
-
-def test_a_destroyed_stream_without_work_is_forgotten(context: Any, calls: HostCalls) -> None:
-    for name in "ab":
-        stream = make_stream()
-        calls.launch(stream, name)
-        ok(driver.cuStreamSynchronize(stream))
-        ok(driver.cuStreamDestroy(stream))
-    found = contexts.find_context(context)
-    assert not found.busy
-    assert not found.destroyed
-
-
-def test_a_destroyed_events_mark_is_still_waited_for(context: Any, calls: HostCalls) -> None:
-    first, second, event = make_stream(), make_stream(), make_event()
-    calls.launch(first, "first")
-    ok(driver.cuEventRecord(event, first))
-    ok(driver.cuStreamWaitEvent(second, event, 0))
-    ok(driver.cuEventDestroy(event))
-    ok(driver.cuStreamSynchronize(second))
-    assert calls.names == ["first"]
+    assert play.calls.names == ["other"]
 
 
 @pytest.mark.parametrize("handle", [3, 12345, -1])
 def test_foreign_handles_are_invalid(context: Any, handle: int) -> None:
-    invalid = Status.CUDA_ERROR_INVALID_HANDLE
-    assert driver.cuStreamSynchronize(handle)[0] == invalid
-    assert driver.cuEventRecord(handle, 0)[0] == invalid
-    assert driver.cuStreamDestroy(handle)[0] == invalid
+    assert driver.cuStreamSynchronize(handle)[0] == INVALID_HANDLE
+    assert driver.cuEventRecord(handle, 0)[0] == INVALID_HANDLE
+    assert driver.cuStreamDestroy(handle)[0] == INVALID_HANDLE
 
 
-def test_an_event_handle_is_not_a_stream_handle(context: Any) -> None:
-    assert driver.cuStreamQuery(int(make_event())) == (Status.CUDA_ERROR_INVALID_HANDLE,)
+def test_an_event_handle_is_not_a_stream_handle(play: Player) -> None:
+    assert driver.cuStreamQuery(int(play["e"])) == (INVALID_HANDLE,)
 
 
-def test_default_streams_cannot_be_destroyed(context: Any) -> None:
-    for handle in (0, LEGACY, PER_THREAD):
-        assert driver.cuStreamDestroy(handle) == (Status.CUDA_ERROR_INVALID_HANDLE,)
-
-
-@pytest.mark.parametrize("handle", [0, LEGACY, PER_THREAD])
-def test_without_a_context_there_is_no_default_stream_to_destroy(context: Any, handle: int) -> None:
+@pytest.mark.parametrize("name", ["null", "legacy", "thread"])
+def test_default_streams_have_the_ordinary_priority_and_cannot_be_destroyed(play: Player, name: str) -> None:
+    assert ok(driver.cuStreamGetPriority(play[name])) == 0
+    play(f"destroy {name} -> INVALID_HANDLE")
     ok(driver.cuCtxPopCurrent())
-    assert driver.cuStreamDestroy(handle) == (Status.CUDA_ERROR_INVALID_CONTEXT,)
+    play(f"destroy {name} -> INVALID_CONTEXT")
 
 
 def test_priorities_are_clamped(context: Any) -> None:
@@ -322,49 +145,38 @@ def test_priorities_are_clamped(context: Any) -> None:
         assert ok(driver.cuStreamGetFlags(stream)) == 1
 
 
-def test_streams_have_identities_and_contexts(two_devices: list[Any]) -> None:
-    stream = make_stream()
+def test_streams_have_identities_and_contexts(context: Any, stream: Any) -> None:
     assert ok(driver.cuStreamGetId(stream)) != ok(driver.cuStreamGetId(0))
-    assert int(ok(driver.cuStreamGetCtx(stream))) == int(two_devices[0])
+    assert int(ok(driver.cuStreamGetCtx(stream))) == int(context)
     assert int(ok(driver.cuStreamGetDevice(stream))) == 0
 
 
-def test_an_event_of_another_context_is_an_invalid_handle(two_devices: list[Any]) -> None:
-    event = make_event()
+def test_a_stream_waits_for_another_devices_event_but_does_not_record_it(two_devices: list[Any], play: Player) -> None:
+    play("run null first, record e null")
     ok(driver.cuCtxSetCurrent(two_devices[1]))
-    assert driver.cuEventRecord(event, 0) == (Status.CUDA_ERROR_INVALID_HANDLE,)
+    play("record e null -> INVALID_HANDLE, wait null e, run null second, sync device")
+    assert play.calls.names == ["first", "second"]
 
 
-def test_a_stream_waits_for_another_devices_event(two_devices: list[Any], calls: HostCalls) -> None:
-    event = make_event()
-    calls.launch(0, "first device")
-    ok(driver.cuEventRecord(event, 0))
-    ok(driver.cuCtxSetCurrent(two_devices[1]))
-    ok(driver.cuStreamWaitEvent(0, event, 0))
-    calls.launch(0, "second device")
-    ok(driver.cuCtxSynchronize())
-    assert calls.names == ["first device", "second device"]
-
-
-def test_elapsed_time_has_the_drivers_errors(context: Any) -> None:
-    start, end, untimed = make_event(), make_event(), make_event(bindings.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
-    invalid = (Status.CUDA_ERROR_INVALID_HANDLE, None)
-    assert driver.cuEventElapsedTime(start, end) == invalid
+def test_elapsed_time_has_the_drivers_errors(play: Player) -> None:
+    start, end = play["e"], play["e2"]
+    untimed = ok(driver.cuEventCreate(bindings.CUevent_flags.CU_EVENT_DISABLE_TIMING.value))
+    assert driver.cuEventElapsedTime(start, end) == (INVALID_HANDLE, None)
     for event in (start, untimed, end):
         ok(driver.cuEventRecord(event, 0))
-    assert driver.cuEventElapsedTime(start, untimed) == invalid
+    assert driver.cuEventElapsedTime(start, untimed) == (INVALID_HANDLE, None)
     assert driver.cuEventElapsedTime(start, end) == (Status.CUDA_ERROR_NOT_READY, None)
     ok(driver.cuEventSynchronize(end))
     assert ok(driver.cuEventElapsedTime(start, end)) > 0
 
 
 def test_an_event_is_created_with_known_flags_only(context: Any) -> None:
-    assert driver.cuEventCreate(64) == (Status.CUDA_ERROR_INVALID_VALUE, None)
-    assert driver.cuStreamCreate(2) == (Status.CUDA_ERROR_INVALID_VALUE, None)
+    assert driver.cuEventCreate(64) == (INVALID_VALUE, None)
+    assert driver.cuStreamCreate(2) == (INVALID_VALUE, None)
 
 
-def test_host_functions_may_not_call_the_driver(context: Any, calls: HostCalls) -> None:
-    stream, answers = make_stream(), []
+def test_host_functions_may_not_call_the_driver(stream: Any, calls: HostCalls) -> None:
+    answers: list[Any] = []
     asked = (
         driver.cuCtxSynchronize,
         driver.cuCtxGetCurrent,
@@ -376,38 +188,33 @@ def test_host_functions_may_not_call_the_driver(context: Any, calls: HostCalls) 
     calls.launch(stream, "b", lambda: answers.append(driver.cuGetErrorName(Status.CUDA_ERROR_NOT_PERMITTED)))
     ok(driver.cuStreamSynchronize(stream))
     refused = Status.CUDA_ERROR_NOT_PERMITTED
-    assert answers == [
-        (refused,), *[(refused, None)] * 3, (refused, None, None), (Status.CUDA_SUCCESS, b"CUDA_ERROR_NOT_PERMITTED")
-    ]  # fmt: skip  # one line for each answer would say no more
-    assert calls.names == ["a", "b"]
+    assert answers[:-1] == [(refused,), *[(refused, None)] * 3, (refused, None, None)]
+    assert answers[-1] == (Status.CUDA_SUCCESS, b"CUDA_ERROR_NOT_PERMITTED")
 
 
 def test_a_host_function_gets_its_data(context: Any) -> None:
-    import ctypes
-
-    seen = []
+    seen: list[Any] = []
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append)
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    ok(driver.cuLaunchHostFunc(0, address, 1234))
+    ok(driver.cuLaunchHostFunc(0, ctypes.cast(function, ctypes.c_void_p).value, 1234))
     ok(driver.cuCtxSynchronize())
     assert seen == [1234]
-    assert driver.cuLaunchHostFunc(0, 0, None) == (Status.CUDA_ERROR_INVALID_VALUE,)
+    assert driver.cuLaunchHostFunc(0, 0, None) == (INVALID_VALUE,)
 
 
-def test_a_queue_of_any_length_is_bounded(context: Any, calls: HostCalls) -> None:
-    stream = make_stream()
-    for number in range(3000):
-        calls.launch(stream, str(number))
-    assert len(calls.names) >= 1900
-    ok(driver.cuStreamSynchronize(stream))
-    assert calls.names == [str(number) for number in range(3000)]
+def test_a_queue_of_any_length_is_bounded(play: Player) -> None:
+    names = [str(number) for number in range(1200)]
+    for name in names:
+        play(f"run s {name}")
+    assert len(play.calls.names) >= 100
+    play("sync s")
+    assert play.calls.names == names
 
 
-def test_freeing_completes_the_contexts_work(context: Any, calls: HostCalls) -> None:
+def test_freeing_completes_the_contexts_work(play: Player) -> None:
     device = upload(np.zeros(10, np.uint8))
-    calls.launch(make_stream(), "a")
+    play("run s a")
     ok(driver.cuMemFree(device))
-    assert calls.names == ["a"]
+    assert play.calls.names == ["a"]
 
 
 def test_8_threads_with_their_own_streams_agree_with_one(context: Any) -> None:
@@ -415,8 +222,8 @@ def test_8_threads_with_their_own_streams_agree_with_one(context: Any) -> None:
 
     def fill(number: int) -> None:
         ok(driver.cuCtxSetCurrent(context))
-        stream, host = make_stream(), np.zeros(500, np.uint32)
-        for turn in range(50):
+        stream, host = ok(driver.cuStreamCreate(1)), np.zeros(500, np.uint32)
+        for turn in range(20):
             device = ok(driver.cuMemAllocAsync(2000, stream))
             ok(driver.cuMemsetD32Async(device, number * 100 + turn, 500, stream))
             ok(driver.cuMemcpyDtoHAsync(host, device, 2000, stream))
@@ -442,11 +249,8 @@ class Failing(Operation):
         raise FaultError(self.status, "it failed", sticky=False)
 
 
-def test_of_several_pieces_that_fail_the_first_one_is_told_once(context: Any, calls: HostCalls) -> None:
-    stream = make_stream()
+def test_of_several_pieces_that_fail_the_first_one_is_told_once(play: Player) -> None:
     for status in (Status.CUDA_ERROR_NOT_SUPPORTED, Status.CUDA_ERROR_INVALID_PTX):
-        scheduling.enqueue(find_stream(stream), Failing(status))
-    calls.launch(stream, "behind")
-    assert driver.cuStreamSynchronize(stream) == (Status.CUDA_ERROR_NOT_SUPPORTED,)
-    assert calls.names == ["behind"]
-    assert driver.cuStreamSynchronize(stream) == (Status.CUDA_SUCCESS,)
+        scheduling.enqueue(find_stream(play["s"]), Failing(status))
+    play("run s behind, sync s -> NOT_SUPPORTED, sync s")
+    assert play.calls.names == ["behind"]
