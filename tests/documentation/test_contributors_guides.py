@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # Tests that notice what a reader has left out, by guide.
 NOTICES = {
-    "adding-a-driver-call": {"tests/documentation", "tests/test_names.py", "tests/test_fuzz.py"},
-    "adding-a-library-function": {"tests/documentation", "tests/test_enumerators.py", "tests/test_fuzz.py"},
+    "adding-a-driver-call": {"tests/documentation", "tests/test_names.py", "tests/fuzz/test_arguments.py"},
+    "adding-a-library-function": {"tests/documentation", "tests/test_enumerators.py", "tests/fuzz/test_arguments.py"},
 }
 
 

@@ -1,6 +1,6 @@
 """Random device functions give what C++ of the host gives, bit for bit, by each engine, plain, checked and counted.
 
-`scripts/random_kernels.py` runs as many as are wanted; here a few of them run as a test.
+`python -m tests.fuzz.random_kernels` runs as many as are wanted; here a few of them run as a test.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Load and run damaged PTX on the simulator, and count what comes of it.
 
-    uv run python scripts/ptx_mutants.py --count 4000 --seed 1
+    python -m tests.fuzz.ptx_mutants --count 4000 --seed 1
 
 Each mutant is a text of `kernels/`, of the conformance tests or of `tests/launch` with a few bytes, words or lines
 changed, deleted, swapped or doubled. It is loaded, and its kernels are launched with plausible arguments, in processes
@@ -29,7 +29,7 @@ from typing import Any
 from cudart_py.compilation import headers
 from cudart_py.compilation.programs import Program, library_path, library_version
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Larger texts only take longer.
 LARGEST = 60_000
 # Kernels of a mutant that are launched, and the threads of each.

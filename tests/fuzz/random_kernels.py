@@ -1,8 +1,8 @@
 """Compare random kernels with what the host's C++ compiler makes of them, by both engines, plain, checked and counted.
 
-    python scripts/random_kernels.py --count 10000 --jobs 2 --seed 1 --out FOLDER
-    python scripts/random_kernels.py --first 5000 --count 2500 --jobs 16 --seed 1 --out FOLDER    another machine's part
-    python scripts/random_kernels.py --first 77 --count 1 --seed 1 --out FOLDER                   one kernel again
+    python -m tests.fuzz.random_kernels --count 10000 --jobs 2 --seed 1 --out FOLDER
+    python -m tests.fuzz.random_kernels --first 5000 --count 2500 --jobs 16 --seed 1 --out FOLDER  another machine
+    python -m tests.fuzz.random_kernels --first 77 --count 1 --seed 1 --out FOLDER                 one kernel again
 
 A kernel is drawn from the seed and its number alone. Kernels run in processes of their own, some at a time; the folder
 notes which are done, and the same command goes on where it was stopped. Of a kernel that differs, the folder gets the
@@ -23,13 +23,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import cudart_py as cuda
+from cudart_py.compilation.programs import library_version
 
-import cudart_py as cuda  # noqa: E402  # because the path to it is set just above
-from cudart_py.compilation.programs import library_version  # noqa: E402  # because of that path too
-from tests.fuzz import oracle, reduction  # noqa: E402  # because of that path too
-from tests.fuzz.kernels import Features, Kernel, make, source  # noqa: E402  # because of that path too
+from . import oracle, reduction
+from .kernels import Features, Kernel, make, source
 
 # Kernels of one source, and of one process.
 BATCH, PER_PROCESS = 25, 50
@@ -73,7 +71,7 @@ def keep(kernel: Kernel, found: list[oracle.Difference], arguments: argparse.Nam
 
 def part(first: int, count: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run kernels in another process, and return what it found; a process that dies is a difference too."""
-    command = [sys.executable, __file__, "--worker", f"--first={first}", f"--count={count}"]
+    command = [sys.executable, "-m", "tests.fuzz.random_kernels", "--worker", f"--first={first}", f"--count={count}"]
     command += [
         f"--seed={arguments.seed}",
         f"--out={arguments.out}",
@@ -99,7 +97,7 @@ def versions() -> str:
     import numpy
 
     compiler = _output(str(oracle.host_compiler()), "--version").splitlines()[0]
-    commit = _output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD").strip() or "unknown"
+    commit = _output("git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD").strip() or "unknown"
     llvm_version = ".".join(map(str, llvm.llvm_version_info))
     return (
         f"commit {commit}, NVRTC {'.'.join(map(str, library_version()))}, {compiler}, "

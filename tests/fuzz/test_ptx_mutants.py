@@ -1,21 +1,14 @@
 """Damaged PTX is refused with its line or does what kernels may do: it ends neither the process nor the context.
 
-`scripts/ptx_mutants.py` runs as many as are wanted; here a few of them run as a test.
+`python -m tests.fuzz.ptx_mutants` runs as many as are wanted; here a few of them run as a test.
 """
 
 from __future__ import annotations
 
 import collections
-import importlib.util
-import pathlib
-import sys
-from typing import Any
 
-import pytest
-
+from tests.fuzz import ptx_mutants
 from tests.simulator.ptx.machine import ptx_of
-
-SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "ptx_mutants.py"
 
 SOURCE = r"""
 __device__ int table[4] = {1, 2, 3, 4};
@@ -35,24 +28,9 @@ extern "C" __global__ void sums(float* x, const float* y, int n) {
 """
 
 
-@pytest.fixture(scope="module")
-def mutants() -> Any:
-    """The script as a module; its processes find it by its name."""
-    spec = importlib.util.spec_from_file_location("ptx_mutants", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["ptx_mutants"] = module
-    sys.path.insert(0, str(SCRIPT.parent))
-    spec.loader.exec_module(module)
-    yield module
-    sys.path.remove(str(SCRIPT.parent))
-    del sys.modules["ptx_mutants"]
-
-
-def test_damaged_ptx_is_refused_or_runs(mutants: Any) -> None:
+def test_damaged_ptx_is_refused_or_runs() -> None:
     counts: collections.Counter[str] = collections.Counter()
-    for result, report, _ in mutants.run([ptx_of(SOURCE)], 120, seed=14):
+    for result, report, _ in ptx_mutants.run([ptx_of(SOURCE)], 120, seed=14):
         counts[result] += 1
         assert result not in ("crash", "hang", "inscrutable"), report
     assert counts["refused, CUDA_ERROR_INVALID_PTX"] > 20

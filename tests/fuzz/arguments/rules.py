@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fuzz_bad_values import BAD
-
 import cudart_py as cuda
+
+from .bad_values import BAD
 
 __all__ = ["ACCEPTED", "ADDRESSES", "INTEGERS", "LIKE_ADDRESSES", "MAY_RAISE", "MISSING", "NUMBERS", "WORDS"]
 

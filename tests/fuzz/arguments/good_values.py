@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from fuzz_world import SOURCE, World
 
 import cudart_py as cuda
 from cudart_py import libraries
 from cudart_py.benchmark import Measurement, MeasureOptions
+
+from .world import SOURCE, World
 
 __all__ = ["GOOD", "OBJECTS", "QUICK"]
 

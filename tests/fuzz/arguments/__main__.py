@@ -1,11 +1,11 @@
 """Call everything that is public with bad arguments, and say what came of it.
 
-    python scripts/fuzz_arguments.py [--calls 30000] [--seed 1] [--batch 1000] [--show 40]
-    python scripts/fuzz_arguments.py --every
+    python -m tests.fuzz.arguments [--calls 30000] [--seed 1] [--batch 1000] [--show 40]
+    python -m tests.fuzz.arguments --every
 
 With a seed the calls are random, some with two bad arguments; `--every` puts each bad value once in each place.
 The calls are made by processes of their own, a batch in each: one that dies is a crash, one that is silent for a minute
-a hang, and the call it made then is named. What else is wrong is in the words of `fuzz_cases.py`. The exit status is 1
+a hang, and the call it made then is named. What else is wrong is in the words of `cases.py`. The exit status is 1
 if anything is.
 """
 
@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fuzz_cases import Finding, every_call, find_targets, fuzz
+from .cases import Finding, every_call, find_targets, fuzz
 
 SILENCE = 60.0
 KINDS = ("crash", "hang", "inscrutable", "accepted", "changed", "leaked", "lost")
@@ -32,7 +32,16 @@ def run_batch(seed: int | None, begin: int, end: int) -> list[Finding]:
     found: list[Finding] = []
     while begin < end:
         with tempfile.NamedTemporaryFile("r") as notes:
-            command = [sys.executable, __file__, "--child", notes.name, str(seed), str(begin), str(end)]
+            command = [
+                sys.executable,
+                "-m",
+                "tests.fuzz.arguments",
+                "--child",
+                notes.name,
+                str(seed),
+                str(begin),
+                str(end),
+            ]
             child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             while True:
                 try:

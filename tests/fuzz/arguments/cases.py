@@ -1,6 +1,6 @@
 """The fuzz of arguments: every public call, with one or two bad arguments, and what may become of it.
 
-Used by `fuzz_arguments.py` and by the tests. A call with a bad argument may succeed where the argument's annotation or
+A call with a bad argument may succeed where the argument's annotation or
 `ACCEPTED` says so. Otherwise it raises a TypeError, a ValueError or what `MAY_RAISE` lists, whose text names the
 argument. Whichever it does, arrays keep what they held, nothing is leaked, and the next kernel runs. No value that
 could be an address reaches anything that follows it.
@@ -20,17 +20,17 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from fuzz_bad_values import BAD, NastyError
-from fuzz_good_values import GOOD, OBJECTS, QUICK
-from fuzz_rules import ACCEPTED, ADDRESSES, INTEGERS, LIKE_ADDRESSES, MAY_RAISE, MISSING, NUMBERS, WORDS
-from fuzz_world import World
-
 import cudart_py as cuda
 import cudart_py.benchmark
 from cudart_py import libraries
 from cudart_py.context.lifetimes import Handle
 from cudart_py.context.limits import Limits
 from cudart_py.memory.array import DeviceArray
+
+from .bad_values import BAD, NastyError
+from .good_values import GOOD, OBJECTS, QUICK
+from .rules import ACCEPTED, ADDRESSES, INTEGERS, LIKE_ADDRESSES, MAY_RAISE, MISSING, NUMBERS, WORDS
+from .world import World
 
 __all__ = [
     "Finding",
@@ -252,8 +252,8 @@ def good_arguments(target: Target, world: World) -> dict[str, Any]:
         if make is None:
             raise LookupError(
                 f"the fuzz has no good value for the parameter {parameter.name!r} of {target.name}: give it one in "
-                "GOOD of scripts/fuzz_good_values.py, or name a class that only calls return in RETURNED of "
-                "scripts/fuzz_cases.py"
+                "GOOD of tests/fuzz/arguments/good_values.py, or name a class that only calls return in RETURNED of "
+                "tests/fuzz/arguments/cases.py"
             )
         made[parameter.name] = make(world)
     return made
@@ -265,8 +265,9 @@ def good_object(target: Target, world: World) -> Any:
         return None
     if target.owner not in OBJECTS:
         raise LookupError(
-            f"the fuzz has no object to call {target.name} on: give it one in OBJECTS of scripts/fuzz_good_values.py, "
-            f"or name {target.owner} in RETURNED of scripts/fuzz_cases.py if only calls return it"
+            f"the fuzz has no object to call {target.name} on: give it one in OBJECTS of "
+            f"tests/fuzz/arguments/good_values.py, or name {target.owner} in RETURNED of tests/fuzz/arguments/cases.py "
+            "if only calls return it"
         )
     return OBJECTS[target.owner](world)
 

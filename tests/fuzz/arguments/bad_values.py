@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz_world import World
 
 import cudart_py as cuda
+
+from .world import World
 
 __all__ = ["BAD", "NastyError"]
 
