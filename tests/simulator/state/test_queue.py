@@ -91,9 +91,7 @@ def test_a_context_is_idle_when_it_has_been_waited_for(play: Player) -> None:
     assert not own.destroyed
 
 
-def test_work_of_a_context_that_ended_never_runs_and_nothing_waits_for_it(
-    two_devices: list[Any], play: Player
-) -> None:
+def test_work_of_a_context_that_ended_never_runs_and_nothing_waits_for_it(two_devices: list[Any], play: Player) -> None:
     ended = contexts.current()
     play("run gone gone, record e gone")
     ok(driver.cuCtxSetCurrent(two_devices[1]))
