@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import numpy as np
 import pytest
 
-from cudart_py.simulator.checks import findings
-from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from tests.simulator.checks.test_native import checked, found, random_kernel
+from tests.simulator.checks.reports import assert_native, of_both
 from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-
-# What threads of the random kernels do, as in `test_native`.
-STEPS = {
-    "copy(s + (X), h + (Y));": 14, "COMMIT;": 8, "WAIT(0);": 8, "WAIT(1);": 8, "WAIT_ALL;": 6, "__syncthreads();": 14,
-    "__syncwarp();": 6, "v += s[X];": 12, "s[X] = v;": 4, "if (t & 32) WAIT_ALL;": 2, "g[i] = v;": 4,
-    "if (t < 40) copy(s + t, h + t);": 3, "v += __syncthreads_count(v);": 4,
-}  # fmt: skip  # rows of a table
 
 COPIES = r"""
 #define COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
@@ -133,44 +121,25 @@ def kernels() -> Kernels:
     return Kernels(SOURCE)
 
 
-def of_both(kernels: Kernels, name: str, count: int, *arguments: Any, grid: int = 1, block: int = 256) -> list[str]:
-    """Return the findings of a launch, which are the same with both engines, as the results are."""
-    texts, results = {}, []
-    for engine in ("numpy", "native"):
-        kernels.engine = engine
-        out = kernels.zeros(count, np.uint32)
-        findings.pending.clear()
-        kernels.launch(name, grid, block, out, *arguments, observer=LaunchChecks())
-        texts[engine] = [re.sub("0x[0-9a-f]+", "", text) for text in map(str, findings.pending)]
-        findings.pending.clear()
-        results.append(kernels.get(out, count))
-    assert texts["native"] == texts["numpy"]
-    np.testing.assert_array_equal(results[1], results[0])
-    return texts["numpy"]
+@pytest.mark.parametrize("name", ["own_and_warp", "some_copy"])
+def test_copies_that_are_waited_for_run_in_machine_code(kernels: Kernels, name: str) -> None:
+    """Behind barriers of the block, and behind what brings a warp together."""
+    assert of_both(kernels, name, 4, 256, None, kernels.put(np.arange(256, dtype=np.float32))) == []
+    assert_native(kernels, name)
 
 
-def test_copies_that_are_waited_for_run_in_machine_code(kernels: Kernels) -> None:
-    """Behind barriers of the block, in a pipeline of four stages, and behind what brings a warp together."""
-    x = kernels.put(np.arange(2048, dtype=np.float32))
-    out = kernels.zeros(1024, np.float32)
-    assert checked(kernels, "stages", out, x, 8)
-    np.testing.assert_array_equal(kernels.get(out, 256, np.float32), np.arange(2048).reshape(8, 256).sum(axis=0)[::-1])
-    assert checked(kernels, "own_and_warp", out, x)
-    assert checked(kernels, "some_copy", out, x)
-
-
-@pytest.mark.parametrize("name", ["stages", "own_and_warp", "some_copy"])
-def test_copies_that_are_waited_for_give_the_same_results(kernels: Kernels, name: str) -> None:
-    x = kernels.put(np.arange(2048, dtype=np.float32))
-    assert of_both(kernels, name, 1024, x, *([8] if name == "stages" else []), grid=4) == []
+def test_a_pipeline_of_copies_runs_in_machine_code(kernels: Kernels) -> None:
+    values, out = np.arange(2048, dtype=np.float32), kernels.zeros(1024)
+    assert of_both(kernels, "stages", 4, 256, out, kernels.put(values), 8) == []
+    assert_native(kernels, "stages")
+    np.testing.assert_array_equal(kernels.get(out, 256, np.float32), values.reshape(8, 256).sum(axis=0)[::-1])
 
 
 def test_a_copy_stores_zeros_behind_the_bytes_that_it_reads(kernels: Kernels) -> None:
     values = np.random.default_rng(0).integers(1, 1 << 32, 512).astype(np.uint32)
-    x = kernels.put(values)
-    assert of_both(kernels, "filled", 768, x, block=128) == []
     out = kernels.zeros(768, np.uint32)
-    assert checked(kernels, "filled", out, x, grid=1, block=128)
+    assert of_both(kernels, "filled", 1, 128, out, kernels.put(values)) == []
+    assert_native(kernels, "filled")
     found = kernels.get(out, 768, np.uint32)
     read = np.where(np.arange(128) < 96, np.arange(128) % 17, 0)
     expected = np.where(np.arange(16) < read[:, None], values.view(np.uint8).reshape(128, 16), 0)
@@ -181,24 +150,10 @@ def test_a_copy_stores_zeros_behind_the_bytes_that_it_reads(kernels: Kernels) ->
 
 @pytest.mark.parametrize("apart", [0, 1])
 def test_a_copy_that_reads_nothing_races_with_no_store(kernels: Kernels, apart: int) -> None:
-    assert of_both(kernels, "beside_stores", 512, 0, apart, grid=2) == []
-    assert "race" in "".join(of_both(kernels, "beside_stores", 512, 4, apart, grid=2))
+    assert of_both(kernels, "beside_stores", 2, 256, None, 0, apart) == []
+    assert "race" in "".join(of_both(kernels, "beside_stores", 2, 256, None, 4, apart))
 
 
 @pytest.mark.parametrize("how", range(6))
 def test_a_copy_that_is_not_waited_for_is_found_in_the_same_words(kernels: Kernels, how: int) -> None:
-    x = kernels.put(np.arange(512, dtype=np.float32))
-    assert of_both(kernels, "wrong", 256, x, how)
-
-
-def test_random_copies_have_the_same_findings() -> None:
-    numbers = range(40)
-    kernels = Kernels(COPIES + "".join(random_kernel(number, STEPS) for number in numbers))
-    some = 0
-    for number in numbers:
-        expected, values = found(kernels, "numpy", f"k{number}", 2 * number)
-        texts, results = found(kernels, "native", f"k{number}", 2 * number)
-        assert texts == expected, random_kernel(number, STEPS)
-        np.testing.assert_array_equal(results, values)
-        some += bool(texts)
-    assert 0 < some < len(numbers)
+    assert of_both(kernels, "wrong", 1, 256, None, kernels.put(np.arange(512, dtype=np.float32)), how)

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cudart_py.simulator.checks import findings
-from cudart_py.simulator.checks.launch_checks import LaunchChecks
-from tests.simulator.checks.test_native import checked, found, random_kernel
+from tests.simulator.checks.reports import assert_native, of_both, run_natively
 from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
-# What threads of the random kernels do, as in `test_native`. Each counter counts blocks, warps or threads of one step.
-STEPS = {
-    "__threadfence();": 14, "if (t == 0) __threadfence();": 5, "if (t % 32 == 0) __threadfence();": 3,
-    "__syncthreads();": 12, "__syncwarp();": 6, "g[Y] = v;": 10, "v += g[Y];": 7, "s[X] = v;": 3, "v += s[X];": 3,
-    "if (last_block(C)) v += g[Y];": 8, "if (last_warp(C + 1)) v += g[Y];": 6, "if (last_thread(C + 2)) v += g[Y];": 5,
-    "if (last_block(C + 3)) g[Y] = v;": 3, "atomicAdd(C + 4, 1);": 3, "*(volatile int*)(C + 5 + blockIdx.x) = 1;": 4,
-    "if (*(volatile int*)(C + 5 + blockIdx.x / 2)) v += g[Y];": 5, "__threadfence_block();": 2,
-}  # fmt: skip  # rows of a table
-FUNCTIONS = r"""
-#define C ((int*)h + 500)
+# Tell the last block, the threads of the last warp, and the last thread that count.
+LAST = r"""
 __device__ bool last_block(int* count) {
     __shared__ bool last;
     if (threadIdx.x == 0) last = atomicAdd(count, 1) == gridDim.x - 1;
@@ -42,7 +31,7 @@ __device__ bool last_thread(int* count) { return atomicAdd(count, 1) == gridDim.
 """
 
 SOURCE = (
-    FUNCTIONS.replace("#define C ((int*)h + 500)", "")
+    LAST
     + r"""
 enum { RIGHT, NO_FENCE, FENCE_OF_THE_BLOCK, FENCE_TOO_LATE };
 template <int how> __device__ void fence() {
@@ -159,65 +148,36 @@ def kernels() -> Kernels:
     return Kernels(SOURCE)
 
 
-def of_both(kernels: Kernels, name: str, *arguments: Any) -> list[str]:
-    """Return the findings of a launch on zeros, which are the same with both engines."""
-    texts = {}
-    for engine in ("numpy", "native"):
-        kernels.engine = engine
-        findings.pending.clear()
-        given = [kernels.zeros(512) if argument is None else argument for argument in arguments]
-        kernels.launch(name, 4, 96, *given, observer=LaunchChecks())
-        texts[engine] = [re.sub("0x[0-9a-f]+", "", text) for text in map(str, findings.pending)]
-        findings.pending.clear()
-    assert texts["native"] == texts["numpy"]
-    return texts["numpy"]
-
-
-CASES = {
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "sum_once": (None, None, None),
     "chain": (None, None, None),
     "locks": (None, None),
     "steps": (None, None, None, 3),
+    # Ordered accesses release and acquire.
+    "hand_over": (None, None, None),
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ARGUMENTS)
 def test_what_fences_put_in_order_runs_in_machine_code(kernels: Kernels, name: str) -> None:
     """The last block that reads what all have stored, flags from block to block, locks, and barriers of the grid."""
-    given = [kernels.zeros(512) if argument is None else argument for argument in CASES[name]]
-    assert checked(kernels, name, *given, block=96)
-    assert of_both(kernels, name, *CASES[name]) == []
+    assert of_both(kernels, name, 4, 96, *ARGUMENTS[name]) == []
+    assert_native(kernels, name)
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("how", ["no_fence", "fence_of_the_block", "fence_too_late"])
-def test_what_no_fence_puts_in_order_is_found_in_the_same_words(kernels: Kernels, name: str, how: str) -> None:
-    # For the NumPy engine a chain's late fence is followed by a release of all that has happened.
-    assert of_both(kernels, f"{name}_{how}", *CASES[name]) or (name, how) == ("chain", "fence_too_late")
-
-
-def test_ordered_accesses_release_and_acquire(kernels: Kernels) -> None:
-    assert checked(kernels, "hand_over", *(kernels.zeros(512) for _ in range(3)), grid=4, block=96)
-    assert of_both(kernels, "hand_over", None, None, None) == []
+@pytest.mark.parametrize("name", ["sum_once", "chain", "locks", "steps"])
+def test_what_no_fence_puts_in_order_is_found_in_the_same_words(kernels: Kernels, name: str) -> None:
+    for how in ("no_fence", "fence_of_the_block", "fence_too_late"):
+        texts = of_both(kernels, f"{name}_{how}", 4, 96, *ARGUMENTS[name])
+        # For the NumPy engine a chain's late fence is followed by a release of all that has happened.
+        assert texts or (name, how) == ("chain", "fence_too_late"), how
 
 
 def test_barriers_of_the_grid_put_blocks_in_order(kernels: Kernels) -> None:
-    assert checked(kernels, "whole_grid", kernels.zeros(512), kernels.zeros(512), 4, block=96, cooperative=True)
+    run_natively(kernels, "whole_grid", 4, 96, kernels.zeros(512), kernels.zeros(512), 4, cooperative=True)
 
 
 def test_the_last_of_many_blocks_reads_what_all_have_stored(kernels: Kernels) -> None:
     total, data, count = kernels.zeros(1), kernels.zeros(100 * 96), kernels.zeros(1)
-    assert checked(kernels, "many_blocks", total, data, count, grid=100, block=96)
+    run_natively(kernels, "many_blocks", 100, 96, total, data, count)
     assert kernels.get(total, 1)[0] == np.arange(9600).sum()
-
-
-def test_random_fences_have_the_same_findings() -> None:
-    numbers = range(40)
-    kernels = Kernels(FUNCTIONS + "".join(random_kernel(number, STEPS) for number in numbers))
-    some = 0
-    for number in numbers:
-        expected, _ = found(kernels, "numpy", f"k{number}", 2 * number)
-        texts, _ = found(kernels, "native", f"k{number}", 2 * number)
-        assert texts == expected, random_kernel(number, STEPS)
-        some += bool(texts)
-    assert 0 < some < len(numbers)

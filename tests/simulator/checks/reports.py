@@ -1,0 +1,91 @@
+"""Reports of the checks: those that come while a program runs, and those of one launch by the PTX machine alone."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cudart_py as cuda
+from cudart_py.simulator.checks import findings
+from cudart_py.simulator.checks.launch_checks import LaunchChecks
+from cudart_py.simulator.ptx.compiling.program import program_of
+from tests.simulator.ptx.machine import Kernels
+
+# What tests have that launch kernels which are wrong on purpose.
+WRONG_ON_PURPOSE = [
+    pytest.mark.needs("profile"),
+    pytest.mark.unsanitized("the kernels are wrong on purpose"),
+    pytest.mark.usefixtures("device"),
+]
+
+
+@contextlib.contextmanager
+def reports() -> Iterator[list[str]]:
+    """Collect what is reported until the current device has done all its work."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield texts
+        cuda.current_device().synchronize()
+    assert all(issubclass(warning.category, cuda.SimulatorWarning) for warning in caught), caught
+    texts += [str(warning.message) for warning in caught]
+
+
+def found(launch: Callable[..., Any], *arguments: Any) -> list[str]:
+    """Return what is reported of one launch."""
+    with reports() as texts:
+        launch(*arguments)
+    return texts
+
+
+def take_findings() -> list[str]:
+    """Return the findings of launches by the PTX machine since the last call, without addresses."""
+    texts = [re.sub("0x[0-9a-f]+", "", str(finding)) for finding in findings.pending]
+    findings.pending.clear()
+    return texts
+
+
+def watched(
+    kernels: Kernels, engine: str, name: str, grid: Any, block: Any, *arguments: Any, **options: Any
+) -> list[str]:
+    """Launch a kernel with an engine, watched by the checks; return the findings."""
+    kernels.engine = engine
+    findings.pending.clear()
+    kernels.launch(name, grid, block, *arguments, **{"steps": None, "observer": LaunchChecks(), **options})
+    return take_findings()
+
+
+def of_both(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any, **options: Any) -> list[str]:
+    """Return the findings of a launch, which are the same with both engines, as is what they leave.
+
+    An argument that is None is an array of zeros.
+    """
+    texts, left = [], []
+    for engine in ("numpy", "native"):
+        given = [kernels.zeros(1024) if argument is None else argument for argument in arguments]
+        texts.append(watched(kernels, engine, name, grid, block, *given, **options))
+        made = (address for address, argument in zip(given, arguments, strict=True) if argument is None)
+        left.append([kernels.get(address, 1024) for address in made])
+    assert texts[1] == texts[0]
+    np.testing.assert_array_equal(left[1], left[0])
+    return texts[0]
+
+
+def assert_native(kernels: Kernels, name: str) -> None:
+    """Check that a kernel's launches that were watched by the checks ran in machine code, which doubted nothing."""
+    known = program_of(kernels.module.entries[name]).native
+    kernel = next(kernel for (_, watch, _), kernel in known.items() if watch == {"checks"})
+    assert kernel is not None, name
+    assert not kernel.recorded.doubts, name
+
+
+def run_natively(kernels: Kernels, name: str, grid: Any, block: Any, *arguments: Any, **options: Any) -> None:
+    """Launch a kernel that has no mistake in machine code."""
+    assert watched(kernels, "native", name, grid, block, *arguments, **options) == []
+    assert_native(kernels, name)
