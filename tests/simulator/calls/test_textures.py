@@ -1,4 +1,4 @@
-"""A kernel's own memory and textures."""
+"""A kernel's own memory, textures and surfaces, and what the simulator says of accesses that go wrong."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import memory
 from tests.simulator.kernels import INVALID, function, launch
-from tests.simulator.support import Status, compile_ptx, download, ok, upload
+from tests.simulator.support import Status, compile_ptx, create_array, download, ok, struct, upload
 
-HEAP = r"""
+SOURCE = r"""
 extern "C" __global__ void take(unsigned long long *out, int size) {
     char *p = (char *)malloc(size);
     if (p) p[0] = 7;
@@ -24,66 +24,79 @@ extern "C" __global__ void give(unsigned long long *out) { free((void *)*out); }
 extern "C" __global__ void sample(unsigned long long texture, float *out) {
     out[threadIdx.x] = tex2D<float>(texture, threadIdx.x + 0.5f, 1.5f);
 }
+extern "C" __global__ void write(unsigned long long surface, int x, int y) {
+    surf2Dwrite(1.0f, surface, x + (int)threadIdx.x, y);
+}
+extern "C" __global__ void layer(unsigned long long surface, int x, int y) {
+    surf2DLayeredwrite(1.0f, surface, x, 0, y + threadIdx.x);
+}
 """
+SURFACE, LAYERED = bindings.CUDA_ARRAY3D_SURFACE_LDST, bindings.CUDA_ARRAY3D_LAYERED
+KIND = bindings.CUresourcetype
+CLAMP = [bindings.CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP] * 3
+
+
+@pytest.fixture(scope="module")
+def image() -> bytes:
+    return compile_ptx(SOURCE)
 
 
 @pytest.fixture
-def heap_module(context: Any) -> Any:
-    return ok(driver.cuModuleLoadData(compile_ptx(HEAP)))
+def kernels(context: Any, image: bytes) -> Any:
+    return ok(driver.cuModuleLoadData(image))
 
 
-def test_a_kernels_malloc_lives_until_its_free(heap_module: Any) -> None:
+def test_a_kernels_malloc_lives_until_its_free(kernels: Any) -> None:
     out = upload(np.zeros(1, np.uint64))
-    launch(function(heap_module, "take"), ctypes.c_void_p(out), ctypes.c_int(100))
+    launch(function(kernels, "take"), ctypes.c_void_p(out), ctypes.c_int(100))
     address = int(download(out, 1, np.uint64)[0])
     assert memory.describe(address).startswith("0 bytes into the 100-byte heap allocation")
     assert driver.cuMemsetD8(address, 0, 1) == (INVALID,)
-    launch(function(heap_module, "give"), ctypes.c_void_p(out))
+    launch(function(kernels, "give"), ctypes.c_void_p(out))
     ok(driver.cuCtxSynchronize())
     assert "which was freed" in memory.describe(address)
 
 
-def test_a_kernels_malloc_beyond_the_heap_gives_null(heap_module: Any) -> None:
+def test_a_kernels_malloc_beyond_the_heap_gives_null(kernels: Any) -> None:
     out = upload(np.ones(1, np.uint64))
-    launch(function(heap_module, "take"), ctypes.c_void_p(out), ctypes.c_int(9 << 20))
+    launch(function(kernels, "take"), ctypes.c_void_p(out), ctypes.c_int(9 << 20))
     assert download(out, 1, np.uint64)[0] == 0
 
 
 def texture(address: int, width: int, height: int, pitch: int, **settings: Any) -> Any:
     """Return the result of making a texture of float32 over pitched memory."""
-    resource, description = bindings.CUDA_RESOURCE_DESC(), bindings.CUDA_TEXTURE_DESC()
-    resource.resType = bindings.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
-    place = resource.res.pitch2D
-    place.devPtr, place.width, place.height = bindings.CUdeviceptr(address), width, height
-    place.pitchInBytes, place.numChannels = pitch, 1
-    place.format = settings.pop("format", bindings.CUarray_format.CU_AD_FORMAT_FLOAT)
-    description.addressMode = [bindings.CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP] * 3
-    for name, value in settings.items():
-        setattr(description, name, value)
-    return driver.cuTexObjectCreate(resource, description, None)
+    place = {"devPtr": bindings.CUdeviceptr(address), "width": width, "height": height, "pitchInBytes": pitch}
+    place |= {"numChannels": 1, "format": settings.pop("format", bindings.CUarray_format.CU_AD_FORMAT_FLOAT)}
+    fields = {f"res__pitch2D__{name}": value for name, value in place.items()}
+    resource = struct("CUDA_RESOURCE_DESC", resType=KIND.CU_RESOURCE_TYPE_PITCH2D, **fields)
+    return driver.cuTexObjectCreate(resource, struct("CUDA_TEXTURE_DESC", addressMode=CLAMP, **settings), None)
 
 
-def test_a_kernel_samples_a_texture(heap_module: Any) -> None:
+def over_array(kind: str, *extents: int, flags: int = 0) -> tuple[Any, Any]:
+    """Return an array of float32 and the result of making a texture or a surface over it."""
+    array = ok(create_array(*extents, flags=flags))
+    resource = struct("CUDA_RESOURCE_DESC", resType=KIND.CU_RESOURCE_TYPE_ARRAY, res__array__hArray=array)
+    if kind == "surface":
+        return array, driver.cuSurfObjectCreate(resource)
+    return array, driver.cuTexObjectCreate(resource, struct("CUDA_TEXTURE_DESC", addressMode=CLAMP), None)
+
+
+def test_a_kernel_samples_a_texture(kernels: Any) -> None:
     image = np.arange(128, dtype=np.float32).reshape(2, 64)
     handle = ok(texture(upload(image), 64, 2, 256))
     out = upload(np.zeros(4, np.float32))
-    launch(function(heap_module, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out), block=(4, 1, 1))
+    launch(function(kernels, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out), block=(4, 1, 1))
     assert download(out, 4, np.float32).tolist() == [64, 65, 66, 67]
     ok(driver.cuTexObjectDestroy(handle))
     assert driver.cuTexObjectDestroy(handle) == (INVALID,)
 
 
-def texture_of_array(*extents: int, flags: int = 0) -> tuple[Any, Any]:
-    """Return an array of float32 and a texture object over it."""
-    description = bindings.CUDA_ARRAY3D_DESCRIPTOR()
-    description.Width, description.Height, description.Depth = (*extents, 0, 0)[:3]
-    description.Format, description.NumChannels = bindings.CUarray_format.CU_AD_FORMAT_FLOAT, 1
-    description.Flags = flags
-    array = ok(driver.cuArray3DCreate(description))
-    resource, how = bindings.CUDA_RESOURCE_DESC(), bindings.CUDA_TEXTURE_DESC()
-    resource.resType, resource.res.array.hArray = bindings.CUresourcetype.CU_RESOURCE_TYPE_ARRAY, array
-    how.addressMode = [bindings.CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP] * 3
-    return array, ok(driver.cuTexObjectCreate(resource, how, None))
+def answer(module: Any, kernel: str, handle: Any, *place: int) -> tuple[str, str]:
+    """Return the status of a launch of two threads, and its report."""
+    numbers = map(ctypes.c_int, place) if place else [ctypes.c_void_p(upload(np.zeros(4, np.float32)))]
+    launch(function(module, kernel), ctypes.c_ulonglong(int(handle)), *numbers, block=(2, 1, 1))
+    (status,) = driver.cuCtxSynchronize()
+    return status.name.removeprefix("CUDA_ERROR_"), driver.take_report() or ""
 
 
 @pytest.mark.parametrize(
@@ -91,35 +104,64 @@ def texture_of_array(*extents: int, flags: int = 0) -> tuple[Any, Any]:
     [
         ((8,), 0, "one dimension"),
         ((8, 2, 2), 0, "three dimensions"),
-        ((8, 0, 2), bindings.CUDA_ARRAY3D_LAYERED, "layers of one dimension"),
-        ((8, 2, 2), bindings.CUDA_ARRAY3D_LAYERED, "layers of two dimensions"),
+        ((8, 0, 2), LAYERED, "layers of one dimension"),
+        ((8, 2, 2), LAYERED, "layers of two dimensions"),
     ],
 )
-def test_a_fetch_of_other_dimensions_is_named(heap_module: Any, extents: tuple[int, ...], flags: int, has: str) -> None:
-    _, handle = texture_of_array(*extents, flags=flags)
-    out = upload(np.zeros(4, np.float32))
-    launch(function(heap_module, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out))
-    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_NOT_SUPPORTED,)
-    assert f"an access to a texture of two dimensions, and this one has {has}" in driver.take_report()
+def test_a_fetch_of_other_dimensions_is_named(kernels: Any, extents: tuple[int, ...], flags: int, has: str) -> None:
+    status, report = answer(kernels, "sample", ok(over_array("texture", *extents, flags=flags)[1]))
+    assert status == "NOT_SUPPORTED"
+    assert f"of two dimensions, and this one has {has}" in report
 
 
-def test_a_fetch_from_an_array_that_is_gone_is_a_fault(heap_module: Any) -> None:
-    array, handle = texture_of_array(8, 2)
-    ok(driver.cuArrayDestroy(array))
-    out = upload(np.zeros(4, np.float32))
-    launch(function(heap_module, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out))
-    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
-    assert "array allocation" in driver.take_report()
+@pytest.mark.parametrize(
+    ("kernel", "extents", "flags", "place", "status", "words"),
+    [
+        ("layer", (4, 4, 3), LAYERED, (8, 2), "ILLEGAL_ADDRESS", "layer = 3, x = 8, y = 0; block (0, 0, 0), thread (1"),
+        ("write", (4, 4), 0, (0, 0), "MISALIGNED_ADDRESS", "4 bytes to a surface, at x = 1, y = 0: x counts bytes"),
+        ("write", (8,), 0, (0, 0), "NOT_SUPPORTED", "of two dimensions, and this one has one dimension"),
+    ],
+)
+def test_a_wrong_write_to_a_surface_names_its_place(
+    kernels: Any, kernel: str, extents: tuple[int, ...], flags: int, place: tuple[int, int], status: str, words: str
+) -> None:
+    found, report = answer(kernels, kernel, ok(over_array("surface", *extents, flags=flags | SURFACE)[1]), *place)
+    assert found == status
+    assert words in report
+
+
+@pytest.mark.parametrize(
+    ("kind", "end", "words"),
+    [
+        ("texture", driver.cuArrayDestroy, "array allocation"),
+        ("surface", driver.cuArrayDestroy, "the memory of surface"),
+        ("surface", driver.cuSurfObjectDestroy, "is no surface object"),
+    ],
+)
+def test_what_is_gone_is_a_fault(kernels: Any, kind: str, end: Any, words: str) -> None:
+    array, result = over_array(kind, 8, 2, flags=SURFACE)
+    handle = ok(result)
+    ok(end(array if end is driver.cuArrayDestroy else handle))
+    status, report = answer(kernels, *(("sample", handle) if kind == "texture" else ("write", handle, 0, 0)))
+    assert status == "ILLEGAL_ADDRESS"
+    assert words in report
+
+
+def test_only_arrays_that_were_made_for_it_have_surfaces(context: Any) -> None:
+    assert over_array("surface", 4, 4)[1] == (INVALID, None)
+    surface = ok(over_array("surface", 4, 4, flags=SURFACE)[1])
+    ok(driver.cuSurfObjectDestroy(surface))
+    assert driver.cuSurfObjectDestroy(surface) == (INVALID,)
+    address = bindings.CUdeviceptr(upload(np.zeros(4, np.float32)))
+    linear = struct("CUDA_RESOURCE_DESC", resType=KIND.CU_RESOURCE_TYPE_LINEAR, res__linear__devPtr=address)
+    assert driver.cuSurfObjectCreate(linear) == (INVALID, None)
 
 
 def test_textures_have_the_drivers_limits(context: Any) -> None:
     address = upload(np.zeros((4, 64), np.float32))
-    invalid = (INVALID, None)
-    assert texture(address + 4, 16, 2, 256) == invalid
-    assert texture(address, 16, 2, 100) == invalid
-    assert texture(address, 65, 2, 256) == invalid
-    assert texture(address, 64, 5, 256) == invalid
     linear = bindings.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
     integers = bindings.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32
-    assert texture(address, 64, 4, 256, filterMode=linear, format=integers) == invalid
+    for wrong in ((address + 4, 16, 2, 256), (address, 16, 2, 100), (address, 65, 2, 256), (address, 64, 5, 256)):
+        assert texture(*wrong) == (INVALID, None)
+    assert texture(address, 64, 4, 256, filterMode=linear, format=integers) == (INVALID, None)
     assert texture(address, 64, 4, 256, filterMode=linear)[0] == Status.CUDA_SUCCESS
