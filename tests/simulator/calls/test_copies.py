@@ -172,12 +172,10 @@ WRONG: list[dict[str, Any]] = [
 
 
 def test_rows_outside_or_with_a_small_pitch_are_an_invalid_value(context: Any) -> None:
-    source = np.zeros(160, np.uint8)
-    right = {
-        **{"srcMemoryType": HOST, "srcHost": source.ctypes.data, "srcPitch": 16},
-        **{"dstMemoryType": DEVICE, "dstDevice": upload(source), "dstPitch": 16},
-        **{"WidthInBytes": 16, "Height": 10},
-    }
+    host = np.zeros(160, np.uint8)
+    source = {"srcMemoryType": HOST, "srcHost": host.ctypes.data, "srcPitch": 16}
+    end = {"dstMemoryType": DEVICE, "dstDevice": upload(host), "dstPitch": 16}
+    right = {**source, **end, "WidthInBytes": 16, "Height": 10}
     ok(driver.cuMemcpy2D(struct("CUDA_MEMCPY2D", **right)))
     for wrong in WRONG:
         assert driver.cuMemcpy2D(struct("CUDA_MEMCPY2D", **{**right, **wrong})) == INVALID, wrong

@@ -1,8 +1,7 @@
-"""Allocations: counts, guards, reuse of addresses, descriptions, host and managed memory, pointer attributes."""
+"""Allocations: counts, guards, reuse of addresses, host and managed memory, pointer attributes."""
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,24 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import contexts, memory
-from tests.simulator.support import SUCCESS, Status, ok, upload
+from tests.simulator.support import SUCCESS, Status, ok, struct, upload
 
 Pointer = bindings.CUpointer_attribute
+Place = bindings.CUmemLocationType
 INVALID = Status.CUDA_ERROR_INVALID_VALUE
+
+
+def in_reach(address: int) -> bool:
+    return address in contexts.current().memory.extents()[0].tolist()
 
 
 def test_counts_return_to_the_start(context: Any) -> None:
     start = ok(driver.cuMemGetInfo())
     addresses = [ok(driver.cuMemAlloc(size)) for size in (1, 511, 512, 513, 100_000, 5_000_000)]
     assert ok(driver.cuMemGetInfo())[0] < start[0]
-    for address in addresses:
+    addresses += [ok(driver.cuMemAlloc(64)) for _ in range(1000)]
+    assert driver.cuMemGetAddressRange(addresses[500])[0] == SUCCESS
+    for address in addresses[::2] + addresses[1::2]:
         ok(driver.cuMemFree(address))
     assert ok(driver.cuMemGetInfo()) == start
 
@@ -41,10 +47,12 @@ def test_no_bytes_are_an_invalid_value(context: Any, size: int) -> None:
     assert driver.cuMemHostAlloc(size, 0) == (INVALID, None)
 
 
-def test_freeing_twice_is_an_invalid_value(context: Any) -> None:
-    address = ok(driver.cuMemAlloc(100))
-    ok(driver.cuMemFree(address))
-    assert driver.cuMemFree(address) == (INVALID,)
+def test_memory_is_freed_once_by_the_function_of_its_kind(context: Any) -> None:
+    pinned, device = ok(driver.cuMemHostAlloc(64, 0)), ok(driver.cuMemAlloc(64))
+    assert driver.cuMemFree(pinned) == (INVALID,)
+    assert driver.cuMemFreeHost(int(device)) == (INVALID,)
+    ok(driver.cuMemFree(device))
+    assert driver.cuMemFree(device) == (INVALID,)
     assert driver.cuMemFree(12345) == (INVALID,)
     ok(driver.cuMemFree(0))
 
@@ -71,117 +79,84 @@ def test_nothing_lies_right_behind_an_allocation(context: Any, size: int) -> Non
 def test_pages_of_a_freed_allocation_are_gone_from_the_process(context: Any) -> None:
     address = int(ok(driver.cuMemAlloc(10_000_000)))
     ok(driver.cuMemFree(address))
-    assert _access(address) == "---p"
-
-
-def _access(address: int) -> str:
     with open("/proc/self/maps", encoding="ascii") as lines:
         for line in lines:
-            start, end = (int(part, 16) for part in line.split()[0].split("-"))
-            if start <= address < end:
-                return line.split()[1]
-    return "unmapped"
+            pages, access = line.split()[:2]
+            start, end = (int(part, 16) for part in pages.split("-"))
+            assert not start <= address < end or access == "---p"
 
 
 def test_pitched_rows_begin_at_multiples_of_512(context: Any) -> None:
     address, pitch = ok(driver.cuMemAllocPitch(1000, 7, 4))
     assert pitch == 1024
     assert ok(driver.cuMemGetAddressRange(address))[1] == 7 * 1024
+    for element in (0, 1, 2, 3, 32):
+        assert driver.cuMemAllocPitch(16, 16, element) == (INVALID, None, None)
 
 
-@pytest.mark.parametrize("element", [0, 1, 2, 3, 32])
-def test_a_pitched_element_has_4_8_or_16_bytes(context: Any, element: int) -> None:
-    assert driver.cuMemAllocPitch(16, 16, element) == (INVALID, None, None)
-
-
-def test_extents_are_sorted_and_follow_the_generation(context: Any) -> None:
-    view = contexts.current().memory
-    address = int(ok(driver.cuMemAlloc(100)))
-    starts, ends = view.extents()
-    assert (np.diff(starts) > 0).all()
-    assert ends[starts.tolist().index(address)] == address + 100
-    generation = view.generation
-    ok(driver.cuMemFree(address))
-    assert view.generation != generation
-    assert address not in view.extents()[0].tolist()
-
-
-def test_the_view_holds_the_bytes_of_an_allocation(context: Any) -> None:
+def test_the_view_has_the_bytes_and_sorted_extents_of_the_allocations_of_now(context: Any) -> None:
     view = contexts.current().memory
     address = upload(np.arange(50, dtype=np.uint8))
     assert (view.bytes[address - view.base :][:50] == np.arange(50)).all()
+    starts, ends = view.extents()
+    assert (np.diff(starts) > 0).all()
+    assert ends[starts.tolist().index(address)] == address + 50
+    generation = view.generation
+    ok(driver.cuMemFree(address))
+    assert view.generation != generation
+    assert not in_reach(address)
 
 
 def test_another_devices_memory_is_in_reach_only_with_peer_access(two_devices: list[Any]) -> None:
     ok(driver.cuCtxSetCurrent(two_devices[1]))
     address = int(ok(driver.cuMemAlloc(100)))
     ok(driver.cuCtxSetCurrent(two_devices[0]))
-    view = contexts.current().memory
-    assert address not in view.extents()[0].tolist()
-    assert "no peer access" in view.describe(address)
+    assert not in_reach(address)
+    assert "no peer access" in contexts.current().memory.describe(address)
     ok(driver.cuCtxEnablePeerAccess(two_devices[1], 0))
-    assert address in view.extents()[0].tolist()
-
-
-def test_addresses_are_described(context: Any) -> None:
-    line = inspect.currentframe().f_lineno + 1
-    address = int(ok(driver.cuMemAlloc(4096)))
-    name = f"the 4096-byte allocation at {address:#x}, allocated at {__file__}:{line}"
-    assert memory.describe(address + 4108) == f"12 bytes after the end of {name}"
-    assert memory.describe(address + 1) == f"1 byte into {name}"
-    assert memory.describe(0) == "the null pointer"
-    ok(driver.cuMemFree(address))
-    assert memory.describe(address + 8) == f"8 bytes into {name}, which was freed"
+    assert in_reach(address)
 
 
 def test_pinned_memory_has_one_address_for_both_sides(context: Any) -> None:
     address = ok(driver.cuMemHostAlloc(1000, bindings.CU_MEMHOSTALLOC_DEVICEMAP))
     assert int(ok(driver.cuMemHostGetDevicePointer(address, 0))) == address
     assert ok(driver.cuMemHostGetFlags(address)) == bindings.CU_MEMHOSTALLOC_DEVICEMAP
-    assert address in contexts.current().memory.extents()[0].tolist()
+    assert in_reach(address)
     ok(driver.cuMemFreeHost(address))
     assert driver.cuMemFreeHost(address) == (INVALID,)
     assert driver.cuMemHostGetDevicePointer(address, 0) == (INVALID, None)
 
 
-def test_pinned_memory_takes_none_of_the_device(context: Any) -> None:
+def test_pinned_and_managed_memory_take_none_of_the_device(context: Any) -> None:
     start = ok(driver.cuMemGetInfo())
     ok(driver.cuMemHostAlloc(1 << 20, 0))
     ok(driver.cuMemAllocManaged(1 << 20, 1))
     assert ok(driver.cuMemGetInfo()) == start
 
 
-def test_kinds_of_memory_are_freed_by_their_own_function(context: Any) -> None:
-    pinned, device = ok(driver.cuMemHostAlloc(64, 0)), ok(driver.cuMemAlloc(64))
-    assert driver.cuMemFree(pinned) == (INVALID,)
-    assert driver.cuMemFreeHost(int(device)) == (INVALID,)
-
-
 def test_registered_memory_is_in_reach_until_it_is_unregistered(context: Any) -> None:
     array = np.zeros(1000, np.uint8)
     address = array.ctypes.data
     ok(driver.cuMemHostRegister(array, 1000, 0))
-    assert address in contexts.current().memory.extents()[0].tolist()
+    assert in_reach(address)
     assert int(ok(driver.cuMemHostGetDevicePointer(address, 0))) == address
     overlapping = driver.cuMemHostRegister(address + 500, 1000, 0)
     assert overlapping == (Status.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,)
     ok(driver.cuMemHostUnregister(address))
-    assert address not in contexts.current().memory.extents()[0].tolist()
+    assert not in_reach(address)
     assert driver.cuMemHostUnregister(address) == (Status.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,)
 
 
 def test_advice_and_prefetches_are_kept(context: Any) -> None:
     address = ok(driver.cuMemAllocManaged(4096, 1))
-    location = bindings.CUmemLocation()
-    location.type = bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-    location.id = 1
-    advice, attributes = bindings.CUmem_advise, bindings.CUmem_range_attribute
-    ok(driver.cuMemAdvise(address, 4096, advice.CU_MEM_ADVISE_SET_READ_MOSTLY, location))
-    ok(driver.cuMemAdvise(address, 4096, advice.CU_MEM_ADVISE_SET_ACCESSED_BY, location))
+    location = struct("CUmemLocation", type=Place.CU_MEM_LOCATION_TYPE_DEVICE, id=1)
+    for advice in ("READ_MOSTLY", "ACCESSED_BY"):
+        advice = getattr(bindings.CUmem_advise, f"CU_MEM_ADVISE_SET_{advice}")
+        ok(driver.cuMemAdvise(address, 4096, advice, location))
     ok(driver.cuMemPrefetchAsync(address, 4096, location, 0, 0))
 
     def get(name: str, size: int = 4) -> Any:
-        attribute = getattr(attributes, f"CU_MEM_RANGE_ATTRIBUTE_{name}")
+        attribute = getattr(bindings.CUmem_range_attribute, f"CU_MEM_RANGE_ATTRIBUTE_{name}")
         return ok(driver.cuMemRangeGetAttribute(size, attribute, address, 4096))
 
     assert get("READ_MOSTLY") == 1
@@ -194,37 +169,24 @@ def test_advice_and_prefetches_are_kept(context: Any) -> None:
 
 def test_advice_is_for_managed_memory_only(context: Any) -> None:
     address = ok(driver.cuMemAlloc(4096))
-    location = bindings.CUmemLocation()
-    location.type = bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST
+    location = struct("CUmemLocation", type=Place.CU_MEM_LOCATION_TYPE_HOST)
     advice = bindings.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY
     assert driver.cuMemAdvise(address, 4096, advice, location) == (INVALID,)
     assert driver.cuMemPrefetchAsync(address, 4096, location, 0, 0) == (INVALID,)
 
 
 def test_pointer_attributes_tell_the_kinds_apart(context: Any) -> None:
+    def get(name: str, address: Any) -> Any:
+        return driver.cuPointerGetAttribute(getattr(Pointer, f"CU_POINTER_ATTRIBUTE_{name}"), address)
+
     device, pinned = ok(driver.cuMemAlloc(64)), ok(driver.cuMemHostAlloc(64, 0))
     managed = ok(driver.cuMemAllocManaged(64, 1))
-    types = [ok(driver.cuPointerGetAttribute(Pointer.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p)) for p in (device, pinned)]
-    assert types == [2, 1]
-    flags = [ok(driver.cuPointerGetAttribute(Pointer.CU_POINTER_ATTRIBUTE_IS_MANAGED, p)) for p in (device, managed)]
-    assert flags == [False, True]
-    inside = int(device) + 10
-    assert int(ok(driver.cuPointerGetAttribute(Pointer.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, inside))) == int(device)
-    assert ok(driver.cuPointerGetAttribute(Pointer.CU_POINTER_ATTRIBUTE_RANGE_SIZE, inside)) == 64
-    assert driver.cuPointerGetAttribute(Pointer.CU_POINTER_ATTRIBUTE_HOST_POINTER, device)[0] == INVALID
-
-
-def test_attributes_of_an_unknown_pointer_are_empty(context: Any) -> None:
-    array = np.zeros(10)
-    wanted = [Pointer.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, Pointer.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL]
-    assert ok(driver.cuPointerGetAttributes(2, wanted, array.ctypes.data)) == [0, -2]
-    assert driver.cuPointerGetAttribute(wanted[0], array.ctypes.data) == (INVALID, None)
-
-
-def test_10000_live_allocations_are_found_and_freed(context: Any) -> None:
-    start = ok(driver.cuMemGetInfo())
-    addresses = [ok(driver.cuMemAlloc(64)) for _ in range(10_000)]
-    assert driver.cuMemGetAddressRange(addresses[5000])[0] == SUCCESS
-    for address in addresses[::2] + addresses[1::2]:
-        ok(driver.cuMemFree(address))
-    assert ok(driver.cuMemGetInfo()) == start
+    assert [ok(get("MEMORY_TYPE", address)) for address in (device, pinned)] == [2, 1]
+    assert [ok(get("IS_MANAGED", address)) for address in (device, managed)] == [False, True]
+    assert int(ok(get("RANGE_START_ADDR", int(device) + 10))) == int(device)
+    assert ok(get("RANGE_SIZE", int(device) + 10)) == 64
+    assert get("HOST_POINTER", device)[0] == INVALID
+    pageable = np.zeros(10).ctypes.data
+    asked = [Pointer.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, Pointer.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL]
+    assert ok(driver.cuPointerGetAttributes(2, asked, pageable)) == [0, -2]
+    assert get("MEMORY_TYPE", pageable) == (INVALID, None)
