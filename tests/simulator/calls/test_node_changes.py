@@ -9,15 +9,10 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from tests.simulator.support import Status, download, ok, upload
+from tests.simulator.support import Status, download, ok, struct, upload
 
 REFUSED = (Status.CUDA_ERROR_INVALID_VALUE,)
 BYTES = 64
-
-
-@pytest.fixture
-def stream(context: Any) -> Any:
-    return ok(driver.cuStreamCreate(1))
 
 
 class Graph:
@@ -34,11 +29,16 @@ class Graph:
         self.executable = ok(driver.cuGraphInstantiate(self.graph, 0))
         self.context = ok(driver.cuCtxGetCurrent())
 
-    def set_copy(self, parameters: Any, node: Any = None) -> Any:
-        return driver.cuGraphExecMemcpyNodeSetParams(self.executable, node or self.copy, parameters, self.context)
+    def set_copy(self, parameters: Any, node: Any = None, context: Any = None) -> Any:
+        arguments = self.executable, node or self.copy, parameters, context or self.context
+        return driver.cuGraphExecMemcpyNodeSetParams(*arguments)
 
-    def set_fill(self, parameters: Any, node: Any = None) -> Any:
-        return driver.cuGraphExecMemsetNodeSetParams(self.executable, node or self.fill, parameters, self.context)
+    def set_fill(self, parameters: Any, node: Any = None, context: Any = None) -> Any:
+        arguments = self.executable, node or self.fill, parameters, context or self.context
+        return driver.cuGraphExecMemsetNodeSetParams(*arguments)
+
+    def launch(self) -> None:
+        ok(driver.cuGraphLaunch(self.executable, self.stream))
 
 
 @pytest.fixture
@@ -46,79 +46,68 @@ def graph(stream: Any) -> Graph:
     return Graph(stream)
 
 
-def copy_parameters(destination: int, source: int, width: int, height: int = 1, **others: int) -> Any:
-    made, kind = bindings.CUDA_MEMCPY3D(), bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE
-    made.srcMemoryType = made.dstMemoryType = kind
-    made.srcDevice, made.dstDevice = source, destination
-    made.WidthInBytes, made.Height, made.Depth = width, height, 1
-    made.srcPitch = made.dstPitch = width
-    for name, value in others.items():
-        setattr(made, name, value)
-    return made
+def copy_of(destination: int, source: int, width: int, **others: int) -> Any:
+    kinds = dict.fromkeys(["srcMemoryType", "dstMemoryType"], bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE)
+    sizes = {"WidthInBytes": width, "Height": 1, "Depth": 1, "srcPitch": width, "dstPitch": width}
+    return struct("CUDA_MEMCPY3D", srcDevice=source, dstDevice=destination, **{**kinds, **sizes, **others})
 
 
-def fill_parameters(address: int, value: int, width: int, **others: int) -> Any:
-    made = bindings.CUDA_MEMSET_NODE_PARAMS()
-    made.dst = bindings.CUdeviceptr(address)
-    made.value, made.elementSize, made.width, made.height = value, 1, width, 1
-    for name, one in others.items():
-        setattr(made, name, one)
-    return made
+def fill_of(address: int, value: int, width: int, **others: int) -> Any:
+    given = {"elementSize": 1, "height": 1, **others}
+    return struct("CUDA_MEMSET_NODE_PARAMS", dst=bindings.CUdeviceptr(address), value=value, width=width, **given)
 
 
 def test_a_copy_and_a_fill_are_changed_for_later_launches_alone(graph: Graph) -> None:
-    ok(driver.cuGraphLaunch(graph.executable, graph.stream))
-    ok(graph.set_copy(copy_parameters(graph.source, graph.destination, 8)))
-    ok(graph.set_fill(fill_parameters(graph.destination, 0x0708, 2, elementSize=2)))
+    graph.launch()
+    ok(graph.set_copy(copy_of(graph.source, graph.destination, 8)))
+    ok(graph.set_fill(fill_of(graph.destination, 0x0708, 2, elementSize=2)))
     assert download(graph.destination, BYTES, np.uint8).tolist() == [1] * BYTES
-    ok(driver.cuGraphLaunch(graph.executable, graph.stream))
+    graph.launch()
     assert download(graph.destination, 6, np.uint8).tolist() == [8, 7, 8, 7, 1, 1]
     assert download(graph.source, 10, np.uint8).tolist() == [1] * 8 + [3] * 2
 
 
-def test_a_copy_takes_one_row_of_known_memory_alone(graph: Graph) -> None:
-    ends = graph.destination, graph.source
-    assert graph.set_copy(None) == REFUSED
-    assert graph.set_copy(copy_parameters(*ends, 0)) == REFUSED
-    assert graph.set_copy(copy_parameters(*ends, 8, 2)) == REFUSED
-    assert graph.set_copy(copy_parameters(*ends, 8, Depth=2, srcHeight=1, dstHeight=1)) == REFUSED
-    assert graph.set_copy(copy_parameters(*ends, BYTES + 1)) == REFUSED
-    assert graph.set_copy(copy_parameters(*ends, 8), graph.fill) == REFUSED
-    ok(driver.cuGraphLaunch(graph.executable, graph.stream))
-    assert download(graph.destination, BYTES, np.uint8).tolist() == [1] * BYTES
-
-
-def test_a_fill_keeps_its_single_row(graph: Graph) -> None:
-    assert graph.set_fill(None) == REFUSED
-    assert graph.set_fill(fill_parameters(graph.source, 1, 0)) == REFUSED
-    assert graph.set_fill(fill_parameters(graph.source, 1, 4, height=2, pitch=8)) == REFUSED
-    assert graph.set_fill(fill_parameters(graph.source, 1, 4, elementSize=3)) == REFUSED
-    assert graph.set_fill(fill_parameters(graph.source, 1, BYTES + 1)) == REFUSED
-    assert graph.set_fill(fill_parameters(graph.source, 1, 4), graph.copy) == REFUSED
-    ok(graph.set_fill(fill_parameters(graph.source, 1, 4, pitch=3, elementSize=4)))
-
-
-def test_memory_of_another_kind_is_refused(graph: Graph) -> None:
+def test_what_a_node_cannot_do_is_refused_and_changes_nothing(graph: Graph) -> None:
+    """A copy takes one row of known memory, and a fill keeps its single row; neither takes another kind of memory."""
+    there, here = graph.destination, graph.source
     managed = ok(driver.cuMemAllocManaged(BYTES, 1))
-    assert graph.set_copy(copy_parameters(managed, graph.source, 8)) == REFUSED
-    assert graph.set_copy(copy_parameters(graph.destination, managed, 8)) == REFUSED
-    assert graph.set_fill(fill_parameters(managed, 1, 8)) == REFUSED
-
-
-def test_a_wrong_context_is_refused(graph: Graph) -> None:
+    for copy in (
+        None,
+        copy_of(there, here, 0),
+        copy_of(there, here, 8, Height=2),
+        copy_of(there, here, 8, Depth=2, srcHeight=1, dstHeight=1),
+        copy_of(there, here, BYTES + 1),
+        copy_of(managed, here, 8),
+        copy_of(there, managed, 8),
+    ):
+        assert graph.set_copy(copy) == REFUSED
+    for fill in (
+        None,
+        fill_of(here, 1, 0),
+        fill_of(here, 1, 4, height=2, pitch=8),
+        fill_of(here, 1, 4, elementSize=3),
+        fill_of(here, 1, BYTES + 1),
+        fill_of(managed, 1, 8),
+    ):
+        assert graph.set_fill(fill) == REFUSED
+    copy, fill = copy_of(there, here, 8), fill_of(here, 1, 4)
+    assert graph.set_copy(copy, graph.fill) == REFUSED
+    assert graph.set_fill(fill, graph.copy) == REFUSED
     wrong = (Status.CUDA_ERROR_INVALID_CONTEXT,)
-    copy, fill = copy_parameters(graph.destination, graph.source, 8), fill_parameters(graph.source, 1, 8)
-    assert driver.cuGraphExecMemcpyNodeSetParams(graph.executable, graph.copy, copy, 7) == wrong
-    assert driver.cuGraphExecMemsetNodeSetParams(graph.executable, graph.fill, fill, 7) == wrong
+    assert graph.set_copy(copy, context=7) == wrong
+    assert graph.set_fill(fill, context=7) == wrong
+    graph.launch()
+    assert download(there, BYTES, np.uint8).tolist() == [1] * BYTES
+    ok(graph.set_fill(fill_of(here, 1, 4, pitch=3, elementSize=4)))
 
 
 def test_a_disabled_node_keeps_its_parameters(graph: Graph) -> None:
     ok(driver.cuGraphNodeSetEnabled(graph.executable, graph.copy, 0))
-    ok(graph.set_copy(copy_parameters(graph.destination, graph.source, 8)))
+    ok(graph.set_copy(copy_of(graph.destination, graph.source, 8)))
     assert ok(driver.cuGraphNodeGetEnabled(graph.executable, graph.copy)) == 0
-    ok(driver.cuGraphLaunch(graph.executable, graph.stream))
+    graph.launch()
     ok(driver.cuGraphNodeSetEnabled(graph.executable, graph.copy, 1))
     assert download(graph.destination, BYTES, np.uint8).tolist() == [2] * BYTES
-    ok(driver.cuGraphLaunch(graph.executable, graph.stream))
+    graph.launch()
     assert download(graph.destination, 9, np.uint8).tolist() == [3] * 8 + [2]
     assert driver.cuGraphNodeSetEnabled(graph.executable, 7, 1) == REFUSED
