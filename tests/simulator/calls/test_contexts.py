@@ -12,9 +12,21 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.state.queue import captures
 from tests.simulator.kernels import ptx
-from tests.simulator.support import SUCCESS, Status, download, ok, upload
+from tests.simulator.support import Player, Status, download, ok, upload
 
 Limit = bindings.CUlimit
+NO_CONTEXT, INVALID_HANDLE = Status.CUDA_ERROR_INVALID_CONTEXT, Status.CUDA_ERROR_INVALID_HANDLE
+FAULT = Status.CUDA_ERROR_ILLEGAL_ADDRESS
+
+
+def begin_again() -> None:
+    ok(driver.cuDevicePrimaryCtxReset(0))
+    ok(driver.cuDevicePrimaryCtxRetain(0))
+
+
+def everything_is_free() -> bool:
+    free, total = ok(driver.cuMemGetInfo())
+    return bool(free == total)
 
 
 def test_push_and_pop_restore_the_context_before(two_devices: list[Any]) -> None:
@@ -30,13 +42,13 @@ def test_another_thread_has_no_context(context: Any) -> None:
     thread.start()
     thread.join()
     assert int(ok(results[0])) == 0
-    assert results[1] == (Status.CUDA_ERROR_INVALID_CONTEXT, None)
+    assert results[1] == (NO_CONTEXT, None)
 
 
 def test_set_current_with_null_takes_the_context_away(context: Any) -> None:
     ok(driver.cuCtxSetCurrent(None))
-    assert driver.cuCtxGetDevice() == (Status.CUDA_ERROR_INVALID_CONTEXT, None)
-    assert driver.cuCtxPopCurrent() == (Status.CUDA_ERROR_INVALID_CONTEXT, None)
+    assert driver.cuCtxGetDevice() == (NO_CONTEXT, None)
+    assert driver.cuCtxPopCurrent() == (NO_CONTEXT, None)
 
 
 def test_the_last_release_frees_all(context: Any) -> None:
@@ -45,14 +57,9 @@ def test_the_last_release_frees_all(context: Any) -> None:
     ok(driver.cuDevicePrimaryCtxRelease(0))
     assert ok(driver.cuDevicePrimaryCtxGetState(0)) == (0, 0)
     assert driver.cuMemAlloc(4) == (Status.CUDA_ERROR_CONTEXT_IS_DESTROYED, None)
+    assert driver.cuDevicePrimaryCtxRelease(0) == (NO_CONTEXT,)
     ok(driver.cuDevicePrimaryCtxRetain(0))
-    free, total = ok(driver.cuMemGetInfo())
-    assert free == total
-
-
-def test_a_release_too_many_is_an_invalid_context(context: Any) -> None:
-    ok(driver.cuDevicePrimaryCtxRelease(0))
-    assert driver.cuDevicePrimaryCtxRelease(0) == (Status.CUDA_ERROR_INVALID_CONTEXT,)
+    assert everything_is_free()
 
 
 @pytest.mark.parametrize(
@@ -75,110 +82,65 @@ def test_unknown_limits_are_told_from_unsupported_ones(context: Any) -> None:
     assert driver.cuCtxGetLimit(Limit.CU_LIMIT_CIG_ENABLED)[0] == Status.CUDA_ERROR_UNSUPPORTED_LIMIT
 
 
-def _break(stream: Any) -> None:
-    # A copy from memory that was given back in another stream meanwhile.
-    other = ok(driver.cuStreamCreate(1))
-    source = ok(driver.cuMemAllocAsync(64, stream))
-    destination = ok(driver.cuMemAlloc(64))
-    ok(driver.cuMemcpyDtoDAsync(destination, source, 64, stream))
-    ok(driver.cuMemFreeAsync(source, other))
-    ok(driver.cuStreamSynchronize(other))
+# A fill of memory that was given back in another stream meanwhile.
+BREAK = "take s a, fill s a, free t a, sync t, "
 
 
-def test_a_fault_is_sticky_until_the_reset(context: Any) -> None:
-    stream = ok(driver.cuStreamCreate(1))
-    event = ok(driver.cuEventCreate(0))
-    kept = ok(driver.cuMemAlloc(64))
-    _break(stream)
-    fault = Status.CUDA_ERROR_ILLEGAL_ADDRESS
-    assert driver.cuStreamSynchronize(stream) == (fault,)
+def test_a_fault_is_sticky_until_the_reset(play: Player) -> None:
+    kept, event = ok(driver.cuMemAlloc(64)), play["e"]
+    play(BREAK + "sync s -> ILLEGAL_ADDRESS")
     assert "which was freed" in (driver.take_report() or "")
     assert driver.take_report() is None
-    assert driver.cuMemAlloc(4) == (fault, None)
-    assert driver.cuMemFree(kept) == (fault,)
-    assert driver.cuEventRecord(event, stream) == (fault,)
-    assert driver.cuStreamDestroy(stream) == (fault,)
-    assert driver.cuCtxSynchronize() == (fault,)
-    assert driver.cuCtxGetCurrent()[0] == SUCCESS
-    ok(driver.cuDevicePrimaryCtxReset(0))
-    ok(driver.cuDevicePrimaryCtxRetain(0))
-    free, total = ok(driver.cuMemGetInfo())
-    assert free == total
+    assert driver.cuMemAlloc(4) == (FAULT, None)
+    assert driver.cuMemFree(kept) == (FAULT,)
+    assert driver.cuEventRecord(event, play["s"]) == (FAULT,)
+    play("destroy s -> ILLEGAL_ADDRESS, sync device -> ILLEGAL_ADDRESS")
+    ok(driver.cuCtxGetCurrent())
+    begin_again()
+    assert everything_is_free()
 
 
-def test_a_fault_ends_only_its_own_context(two_devices: list[Any]) -> None:
-    _break(ok(driver.cuStreamCreate(1)))
-    assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
+def test_a_fault_ends_only_its_own_context(two_devices: list[Any], play: Player) -> None:
+    play(BREAK + "sync device -> ILLEGAL_ADDRESS")
     ok(driver.cuCtxSetCurrent(two_devices[1]))
     ok(driver.cuMemAlloc(64))
-    ok(driver.cuCtxSynchronize())
+    play("sync device")
 
 
-def test_handles_of_an_ended_context_are_invalid(context: Any) -> None:
-    stream = ok(driver.cuStreamCreate(0))
-    event = ok(driver.cuEventCreate(0))
+def test_handles_and_memory_of_an_ended_context_are_gone(play: Player) -> None:
     module = ok(driver.cuModuleLoadData(ptx()))
     kernel = ok(driver.cuModuleEnumerateFunctions(1, module))[0]
     pool = ok(driver.cuDeviceGetDefaultMemPool(0))
-    ok(driver.cuDevicePrimaryCtxReset(0))
-    ok(driver.cuDevicePrimaryCtxRetain(0))
-    assert driver.cuStreamSynchronize(stream) == (Status.CUDA_ERROR_INVALID_HANDLE,)
-    assert driver.cuEventSynchronize(event) == (Status.CUDA_ERROR_INVALID_HANDLE,)
-    assert driver.cuModuleGetFunctionCount(module)[0] == Status.CUDA_ERROR_INVALID_HANDLE
-    assert driver.cuFuncGetName(kernel)[0] == Status.CUDA_ERROR_INVALID_HANDLE
+    play("record e s, take null a 4096")
+    begin_again()
+    play("sync s -> INVALID_HANDLE, sync e -> INVALID_HANDLE")
+    assert driver.cuModuleGetFunctionCount(module)[0] == INVALID_HANDLE
+    assert driver.cuFuncGetName(kernel)[0] == INVALID_HANDLE
     assert driver.cuMemPoolTrimTo(pool, 0) == (Status.CUDA_ERROR_INVALID_VALUE,)
+    assert everything_is_free()
 
 
-def test_a_pool_has_no_memory_after_the_end_of_its_context(context: Any) -> None:
-    free, _ = ok(driver.cuMemGetInfo())
-    ok(driver.cuMemAllocAsync(4096, 0))
+def test_the_end_of_a_context_ends_its_own_captures_alone(two_devices: list[Any], play: Player) -> None:
+    play("begin s relaxed, begin t relaxed")
+    ok(driver.cuCtxSetCurrent(two_devices[1]))
+    play("begin u relaxed")
     ok(driver.cuDevicePrimaryCtxReset(0))
-    ok(driver.cuDevicePrimaryCtxRetain(0))
-    assert ok(driver.cuMemGetInfo())[0] == free
-
-
-def test_the_end_of_a_context_ends_its_own_captures_alone(two_devices: list[Any]) -> None:
-    mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    streams = []
-    for context in (two_devices[0], two_devices[0], two_devices[1]):
-        ok(driver.cuCtxSetCurrent(context))
-        streams.append(ok(driver.cuStreamCreate(1)))
-        ok(driver.cuStreamBeginCapture(streams[-1], mode))
-    ok(driver.cuDevicePrimaryCtxReset(0))
-    assert [capture.origin.handle for capture in captures.active] == [int(streams[2])]
-    ok(driver.cuGraphDestroy(ok(driver.cuStreamEndCapture(streams[2]))))
+    assert [capture.origin.handle for capture in captures.active] == [int(play["u"])]
+    ok(driver.cuGraphDestroy(play("end u")))
 
 
 def test_peer_access_is_enabled_once_and_disabled_once(two_devices: list[Any]) -> None:
-    peer = two_devices[1]
+    own, peer = two_devices
     assert ok(driver.cuDeviceCanAccessPeer(0, 1)) == 1
     assert ok(driver.cuDeviceCanAccessPeer(0, 0)) == 0
+    assert driver.cuCtxEnablePeerAccess(own, 0) == (NO_CONTEXT,)
     assert driver.cuCtxDisablePeerAccess(peer) == (Status.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,)
     ok(driver.cuCtxEnablePeerAccess(peer, 0))
     assert driver.cuCtxEnablePeerAccess(peer, 0) == (Status.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,)
     ok(driver.cuCtxDisablePeerAccess(peer))
 
 
-def test_peer_access_to_oneself_is_an_invalid_context(context: Any) -> None:
-    assert driver.cuCtxEnablePeerAccess(context, 0) == (Status.CUDA_ERROR_INVALID_CONTEXT,)
-
-
-def test_copies_between_devices_need_no_peer_access(two_devices: list[Any]) -> None:
-    data = np.arange(100, dtype=np.uint8)
-    source = upload(data)
-    ok(driver.cuCtxSetCurrent(two_devices[1]))
-    destination = ok(driver.cuMemAlloc(100))
-    ok(driver.cuMemcpyPeer(destination, two_devices[1], source, two_devices[0], 100))
-    assert (download(destination, 100) == data).all()
-
-
-def test_a_peer_copy_checks_whose_memory_it_is(two_devices: list[Any]) -> None:
-    source, destination = ok(driver.cuMemAlloc(100)), ok(driver.cuMemAlloc(100))
-    result = driver.cuMemcpyPeer(destination, two_devices[1], source, two_devices[0], 100)
-    assert result == (Status.CUDA_ERROR_INVALID_VALUE,)
-
-
-def test_a_peer_copy_comes_between_all_work_of_both_devices(two_devices: list[Any]) -> None:
+def test_a_peer_copy_needs_no_peer_access_and_comes_between_all_work_of_both_devices(two_devices: list[Any]) -> None:
     source = upload(np.zeros(4, np.uint8))
     ok(driver.cuCtxSetCurrent(two_devices[1]))
     destination, copy = int(ok(driver.cuMemAlloc(4))), int(ok(driver.cuMemAlloc(4)))
@@ -189,3 +151,5 @@ def test_a_peer_copy_comes_between_all_work_of_both_devices(two_devices: list[An
     ok(driver.cuCtxSetCurrent(two_devices[1]))
     ok(driver.cuMemcpyDtoD(copy, destination, 4))
     assert download(copy, 4).tolist() == [7, 7, 7, 7]
+    wrong = driver.cuMemcpyPeer(source, two_devices[1], source, two_devices[0], 4)
+    assert wrong == (Status.CUDA_ERROR_INVALID_VALUE,)
