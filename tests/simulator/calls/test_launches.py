@@ -1,4 +1,4 @@
-"""Launches: how parameters come, which shapes are refused, what a kernel does to memory."""
+"""Launches: how parameters come, which shapes are refused, what a kernel does to memory, and occupancy."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from cudart_py.simulator import ptx as machine
-from cudart_py.simulator.calls.launches.launches import engine, threads
-from cudart_py.simulator.ptx import has_llvmlite
+from cudart_py.simulator.calls.launches import launches
 from tests.simulator.kernels import (
     INVALID,
     Attribute,
     attribute,
+    blocks,
     configuration,
     function,
     launch,
@@ -26,37 +26,31 @@ from tests.simulator.kernels import (
 )
 from tests.simulator.support import Status, compile_ptx, download, ok, upload
 
+RAISED = Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-def test_a_kernel_runs_at_the_synchronise(module: Any) -> None:
-    address = upload(np.zeros(100, np.int32))
-    assert not launch(
-        function(module, "add"),
-        ctypes.c_void_p(address),
-        ctypes.c_int(1),
-        ctypes.c_uint(100),
-        grid=(4, 1, 1),
-        block=(32, 1, 1),
-    )
+
+def test_a_kernel_runs_at_the_synchronise_with_the_parameters_of_the_call(module: Any) -> None:
+    address, value = upload(np.zeros(100, np.int32)), ctypes.c_int(1)
+    parameters = ctypes.c_void_p(address), value, ctypes.c_uint(100)
+    assert not launch(function(module, "add"), *parameters, grid=(4, 1, 1), block=(32, 1, 1))
+    value.value = 1000
     view = np.ctypeslib.as_array((ctypes.c_int * 100).from_address(address))
     assert (view == 0).all()
     ok(driver.cuCtxSynchronize())
     assert view.tolist() == [11, 21, 31, 41] * 25
 
 
-def test_parameters_are_read_at_the_call(module: Any) -> None:
-    address, value = upload(np.zeros(4, np.int32)), ctypes.c_int(1)
-    launch(function(module, "add"), ctypes.c_void_p(address), value, ctypes.c_uint(1))
-    value.value = 1000
-    assert value_of(address) == 11
+def add_once(module: Any, parameters: Any = 0, extra: Any = 0) -> Any:
+    return driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, parameters, extra)
 
 
 def test_parameters_may_be_values_with_their_types(module: Any) -> None:
     address = upload(np.zeros(4, np.int32))
     pointer = bindings.CUdeviceptr(address)
     for first, kind in ((pointer, ctypes.c_void_p), (address, ctypes.c_void_p), (pointer, None)):
-        packed = ((first, 1, ctypes.c_uint(1)), (kind, ctypes.c_int, ctypes.c_uint))
-        ok(driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, packed, 0))
+        ok(add_once(module, ((first, 1, ctypes.c_uint(1)), (kind, ctypes.c_int, ctypes.c_uint))))
     assert value_of(address) == 33
+    assert add_once(module, None) == (INVALID,)
 
 
 def test_parameters_may_come_packed_as_extra(module: Any) -> None:
@@ -65,11 +59,10 @@ def test_parameters_may_come_packed_as_extra(module: Any) -> None:
     packed[:8].view(np.uint64)[0], packed[8:].view(np.uint32)[:] = address, (1, 1)
     size = ctypes.c_size_t(16)
     extra = (ctypes.c_size_t * 5)(1, packed.ctypes.data, 2, ctypes.addressof(size), 0)
-    ok(driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, 0, ctypes.addressof(extra)))
+    ok(add_once(module, extra=ctypes.addressof(extra)))
     assert value_of(address) == 11
     size.value = 12
-    result = driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, 0, ctypes.addressof(extra))
-    assert result == (INVALID,)
+    assert add_once(module, extra=ctypes.addressof(extra)) == (INVALID,)
 
 
 def test_structures_are_passed_by_value(module: Any) -> None:
@@ -85,10 +78,6 @@ def test_a_variable_is_reached_through_a_pointer_in_another(module: Any) -> None
     launch(function(module, "bump"))
     counter, _ = ok(driver.cuModuleGetGlobal(module, b"counter"))
     assert value_of(int(counter)) == 6
-
-
-def test_missing_parameters_are_an_invalid_value(module: Any) -> None:
-    assert driver.cuLaunchKernel(function(module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, None, 0) == (INVALID,)
 
 
 @pytest.mark.parametrize(
@@ -109,21 +98,23 @@ def test_wrong_shapes_are_an_invalid_value(module: Any, grid: Any, block: Any) -
     assert launch(function(module, "bump"), grid=grid, block=block) == INVALID
 
 
-def test_launch_bounds_limit_the_block(module: Any) -> None:
+def test_launch_bounds_and_registers_limit_the_block(module: Any) -> None:
     kernel = function(module, "bounded")
     assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 128
     address = upload(np.zeros(256, np.int32))
     assert launch(kernel, ctypes.c_void_p(address), block=(129, 1, 1)) == INVALID
-
-
-def test_too_many_registers_for_a_block_are_out_of_resources(context: Any) -> None:
     kernel = function(ok(driver.cuModuleLoadData(with_counts("bump", 200))), "bump")
     assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 320
     assert launch(kernel, block=(321, 1, 1)) == Status.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
     assert not launch(kernel, block=(320, 1, 1))
 
 
-def test_attributes_of_a_launch_are_checked(module: Any) -> None:
+def test_clusters_divide_the_grid_and_are_portable_or_allowed(module: Any) -> None:
+    own = function(module, "clustered")
+    assert attribute(own, "REQUIRED_CLUSTER_WIDTH") == 2
+    address = ctypes.c_void_p(upload(np.zeros(4, np.int32)))
+    assert launch(own, address, grid=(3, 1, 1)) == INVALID
+    assert not launch(own, address, grid=(4, 1, 1))
     kernel = function(module, "bump")
     ok(driver.cuLaunchKernelEx(configuration(4, CLUSTER_DIMENSION=(2, 1, 1)), kernel, 0, 0))
     odd = driver.cuLaunchKernelEx(configuration(5, CLUSTER_DIMENSION=(2, 1, 1)), kernel, 0, 0)
@@ -134,17 +125,8 @@ def test_attributes_of_a_launch_are_checked(module: Any) -> None:
     ok(driver.cuLaunchKernelEx(large, kernel, 0, 0))
 
 
-def test_a_kernels_own_cluster_divides_the_grid(module: Any) -> None:
-    kernel = function(module, "clustered")
-    assert attribute(kernel, "REQUIRED_CLUSTER_WIDTH") == 2
-    address = ctypes.c_void_p(upload(np.zeros(4, np.int32)))
-    assert launch(kernel, address, grid=(3, 1, 1)) == INVALID
-    assert not launch(kernel, address, grid=(4, 1, 1))
-
-
 def test_a_cooperative_grid_must_fit_the_device(module: Any) -> None:
-    kernel = function(module, "bump")
-    most = 2 * 132
+    kernel, most = function(module, "bump"), 2 * 132
     ok(driver.cuLaunchCooperativeKernel(kernel, most, 1, 1, 1024, 1, 1, 0, 0, None))
     result = driver.cuLaunchCooperativeKernel(kernel, most + 1, 1, 1, 1024, 1, 1, 0, 0, None)
     assert result == (Status.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,)
@@ -164,74 +146,88 @@ def test_a_wild_store_ends_the_context_with_a_report(module: Any) -> None:
     assert "spoil" in (driver.take_report() or "")
 
 
-SPIN = r"""
-extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { } }
-"""
-
-
-both_engines = pytest.mark.parametrize("chosen", ["numpy", "native"])
-
-
-def choose_engine(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
-    if chosen == "native":
-        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "off")
-
-
-def test_each_launch_gets_the_engine_that_suits_it_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "has_llvmlite", "expected"),
+    [
+        (None, True, "auto"),
+        (None, False, "numpy"),
+        ("", False, "numpy"),
+        ("auto", False, "numpy"),
+        ("numpy", False, "numpy"),
+    ],
+)
+def test_each_launch_gets_the_engine_that_suits_it_unless_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, chosen: str | None, has_llvmlite: bool, expected: str
+) -> None:
+    monkeypatch.setattr(machine, "has_llvmlite", lambda: has_llvmlite)
     monkeypatch.delenv("CUDART_PY_SIMULATOR_ENGINE", raising=False)
-    assert engine() == ("auto" if has_llvmlite() else "numpy")
-
-
-@pytest.mark.parametrize("chosen", ["", "auto", "numpy"])
-def test_without_llvmlite_the_engine_is_numpy(monkeypatch: pytest.MonkeyPatch, chosen: str) -> None:
-    monkeypatch.setattr(machine, "has_llvmlite", lambda: False)
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
-    assert engine() == "numpy"
+    if chosen is not None:
+        monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
+    assert launches.engine() == expected
 
 
 def test_machine_code_needs_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "has_llvmlite", lambda: False)
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "native")
-    with pytest.raises(ValueError, match="CUDART_PY_SIMULATOR_ENGINE='native' needs llvmlite: pip install"):
-        engine()
+    with pytest.raises(ValueError, match="needs llvmlite: pip install"):
+        launches.engine()
 
 
-@pytest.mark.parametrize("text", ["cuda", "NumPy", "0"])
-def test_an_engine_that_there_is_not_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", text)
-    with pytest.raises(ValueError, match=f"CUDART_PY_SIMULATOR_ENGINE='{text}' is none of auto, numpy, native"):
-        engine()
+SPIN = 'extern "C" __global__ void spin(volatile int *flag) { while (!*flag) { } }'
 
 
-@pytest.mark.parametrize("text", ["0", "two", "1025"])
-def test_a_wrong_number_of_threads_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_THREADS", text)
-    with pytest.raises(ValueError, match="CUDART_PY_SIMULATOR_THREADS=.* is not a whole number from 1 to 1024"):
-        threads()
-
-
-@both_engines
-def test_a_kernel_that_waits_for_the_host_ends_at_the_step_limit(
-    context: Any, monkeypatch: pytest.MonkeyPatch, chosen: str
+@pytest.mark.parametrize(("steps", "seconds", "words"), [(1000, None, "spin"), (None, 0.1, "the limit of seconds")])
+@pytest.mark.parametrize("chosen", ["numpy", "native"])
+def test_a_kernel_that_does_not_end_is_ended_by_a_limit(
+    context: Any, monkeypatch: pytest.MonkeyPatch, chosen: str, steps: int | None, seconds: float | None, words: str
 ) -> None:
-    choose_engine(monkeypatch, chosen)
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "1000")
+    if chosen == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "off")
+    monkeypatch.setattr(launches, "launch_limits", lambda: (steps, seconds))
     kernel = function(ok(driver.cuModuleLoadData(compile_ptx(SPIN))), "spin")
     launch(kernel, ctypes.c_void_p(upload(np.zeros(1, np.int32))))
     assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_LAUNCH_TIMEOUT,)
-    assert "spin" in (driver.take_report() or "")
+    assert words in (driver.take_report() or "")
 
 
-@both_engines
-def test_a_kernel_that_does_not_end_is_ended_by_the_limit_of_seconds(
-    context: Any, monkeypatch: pytest.MonkeyPatch, chosen: str
-) -> None:
-    choose_engine(monkeypatch, chosen)
+def test_the_environment_sets_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "0")
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "1")
-    kernel = function(ok(driver.cuModuleLoadData(compile_ptx(SPIN))), "spin")
-    launch(kernel, ctypes.c_void_p(upload(np.zeros(1, np.int32))))
-    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_LAUNCH_TIMEOUT,)
-    assert "the limit of seconds is reached, which CUDART_PY_SIMULATOR_SECONDS sets" in (driver.take_report() or "")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "7")
+    assert launches.launch_limits() == (None, 7)
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "shared", "expected"),
+    [
+        (32, 32, 0, 32),  # the most blocks
+        (32, 1024, 0, 2),  # the most threads
+        (32, 33, 0, 32),
+        (64, 1024, 0, 1),  # the registers
+        (40, 256, 0, 6),
+        (255, 256, 0, 1),
+        (16, 128, 100 << 10, 2),  # the shared memory
+        (16, 128, 48 << 10, 4),
+    ],
+)
+def test_occupancy_follows_the_published_rules(
+    context: Any, registers: int, threads: int, shared: int, expected: int
+) -> None:
+    kernel = function(ok(driver.cuModuleLoadData(with_counts("bump", registers))), "bump")
+    ok(driver.cuFuncSetAttribute(kernel, RAISED, 227 << 10))
+    assert blocks(kernel, threads, shared) == expected
+
+
+def test_occupancy_suggests_blocks_shared_memory_and_clusters(module: Any) -> None:
+    kernel = function(module, "bump")
+    assert ok(driver.cuOccupancyMaxPotentialBlockSize(kernel, None, 0, 0)) == (264, 1024)
+    assert ok(driver.cuOccupancyMaxPotentialBlockSize(kernel, None, 0, 200))[1] <= 200
+    config = configuration(64, CLUSTER_DIMENSION=(8, 1, 1))
+    config.blockDimX = 1024
+    assert ok(driver.cuOccupancyMaxPotentialClusterSize(kernel, config)) == 8
+    assert ok(driver.cuOccupancyMaxActiveClusters(kernel, config)) == 32
+    tile = function(module, "tile")
+    room = ok(driver.cuOccupancyAvailableDynamicSMemPerBlock(tile, 4, 128))
+    ok(driver.cuFuncSetAttribute(tile, RAISED, room + 128))
+    assert [blocks(tile, 128, size) for size in (room, room + 128)] == [4, 3]
