@@ -310,7 +310,7 @@ def _races() -> list[Case]:
         ),
         *_cases(
             "plain read of what is atomic", "orders.cu", "race",
-            ("lock_tested_plainly", (4, 32), lambda: (ints(1), ints(1))),
+            ("lock_tested_plainly", (2, 32), lambda: (ints(1), ints(1))),
             ("count_read_plainly", (4, 32), lambda: (ints(1), ints(128))),
         ),
         Case("consumed_too_early", "race between streams", file, "race", _two_streams("produce", "consume"), "consume"),
