@@ -126,6 +126,39 @@ def round_flushed(exact: Fraction, kind: str, rounding: str, negative_zero: bool
     return round_exact(exact, kind, rounding, negative_zero)
 
 
+def ieee_sum(x: float, y: float, z: float | None, kind: str, rounding: str = "rn") -> float:
+    """Add ``x * y + z``, or ``x + y`` where ``z`` is None, as IEEE 754 says."""
+    first, second = (float(np.float64(x) * np.float64(y)), z) if z is not None else (x, y)
+    if not finite(x) or not finite(y) or not finite(second):
+        return second if finite(x) and finite(y) else float(np.float64(first) + np.float64(second))
+    left = Fraction(x) * Fraction(y) if z is not None else Fraction(x)
+    left_negative = math.copysign(1, x) * math.copysign(1, y) < 0 if z is not None else math.copysign(1, x) < 0
+    signs = left_negative, math.copysign(1, second) < 0
+    return round_exact(left + Fraction(second), kind, rounding, any(signs) if rounding == "rm" else all(signs))
+
+
+def ieee_product(
+    x: float, y: float, kind: str, rounding: str = "rn", rounded: Callable[..., float] = round_exact
+) -> float:
+    """Multiply as IEEE 754 says; with ``round_flushed``, flush what is too small."""
+    if not finite(x) or not finite(y):
+        return float(np.float64(x) * np.float64(y))
+    return rounded(Fraction(x) * Fraction(y), kind, rounding, math.copysign(1, x) != math.copysign(1, y))
+
+
+def flush(value: float, kind: str = "f32") -> float:
+    """Flush a subnormal value to a zero of its sign."""
+    return math.copysign(0.0, value) if abs(value) < 2.0 ** FORMATS[kind][1] else value
+
+
+def extreme(x: float, y: float, smaller: bool, nan: bool = False) -> float:
+    """Pick as the PTX manual says: a NaN loses unless it is wanted, and -0 is below +0."""
+    if math.isnan(x) or math.isnan(y):
+        both = math.isnan(x) and math.isnan(y)
+        return math.nan if nan or both else y if math.isnan(x) else x
+    return (min if smaller else max)([(x, math.copysign(1, x)), (y, math.copysign(1, y))])[0]
+
+
 def bits_of(value: float, kind: str) -> int:
     """Return the bit pattern of a value that the format represents."""
     if kind == "bf16":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,12 @@ from cudart_py.simulator.ptx.operations.floats import comparisons, double, exact
 from tests.simulator.ptx.operations.references import (
     Array,
     assert_same_floats,
+    extreme,
     finite,
     floats,
+    flush,
+    ieee_product,
+    ieee_sum,
     operation,
     round_exact,
     round_flushed,
@@ -23,42 +28,7 @@ from tests.simulator.ptx.operations.references import (
 
 ROUNDINGS = ["rn", "rz", "rm", "rp"]
 KINDS = {"f32": np.float32, "f64": np.float64}
-COUNT = 4000
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    with np.errstate(all="ignore"):
-        yield
-
-
-def find(name: str) -> Callable[..., Array]:
-    """Return an opcode's function from the module of its precision."""
-    return operation(name.replace("_", "."))
-
-
-def ieee_sum(x: float, y: float, z: float | None, kind: str, rounding: str) -> float:
-    """Add ``x * y + z``, or ``x + y`` where ``z`` is None, as IEEE 754 says."""
-    with np.errstate(all="ignore"):
-        first, second = (float(np.float64(x) * np.float64(y)), z) if z is not None else (x, y)
-        if not finite(x) or not finite(y) or not finite(second):
-            if finite(x) and finite(y):
-                return second
-            return float(np.float64(first) + np.float64(second))
-    left = Fraction(x) * Fraction(y) if z is not None else Fraction(x)
-    right = Fraction(second)
-    left_negative = math.copysign(1, x) * math.copysign(1, y) < 0 if z is not None else math.copysign(1, x) < 0
-    right_negative = math.copysign(1, second) < 0
-    both = left_negative and right_negative
-    either = left_negative or right_negative
-    return round_exact(left + right, kind, rounding, either if rounding == "rm" else both)
-
-
-def ieee_product(x: float, y: float, kind: str, rounding: str) -> float:
-    """Multiply as IEEE 754 says."""
-    if not finite(x) or not finite(y):
-        return float(np.float64(x) * np.float64(y))
-    return round_exact(Fraction(x) * Fraction(y), kind, rounding, math.copysign(1, x) != math.copysign(1, y))
+COUNT = 1000
 
 
 def ieee_quotient(x: float, y: float, kind: str, rounding: str) -> float:
@@ -93,21 +63,18 @@ def compare(function: Callable[..., Array], reference: Callable[..., float], *op
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_rounding_of_basic_operations(kind: str, rounding: str) -> None:
-    """add, sub, mul, div, rcp and sqrt"""
+def test_basic_operations_round_once(kind: str, rounding: str) -> None:
     a, b = floats(KINDS[kind], COUNT, 1), floats(KINDS[kind], COUNT, 2)
-
-    def op(name: str) -> Callable[..., Array]:
-        function: Callable[..., Array] = find(f"{name}_{rounding}_{kind}")
-        return function
-
-    compare(op("add"), lambda x, y: ieee_sum(x, y, None, kind, rounding), a, b)
-    compare(op("sub"), lambda x, y: ieee_sum(x, -y, None, kind, rounding), a, b)
-    compare(op("mul"), lambda x, y: ieee_product(x, y, kind, rounding), a, b)
-    compare(op("div"), lambda x, y: ieee_quotient(x, y, kind, rounding), a, b)
-    compare(op("rcp"), lambda x: ieee_quotient(1.0, x, kind, rounding), a)
-    compare(op("sqrt"), lambda x: ieee_root(x, kind, rounding), np.abs(a[:1000]))
-    compare(op("sqrt"), lambda x: ieee_root(x, kind, rounding), a[:100])
+    how = kind, rounding
+    for name, reference, operands in (
+        ("add", lambda x, y: ieee_sum(x, y, None, *how), (a, b)),
+        ("sub", lambda x, y: ieee_sum(x, -y, None, *how), (a, b)),
+        ("mul", lambda x, y: ieee_product(x, y, *how), (a, b)),
+        ("div", lambda x, y: ieee_quotient(x, y, *how), (a, b)),
+        ("rcp", lambda x: ieee_quotient(1.0, x, *how), (a,)),
+        ("sqrt", lambda x: ieee_root(x, *how), (np.concatenate([np.abs(a[:300]), a[:50]]),)),
+    ):
+        compare(operation(f"{name}.{rounding}.{kind}"), reference, *operands)
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
@@ -126,7 +93,7 @@ def test_fma_rounds_once(kind: str, rounding: str) -> None:
     a[ties] = (1 + rng.integers(0, 4, half) * float(np.finfo(dtype).eps)) * 2.0 ** rng.integers(-30, 30, half)
     b[ties] = (1 + rng.integers(0, 4, half) * float(np.finfo(dtype).eps)) * rng.choice([-1.0, 1.0], half)
     c[ties] = rng.choice([1.0, -1.0, 3.0], half) * 2.0 ** rng.integers(-90, 60, half)
-    compare(find(f"fma_{rounding}_{kind}"), lambda x, y, z: ieee_sum(x, y, z, kind, rounding), a, b, c)
+    compare(operation(f"fma.{rounding}.{kind}"), lambda x, y, z: ieee_sum(x, y, z, kind, rounding), a, b, c)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -143,58 +110,33 @@ def test_fma_at_the_subnormal_border(kind: str) -> None:
     c = (rng.integers(-20, 20, COUNT) * float(unit)).astype(dtype)
     c[::3] = info.smallest_normal * rng.choice([1, -1], c[::3].size)
     for rounding in ROUNDINGS:
-        compare(find(f"fma_{rounding}_{kind}"), lambda x, y, z, r=rounding: ieee_sum(x, y, z, kind, r), a, b, c)
-
-
-def flush(value: float) -> float:
-    """Flush a subnormal float32 value to a zero of its sign."""
-    return math.copysign(0.0, value) if abs(value) < 2.0**-126 else value
+        compare(operation(f"fma.{rounding}.{kind}"), lambda x, y, z, r=rounding: ieee_sum(x, y, z, kind, r), a, b, c)
 
 
 def test_ftz_flushes_operands_and_results() -> None:
-    """ftz of add, mul and fma"""
-    a, b, c = (floats(np.float32, COUNT, seed) for seed in (8, 9, 10))
-    compare(
-        lambda x, y: single.add_f32(x, y, ftz=True),
-        lambda x, y: flush(ieee_sum(flush(x), flush(y), None, "f32", "rn")), a, b,
-    )  # fmt: skip  # grouped by meaning
-    compare(
-        lambda x, y: single.mul_f32(x, y, ftz=True),
-        lambda x, y: flushed_product(flush(x), flush(y), "rn"), a, b,
-    )  # fmt: skip  # grouped by meaning
-    compare(
-        lambda x, y, z: single.fma_f32(x, y, z, ftz=True),
-        lambda x, y, z: flush(ieee_sum(flush(x), flush(y), flush(z), "f32", "rn")), a, b, c,
-    )  # fmt: skip  # grouped by meaning
-
-
-def flushed_product(x: float, y: float, rounding: str) -> float:
-    """Multiply and flush."""
-    if not finite(x) or not finite(y):
-        return float(np.float64(x) * np.float64(y))
-    return round_flushed(Fraction(x) * Fraction(y), "f32", rounding, math.copysign(1, x) != math.copysign(1, y))
+    operands = [floats(np.float32, COUNT, seed) for seed in (8, 9, 10)]
+    for name, reference in (
+        ("add.f32", lambda x, y: flush(ieee_sum(x, y, None, "f32"))),
+        ("mul.f32", lambda x, y: ieee_product(x, y, "f32", "rn", round_flushed)),
+        ("fma.rn.f32", lambda x, y, z: flush(ieee_sum(x, y, z, "f32"))),
+    ):
+        given = operands[: 3 if name.startswith("fma") else 2]
+        compare(partial(operation(name), ftz=True), lambda *x, f=reference: f(*map(flush, x)), *given)
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_ftz_takes_for_subnormal_what_is_so_rounded_with_no_least_exponent(rounding: str) -> None:
-    """mul, div and fma with ftz, around the least normal number"""
     rng = np.random.default_rng(25)
     near = (1 + rng.integers(-4, 4, COUNT) * 2.0**-24).astype(np.float32)
     other = (1 + rng.integers(-4, 4, COUNT) * 2.0**-24) * rng.choice([1, -1], COUNT)
     small = (np.maximum(1, np.abs(other)) * 2.0**-126 * np.sign(other)).astype(np.float32)
     zero = np.full(COUNT, 2.0**-149, np.float32)
-    compare(
-        lambda x, y: find(f"mul_{rounding}_f32")(x, y, ftz=True),
-        lambda x, y: flushed_product(x, y, rounding), small, near,
-    )  # fmt: skip  # grouped by meaning
-    compare(
-        lambda x, y: find(f"div_{rounding}_f32")(x, y, ftz=True),
-        lambda x, y: round_flushed(Fraction(x) / Fraction(y), "f32", rounding), small, near,
-    )  # fmt: skip  # grouped by meaning
-    compare(
-        lambda x, y, z: find(f"fma_{rounding}_f32")(x, y, z, ftz=True),
-        lambda x, y, z: round_flushed(Fraction(x) * Fraction(y), "f32", rounding), small, near, zero,
-    )  # fmt: skip  # grouped by meaning
+    for name, reference, operands in (
+        ("mul", lambda x, y: ieee_product(x, y, "f32", rounding, round_flushed), (small, near)),
+        ("div", lambda x, y: round_flushed(Fraction(x) / Fraction(y), "f32", rounding), (small, near)),
+        ("fma", lambda x, y, z: round_flushed(Fraction(x) * Fraction(y), "f32", rounding), (small, near, zero)),
+    ):
+        compare(partial(operation(f"{name}.{rounding}.f32"), ftz=True), reference, *operands)
 
 
 def test_products_that_the_hardware_flushes() -> None:
@@ -206,17 +148,17 @@ def test_products_that_the_hardware_flushes() -> None:
         "rm": [0, 0x80000000, 0], "rp": [0, 0x80000000, 0x00800000],
     }  # fmt: skip  # rows of a table
     for rounding, patterns in wanted.items():
-        assert find(f"mul_{rounding}_f32")(a, b, ftz=True).view(np.uint32).tolist() == patterns
+        assert operation(f"mul.{rounding}.f32")(a, b, ftz=True).view(np.uint32).tolist() == patterns
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("factor", [0.0, -0.0, 1.0, -2.0, 0.5, 3.0, 2.5, math.inf, math.nan, 2.0**-100, 2.0**127])
-def test_fma_with_one_factor_for_all_lanes(factor: float, kind: str) -> None:
+def test_fma_with_one_factor_for_all_lanes(kind: str) -> None:
     """A power of two, and a factor with few bits, whose exact sums are often ties"""
-    b, c = floats(KINDS[kind], COUNT, 26), floats(KINDS[kind], COUNT, 27)
-    result = find(f"fma_rn_{kind}")(KINDS[kind](factor), b, c)
-    wanted = [ieee_sum(factor, x, y, kind, "rn") for x, y in zip(b.tolist(), c.tolist(), strict=True)]
-    assert_same_floats(result, wanted, b, c)
+    for factor in (0.0, -0.0, 1.0, -2.0, 0.5, 3.0, 2.5, math.inf, math.nan, 2.0**-100, 2.0**127):
+        b, c = floats(KINDS[kind], COUNT // 3, 26), floats(KINDS[kind], COUNT // 3, 27)
+        result = operation(f"fma.rn.{kind}")(KINDS[kind](factor), b, c)
+        wanted = [ieee_sum(factor, x, y, kind) for x, y in zip(b.tolist(), c.tolist(), strict=True)]
+        assert_same_floats(result, wanted, b, c)
 
 
 def test_sat_clamps_and_turns_nan_to_zero() -> None:
@@ -226,14 +168,13 @@ def test_sat_clamps_and_turns_nan_to_zero() -> None:
     assert_same_floats(result, [0.0, 0.0, 0.0, 0.25, 1.0, 1.0, 0.0], a)
 
 
-@pytest.mark.parametrize("name", ["add_rn_f32", "add_rm_f32", "mul_rn_f32", "div_rn_f32", "min_f32", "max_f32"])
-def test_single_precision_nan_is_canonical(name: str) -> None:
-    """Every NaN result of single precision has the hardware's pattern"""
+def test_single_precision_nan_is_canonical() -> None:
     a = np.array([math.nan, 1, math.inf, 0], np.float32)
     b = np.array([0x7FC00001, 0xFFC12345, 0xFF800000, 0x7F800001], np.uint32).view(np.float32)
-    result = find(name)(a, b)
-    assert np.isnan(result[0])
-    assert (result.view(np.uint32)[np.isnan(result)] == 0x7FFFFFFF).all()
+    for name in ("add.rn.f32", "add.rm.f32", "mul.rn.f32", "div.rn.f32", "min.f32", "max.f32"):
+        result = operation(name)(a, b)
+        assert np.isnan(result[0])
+        assert (result.view(np.uint32)[np.isnan(result)] == 0x7FFFFFFF).all(), name
 
 
 def test_double_precision_nan_keeps_a_payload() -> None:
@@ -249,22 +190,22 @@ def test_double_precision_nan_keeps_a_payload() -> None:
     assert double.fma_f64(infinity, infinity, -infinity).view(np.uint64)[0] == 0xFFF8000000000000
 
 
-def extreme(x: float, y: float, smaller: bool, nan: bool) -> float:
-    """Pick as the PTX manual says."""
-    if math.isnan(x) or math.isnan(y):
-        if nan or (math.isnan(x) and math.isnan(y)):
-            return math.nan
-        return y if math.isnan(x) else x
-    key = [(x, math.copysign(1, x)), (y, math.copysign(1, y))]
-    return (min if smaller else max)(key)[0]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_extremes(kind: str) -> None:
-    """min and max: NaN loses, -0 is below +0"""
+    """min and max, and with the modifiers of single precision: NaN, ftz and xorsign.abs"""
     a, b = floats(KINDS[kind], COUNT, 11), floats(KINDS[kind], COUNT, 12)
-    compare(operation(f"min.{kind}"), lambda x, y: extreme(x, y, True, False), a, b)
-    compare(operation(f"max.{kind}"), lambda x, y: extreme(x, y, False, False), a, b)
+    low, high = operation(f"min.{kind}"), operation(f"max.{kind}")
+    compare(low, lambda x, y: extreme(x, y, True), a, b)
+    compare(high, lambda x, y: extreme(x, y, False), a, b)
+    if kind == "f64":
+        return
+    compare(partial(low, nan=True), lambda x, y: extreme(x, y, True, True), a, b)
+    compare(partial(high, ftz=True), lambda x, y: extreme(flush(x), flush(y), False), a, b)
+    numbers = ~(np.isnan(a) | np.isnan(b))
+    compare(
+        partial(low, xorsign_abs=True),
+        lambda x, y: math.copysign(1, x) * math.copysign(1, y) * extreme(abs(x), abs(y), True), a[numbers], b[numbers],
+    )  # fmt: skip  # grouped by meaning
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -276,19 +217,6 @@ def test_a_signalling_nan_loses_at_each_place_of_an_array(name: str, kind: str) 
         nans, numbers = np.repeat(bits, length).view(KINDS[kind]), np.full(length, 2, KINDS[kind])
         for operands in ((nans, numbers), (numbers, nans)):
             assert (operation(f"{name}.{kind}")(*operands) == 2).all()
-
-
-def test_extremes_with_modifiers() -> None:
-    """min.NaN, max.ftz and min.xorsign.abs of single precision"""
-    a, b = floats(np.float32, COUNT, 13), floats(np.float32, COUNT, 14)
-    compare(lambda x, y: single.min_f32(x, y, nan=True), lambda x, y: extreme(x, y, True, True), a, b)
-    compare(lambda x, y: single.max_f32(x, y, ftz=True), lambda x, y: extreme(flush(x), flush(y), False, False), a, b)
-
-    def xorsign(x: float, y: float) -> float:
-        return math.copysign(1, x) * math.copysign(1, y) * extreme(abs(x), abs(y), True, False)
-
-    numbers = ~(np.isnan(a) | np.isnan(b))
-    compare(lambda x, y: single.min_f32(x, y, xorsign_abs=True), xorsign, a[numbers], b[numbers])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -341,4 +269,4 @@ def test_scratch_gives_the_shape_asked_for() -> None:
 def test_the_sum_of_zeros_has_the_sign_of_both_or_of_the_rounding(rounding: str) -> None:
     a, b = (np.array(values, np.float32) for values in ([-0.0, 0.0, -0.0, 0.0, 1.5], [-0.0, 0.0, 0.0, -0.0, -1.5]))
     down = rounding == "rm"
-    assert np.signbit(find(f"add_{rounding}_f32")(a, b)).tolist() == [True, False, down, down, down]
+    assert np.signbit(operation(f"add.{rounding}.f32")(a, b)).tolist() == [True, False, down, down, down]

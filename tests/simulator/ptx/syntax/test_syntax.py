@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import operator
 import time
 
 import numpy as np
@@ -109,6 +110,18 @@ def test_lanes_that_call_apart_keep_registers_apart() -> None:
     before = ".func (.reg .u32 r) twice (.reg .u32 a) { add.u32 r, a, a; ret; }"
     body = "mov.u32 %r1, %tid.x; mov.u32 %r0, %r1; setp.gt.u32 %p1, %r1, 9; @%p1 call (%r0), twice, (%r1);"
     assert run(body, before) == [2 * t if t > 9 else t for t in range(32)]
+
+
+@pytest.mark.parametrize("results", ["%p1|%p2", "%p2|%p1"])
+@pytest.mark.parametrize("join", ["and", "or", "xor"])
+def test_a_comparison_and_its_opposite_are_joined_with_what_the_predicate_was(join: str, results: str) -> None:
+    body = f"""
+    mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.ne.u32 %p1, %r2, 0;
+    setp.lt.{join}.u32 {results}, %r1, 20, %p1;
+    selp.u32 %r0, 1, 0, {results[:3]}; selp.u32 %r2, 2, 0, {results[4:]}; or.b32 %r0, %r0, %r2;
+    """
+    joined = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}[join]
+    assert run(body) == [joined(t < 20, t % 2 == 1) + 2 * joined(t >= 20, t % 2 == 1) for t in range(32)]
 
 
 def test_two_functions_may_give_their_shared_variables_one_name() -> None:
