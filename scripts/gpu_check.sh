@@ -80,7 +80,7 @@ for step in $steps; do
         ;;
     pools)
         # The driver crashes where a pool is destroyed with frees in flight.
-        note pools "$python" scripts/close_pools.py
+        note pools "$python" tests/memory/close_pools.py
         ;;
     sanitizer)
         # Each test marked unsanitized says why.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-__all__ = ["LEVELS", "Level", "compiled_for", "runs_here"]
+__all__ = ["LEVELS", "ONE_BY_DEFAULT", "Level", "compiled_for", "runs_here"]
 
 # The features that each level adds, by LLVM's names, beyond those of x86-64 itself.
 _ADDED = {
@@ -38,6 +38,10 @@ LEVELS = [
     Level("host", 0),
     Level("host", 1),
     Level("host", 3),
+]
+# Parameters of tests for which one level is enough by default: that of most processors in use.
+ONE_BY_DEFAULT = [
+    pytest.param(level, marks=() if level == Level("x86-64-v3", 2) else pytest.mark.exhaustive) for level in LEVELS
 ]
 
 

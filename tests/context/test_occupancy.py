@@ -14,7 +14,7 @@ import cudart_py as cuda
 from cudart_py.context.occupancy import MULTIPROCESSORS, multiprocessor_of
 from cudart_py.driver.seam import api
 
-# Made by scripts/record_occupancy.py.
+# Made by record_occupancy.py.
 RECORD = Path(__file__).with_name("occupancy_sm_90.json")
 
 

@@ -52,6 +52,7 @@ def shows(kernel: Kernel, right: oracle.Words, ptx: str) -> bool:
     return bool((compiled.get(out, kernel.results, np.uint64) != right).any())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: f"{fault.opcodes}: {fault.text}")
 def test_a_fault_in_the_code_of_an_opcode_shows(fault: faults.Fault) -> None:
     uses = {which[0].number: len(re.findall(rf"\s{fault.opcodes}\s", which[2])) for which in fixed_set()}

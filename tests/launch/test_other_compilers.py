@@ -1,4 +1,4 @@
-"""PTX that other compilers made of Python, recorded by scripts/record_other_compilers.py: numba-cuda's and Triton's."""
+"""PTX that other compilers made of Python, recorded by `other_compilers`: numba-cuda's and Triton's."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Values of the functions for which there is no reference but mpmath's, at arguments of double precision.
 
 mpmath takes milliseconds for a value. So the tests use recorded ones: `data/precise.npz` has arguments and each
-function's values, written by `scripts/math_errors.py --record`, which needs mpmath.
+function's values, written by `python -m tests.math_functions --record`, which needs mpmath.
 """
 
 from __future__ import annotations

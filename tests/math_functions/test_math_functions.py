@@ -1,7 +1,7 @@
 """All of CUDA's math functions are within the documented bounds, and the exact ones right to the bit.
 
 The references are values of higher precision, and integers and fractions where a result is exact: nothing of the
-project's. `scripts/math_errors.py` does the same with millions of arguments.
+project's. `python -m tests.math_functions` does the same with millions of arguments.
 """
 
 from __future__ import annotations
@@ -40,25 +40,29 @@ def arguments_of(function: Function, kind: Any) -> Arguments:
     return samples(kind)
 
 
+# Some functions run with machine code for other processors too, for which LLVM writes the most different code.
+AT_EACH_LEVEL = {
+    np.float32: {
+        "asinh", "atan", "atan2", "cbrt", "copysign", "erf", "exp", "fdim", "fmod", "fmax", "frexp", "lgamma", "log",
+        "pow", "remainder", "remquo", "round", "sin", "__fmaf_rz", "__fadd_rd", "__fdividef",
+    },
+    np.float64: {"atan", "copysign", "exp", "fma", "fmod", "hypot", "llrint", "log", "rsqrt"},
+}  # fmt: skip  # lists of names
 CASES = [
-    pytest.param(function, kind, id=f"{function.name}-{kind.__name__}".replace(" ", ""))
+    pytest.param(
+        function,
+        kind,
+        engine,
+        id=f"{engine}-{function.name}-{kind.__name__}".replace(" ", ""),
+        # Machine code for doubles takes longest to compile, and some runs below.
+        marks=pytest.mark.exhaustive if engine == "native" and kind is np.float64 else (),
+    )
+    for engine in ("numpy", "native")
     for kind, functions in ((np.float32, SINGLE), (np.float64, DOUBLE))
     for function in functions
 ]
 # LLVM takes seconds for the machine code of these in double precision; the script runs it.
 SLOW_TO_COMPILE = {"jn(128, x)", "tgamma", "y0", "y1", "yn(3, x)"}
-
-
-@pytest.fixture(params=["numpy", "native"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run kernels with each of the simulator's engines; a GPU has one."""
-    chosen: str = request.param
-    if chosen == "native":
-        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-        if "in_process" not in cuda.capabilities():
-            pytest.skip("a GPU has one engine")
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", chosen)
-    return chosen
 
 
 def check(function: Function, kind: Any) -> None:
@@ -67,10 +71,17 @@ def check(function: Function, kind: Any) -> None:
     assert not found.broken, "\n".join(found.broken)
 
 
-@pytest.mark.parametrize(("function", "kind"), CASES)
-def test_a_function_is_within_its_bound(function: Function, kind: Any, engine: str, device: cuda.Device) -> None:
+@pytest.mark.parametrize(("function", "kind", "engine"), CASES)
+def test_a_function_is_within_its_bound(
+    function: Function, kind: Any, engine: str, device: cuda.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "native":
+        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
+        if "in_process" not in cuda.capabilities():
+            pytest.skip("a GPU has one engine")
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
     if engine == "native" and kind is np.float64 and function.name in SLOW_TO_COMPILE:
-        pytest.skip("its machine code takes seconds to compile; scripts/math_errors.py runs it")
+        pytest.skip("its machine code takes seconds to compile; `python -m tests.math_functions` runs it")
     check(function, kind)
 
 
@@ -92,19 +103,12 @@ def test_a_result_that_is_off_is_found() -> None:
 
 # --- each level of the processor's features and of LLVM's optimisation
 
-AT_EACH_LEVEL = {
-    np.float32: {
-        "asinh", "atan", "atan2", "cbrt", "copysign", "erf", "exp", "fdim", "fmod", "fmax", "frexp", "lgamma", "log",
-        "pow", "remainder", "remquo", "round", "sin", "__fmaf_rz", "__fadd_rd", "__fdividef",
-    },
-    np.float64: {"atan", "copysign", "exp", "fma", "fmod", "hypot", "llrint", "log", "rsqrt"},
-}  # fmt: skip  # lists of names
-
 
 def chosen(kind: Any) -> list[Function]:
     return [one for one in (SINGLE if kind is np.float32 else DOUBLE) if one.name in AT_EACH_LEVEL[kind]]
 
 
+@pytest.mark.parametrize("processor_level", processors.ONE_BY_DEFAULT, ids=str, indirect=True)
 @pytest.mark.parametrize("kind", AT_EACH_LEVEL)
 def test_functions_are_within_their_bounds_at_each_level(
     kind: Any, processor_level: processors.Level, device: cuda.Device
@@ -114,7 +118,7 @@ def test_functions_are_within_their_bounds_at_each_level(
         check(function, kind)
 
 
-@pytest.mark.parametrize("kind", AT_EACH_LEVEL)
+@pytest.mark.parametrize("kind", [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)])
 def test_code_for_avx512_is_not_taken_for_wrong(kind: Any) -> None:
     """On any x86-64 processor: such code would be compiled again, without optimisation."""
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +13,7 @@ import pytest
 import cudart_py as cuda
 from cudart_py.context.lifetimes import unfinished
 from cudart_py.driver import enums, seam
-
-SCRIPT = Path(__file__).parents[2] / "scripts" / "close_pools.py"
-spec = importlib.util.spec_from_file_location("close_pools", SCRIPT)
-close_pools = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(close_pools)
+from tests.memory import close_pools
 
 ORDERS = set(close_pools.ORDERS) - {"left_alive", "reset"}
 
@@ -51,7 +45,7 @@ def test_no_order_of_closing_destroys_a_pool_too_early(device, destroyed, order)
 
 @pytest.mark.parametrize("order", ["array_first", "left_alive", "reset"])
 def test_a_process_that_closes_pools_lives(device, order):
-    command = [sys.executable, str(SCRIPT), "--order", order, "--pools", "10"]
+    command = [sys.executable, close_pools.__file__, "--order", order, "--pools", "10"]
     environment = os.environ | {"CUDART_PY_DRIVER": seam._selected}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -6,26 +6,29 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.programs.cases import CASES
 
 FOLDER = Path(__file__).parent
 TILE, THREADS = 256, 64
 RUNS = 4
 MODES = tuple(itertools.product(("numpy", "native", "auto"), ("off", "warn", "error")))
+# Each engine and each setting once; the other pairs run at the exhaustive level.
+FIRST = {("numpy", "error"), ("native", "off"), ("auto", "warn")}
+PARAMETERS = [pytest.param(mode, marks=() if mode in FIRST else pytest.mark.exhaustive) for mode in MODES]
 
 
-@pytest.fixture(params=MODES, ids=", ".join)
+@pytest.fixture(params=PARAMETERS, ids=", ".join)
 def mode(request, monkeypatch):
     """Run the test with an engine and a setting of the checks; on a GPU, where neither exists, once."""
     engine, checks = request.param
     if "profile" not in cuda.capabilities():
-        if request.param != MODES[0]:
+        if request.param != ("numpy", "error"):
             pytest.skip("the driver has neither engines nor checks to choose from")
         yield
         return
@@ -79,20 +82,11 @@ def test_multiplies_pairs_and_adds_them_up(device, mode, algorithms, rng):
         assert int(out.to_host()[0]) == int(np.dot(a.astype(np.int64), b.astype(np.int64)))
 
 
-@pytest.fixture
-def cases(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER.parents[1] / "scripts")
-    import program_cases
-
-    yield program_cases.CASES
-    del sys.modules["program_cases"]
-
-
 # Much like sortingNetworks and bilateralFilter of cuda-samples, whose sources are not copied here;
-# tests/test_public_programs.py runs samples from a checkout.
+# test_public.py runs samples from a checkout.
 @pytest.mark.parametrize("name", ["bitonic sort", "bilateral filter", "radix sort"])
-def test_runs_a_program_in_the_style_of_the_samples(device, mode, cases, name):
-    case = cases[name](full=False)
+def test_runs_a_program_in_the_style_of_the_samples(device, mode, name):
+    case = CASES[name](full=False)
     for _ in range(RUNS):
         case.run()
         case.check()

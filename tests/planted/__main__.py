@@ -1,9 +1,9 @@
 """Compare what compute-sanitizer finds of the planted mistakes on a GPU with what the simulator finds.
 
-    python scripts/planted_bugs.py record OUT.json [LOGS]      on a GPU, with compute-sanitizer in PATH
-    python scripts/planted_bugs.py table RECORDED.json         anywhere: the table, in Markdown
+    python -m tests.planted record OUT.json [LOGS]      on a GPU, with compute-sanitizer in PATH
+    python -m tests.planted table RECORDED.json         anywhere: the table, in Markdown
 
-The mistakes are those of `tests/planted`. Each runs in a process of its own with a time limit, under the one tool
+The mistakes are those of `cases.py`. Each runs in a process of its own with a time limit, under the one tool
 that looks for its kind. Those that no tool looks for, and those that would hang, aren't run on the GPU.
 """
 
@@ -20,11 +20,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+import cudart_py as cuda
+from tests import tables
 
-import cudart_py as cuda  # noqa: E402  # because the path to it is set just above
-from tests.planted.cases import CASES, Case, compiled, marked  # noqa: E402  # because of that path too
+from .cases import CASES, Case, compiled, marked
 
 _SECONDS = 100
 _PROCESSES = 4
@@ -51,8 +50,8 @@ def launch(name: str, end: bool) -> None:
 
 
 def output(arguments: Sequence[str], under: Sequence[str] = (), **environment: str) -> str:
-    """Run this script in a process of its own; give what it and the tool above it print."""
-    command = [*under, sys.executable, str(Path(__file__).resolve()), *arguments]
+    """Run this command in a process of its own; give what it and the tool above it print."""
+    command = [*under, sys.executable, "-m", "tests.planted", *arguments]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_SECONDS, env={**os.environ, **environment}
@@ -108,12 +107,12 @@ def simulated(case: Case) -> set[int]:
 
 def table(recorded: Mapping[str, Any]) -> str:
     """Give the table: for each kind of mistake how many are planted, and how many each finds at their lines."""
-    rows = ["| mistake | planted | simulator | compute-sanitizer |", "|---|---|---|---|"]
+    rows: list[tuple[tables.Cell, ...]] = []
     kinds = {case.kind: [other for other in CASES if other.kind == case.kind] for case in CASES}
     for kind, cases in kinds.items():
         there = [case for case in cases if (lines := simulated(case)) and lines <= case.lines]
-        rows.append(f"| {kind} | {len(cases)} | {len(there)} | {_verdict(cases, recorded['cases'])} |")
-    return "\n".join(rows)
+        rows.append((kind, len(cases), len(there), _verdict(cases, recorded["cases"])))
+    return tables.table(("mistake", "planted", "simulator", "compute-sanitizer"), rows)
 
 
 def _verdict(cases: Sequence[Case], recorded: Mapping[str, Any]) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tests.tables import table
+
 from .program import Program
 
-__all__ = ["Outcome", "aligned", "markdown", "read_outcomes", "table", "worse", "write_outcomes"]
+__all__ = ["Outcome", "read_outcomes", "report", "worse", "write_outcomes"]
 
 
 @dataclass(frozen=True)
@@ -73,31 +75,15 @@ def worse(outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> list[st
     return [one.name for one, earlier in pairs if (earlier.good and not one.good) or (earlier.own and not one.own)]
 
 
-def table(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
-    """Return a table for the terminal, with a line below it that sums up."""
-    return "\n".join([*aligned(_rows(programs, outcomes, before)), _summary(outcomes, before)])
-
-
-def markdown(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
-    """Return the table in Markdown, with a line below it that sums up."""
-    head, *rows = _rows(programs, outcomes, before)
-    lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-    return "\n".join([*lines, "", _summary(outcomes, before)])
-
-
-def _rows(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> list[list[str]]:
+def report(programs: Sequence[Program], outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:
+    """Return a table of Markdown, with a line below it that sums up."""
     shows = {one.name: one.shows + (f"; {one.why}" if one.why else "") for one in programs}
-    rows = [["suite", "program", "what it is here for", *(["before"] if before else []), "result"]]
+    rows = []
     for one in outcomes:
         earlier = [before[one.name].brief if one.name in before else "not run"] if before else []
         rows.append([one.suite, one.name, shows[one.name], *earlier, one.brief])
-    return rows
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as lines whose columns are aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    headings = ["suite", "program", "what it is here for", *(["before"] if before else []), "result"]
+    return f"{table(headings, rows)}\n\n{_summary(outcomes, before)}"
 
 
 def _summary(outcomes: Sequence[Outcome], before: Mapping[str, Outcome]) -> str:

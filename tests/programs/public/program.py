@@ -13,7 +13,7 @@ import cudart_py as cuda
 
 from .source import PRELUDE, device_code
 
-__all__ = ["Array", "Build", "Program", "ceil_div", "check_close", "check_equal"]
+__all__ = ["PROGRAMS", "Array", "Build", "Program", "ceil_div", "check_close", "check_equal", "listed"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,6 +64,29 @@ class Program:
     run: Callable[[Build], None]
     own: tuple[str, ...] = ()
     why: str = ""
+
+
+Host = Callable[[Build], None]
+PROGRAMS: list[Program] = []
+
+
+def listed(suite: str, folder: str) -> Callable[..., Callable[[Host], Host]]:
+    """Return what makes decorators that list a host among the programs of a suite.
+
+    Such a decorator takes the program's name, its files, separated by blanks, in the folder, where `{name}` stands for
+    the name, what the program shows, and where it has a mistake of its own `own` and `why` of `Program`.
+    """
+
+    def of_program(name: str, files: str, shows: str, *, own: tuple[str, ...] = (), why: str = "") -> Any:
+        paths = tuple(f"{folder.format(name=name)}/{file}" for file in files.split())
+
+        def of_host(run: Host) -> Host:
+            PROGRAMS.append(Program(name, suite, paths, shows, run, own, why))
+            return run
+
+        return of_host
+
+    return of_program
 
 
 def _read(path: Path) -> str:

@@ -8,14 +8,15 @@ import numpy as np
 
 import cudart_py as cuda
 
-from .program import Build, Program, ceil_div, check_close, check_equal
+from .program import Build, ceil_div, check_close, check_equal, listed
 
-__all__ = ["PROGRAMS"]
+concept = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/{name}")
+feature = listed("cuda-samples", "Samples/3_CUDA_Features/{name}")
+domain = listed("cuda-samples", "Samples/5_Domain_Specific/{name}")
+performance = listed("cuda-samples", "Samples/6_Performance/{name}")
 
-CONCEPTS = "Samples/2_Concepts_and_Techniques"
-DOMAIN = "Samples/5_Domain_Specific"
 
-
+@concept("convolutionSeparable", "convolutionSeparable.cu", "halos, and a filter in constant memory")
 def convolution_separable(build: Build) -> None:
     """Convolve rows, then columns, with a constant filter."""
     radius = 8
@@ -33,6 +34,7 @@ def convolution_separable(build: Build) -> None:
     check_close(out.to_host(), wanted, 1e-4, 1e-5)
 
 
+@performance("transpose", "transpose.cu", "eight kernels")
 def transpose(build: Build) -> None:
     """Copy and transpose in all eight ways."""
     module = build()
@@ -56,6 +58,7 @@ def transpose(build: Build) -> None:
         check_equal(out.to_host(), result.ravel(), name)
 
 
+@concept("scalarProd", "scalarProd_kernel.cuh", "more vectors than blocks")
 def scalar_products(build: Build) -> None:
     """Multiply pairs of vectors, more of them than blocks."""
     module = build(omit=["VECTOR_N", "ELEMENT_N", "DATA_N", "DATA_SZ", "RESULT_SZ"])
@@ -66,6 +69,7 @@ def scalar_products(build: Build) -> None:
     check_close(out.to_host(), np.einsum("ij,ij->i", a, b, dtype=np.float64), 1e-4, 1e-4)
 
 
+@domain("fastWalshTransform", "fastWalshTransform_kernel.cuh", "dynamic shared memory, barriers in loops")
 def fast_walsh_transform(build: Build) -> None:
     """Transform two vectors and multiply them: steps in global memory, then in shared memory."""
     module = build()
@@ -90,6 +94,7 @@ def fast_walsh_transform(build: Build) -> None:
     check_close(values.to_host()[0], before[0].astype(np.float64) * before[1] / count, 1e-5, 1e-6)
 
 
+@domain("BlackScholes", "BlackScholes_kernel.cuh", "fast functions")
 def black_scholes(build: Build) -> None:
     """Price options, two in a thread."""
     module = build()
@@ -108,6 +113,7 @@ def black_scholes(build: Build) -> None:
     check_close(put.to_host(), x * discount * (1 - n2) - s * (1 - n1), 1e-4, 1e-5)
 
 
+@domain("quasirandomGenerator", "quasirandomGenerator_kernel.cu", "a table in constant memory, 24-bit products")
 def quasirandom_generator(build: Build) -> None:
     """Combine rows of a table by the bits of a number, and invert the normal distribution."""
     dimensions, bits = 3, 31
@@ -132,6 +138,7 @@ def quasirandom_generator(build: Build) -> None:
     check_close(tail(normal.to_host().astype(np.float64)), (numbers[0] + 0.5) / 2**32, 1e-3, 1e-6)
 
 
+@domain("dwtHaar1D", "dwtHaar1D_kernel.cuh", "padded shared memory")
 def haar_wavelets(build: Build) -> None:
     """Take apart a signal, level by level within a block."""
     module = build(before="#define INV_SQRT_2 0.70710678118654752440f\n#define LOG_NUM_BANKS 4")
@@ -151,6 +158,7 @@ def haar_wavelets(build: Build) -> None:
     check_close(final.to_host(), rest, 1e-4, 1e-5)
 
 
+@feature("globalToShmemAsyncCopy", "globalToShmemAsyncCopy.cu", "`cuda::pipeline`, of a thread and of a block")
 def asynchronous_copies(build: Build) -> None:
     """Multiply matrices whose tiles come by `memcpy_async`.
 
@@ -171,6 +179,7 @@ def asynchronous_copies(build: Build) -> None:
         check_close(out.to_host(), a.astype(np.float64) @ b, 1e-4, 1e-5, name)
 
 
+@performance("cudaGraphsPerfScaling", "cudaGraphPerfScaling.cu", "spins on `clock64` and `%globaltimer`")
 def delays(build: Build) -> None:
     """Wait for ticks of the clock, and for nanoseconds of the timer with a latch that stays shut."""
     module = build(omit=["Tracer", "hostData"])
@@ -184,6 +193,7 @@ def delays(build: Build) -> None:
     assert not timed_out.to_host()[0]
 
 
+@domain("FDTD3d", "inc/FDTD3dGPUKernel.cuh", "a queue of planes in registers")
 def finite_differences(build: Build) -> None:
     """Step through a volume plane by plane, with a tile of a plane in shared memory."""
     radius, block = 4, (32, 8)
@@ -203,6 +213,7 @@ def finite_differences(build: Build) -> None:
     check_close(target.to_host().reshape(volume.shape), wanted, 1e-4, 1e-5)
 
 
+@domain("SobolQRNG", "sobol_gpu.cu", "Gray codes")
 def sobol(build: Build) -> None:
     """Make quasirandom numbers by Gray codes, several from a thread."""
     module = build(before="#define n_directions 32")
@@ -215,72 +226,3 @@ def sobol(build: Build) -> None:
     for bit in range(32):
         numbers ^= directions[:, bit : bit + 1] * ((codes >> bit) & 1).astype(np.uint32)
     check_close(out.to_host(), numbers * 2.0**-32, 1e-6)
-
-
-PROGRAMS = (
-    Program(
-        "convolutionSeparable",
-        "cuda-samples",
-        (f"{CONCEPTS}/convolutionSeparable/convolutionSeparable.cu",),
-        "halos, and a filter in constant memory",
-        convolution_separable,
-    ),
-    Program("transpose", "cuda-samples", ("Samples/6_Performance/transpose/transpose.cu",), "eight kernels", transpose),
-    Program(
-        "scalarProd",
-        "cuda-samples",
-        (f"{CONCEPTS}/scalarProd/scalarProd_kernel.cuh",),
-        "more vectors than blocks",
-        scalar_products,
-    ),
-    Program(
-        "fastWalshTransform",
-        "cuda-samples",
-        (f"{DOMAIN}/fastWalshTransform/fastWalshTransform_kernel.cuh",),
-        "dynamic shared memory, barriers in loops",
-        fast_walsh_transform,
-    ),
-    Program(
-        "BlackScholes",
-        "cuda-samples",
-        (f"{DOMAIN}/BlackScholes/BlackScholes_kernel.cuh",),
-        "fast functions",
-        black_scholes,
-    ),
-    Program(
-        "quasirandomGenerator",
-        "cuda-samples",
-        (f"{DOMAIN}/quasirandomGenerator/quasirandomGenerator_kernel.cu",),
-        "a table in constant memory, 24-bit products",
-        quasirandom_generator,
-    ),
-    Program(
-        "dwtHaar1D",
-        "cuda-samples",
-        (f"{DOMAIN}/dwtHaar1D/dwtHaar1D_kernel.cuh",),
-        "padded shared memory",
-        haar_wavelets,
-    ),
-    Program(
-        "FDTD3d",
-        "cuda-samples",
-        (f"{DOMAIN}/FDTD3d/inc/FDTD3dGPUKernel.cuh",),
-        "a queue of planes in registers",
-        finite_differences,
-    ),
-    Program("SobolQRNG", "cuda-samples", (f"{DOMAIN}/SobolQRNG/sobol_gpu.cu",), "Gray codes", sobol),
-    Program(
-        "globalToShmemAsyncCopy",
-        "cuda-samples",
-        ("Samples/3_CUDA_Features/globalToShmemAsyncCopy/globalToShmemAsyncCopy.cu",),
-        "`cuda::pipeline`, of a thread and of a block",
-        asynchronous_copies,
-    ),
-    Program(
-        "cudaGraphsPerfScaling",
-        "cuda-samples",
-        ("Samples/6_Performance/cudaGraphsPerfScaling/cudaGraphPerfScaling.cu",),
-        "spins on `clock64` and `%globaltimer`",
-        delays,
-    ),
-)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 import cudart_py as cuda
 
-from .program import Array, Build, Program, ceil_div, check_close, check_equal
+from .program import Array, Build, ceil_div, check_close, check_equal, listed
 
-__all__ = ["PROGRAMS"]
+program = listed("Rodinia", "cuda/{name}")
 
 
+@program("bfs", "kernel.cu kernel2.cu", "many threads store the same")
 def bfs(build: Build) -> None:
     """Find the distances from a vertex, a level in two launches."""
     module = build(before="#define MAX_THREADS_PER_BLOCK 512\nstruct Node { int starting; int no_of_edges; };")
@@ -43,6 +42,7 @@ def bfs(build: Build) -> None:
     check_equal(cost.to_host(), wanted)
 
 
+@program("pathfinder", "pathfinder.cu", "a pyramid of steps in shared memory")
 def pathfinder(build: Build) -> None:
     """Find the cheapest ways down a grid, several rows in a launch."""
     module = build()
@@ -62,6 +62,7 @@ def pathfinder(build: Build) -> None:
     check_equal(source.to_host(), wanted)
 
 
+@program("hotspot", "hotspot.cu", "the same in two dimensions")
 def hotspot(build: Build) -> None:
     """Let heat spread over a chip, two steps in a launch."""
     module = build()
@@ -89,6 +90,7 @@ def hotspot(build: Build) -> None:
     check_close(source.to_host().reshape(rows, columns), wanted, 1e-5)
 
 
+@program("nw", "needle.h needle_kernel.cu", "diagonals of a tile between barriers")
 def needleman_wunsch(build: Build) -> None:
     """Align two sequences, the blocks of a diagonal in a launch."""
     module = build()
@@ -110,6 +112,7 @@ def needleman_wunsch(build: Build) -> None:
     check_equal(matrix.to_host().reshape(table.shape), table)
 
 
+@program("lud", "cuda/lud_kernel.cu", "two halves of a block at different work")
 def lud(build: Build) -> None:
     """Factor a matrix in place, by tiles."""
     module = build()
@@ -127,6 +130,12 @@ def lud(build: Build) -> None:
     check_close((np.tril(factors, -1) + np.eye(size)) @ np.triu(factors), matrix, 1e-4, 1e-5)
 
 
+@program(
+    "srad",
+    "srad_v2/srad.h srad_v2/srad_kernel.cu",
+    "nine ways through one kernel",
+    why="its kernels read beyond the image, so that the host leaves room there",
+)
 def srad(build: Build) -> None:
     """Take speckles out of an image; the kernels read above and below it, so that it lies within more memory."""
     module = build()
@@ -162,6 +171,7 @@ def _diffused(image: Array, q0: float, step: float) -> Array:
     return changed
 
 
+@program("backprop", "backprop.h backprop_cuda_kernel.cu", "`__powf` as an index")
 def backprop(build: Build) -> None:
     """Pass one layer forward, then adjust its weights."""
     module = build()
@@ -186,6 +196,7 @@ def backprop(build: Build) -> None:
     check_close(older.to_host().reshape(old.shape)[:, 1:], change[:, 1:], 1e-5, 1e-6)
 
 
+@program("gaussian", "gaussian.cu", "elimination, two launches a column")
 def gaussian(build: Build) -> None:
     """Eliminate, a column in two launches."""
     module = build(omit=["timeval"])
@@ -203,6 +214,7 @@ def gaussian(build: Build) -> None:
     check_close(np.linalg.solve(upper, b.to_host()), wanted, 1e-3, 1e-4)
 
 
+@program("hotspot3D", "opt1.cu", "a stencil through layers")
 def hotspot_3d(build: Build) -> None:
     """Let heat spread through layers."""
     module = build()
@@ -222,6 +234,7 @@ def hotspot_3d(build: Build) -> None:
     check_close(target.to_host().reshape(temperature.shape), wanted, 1e-5)
 
 
+@program("lavaMD", "main.h kernel/kernel_gpu_cuda.cu", "structures by value, double precision")
 def lava_md(build: Build) -> None:
     """Sum forces between the particles of neighbouring boxes, with structures by value and by pointer."""
     module = build()
@@ -250,32 +263,3 @@ def lava_md(build: Build) -> None:
     wanted[:, 0] = near.sum(axis=1)
     wanted[:, 1:] = 2 * (near.sum(axis=1)[:, None] * positions[:, 1:] - near @ positions[:, 1:])
     check_close(forces.to_host(), wanted, 1e-9, 1e-11)
-
-
-def _program(name: str, files: str, shows: str, run: Callable[[Build], None], why: str = "") -> Program:
-    return Program(name, "Rodinia", tuple(f"cuda/{file}" for file in files.split()), shows, run, why=why)
-
-
-PROGRAMS = (
-    _program("bfs", "bfs/kernel.cu bfs/kernel2.cu", "many threads store the same", bfs),
-    _program("pathfinder", "pathfinder/pathfinder.cu", "a pyramid of steps in shared memory", pathfinder),
-    _program("hotspot", "hotspot/hotspot.cu", "the same in two dimensions", hotspot),
-    _program("nw", "nw/needle.h nw/needle_kernel.cu", "diagonals of a tile between barriers", needleman_wunsch),
-    _program("lud", "lud/cuda/lud_kernel.cu", "two halves of a block at different work", lud),
-    _program(
-        "srad",
-        "srad/srad_v2/srad.h srad/srad_v2/srad_kernel.cu",
-        "nine ways through one kernel",
-        srad,
-        why="its kernels read beyond the image, so that the host leaves room there",
-    ),
-    _program("backprop", "backprop/backprop.h backprop/backprop_cuda_kernel.cu", "`__powf` as an index", backprop),
-    _program("gaussian", "gaussian/gaussian.cu", "elimination, two launches a column", gaussian),
-    _program("hotspot3D", "hotspot3D/opt1.cu", "a stencil through layers", hotspot_3d),
-    _program(
-        "lavaMD",
-        "lavaMD/main.h lavaMD/kernel/kernel_gpu_cuda.cu",
-        "structures by value, double precision",
-        lava_md,
-    ),
-)

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from .record import Outcome, aligned
+from tests.tables import table
+
+from .record import Outcome
 
 __all__ = ["MODES", "Mode", "mode_table", "using"]
 
@@ -43,10 +45,10 @@ def using(mode: Mode, cache: str) -> Iterator[None]:
 
 
 def mode_table(outcomes: Mapping[Mode, Sequence[Outcome]]) -> str:
-    """Return a table for the terminal: a row for each program, a column for each mode, and a sum."""
-    columns = [[str(mode), *(one.brief for one in found)] for mode, found in outcomes.items()]
-    names = ["program", *(one.name for one in next(iter(outcomes.values())))]
+    """Return a table: a row for each program, a column for each mode, and a sum."""
+    names = [one.name for one in next(iter(outcomes.values()))]
+    columns = [[one.brief for one in found] for found in outcomes.values()]
     every = [one for found in outcomes.values() for one in found]
     good = sum(one.good for one in every)
     said = f"{good} of {len(every)} runs passed without a false alarm."
-    return "\n".join([*aligned([*zip(names, *columns, strict=True)]), said])
+    return f"{table(['program', *map(str, outcomes)], zip(names, *columns, strict=True))}\n\n{said}"

@@ -1,6 +1,6 @@
 """Record what the driver says of the occupancy of many kernels, for the test that works it out from numbers alone.
 
-    python scripts/record_occupancy.py OUT.json [COMBINATIONS]     (default: 2000)
+    python tests/context/record_occupancy.py OUT.json [COMBINATIONS]     (default: 2000)
 
 Kernels are compiled with register limits from 16 to 255, some without a limit, and with several sizes of static
 shared memory; each is asked for random block sizes and dynamic shared bytes. Needs a GPU. Each row of the file is a

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 import cudart_py as cuda
 
-from .program import Array, Build, Program, ceil_div, check_close, check_equal
+from .program import Array, Build, ceil_div, check_close, check_equal, listed
 from .simd import simd_intrinsics_reference
 
-__all__ = ["PROGRAMS"]
+program = listed("HeCBench", "src/{name}-cuda")
 
 
+@program("convolution1D", "main.cu", "`tile[threadIdx.x + j - w / 2]` in dynamic shared memory")
 def convolution_1d(build: Build) -> None:
     """Convolve by three kernels, two with tiles in dynamic shared memory, the last without halos."""
     names = ["conv1d", "conv1d_tiled", "conv1d_tiled_caching"]
@@ -36,6 +35,7 @@ def convolution_1d(build: Build) -> None:
                 check_equal(out.to_host(), wanted, f"{name}<{kind}>, width {width}")
 
 
+@program("intrinsics-simd", "main.cu", "118 intrinsics, `__vimax_s32_relu` and its kin")
 def intrinsics_simd(build: Build) -> None:
     """Combine all SIMD-in-a-word intrinsics in one word."""
     count = 3000
@@ -46,6 +46,7 @@ def intrinsics_simd(build: Build) -> None:
     check_equal(out.to_host(), simd_intrinsics_reference(values))
 
 
+@program("threadfence", "main.cu", "the last block reads what the others stored")
 def thread_fence(build: Build) -> None:
     """Sum in one launch: the block that comes last adds the others' sums."""
     count, block = 10_007, 192
@@ -58,6 +59,7 @@ def thread_fence(build: Build) -> None:
         check_equal(sums.to_host()[0], values.sum())
 
 
+@program("f16atomic", "main.cu", "atomics of pairs of 16 bits")
 def half_atomics(build: Build) -> None:
     """Add to pairs of half and bfloat16 numbers."""
     module = build()
@@ -73,6 +75,7 @@ def half_atomics(build: Build) -> None:
         check_equal(numbers[:, 0], np.zeros(256), name)
 
 
+@program("tqs", "kernel.cu", "a queue of tasks")
 def task_queue(build: Build) -> None:
     """Let blocks take tasks from a queue by an atomic."""
     before = "#define SIGNAL_WORK_KERNEL 0\n#define SIGNAL_NOTWORK_KERNEL 1\nstruct task_t { int id; int op; };"
@@ -90,6 +93,7 @@ def task_queue(build: Build) -> None:
     check_equal(taken.to_host()[0], tasks + blocks)
 
 
+@program("lebesgue", "kernels.cu", "`__nv_atomic_load_n`, compare-and-swap of doubles")
 def lebesgue(build: Build) -> None:
     """Find the Lebesgue constant of points, with a maximum of doubles by compare-and-swap."""
     points, places = 9, 700
@@ -107,6 +111,7 @@ def lebesgue(build: Build) -> None:
     check_close(most.to_host()[0], np.abs(basis).sum(axis=0).max(), 1e-12)
 
 
+@program("keogh", "main.cu", "a window in dynamic shared memory")
 def keogh(build: Build) -> None:
     """Bound distances of a series to a query from below, with a window in dynamic shared memory."""
     length, count, block = 37, 1500, 128
@@ -126,6 +131,7 @@ def keogh(build: Build) -> None:
     check_close(out.to_host(), (above**2 + below**2).sum(axis=1), 1e-4, 1e-5)
 
 
+@program("bincount", "main.cu", "templates over types and kinds of memory")
 def bin_counts(build: Build) -> None:
     """Count in shared and in global memory, with bins of floats."""
     names = [f"bincount<int, float, int, DeviceMemoryType::{where}>" for where in ("SHARED", "GLOBAL")]
@@ -140,6 +146,7 @@ def bin_counts(build: Build) -> None:
         check_equal(out.to_host(), wanted, name)
 
 
+@program("sptrsv", "sptrsv_syncfree.cu", "lanes of a warp that wait for each other's flags")
 def triangular_solve(build: Build) -> None:
     """Solve a sparse triangular system: each row waits for those that it needs, a flag each."""
     before = "#define VALUE_TYPE double\n#define WARP_SIZE 32\n#define WARP_PER_BLOCK 4"
@@ -160,6 +167,7 @@ def triangular_solve(build: Build) -> None:
     check_close(x.to_host(), np.linalg.solve(matrix, right), 1e-10, 1e-12)
 
 
+@program("mis", "main.cu", "waits for bytes of others")
 def independent_set(build: Build) -> None:
     """Find a maximal independent set: vertices wait for their neighbours' bytes."""
     module = build()
@@ -179,6 +187,7 @@ def independent_set(build: Build) -> None:
     assert (chosen | near[:, chosen].any(axis=1)).all(), "a vertex could be added"
 
 
+@program("popcount", "main.cu", "arithmetic of bytes, a table in constant memory")
 def popcount(build: Build) -> None:
     """Count bits in six ways, some with bytes."""
     module = build()
@@ -191,6 +200,7 @@ def popcount(build: Build) -> None:
         check_equal(out.to_host(), np.bitwise_count(words), f"pc{number}")
 
 
+@program("linearprobing", "linearprobing.h linearprobing.cu", "compare-and-swap in a hash table")
 def linear_probing(build: Build) -> None:
     """Insert into a hash table, delete, and list what is left."""
     capacity = 4096
@@ -211,6 +221,7 @@ def linear_probing(build: Build) -> None:
     check_equal(np.sort(got, order="key"), np.sort(wanted, order="key"))
 
 
+@program("chacha20", "chacha20.h main.cu", "bytes of words in local memory")
 def chacha20(build: Build) -> None:
     """Make a key stream, byte by byte, from a key in hexadecimal digits."""
     module = build()
@@ -245,24 +256,3 @@ def _key_stream(key: bytes, nonce: bytes, count: int) -> Array:
                     mixed[third] = (mixed[third] << np.uint32(bits)) | (mixed[third] >> np.uint32(32 - bits))
         blocks.append(mixed + state)
     return np.concatenate(blocks).view(np.uint8)[:count]
-
-
-def _program(name: str, files: str, shows: str, run: Callable[[Build], None]) -> Program:
-    return Program(name, "HeCBench", tuple(f"src/{name}-cuda/{file}" for file in files.split()), shows, run)
-
-
-PROGRAMS = (
-    _program("convolution1D", "main.cu", "`tile[threadIdx.x + j - w / 2]` in dynamic shared memory", convolution_1d),
-    _program("intrinsics-simd", "main.cu", "118 intrinsics, `__vimax_s32_relu` and its kin", intrinsics_simd),
-    _program("threadfence", "main.cu", "the last block reads what the others stored", thread_fence),
-    _program("f16atomic", "main.cu", "atomics of pairs of 16 bits", half_atomics),
-    _program("tqs", "kernel.cu", "a queue of tasks", task_queue),
-    _program("lebesgue", "kernels.cu", "`__nv_atomic_load_n`, compare-and-swap of doubles", lebesgue),
-    _program("keogh", "main.cu", "a window in dynamic shared memory", keogh),
-    _program("bincount", "main.cu", "templates over types and kinds of memory", bin_counts),
-    _program("sptrsv", "sptrsv_syncfree.cu", "lanes of a warp that wait for each other's flags", triangular_solve),
-    _program("mis", "main.cu", "waits for bytes of others", independent_set),
-    _program("popcount", "main.cu", "arithmetic of bytes, a table in constant memory", popcount),
-    _program("linearprobing", "linearprobing.h linearprobing.cu", "compare-and-swap in a hash table", linear_probing),
-    _program("chacha20", "chacha20.h main.cu", "bytes of words in local memory", chacha20),
-)

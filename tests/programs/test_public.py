@@ -11,29 +11,20 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.programs.public import PROGRAMS, record
+from tests.programs.public import __main__ as command
+from tests.programs.public.modes import MODES, mode_table
+from tests.programs.public.program import Program
+from tests.programs.public.record import Outcome
+from tests.programs.public.running import run_here, run_modes
+from tests.programs.public.source import device_code
 
-ROOT = Path(__file__).parent.parent
-LIBRARY = "public_suites"
+ROOT = Path(__file__).parents[2]
 SAMPLES = os.environ.get("CUDA_SAMPLES", "")
 
 
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-    import public_programs
-
-    yield public_programs
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("public_programs", LIBRARY)]:
-        del sys.modules[name]
-
-
-@pytest.fixture
-def device_code(script):
-    return sys.modules[f"{LIBRARY}.source"].device_code
-
-
-def program(script, run, **options):
-    return script.Program("one", "llm.c", ("one.cu",), "a test", run, **options)
+def program(run, **options):
+    return Program("one", "llm.c", ("one.cu",), "a test", run, **options)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +45,7 @@ def program(script, run, **options):
         "#include <cooperative_groups/reduce.h>",
     ],
 )
-def test_what_the_device_needs_stays_as_it_is(device_code, text):
+def test_what_the_device_needs_stays_as_it_is(text):
     assert device_code(text).strip() == text
 
 
@@ -74,33 +65,33 @@ def test_what_the_device_needs_stays_as_it_is(device_code, text):
         "// __device__ int counter;",
     ],
 )
-def test_what_is_the_hosts_goes(device_code, text):
+def test_what_is_the_hosts_goes(text):
     assert device_code(text).strip() == ""
 
 
-def test_a_namespace_stays_without_the_hosts_functions_in_it(device_code):
+def test_a_namespace_stays_without_the_hosts_functions_in_it():
     text = 'namespace one {\nextern "C" {\nvoid host() { }\n__global__ void kernel() { }\n}\n}\n'
     stays = 'namespace one { extern "C" { __global__ void kernel() { } } }'
     assert " ".join(device_code(text).split()) == stays
 
 
-def test_braces_in_comments_and_texts_do_not_count(device_code):
+def test_braces_in_comments_and_texts_do_not_count():
     kernel = '__global__ void kernel() { /* } */ printf("}"); // }\n}'
     assert device_code(f"void host() {{ /* {{ */ }}\n{kernel}").strip() == kernel
 
 
-def test_a_named_declaration_is_left_out(device_code):
+def test_a_named_declaration_is_left_out():
     assert device_code("struct Host { int a; };\nstruct Device { int a; };", omit=["Host"]).split()[1] == "Device"
 
 
-def test_what_stays_keeps_its_file_and_lines(device_code):
+def test_what_stays_keeps_its_file_and_lines():
     text = device_code(
         "#include <vector>\n\nvoid host() {\n}\n// a comment\n__global__ void kernel() { }", file="one.cu"
     )
     assert text == '#line 6 "one.cu"\n__global__ void kernel() { }\n'
 
 
-def test_a_right_program_passes(script, tmp_path):
+def test_a_right_program_passes(tmp_path):
     (tmp_path / "one.cu").write_text("void host() {}\n__global__ void kernel(int *p) { *p = 7; }\n")
 
     def run(build):
@@ -108,15 +99,15 @@ def test_a_right_program_passes(script, tmp_path):
         build()["kernel"][1, 1](out)
         assert out.to_host()[0] == 7
 
-    outcome = script.run_here(program(script, run), tmp_path, 1)
+    outcome = run_here(program(run), tmp_path, 1)
     assert (outcome.verdict, outcome.good) == ("passed", True)
 
 
-def test_a_wrong_result_is_a_failure(script, tmp_path):
+def test_a_wrong_result_is_a_failure(tmp_path):
     def run(build):
         raise AssertionError("3 is not 4")
 
-    outcome = script.run_here(program(script, run), tmp_path, 1)
+    outcome = run_here(program(run), tmp_path, 1)
     assert (outcome.verdict, outcome.good, outcome.error) == (
         "wrong result",
         False,
@@ -124,73 +115,71 @@ def test_a_wrong_result_is_a_failure(script, tmp_path):
     )
 
 
-def test_only_warnings_of_a_programs_own_mistakes_are_right(script, tmp_path):
+def test_only_warnings_of_a_programs_own_mistakes_are_right(tmp_path):
     def run(build):
         for name in ("sums", "products"):
             warnings.warn(f"kernel {name}: race", cuda.SimulatorWarning, stacklevel=1)
 
-    outcome = script.run_here(program(script, run, own=("sums",)), tmp_path, 1)
+    outcome = run_here(program(run, own=("sums",)), tmp_path, 1)
     assert (outcome.own, outcome.alarms, outcome.good) == (1, ("kernel products: race",), False)
 
 
-def test_what_was_good_before_and_is_not_now_is_worse(script, tmp_path):
-    record = sys.modules[f"{LIBRARY}.record"]
-    good = script.Outcome("one", "llm.c", "", (), 0, 1.0, 1)
-    bad = script.Outcome("one", "llm.c", "AssertionError", (), 0, 1.0, 1)
-    script.write_outcomes(tmp_path / "before.json", [good])
-    before = script.read_outcomes(tmp_path / "before.json")
+def test_what_was_good_before_and_is_not_now_is_worse(tmp_path):
+    good = Outcome("one", "llm.c", "", (), 0, 1.0, 1)
+    bad = Outcome("one", "llm.c", "AssertionError", (), 0, 1.0, 1)
+    record.write_outcomes(tmp_path / "before.json", [good])
+    before = record.read_outcomes(tmp_path / "before.json")
     assert before == {"one": good}
     assert record.worse([bad], before) == ["one"]
     assert record.worse([good], {"one": bad}) == []
 
 
-def test_a_programs_own_mistake_that_is_no_longer_seen_is_worse(script):
-    record = sys.modules[f"{LIBRARY}.record"]
-    seen, unseen = (script.Outcome("one", "llm.c", "", (), own, 1.0, 1) for own in (2, 0))
+def test_a_programs_own_mistake_that_is_no_longer_seen_is_worse():
+    seen, unseen = (Outcome("one", "llm.c", "", (), own, 1.0, 1) for own in (2, 0))
     assert record.worse([unseen], {"one": seen}) == ["one"]
     assert record.worse([seen], {"one": unseen}) == []
 
 
-def test_what_the_checks_raise_is_judged_like_a_warning(script, tmp_path):
+def test_what_the_checks_raise_is_judged_like_a_warning(tmp_path):
     def run(build):
         raise cuda.SimulatorWarning("kernel sums: race")
 
-    own = script.run_here(program(script, run, own=("sums",)), tmp_path, 1)
+    own = run_here(program(run, own=("sums",)), tmp_path, 1)
     assert (own.own, own.alarms, own.error, own.good) == (1, (), "", True)
-    alarm = script.run_here(program(script, run), tmp_path, 1)
+    alarm = run_here(program(run), tmp_path, 1)
     assert (alarm.own, alarm.alarms, alarm.error, alarm.good) == (0, ("kernel sums: race",), "", False)
 
 
-def test_the_modes_are_every_engine_with_every_setting_of_the_checks(script):
-    assert len(script.MODES) == len({str(mode) for mode in script.MODES}) == 9
-    good = script.Outcome("one", "llm.c", "", (), 0, 1.0, 1)
-    table = script.mode_table({mode: [good] for mode in script.MODES}).splitlines()
+def test_the_modes_are_every_engine_with_every_setting_of_the_checks():
+    assert len(MODES) == len({str(mode) for mode in MODES}) == 9
+    good = Outcome("one", "llm.c", "", (), 0, 1.0, 1)
+    table = mode_table({mode: [good] for mode in MODES}).splitlines()
     assert "native, error" in table[0]
-    assert table[1].count("passed, 1.0 s") == 9
-    assert table[2] == "9 of 9 runs passed without a false alarm."
+    assert table[2].count("passed, 1.0 s") == 9
+    assert table[-1] == "9 of 9 runs passed without a false alarm."
 
 
 @pytest.mark.skipif(not SAMPLES, reason="CUDA_SAMPLES is not the folder of a checkout of cuda-samples")
 @pytest.mark.parametrize("name", ["shfl_scan", "BlackScholes"])
-def test_a_program_of_cuda_samples_is_right_in_every_mode(script, name):
-    [found] = [one for one in script.PROGRAMS if one.name == name]
-    assert script.run_modes([found], {"cuda-samples": Path(SAMPLES)}, 1, 60) == 0
+def test_a_program_of_cuda_samples_is_right_in_every_mode(name):
+    [found] = [one for one in PROGRAMS if one.name == name]
+    assert run_modes([found], {"cuda-samples": Path(SAMPLES)}, 1, 60) == 0
 
 
-def test_a_suite_without_a_folder_is_left_out_with_a_word(script, capsys):
-    assert script.chosen(script.PROGRAMS, dict.fromkeys(script.SUITES), []) == []
+def test_a_suite_without_a_folder_is_left_out_with_a_word(capsys):
+    assert command.chosen(PROGRAMS, dict.fromkeys(command.SUITES), []) == []
     assert "HeCBench: left out, no folder was given" in capsys.readouterr().err
 
 
-def test_an_unknown_program_is_named(script, monkeypatch, capsys):
+def test_an_unknown_program_is_named(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["public_programs.py", "--only", "nothing"])
     with pytest.raises(SystemExit, match="2"):
-        script.main()
+        command.main()
     assert "no such program: nothing" in capsys.readouterr().err
 
 
-def test_the_page_has_every_program(script):
+def test_the_page_has_every_program():
     page = (ROOT / "docs" / "public-programs.md").read_text(encoding="utf-8")
     rows = page.partition("| suite | program |")[2].splitlines()[2:]
     named = [tuple(row.removeprefix("| ").split(" | ")[:2]) for row in rows if row.startswith("|")]
-    assert named == [(one.suite, one.name) for one in script.PROGRAMS]
+    assert sorted(named) == sorted((one.suite, one.name) for one in PROGRAMS)

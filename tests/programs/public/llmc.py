@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 import cudart_py as cuda
 
-from .program import Array, Build, Program, ceil_div, check_close
+from .program import Array, Build, ceil_div, check_close, listed
 
-__all__ = ["PROGRAMS"]
+program = listed("llm.c", "dev/cuda")
 
 COOPERATIVE = "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n"
 BF16 = "#include <cuda_bf16.h>\n#define ENABLE_BF16\n"
@@ -35,6 +33,14 @@ def softmax_rows(values: Array) -> Array:
     return powers
 
 
+@program(
+    "softmax_forward",
+    "common.h softmax_forward.cu",
+    "eight kernels, `cg::reduce` of a structure",
+    own=("softmax_forward_kernel4", "softmax_forward_kernel7"),
+    why="kernel 4 stores sums where maxima may not have been read yet, kernel 7 reads a last element, unused, that "
+    "its owner writes",
+)
 def softmax_forward(build: Build) -> None:
     """Compute softmax by eight kernels, from one thread a row to a block a row."""
     module = build(before=COOPERATIVE)
@@ -58,6 +64,7 @@ def softmax_forward(build: Build) -> None:
         check_close(out.to_host(), wanted, 1e-5, what=name)
 
 
+@program("layernorm_forward", "common.h layernorm_forward.cu", "five kernels, tiles that leave early")
 def layernorm_forward(build: Build) -> None:
     """Normalise rows by five kernels."""
     module = build(before=COOPERATIVE)
@@ -84,6 +91,7 @@ def layernorm_forward(build: Build) -> None:
         check_close(scale.to_host(), scales, 1e-4, 0, f"kernel {number}")
 
 
+@program("gelu_forward", "common.h gelu_forward.cu", "bfloat16, vectors of 16 bytes")
 def gelu_forward(build: Build) -> None:
     """Compute GELU of bfloat16 numbers, one and eight in a thread."""
     module = build(before=BF16)
@@ -97,6 +105,7 @@ def gelu_forward(build: Build) -> None:
         check_close(from_bf16(out.to_host()), wanted, 2**-8, 1e-7, f"kernel {number}")
 
 
+@program("crossentropy", "common.h crossentropy_forward.cu crossentropy_softmax_backward.cu", "a loss and its gradient")
 def cross_entropy(build: Build) -> None:
     """Compute the loss of probabilities, and the logits' gradient."""
     module = build()
@@ -115,6 +124,7 @@ def cross_entropy(build: Build) -> None:
     check_close(gradient.to_host(), start + (values.astype(np.float64) - hits) * factors[:, None], 1e-5, 1e-6)
 
 
+@program("attention_forward", "common.h attention_forward.cu", "tiles in dynamic shared memory, one warp a block")
 def attention_forward(build: Build) -> None:
     """Compute attention by three simple kernels, and by one with tiles in shared memory."""
     module = build(before=COOPERATIVE + BF16, omit=["cudnn"])
@@ -151,6 +161,7 @@ def attention_forward(build: Build) -> None:
     check_close(out.to_host(), wanted, 1e-4, 1e-5, "attention_forward_kernel2")
 
 
+@program("matmul_forward", "common.h matmul_forward.cu", "64 elements in a thread's registers")
 def matmul_forward(build: Build) -> None:
     """Multiply with a bias, an element in a thread and 64 elements in a thread."""
     module = build(omit=["cublasLtHandle_t"])
@@ -166,6 +177,7 @@ def matmul_forward(build: Build) -> None:
         check_close(out.to_host(), inputs.astype(np.float64) @ weight.T + bias, 1e-4, 1e-5, f"kernel {number}")
 
 
+@program("global_norm", "common.h global_norm.cu", "a device function as a template's argument")
 def global_norm(build: Build) -> None:
     """Sum squares of bfloat16 numbers by four kernels."""
     kind = "__nv_bfloat16"
@@ -183,6 +195,7 @@ def global_norm(build: Build) -> None:
         check_close(out.to_host()[0], wanted, 1e-4, what=name)
 
 
+@program("adamw", "common.h adamw.cu", "fused multiply-add")
 def adamw(build: Build) -> None:
     """Take an optimiser's step by two kernels."""
     module = build()
@@ -200,6 +213,13 @@ def adamw(build: Build) -> None:
             check_close(array.to_host(), wanted, 1e-4, 1e-6, f"kernel {number}")
 
 
+@program(
+    "layernorm_backward",
+    "common.h layernorm_backward.cu",
+    "`__ldcg` before a compare-and-swap loop",
+    own=("layernorm_backward_kernel9",),
+    why="kernel 9's last block reads what others stored without a fence",
+)
 def layernorm_backward(build: Build) -> None:
     """Compute the gradients of a normalisation, with sums by atomics, by compare-and-swap, and by the last block."""
     kinds = ", ".join(["__nv_bfloat16"] * 4)
@@ -242,6 +262,7 @@ def layernorm_backward(build: Build) -> None:
             check_close(one, result, precision, largest, name)
 
 
+@program("classifier_fused", "common.h classifier_fused.cu", "vectors past a row's end")
 def fused_classifier(build: Build) -> None:
     """Compute loss and gradient of logits whose rows are longer than the vocabulary."""
     module = build(before=COOPERATIVE + BF16.replace("#define ENABLE_BF16\n", ""))
@@ -258,42 +279,3 @@ def fused_classifier(build: Build) -> None:
     check_close(losses.to_host(), -np.log(p[np.arange(rows), targets]), 1e-4, 1e-5)
     wanted = (p - (np.arange(words) == targets[:, None])) * factors[:, None]
     check_close(gradient.to_host()[:, :words], wanted, 1e-4, 1e-6)
-
-
-def _program(
-    name: str, shows: str, run: Callable[[Build], None], own: tuple[str, ...] = (), why: str = "", files: str = ""
-) -> Program:
-    paths = tuple(f"dev/cuda/{file}" for file in ("common.h", *(files.split() or [f"{name}.cu"])))
-    return Program(name, "llm.c", paths, shows, run, own, why)
-
-
-PROGRAMS = (
-    _program(
-        "softmax_forward",
-        "eight kernels, `cg::reduce` of a structure",
-        softmax_forward,
-        ("softmax_forward_kernel4", "softmax_forward_kernel7"),
-        "kernel 4 stores sums where maxima may not have been read yet, kernel 7 reads a last element, unused, that "
-        "its owner writes",
-    ),
-    _program("layernorm_forward", "five kernels, tiles that leave early", layernorm_forward),
-    _program("gelu_forward", "bfloat16, vectors of 16 bytes", gelu_forward),
-    _program(
-        "crossentropy",
-        "a loss and its gradient",
-        cross_entropy,
-        files="crossentropy_forward.cu crossentropy_softmax_backward.cu",
-    ),
-    _program("attention_forward", "tiles in dynamic shared memory, one warp a block", attention_forward),
-    _program("matmul_forward", "64 elements in a thread's registers", matmul_forward),
-    _program("global_norm", "a device function as a template's argument", global_norm),
-    _program("adamw", "fused multiply-add", adamw),
-    _program(
-        "layernorm_backward",
-        "`__ldcg` before a compare-and-swap loop",
-        layernorm_backward,
-        ("layernorm_backward_kernel9",),
-        "kernel 9's last block reads what others stored without a fence",
-    ),
-    _program("classifier_fused", "vectors past a row's end", fused_classifier),
-)

@@ -1,4 +1,4 @@
-"""Ten programs as many people write them, each with its result in NumPy; the kernels lie in ``programs/``.
+"""Ten programs as many people write them, each with its result in NumPy; the kernels lie in ``kernels/``.
 
 A case prepares one program, small or at a size whose time means something, and returns how it runs and is checked.
 """
@@ -18,7 +18,7 @@ import cudart_py as cuda
 
 __all__ = ["CASES", "Case"]
 
-FOLDER = Path(__file__).with_name("programs")
+FOLDER = Path(__file__).with_name("kernels")
 SEED = 20
 Array = NDArray[Any]
 

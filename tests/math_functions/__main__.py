@@ -1,14 +1,14 @@
 """Measure the errors of all of CUDA's math functions, and say which break their bounds.
 
-    uv run --group math-errors python scripts/math_errors.py --samples 1000000
-    uv run --group math-errors python scripts/math_errors.py --samples 1000000 --write
-    uv run --group math-errors python scripts/math_errors.py --record
+    uv run --group math-errors python -m tests.math_functions --samples 1000000
+    uv run --group math-errors python -m tests.math_functions --samples 1000000 --write
+    uv run --group math-errors python -m tests.math_functions --record
 
-The functions, bounds and references are those of `tests/math_functions/`, which a device's results are compared with:
-the driver in use and, on the simulator, the engine that CUDART_PY_SIMULATOR_ENGINE names decide which device. Where a
-reference takes Python long, as mpmath and fractions do, a sixteenth of the arguments is used. `--write` replaces the
-table of `docs/math-errors.md`; `--record` writes the values of mpmath that the tests use. The exit status says whether
-all bounds hold.
+A device's results are compared with the bounds and references of the tests beside this module. The driver in use and,
+on the simulator, the engine that CUDART_PY_SIMULATOR_ENGINE names decide which device. Where a reference takes Python
+long, as mpmath and fractions do, a sixteenth of the arguments is used. `--write` replaces the table of
+`docs/math-errors.md`; `--record` writes the values of mpmath that the tests use. The exit status says whether all
+bounds hold.
 """
 
 from __future__ import annotations
@@ -24,16 +24,14 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import cudart_py as cuda
 
-import cudart_py as cuda  # noqa: E402  # because of that path
-from tests.math_functions import harness, precise, table  # noqa: E402  # because of that path too
-from tests.math_functions.bounds import EXACT  # noqa: E402  # because of that path too
-from tests.math_functions.samples import arguments  # noqa: E402  # because of that path too
+from . import harness, precise, table
+from .bounds import EXACT
+from .samples import arguments
 
-PAGE = ROOT / "docs" / "math-errors.md"
-MARK = "<!-- written by scripts/math_errors.py -->\n"
+PAGE = Path(__file__).parents[2] / "docs" / "math-errors.md"
+MARK = "<!-- written by `python -m tests.math_functions` -->\n"
 # So many arguments at once, and of the recorded ones.
 PART, RECORDED = 1 << 16, 256
 SLOW_SHARE = 16
@@ -122,12 +120,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1 << 20, help="arguments of each function")
     parser.add_argument("--only", nargs="*", default=(), help="names of functions")
-    parser.add_argument("--write", action="store_true", help=f"replace the table of {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help=f"replace the table of docs/{PAGE.name}")
     parser.add_argument("--record", action="store_true", help="write the recorded values, and measure nothing")
     options = parser.parse_args()
     if importlib.util.find_spec("mpmath") is None:
         # Not 1, which says that a bound is broken.
-        parser.exit(2, "mpmath is not installed: use `uv run --group math-errors python scripts/math_errors.py`\n")
+        parser.exit(2, "mpmath is not installed: use `uv run --group math-errors python -m tests.math_functions`\n")
     if options.record:
         record()
         return 0

@@ -1,6 +1,6 @@
-"""Record the PTX that numba-cuda and Triton make of the kernels in `other_compilers`, for the tests.
+"""Record the PTX that numba-cuda and Triton make of the kernels beside this module, for the tests.
 
-    uv run --with 'numba-cuda[cu13]' --with triton python scripts/record_other_compilers.py tests/launch/data
+    uv run --with 'numba-cuda[cu13]' --with triton python -m tests.launch.other_compilers FOLDER
 
 Neither needs a GPU. `tests/launch/test_other_compilers.py` runs the recorded texts. They ask for PTX 8.8 at most, which
 all drivers for CUDA 13 take.
@@ -23,7 +23,8 @@ NEWEST = 8.8
 def numba_texts() -> Iterator[tuple[str, str]]:
     """Return each kernel's name and PTX, made by numba-cuda."""
     from numba import cuda  # not installed for all that read this file's documentation
-    from other_compilers.numba_kernels import KERNELS  # as above
+
+    from .numba_kernels import KERNELS  # as above
 
     for function, types in KERNELS.items():
         text, _ = cuda.compile(function, types, cc=NUMBA_TARGET, device=False, output="ptx", abi="numba")
@@ -34,9 +35,10 @@ def triton_texts() -> Iterator[tuple[str, str]]:
     """Return each kernel's name and PTX, made by Triton, behind a line that tells its launch."""
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
     import triton  # reads the environment when it is imported
-    from other_compilers.triton_kernels import KERNELS  # imports Triton, as do the next two
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+
+    from .triton_kernels import KERNELS  # imports Triton, as do the next two
 
     for name, (function, types, constants, capability) in KERNELS.items():
         signature = {**types, **dict.fromkeys(constants, "constexpr")}

@@ -14,15 +14,15 @@ import numpy as np
 
 import cudart_py as cuda
 
-from .program import Build, Program, ceil_div, check_close, check_equal
+from .program import Build, ceil_div, check_close, check_equal, listed
 
-__all__ = ["PROGRAMS"]
+concept = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/{name}")
+feature = listed("cuda-samples", "Samples/3_CUDA_Features/{name}")
+histogram = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/histogram")
+introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 
-CONCEPTS = "Samples/2_Concepts_and_Techniques"
-FEATURES = "Samples/3_CUDA_Features"
-INTRODUCTION = "Samples/0_Introduction"
 
-
+@concept("threadFenceReduction", "threadFenceReduction_kernel.cuh", "the last block reads what the others stored")
 def thread_fence_reduction(build: Build) -> None:
     """Sum in one launch: the block that ends last adds what the others have left."""
     threads = 128
@@ -45,6 +45,7 @@ def thread_fence_reduction(build: Build) -> None:
         check_close(sums.to_host().sum(dtype=np.float64), wanted, 1e-5, what="reduceMultiPass")
 
 
+@concept("reduction", "reduction_kernel.cu", "ten kernels, `block_tile_memory` among them")
 def reduction(build: Build) -> None:
     """Sum by all ten kernels, from the slowest to groups of several warps.
 
@@ -70,6 +71,7 @@ def reduction(build: Build) -> None:
                 check_close(sums.to_host().sum(dtype=np.float64), values.sum(dtype=np.float64), 1e-5, what=kernel)
 
 
+@concept("scan", "scan.cu", "`cg::sync` in inlined functions")
 def scan(build: Build) -> None:
     """Sum up short arrays within blocks, and long ones in three launches."""
     module = build()
@@ -89,6 +91,7 @@ def scan(build: Build) -> None:
         check_equal(out.to_host().reshape(values.shape), wanted)
 
 
+@concept("shfl_scan", "shfl_scan.cu", "shuffles of a whole warp and of 8 lanes")
 def shuffle_scan(build: Build) -> None:
     """Sum up by shuffles in warps, then over the blocks' sums."""
     module = build(omit=["shuffle_simple_test", "shuffle_integral_image_test"])
@@ -101,11 +104,13 @@ def shuffle_scan(build: Build) -> None:
     check_equal(data.to_host(), np.cumsum(values, dtype=np.int32))
 
 
+@histogram("histogram64", "histogram_common.h histogram64.cu", "counts of single bytes in shared memory")
 def histogram64(build: Build) -> None:
     """Count into bytes, one for each thread and bin, then add."""
     _histogram(build, 64, 64, lambda data: data >> 2)
 
 
+@histogram("histogram256", "histogram_common.h histogram256.cu", "atomics in shared memory")
 def histogram256(build: Build) -> None:
     """Count into one histogram for each warp, then add."""
     _histogram(build, 256, 192, lambda data: data)
@@ -124,6 +129,7 @@ def _histogram(build: Build, bins: int, threads: int, bin_of: Callable[[Any], An
     check_equal(out.to_host(), np.bincount(bin_of(data), minlength=bins).astype(np.uint32))
 
 
+@feature("warpAggregatedAtomicsCG", "warpAggregatedAtomicsCG.cu", "coalesced and labeled groups")
 def warp_aggregated_atomics(build: Build) -> None:
     """Filter and sort into buckets with one atomic for the threads of a warp that agree."""
     module = build()
@@ -152,6 +158,7 @@ def warp_aggregated_atomics(build: Build) -> None:
     check_equal(most.to_host(), [values[labels == bucket].max() for bucket in range(buckets)])
 
 
+@feature("binaryPartitionCG", "binaryPartitionCG.cu", "groups made by `binary_partition`")
 def binary_partition(build: Build) -> None:
     """Count and sum odd and even numbers by groups that each warp is divided into."""
     blocks, threads = 7, 160
@@ -164,6 +171,9 @@ def binary_partition(build: Build) -> None:
     check_equal(sums.to_host(), [values[is_odd].sum(), values[~is_odd].sum()])
 
 
+@introduction(
+    "simpleCooperativeGroups", "simpleCooperativeGroups.cu", "groups of a type that is known only when it runs"
+)
 def simple_cooperative_groups(build: Build) -> None:
     """Reduce in a block and in its tiles of 16 by one function of generic groups; the kernel prints its sums."""
     threads = 128
@@ -191,6 +201,7 @@ def _printed(launch: Callable[[], object]) -> str:
         return file.read().decode()
 
 
+@introduction("simpleHyperQ", "simpleHyperQ.cu", "spins on the clock, in streams")
 def simple_hyper_q(build: Build) -> None:
     """Wait for ticks of the clock in kernels of several streams, then add what they waited."""
     module = build()
@@ -208,6 +219,7 @@ def simple_hyper_q(build: Build) -> None:
     check_equal(waited.to_host()[0], each.sum())
 
 
+@introduction("clock", "clock.cu", "the clock")
 def clock(build: Build) -> None:
     """Find minima, and take the clock before and after."""
     blocks, threads = 12, 256
@@ -219,6 +231,7 @@ def clock(build: Build) -> None:
     assert (end > begin).all()
 
 
+@introduction("simpleAWBarrier", "simpleAWBarrier.cu", "`cuda::barrier`, and a barrier of the grid")
 def arrive_wait_barrier(build: Build) -> None:
     """Divide two vectors by the root of their product, with barriers in shared memory and of the grid."""
     module = build()
@@ -230,79 +243,3 @@ def arrive_wait_barrier(build: Build) -> None:
     root = np.sqrt(np.dot(a.astype(np.float64), b))
     check_close(first.to_host(), a / root, 1e-5)
     check_close(second.to_host(), b / root, 1e-5)
-
-
-PROGRAMS = (
-    Program(
-        "threadFenceReduction",
-        "cuda-samples",
-        (f"{CONCEPTS}/threadFenceReduction/threadFenceReduction_kernel.cuh",),
-        "the last block reads what the others stored",
-        thread_fence_reduction,
-    ),
-    Program(
-        "reduction",
-        "cuda-samples",
-        (f"{CONCEPTS}/reduction/reduction_kernel.cu",),
-        "ten kernels, `block_tile_memory` among them",
-        reduction,
-    ),
-    Program("scan", "cuda-samples", (f"{CONCEPTS}/scan/scan.cu",), "`cg::sync` in inlined functions", scan),
-    Program(
-        "shfl_scan",
-        "cuda-samples",
-        (f"{CONCEPTS}/shfl_scan/shfl_scan.cu",),
-        "shuffles of a whole warp and of 8 lanes",
-        shuffle_scan,
-    ),
-    Program(
-        "histogram64",
-        "cuda-samples",
-        (f"{CONCEPTS}/histogram/histogram_common.h", f"{CONCEPTS}/histogram/histogram64.cu"),
-        "counts of single bytes in shared memory",
-        histogram64,
-    ),
-    Program(
-        "histogram256",
-        "cuda-samples",
-        (f"{CONCEPTS}/histogram/histogram_common.h", f"{CONCEPTS}/histogram/histogram256.cu"),
-        "atomics in shared memory",
-        histogram256,
-    ),
-    Program(
-        "warpAggregatedAtomicsCG",
-        "cuda-samples",
-        (f"{FEATURES}/warpAggregatedAtomicsCG/warpAggregatedAtomicsCG.cu",),
-        "coalesced and labeled groups",
-        warp_aggregated_atomics,
-    ),
-    Program(
-        "binaryPartitionCG",
-        "cuda-samples",
-        (f"{FEATURES}/binaryPartitionCG/binaryPartitionCG.cu",),
-        "groups made by `binary_partition`",
-        binary_partition,
-    ),
-    Program(
-        "simpleCooperativeGroups",
-        "cuda-samples",
-        (f"{INTRODUCTION}/simpleCooperativeGroups/simpleCooperativeGroups.cu",),
-        "groups of a type that is known only when it runs",
-        simple_cooperative_groups,
-    ),
-    Program(
-        "simpleHyperQ",
-        "cuda-samples",
-        (f"{INTRODUCTION}/simpleHyperQ/simpleHyperQ.cu",),
-        "spins on the clock, in streams",
-        simple_hyper_q,
-    ),
-    Program("clock", "cuda-samples", (f"{INTRODUCTION}/clock/clock.cu",), "the clock", clock),
-    Program(
-        "simpleAWBarrier",
-        "cuda-samples",
-        (f"{INTRODUCTION}/simpleAWBarrier/simpleAWBarrier.cu",),
-        "`cuda::barrier`, and a barrier of the grid",
-        arrive_wait_barrier,
-    ),
-)

@@ -1,6 +1,6 @@
 """Close memory pools while frees of their memory are in flight, in every order: no process may die of it.
 
-    python scripts/close_pools.py [--processes 100] [--pools 100] [--jobs 12]
+    python tests/memory/close_pools.py [--processes 100] [--pools 100] [--jobs 12]
 
 Each process makes and closes its pools in one order, with copies in between, in which NVIDIA's driver crashes after a
 pool was destroyed too early. It then checks a copy and ends. `--order NAME` runs one order in this process.

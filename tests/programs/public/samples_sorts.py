@@ -6,13 +6,13 @@ import numpy as np
 
 import cudart_py as cuda
 
-from .program import Build, Program, ceil_div, check_close, check_equal
+from .program import Build, ceil_div, check_close, check_equal, listed
 
-__all__ = ["PROGRAMS"]
+concept = listed("cuda-samples", "Samples/2_Concepts_and_Techniques/{name}")
+introduction = listed("cuda-samples", "Samples/0_Introduction/{name}")
 
-CONCEPTS = "Samples/2_Concepts_and_Techniques"
 
-
+@concept("sortingNetworks", "sortingNetworks_common.cuh bitonicSort.cu oddEvenMergeSort.cu", "barriers in nested loops")
 def sorting_networks(build: Build) -> None:
     """Sort keys with their values by the bitonic and the odd-even merge network."""
     module = build()
@@ -62,6 +62,7 @@ def _sort(
         size *= 2
 
 
+@introduction("mergeSort", "mergeSort_common.h mergeSort.cu", "searches in divergent threads between barriers")
 def merge_sort(build: Build) -> None:
     """Sort keys with their values: within blocks, then by merging pairs of ever longer pieces."""
     part, sample, count = 1024, 128, 4096
@@ -88,6 +89,11 @@ def merge_sort(build: Build) -> None:
         check_equal(target[1].to_host(), order, "the sort is stable")
 
 
+@concept(
+    "eigenvalues",
+    "config.h bisect_util.cu bisect_kernel_small.cuh",
+    "fourteen `cg::sync` in a loop, inlined from many functions",
+)
 def eigenvalues(build: Build) -> None:
     """Find the eigenvalues of a symmetric tridiagonal matrix by bisection, an interval for each in a thread."""
     module = build(
@@ -107,31 +113,3 @@ def eigenvalues(build: Build) -> None:
     arguments = cuda.to_device(diagonal), edge, size, left, right, *counts, *bounds, 0, size, float(np.float32(1e-6))
     module["bisectKernel"][1, block](*arguments)
     check_close(left.to_host()[np.argsort(counts[0].to_host())], np.linalg.eigvalsh(matrix), 1e-4, 1e-5)
-
-
-PROGRAMS = (
-    Program(
-        "sortingNetworks",
-        "cuda-samples",
-        tuple(
-            f"{CONCEPTS}/sortingNetworks/{file}"
-            for file in ("sortingNetworks_common.cuh", "bitonicSort.cu", "oddEvenMergeSort.cu")
-        ),
-        "barriers in nested loops",
-        sorting_networks,
-    ),
-    Program(
-        "mergeSort",
-        "cuda-samples",
-        tuple(f"Samples/0_Introduction/mergeSort/{file}" for file in ("mergeSort_common.h", "mergeSort.cu")),
-        "searches in divergent threads between barriers",
-        merge_sort,
-    ),
-    Program(
-        "eigenvalues",
-        "cuda-samples",
-        tuple(f"{CONCEPTS}/eigenvalues/{file}" for file in ("config.h", "bisect_util.cu", "bisect_kernel_small.cuh")),
-        "fourteen `cg::sync` in a loop, inlined from many functions",
-        eigenvalues,
-    ),
-)

@@ -1,1 +1,0 @@
-"""Kernels in Python, for compilers that make PTX of them."""

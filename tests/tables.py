@@ -1,0 +1,35 @@
+"""Tables of Markdown, which the commands beside the tests print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["Cell", "number", "table"]
+
+Cell = str | int | float | None
+
+
+def number(value: Cell) -> str:
+    """Return a cell's text: numbers with about four digits."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else value or ""
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """Return a table whose columns are aligned, those of numbers to the right."""
+    body = [tuple(row) for row in rows]
+    columns = list(zip(*body, strict=True)) or [()] * len(headings)
+    filled = [[cell for cell in column if cell not in (None, "")] for column in columns]
+    right = [bool(cells) and all(isinstance(cell, int | float) for cell in cells) for cells in filled]
+    lines = [tuple(headings), *(tuple(map(number, row)) for row in body)]
+    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
+    rule = tuple("-" * (width - end) + ":" * end for width, end in zip(widths, right, strict=True))
+    return "\n".join(_line(line, widths, right) for line in (lines[0], rule, *lines[1:]))
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    aligned = [
+        cell.rjust(width) if end else cell.ljust(width) for cell, width, end in zip(cells, widths, right, strict=True)
+    ]
+    return f"| {' | '.join(aligned)} |"
