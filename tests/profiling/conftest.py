@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from cudart_py.__main__ import main
 
 # A line's number is part of what the tests say.
 KERNELS = """// A transpose, and <b>markup</b> & a "quotation" that pages must show as they are.
@@ -41,19 +47,30 @@ for name in sys.argv[1:]:
 
 
 class Program:
-    """The program's folder, and the command in a process of its own."""
+    """The program's folder, and the command, which runs in it."""
 
-    def __init__(self, folder: Path, python) -> None:
-        self.folder, self._python = folder, python
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         (folder / "slow.py").write_text(PROGRAM)
         (folder / "slow.cu").write_text(KERNELS)
 
-    def profile(self, *arguments):
-        """Run the command in the program's folder; return what the process printed."""
-        start = f"import os, sys; os.chdir({str(self.folder)!r}); sys.path[0] = ''"
-        return self._python(
-            f"{start}; from cudart_py.__main__ import main; sys.exit(main({['profile', *arguments]}))", check=False
-        )
+    def profile(self, *arguments, encoding="utf-8"):
+        """Run the command; return its exit status and what it wrote to a terminal of this encoding."""
+        streams = [io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2)]
+        status = self.profile_into(streams[0], *arguments, err=streams[1])
+        for stream in streams:
+            stream.seek(0)
+        out, err = (stream.read() for stream in streams)
+        assert "Traceback" not in err or "ZeroDivisionError" in err, err
+        return SimpleNamespace(returncode=status, stdout=out, stderr=err)
+
+    def profile_into(self, out, *arguments, err):
+        """Run the command with these streams; return its exit status."""
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                return main(["profile", *arguments])
+            except SystemExit as end:
+                return end.code
 
     def data(self, *arguments):
         """Return the profile as data."""
@@ -63,5 +80,7 @@ class Program:
 
 
 @pytest.fixture
-def program(python, tmp_path):
-    return Program(tmp_path, python)
+def program(tmp_path):
+    yield Program(tmp_path)
+    for module in ("slow", "package"):
+        sys.modules.pop(module, None)

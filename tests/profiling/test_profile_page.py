@@ -67,14 +67,11 @@ def test_hot_lines_are_ranked_and_lead_to_the_source(html):
     assert shares == sorted(shares, reverse=True)
 
 
-def test_advice_is_a_sentence_with_its_rule(html):
+def test_advice_has_its_rule_and_the_limits_are_said(html):
     advice = re.search(r'<ul class="advice">(.*?)</ul>', html, re.DOTALL)[1]
-    assert "Shared memory makes 32.0 passes where one is enough" in advice
-    assert "Rule: stores of more than 1 sector of global memory that use less than 50 % of the bytes moved." in advice
+    assert "Shared memory makes 32.0 passes" in advice
+    assert "Rule: stores of more than 1 sector" in advice
     assert texts(html, "div", "row advised")
-
-
-def test_the_limits_are_said(html):
     assert "No cache is modelled" in html
     assert "Instructions are those of PTX" in html
 
@@ -86,28 +83,17 @@ def test_a_source_without_its_text_has_the_figures_by_line():
     assert '<span class="number">7</span>' in page
 
 
-@pytest.mark.parametrize("width", [320, 400, 760, 1000, 1400])
-def test_the_page_does_not_scroll_sideways(html, chromium, width):
+@pytest.mark.parametrize("width", [320, 760, 1400])
+def test_the_page_does_not_scroll_sideways_also_with_all_metrics_by_their_long_names(html, launches, chromium, width):
     check_width(chromium.look(html, width), width)
-
-
-@pytest.mark.parametrize("width", [320, 1000, 1400])
-def test_nor_does_a_page_with_all_metrics_by_their_long_names(launches, chromium, width):
     columns = choose(["*__*"], launches[0].metrics)
     assert len(columns) > 40
     assert chromium.look(profile_page(launches, "all", columns), width)["scrolled"] <= width
 
 
-def test_the_page_fetches_nothing(html, chromium):
-    assert chromium.look(html, 1000)["fetched"] == 0
-
-
 @pytest.mark.parametrize("dark", [False, True])
-def test_text_stands_out_from_the_ground_in_light_and_dark(html, chromium, dark):
-    check_colors(chromium.look(html, 1000, dark=dark), dark=dark)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [500, 1300])
-def test_a_picture_of_the_page_is_not_blank(html, chromium, width, dark):
-    check_ink(chromium.ink(html, width, 1000, dark=dark), 4)
+def test_the_page_is_seen_in_light_and_dark_and_fetches_nothing(html, chromium, dark):
+    seen = chromium.look(html, 1000, dark=dark)
+    check_colors(seen, dark=dark)
+    assert seen["fetched"] == 0
+    check_ink(chromium.ink(html, 500, 1000, dark=dark), 4)
