@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import re
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from cuda.bindings import driver as bindings
 
-import cudart_py as cuda
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import memory
 from tests.simulator.kernels import function, launch
@@ -87,20 +86,20 @@ def test_an_address_far_from_everything_names_nothing(context: Any) -> None:
 @pytest.mark.parametrize("checks", ["off", "warn"])
 @pytest.mark.parametrize("engine", ["auto", "numpy", "native"])
 def test_a_missing_bound_is_blamed_on_the_allocation_that_was_indexed(
-    play: Player, module: Any, monkeypatch: pytest.MonkeyPatch, engine: str, checks: Literal["off", "warn"]
+    play: Player, module: Any, monkeypatch: pytest.MonkeyPatch, engine: str, checks: str
 ) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", checks)
     pool, keep = ok(driver.cuDeviceGetDefaultMemPool(0)), bindings.cuuint64_t(2**40)
     release = bindings.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     ok(driver.cuMemPoolSetAttribute(pool, release, keep))
-    with cuda.checks(checks):
-        for name, size in (("a", 8192), ("b", 7996)):
-            play(f"take null {name} {size}, fill null {name} {size}")
-            parameters = ctypes.c_void_p(play[name]), ctypes.c_int(1), ctypes.c_uint(2048)
-            launch(function(module, "add"), *parameters, grid=(8, 1, 1), block=(256, 1, 1))
-            if name == "a":
-                play("free null a, sync null")
-        play("sync null -> ILLEGAL_ADDRESS")
+    for name, size in (("a", 8192), ("b", 7996)):
+        play(f"take null {name} {size}, fill null {name} {size}")
+        parameters = ctypes.c_void_p(play[name]), ctypes.c_int(1), ctypes.c_uint(2048)
+        launch(function(module, "add"), *parameters, grid=(8, 1, 1), block=(256, 1, 1))
+        if name == "a":
+            play("free null a, sync null")
+    play("sync null -> ILLEGAL_ADDRESS")
     report = driver.take_report() or ""
     assert "out of bounds: 0 bytes after the end of the 7996-byte allocation at" in report
     assert re.search(r"; earlier, it was 7996 bytes into the 8192-byte allocation at .* which was freed", report)

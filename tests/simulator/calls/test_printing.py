@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
+import re
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
+from cuda.bindings import driver as bindings
 
 import cudart_py as cuda
+from cudart_py.simulator import driver
+from tests.simulator.kernels import function, launch
+from tests.simulator.support import compile_ptx, ok
 
 SOURCE = r"""
 extern "C" __global__ void speak(int *out) { printf("caf\xc3\xa9 %d\n", (int)threadIdx.x); out[threadIdx.x] = 1; }
 """
-SMALLEST = 512 << 10
 
 
 @pytest.fixture(scope="module")
@@ -52,28 +58,25 @@ def test_text_that_cannot_be_encoded_is_escaped(module, monkeypatch):
     assert raw.getvalue() == b"caf\\xe9 0\ncaf\\xe9 1\n"
 
 
-# The limit can be set only before code that prints is loaded, so in a process of its own.
-CHATTER = r"""
-import contextlib, io
-import cudart_py as cuda
-SOURCE = 'extern "C" __global__ void chatter(int n) { for (int i = 0; i < n; i++) printf("<%d>", i); }'
-device = cuda.Device(0)
-device.limits.printf_fifo_size = 0
-print(device.limits.printf_fifo_size)
-chatter = cuda.compile(SOURCE)["chatter"]
-for count in (1_000, 30_000, 1_000):
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        chatter[1, 1](count)
-        device.synchronize()
-    print(text.getvalue().strip("<>").replace("><", " "))
+# Each of 32 lanes prints numbers of 512 bytes together.
+CHATTER = f"""
+extern "C" __global__ void chatter(int n) {{
+    for (int i = 0; i < n; i++) printf("<%lld>{"%lld" * 63}", 32ll * i + threadIdx.x{", 0ll" * 63});
+}}
 """
 
 
-@pytest.mark.needs("in_process")  # as above; besides, a GPU's driver prints while the kernel runs
-def test_what_is_beyond_the_buffer_overwrites_the_oldest(python):
-    size, *lines = python(CHATTER).stdout.splitlines()
-    few, many, again = ([int(number) for number in line.split()] for line in lines)
-    assert int(size) == SMALLEST
-    assert few == again == list(range(1_000))
-    assert 1_000 < len(many) < 30_000
-    assert many == list(range(30_000 - len(many), 30_000))
+def test_what_is_beyond_the_buffer_overwrites_the_oldest(context: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    limit = bindings.CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE
+    ok(driver.cuCtxSetLimit(limit, 0))
+    assert ok(driver.cuCtxGetLimit(limit)) == 512 << 10
+    kernel = function(ok(driver.cuModuleLoadData(compile_ptx(CHATTER))), "chatter")
+    found = []
+    for count in (4, 40, 4):
+        launch(kernel, ctypes.c_int(count), block=(32, 1, 1))
+        ok(driver.cuCtxSynchronize())
+        found.append([int(number) for number in re.findall(r"<(\d+)>", capsys.readouterr().out)])
+    few, many, again = found
+    assert few == again == list(range(128))
+    assert 900 < len(many) <= 1024
+    assert many == list(range(1280 - len(many), 1280))
