@@ -83,6 +83,8 @@ def run(pytester, monkeypatch):
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     # In a worker of pytest-xdist pytest-benchmark would disable itself in these runs too.
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    # Finding out takes a second and processes.
+    monkeypatch.setattr("pytest_benchmark.plugin.get_cpu_info", lambda: {"brand_raw": "A processor"})
 
     def run(source, *arguments, benchmark=True):
         pytester.makepyfile(source)

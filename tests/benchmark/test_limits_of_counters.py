@@ -1,0 +1,148 @@
+"""`--counters-compare-fail`, in pytest runs of their own."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cudart_py.benchmark import Measurement, machine, pytest_plugin
+
+pytest_plugins = ["pytester"]
+
+TWO = """
+def test_work(gpu_benchmark):
+    gpu_benchmark(list)
+
+def test_other(gpu_benchmark):
+    gpu_benchmark(list)
+"""
+COMPARE = ("--benchmark-compare", "--counters-compare-fail=sectors:5%")
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    """Let each kernel touch so many sectors."""
+
+    def set_up(sectors):
+        launch = {"kernel": "k", "grid": (1, 1, 1), "block": (32, 1, 1), "smsp__inst_executed.sum": 7}
+        launch["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] = sectors
+        monkeypatch.setattr(pytest_plugin, "measure", lambda fn, **_: fn() or Measurement((), counters=(launch,)))
+
+    return set_up
+
+
+@pytest.fixture
+def stored(run, counting, pytester):
+    """The file of a run that is stored, in which the kernels of both tests touch 100 sectors."""
+    counting(100)
+    run(TWO, "--benchmark-save=first", "-W", "error").assert_outcomes(passed=2)
+    (path,) = pytester.path.glob(".benchmarks/*/0001_first.json")
+    return path
+
+
+def test_without_a_change_a_run_passes_and_counters_have_full_names_and_groups(run, stored):
+    found = json.loads(stored.read_text())["counted"]
+    assert [one["fullname"].rpartition(".py::")[2] for one in found] == ["test_work", "test_other"]
+    assert found[0]["group"] is None
+    assert found[0]["counters"][0]["kernel"] == "k"
+    result = run(TWO, *COMPARE)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*Counters beside *0001_first.json*", "nothing has changed"])
+
+
+def test_a_worse_counter_fails_the_run_with_a_table(run, stored, counting):
+    counting(130)
+    result = run(TWO, "--benchmark-compare=0001", "--counters-compare-fail=sectors:5%")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["benchmark*figure*before*now*change", "*::test_work*sectors*100*130*+30.0 %*WORSE"])
+    result.stdout.fnmatch_lines(["the run fails: 2 of the figures became worse*: sectors:5%"])
+
+
+def test_a_change_within_the_limit_is_shown_and_passes(run, stored, counting):
+    counting(104)
+    result = run(TWO, *COMPARE, "--benchmark-autosave")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*::test_work*sectors*100*104*+4.0 %"])
+
+
+def test_a_limit_names_the_remedy_where_another_python_has_stored_the_run(run, stored):
+    folder = stored.parent
+    path = folder.rename(folder.with_name("Linux-CPython-3.9-64bit")) / stored.name
+    result = run(TWO, *COMPARE, "-W", "ignore")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*none for this Python ({folder.name}): *--benchmark-compare=FILE"])
+    assert run(TWO, "--counters-compare-fail=sectors:0", f"--benchmark-compare={path}").ret == 0
+
+
+def only_other(text):
+    return text.rpartition("\n\n")[2]
+
+
+def renamed(text):
+    return text.replace("test_other", "test_new")
+
+
+@pytest.mark.parametrize("change", [only_other, renamed])
+def test_a_benchmark_that_is_gone_fails_the_run_and_asks_for_acceptance(run, stored, change):
+    result = run(change(TWO), *COMPARE)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    gone = "test_other" if change is renamed else "test_work"
+    result.stdout.fnmatch_lines([f"*::{gone}*gone*GONE", f"the run fails: *::{gone}", "*store the run again*"])
+    assert run(change(TWO), "--benchmark-compare").ret == 0
+
+
+def test_a_benchmark_whose_file_is_deleted_is_gone_too(run, stored):
+    (name,) = (one["fullname"] for one in json.loads(stored.read_text())["counted"] if one["name"] == "test_other")
+    stored.write_text(stored.read_text().replace(name, "test_deleted.py::test_other"))
+    result = run(TWO, *COMPARE)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*::test_other*new", "test_deleted.py::test_other*gone*GONE"])
+
+
+@pytest.mark.parametrize("by", ["expression", "name"])
+def test_a_benchmark_that_is_left_out_is_not_gone(run, stored, request, by):
+    arguments = {"expression": ["-k", "work"], "name": [f"{request.node.originalname}.py::test_work"]}[by]
+    result = run(TWO, *COMPARE, *arguments)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*::test_other*not run"])
+
+
+def test_another_version_of_nvrtc_is_named(run, stored, monkeypatch):
+    assert json.loads(stored.read_text())["nvrtc"] == machine.nvrtc_version()
+    monkeypatch.setattr(pytest_plugin, "nvrtc_version", lambda: "13.9.1")
+    result = run(TWO, "--benchmark-compare")
+    result.stdout.fnmatch_lines([f"NVRTC {machine.nvrtc_version()} compiled *, and 13.9.1 those of this one: *"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--counters-compare-fail=sectors:5%"], "--counters-compare-fail needs --benchmark-compare"),
+        (["--counters-compare-fail=sectors:5%", "--benchmark-compare=0009"], "needs --benchmark-compare"),
+        (["--counters-compare-fail=sector:5%"], "'sector' is no figure"),
+        ([*COMPARE, "-k", "new"], "compared nothing: the stored run has no benchmark of this run"),
+    ],
+)
+def test_a_limit_with_nothing_to_compare_is_an_error_and_no_success(run, stored, arguments, said):
+    result = run(TWO + renamed(TWO), *arguments, "-W", "ignore")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{said}*"])
+
+
+def test_a_limit_on_a_driver_that_counts_nothing_is_an_error(run, stored, monkeypatch):
+    monkeypatch.setattr(pytest_plugin, "measure", lambda fn, **_: fn() or Measurement((1.0, 1.0)))
+    result = run(TWO, *COMPARE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*found no counters*"])
+
+
+@pytest.mark.parametrize("where", ["the test", "the file"])
+def test_a_failure_is_shown_where_a_limit_has_nothing_to_compare(run, stored, where):
+    wrong = "raise RuntimeError('out of paper')\n"
+    text = wrong if where == "the file" else f"def test_work(gpu_benchmark):\n    {wrong}"
+    result = run(text, *COMPARE)
+    assert result.ret in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)
+    result.stdout.fnmatch_lines(["*RuntimeError: out of paper"])
+    assert "found no counters" not in result.stderr.str()
