@@ -15,7 +15,7 @@ MACHINE_CODE = b"\x7fELF"
 FATBIN = b"\x50\xed\x55\xba"
 
 # In ELF: the type of a section with symbols, the binding of those that may be defined once, and two special sections.
-_SYMBOLS, _GLOBAL, _FUNCTION = 2, 1, 2
+_SYMBOLS, _GLOBAL = 2, 1
 _UNDEFINED, _COMMON = 0, 0xFFF2
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
 # The assembler's options, which machine code keeps in a note.
@@ -28,18 +28,18 @@ def is_ptx(code: bytes) -> bool:
     return b".version" in code[:4096] and b".target" in code[:4096]
 
 
-def definitions(code: bytes) -> dict[str, bool]:
-    """Return the symbols that no other part of a program may define, and whether each is a function.
+def definitions(code: bytes) -> set[str]:
+    """Return the symbols that code defines and no other part of a program may.
 
     Empty for code that doesn't tell them: link-time code, compressed fatbins, libraries.
     """
     if code.startswith(MACHINE_CODE):
-        return dict(_elf_definitions(code))
+        return set(_elf_definitions(code))
     if code.startswith(FATBIN):
-        return {name: function for part in _parts(code) for name, function in definitions(part).items()}
+        return {symbol for part in _parts(code) for symbol in definitions(part)}
     if is_ptx(code):
         return strong_definitions(code.decode(errors="replace"))
-    return {}
+    return set()
 
 
 def architecture(code: bytes) -> str | None:
@@ -74,7 +74,7 @@ def runs_on(own: str, target: str, *, is_machine_code: bool = True) -> bool:
     return int(number) <= int(target_number) and (same_major or not needs_same_major)
 
 
-def _elf_definitions(code: bytes) -> Iterator[tuple[str, bool]]:
+def _elf_definitions(code: bytes) -> Iterator[str]:
     """Yield the global symbols of an ELF file; of a damaged one, those that were found."""
     try:
         (start,) = struct.unpack_from("<Q", code, 0x28)
@@ -88,7 +88,7 @@ def _elf_definitions(code: bytes) -> Iterator[tuple[str, bool]]:
                 name, info, _, index = struct.unpack_from("<IBBH", code, offset)
                 if info >> 4 == _GLOBAL and index not in (_UNDEFINED, _COMMON):
                     begin = names + name
-                    yield code[begin : code.index(b"\0", begin)].decode(), info & 15 == _FUNCTION
+                    yield code[begin : code.index(b"\0", begin)].decode()
     except (struct.error, IndexError, ValueError):
         return  # The linker says what is wrong.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import arguments, errors
@@ -18,7 +18,7 @@ from . import exports
 from .definitions import FATBIN, LINK_TIME_CODE, MACHINE_CODE, architecture, definitions, is_ptx, runs_on
 from .demangling import demangle
 from .images import CompiledImage, Resources, Variable
-from .ptx_linking import link_ptx
+from .ptx_linking import link_ptx, linked_definitions
 from .requests import spell_architecture, texts
 from .signatures import Signature
 
@@ -27,6 +27,8 @@ __all__ = ["link_images"]
 _LIBRARY = b"!<arch>\n"
 _TAKEN = ("-arch", "-ptx")
 _UNDEFINED = re.compile(r"Undefined reference to '([^']+)'")
+# Not optimised, so that no function disappears into those that call it.
+_LISTED = ("-lto", "-ptx", "-O0")
 # A symbol that no program defines.
 _NOWHERE = "cudart_py_defined_nowhere"
 
@@ -127,16 +129,14 @@ def _refuse_repeated(inputs: Sequence[tuple[str, bytes]], target: str) -> None:
     before, it crashes. Of link-time code alone it refuses them itself.
     """
     owners: dict[str, int] = {}
-    functions: dict[str, bool] = {}
     for position, (_, code) in enumerate(inputs):
-        for symbol, function in definitions(code).items():
+        for symbol in sorted(definitions(code)):
             if owners.setdefault(symbol, position) != position:
                 raise _repeated(inputs, symbol, owners[symbol], position)
-            functions[symbol] = function
-    if functions:
+    if owners:
         for position, (_, code) in enumerate(inputs):
             if code.startswith(LINK_TIME_CODE):
-                for symbol in _defined_in_link_time_code(code, functions, target):
+                for symbol in _defined_in_link_time_code(code, owners, target):
                     raise _repeated(inputs, symbol, *sorted((owners[symbol], position)))
 
 
@@ -150,15 +150,26 @@ def _repeated(inputs: Sequence[tuple[str, bytes]], symbol: str, *positions: int)
     )
 
 
-def _defined_in_link_time_code(code: bytes, functions: Mapping[str, bool], target: str) -> list[str]:
-    """Return which symbols link-time code defines for others: a text that uses them all doesn't lack these beside it.
+def _defined_in_link_time_code(code: bytes, symbols: Iterable[str], target: str) -> list[str]:
+    """Return which of some symbols link-time code defines. Only nvJitLink can read it, and tells them in two ways."""
+    try:
+        listed = linked_definitions(_link([("code", code)], target, _LISTED, "ptx")[0].decode(errors="replace"))
+    except errors.LinkError:
+        return []  # linking all images will tell why
+    # The listing lacks functions that no kernel of the code uses.
+    unlisted = [symbol for symbol in symbols if symbol not in listed]
+    return [symbol for symbol in symbols if symbol in listed] + _defined_functions(code, unlisted, target)
 
-    nvJitLink 13.5 crashes where the text declares a variable as a function.
+
+def _defined_functions(code: bytes, symbols: Sequence[str], target: str) -> list[str]:
+    """Return which symbols are functions of link-time code: a text that uses them all doesn't lack these beside it.
+
+    None may be a variable of the code, since nvJitLink 13.5 crashes where the text declares a variable as a function.
     """
-    uses = "".join(f"mov.u64 %a, {symbol};\nst.global.u64 [%p], %a;\n" for symbol in (*functions, _NOWHERE))
-    declared = [".extern " + (f".func {s} ();\n" if f else f".global .b8 {s}[];\n") for s, f in functions.items()]
+    uses = "".join(f"mov.u64 %a, {symbol};\nst.global.u64 [%p], %a;\n" for symbol in (*symbols, _NOWHERE))
+    declared = "".join(f".extern .func {symbol} ();\n" for symbol in (*symbols, _NOWHERE))
     text = (
-        f".version 7.0\n.target sm_75\n.address_size 64\n{''.join(declared)}.extern .global .b8 {_NOWHERE}[];\n"
+        f".version 7.0\n.target sm_75\n.address_size 64\n{declared}"
         f".visible .entry {_NOWHERE}_either(.param .u64 p)\n"
         f"{{\n.reg .u64 %a, %p;\nld.param.u64 %p, [p];\n{uses}ret;\n}}\n"
     )
@@ -167,7 +178,7 @@ def _defined_in_link_time_code(code: bytes, functions: Mapping[str, bool], targe
     except errors.LinkError as error:
         lacking = set(_UNDEFINED.findall(error.log))
         # Without this one the link failed for something else, which linking all images will tell.
-        return [symbol for symbol in functions if symbol not in lacking] if _NOWHERE in lacking else []
+        return [symbol for symbol in symbols if symbol not in lacking] if _NOWHERE in lacking else []
     return []
 
 

@@ -6,9 +6,9 @@ nvJitLink has linked the same inputs before, so every reference is known to have
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-__all__ = ["link_ptx", "strong_definitions"]
+__all__ = ["link_ptx", "linked_definitions", "strong_definitions"]
 
 _VERSION = re.compile(r"^\.version\s+(\d+)\.(\d+)\s*$", re.MULTILINE)
 _HEADER = re.compile(r"^\.(?:version|target|address_size)\b[^\n]*\n?", re.MULTILINE)
@@ -44,12 +44,26 @@ def link_ptx(texts: Sequence[str], arch: str) -> str:
     return "\n".join(parts)
 
 
-def strong_definitions(text: str) -> dict[str, bool]:
-    """Return the symbols that a text defines and no other may, and whether each is a function."""
+def strong_definitions(text: str) -> set[str]:
+    """Return the symbols that a text defines and no other may."""
+    return _defined(text, lambda linkage, kind: linkage == "visible")
+
+
+def linked_definitions(text: str) -> set[str]:
+    """Return the symbols of link-time code that PTX which nvJitLink made of it, without optimising, still defines.
+
+    These are its kernels and variables, and the functions that its own kernels use. The linker has made the functions
+    invisible, as static ones are, whose names it has made unique with `_INTERNAL_`.
+    """
+    return _defined(text, lambda linkage, kind: linkage == "visible" or (linkage is None and kind == "func"))
+
+
+def _defined(text: str, counts: Callable[[str | None, str], bool]) -> set[str]:
+    """Return the names of a text's definitions, not declarations, of some linkages and kinds."""
     return {
-        _name(match): match["kind"] in ("func", "entry")
+        _name(match)
         for match in _DECLARATION.finditer(text)
-        if match["linkage"] == "visible" and _end_of_definition(text, match.end()) is not None
+        if counts(match["linkage"], match["kind"]) and _end_of_definition(text, match.end()) is not None
     }
 
 

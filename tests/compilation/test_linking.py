@@ -148,6 +148,31 @@ def test_a_variable_that_link_time_code_and_a_cubin_define_is_named(link_time_co
         link_images([link_time_code[1], *images], arch=90)
 
 
+USES = {
+    "variable": 'extern "C" { __device__ int both = 5; }',
+    "used variable": 'extern "C" { __device__ int both = 5; } __global__ void NAME(int* a) { a[0] = both; }',
+    "function": 'extern "C" __device__ int both() { return 7; }',
+    "used function": 'extern "C" __device__ int both() { return 7; } __global__ void NAME(int* a) { a[0] = both(); }',
+    "none": "__global__ void NAME(int* a) { a[0] = 1; }",
+}
+
+
+@pytest.mark.parametrize("kind", ["cubin", "ptx"])
+def test_link_time_code_and_other_code_may_not_define_one_symbol_as_whatever(kind):
+    """Where one is a variable and the other one a function, nvJitLink crashes."""
+    link_time = {use: made(text.replace("NAME", "first"), "ltoir", "-dlto") for use, text in USES.items()}
+    other = {use: made(text.replace("NAME", "second"), kind) for use, text in USES.items()}
+    refused = {}
+    for one, code in link_time.items():
+        for two, more in other.items():
+            try:
+                link_images([code, more], arch=90)
+            except LinkError as error:
+                refused[one, two] = str(error)
+    assert refused.keys() == {(one, two) for one in USES for two in USES if "none" not in (one, two)}
+    assert all("both twice" in message for message in refused.values())
+
+
 def test_images_that_define_a_symbol_are_named_as_their_sources_are():
     images = [compile_image(CALLED, arch=90, options=["-rdc=true"], name=name) for name in ("one.cu", "other.cu")]
     with pytest.raises(LinkError, match=r"in images\[0\], one\.cu, and in images\[1\], other\.cu\. "):
