@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import pytest
 
 from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.benchmarks.bench_simulator import SOURCE as MEASURED
 from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -73,15 +73,7 @@ extern "C" __global__ void histogram(const int* in, int* bins, float* sums) {
     atomicMax(&bins[32 + (i & 3)], in[i]);
     atomicAdd(&sums[i % 3], 0.1f * i);
 }
-extern "C" __global__ void beyond(int* out, int n) { out[threadIdx.x * n] = 1; }
-extern "C" __global__ void beyond_shared(int* out, int n) {
-    __shared__ int tile[64];
-    tile[threadIdx.x + n] = 1; out[threadIdx.x] = tile[63 - threadIdx.x];
-}
-extern "C" __global__ void misaligned(char* out) { *(int*)(out + threadIdx.x) = 1; }
-extern "C" __global__ void through_null(int** out) { if (threadIdx.x > 40) *out[0] = 1; }
 extern "C" __global__ void traps(int n) { if (threadIdx.x == n) __trap(); }
-extern "C" __global__ void endless(volatile int* p) { while (*p == 0) {} }
 extern "C" __global__ void counting(int* p, int n) {
     int s = 0;
     for (unsigned i = 0; i < 4000000000u; i++) s = s * n + i;
@@ -104,7 +96,6 @@ extern "C" __global__ void heap(int* out) {
     out[i] = p[threadIdx.x];
     free(p);
 }
-extern "C" __global__ void asserts(int n) { assert(n != threadIdx.x); }
 extern "C" __global__ void barriers(int* out) {
     __shared__ int tile[96];
     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
@@ -177,6 +168,11 @@ CASES = {
         [np.arange(40, dtype=np.uint8), np.zeros(120, np.uint8), np.zeros(40, np.int16), np.zeros(40)],
         [None] * 4,
     ),
+    "heap": ((2, 40), [np.zeros(80, np.int32)], [None]),
+    # Reductions and named barriers.
+    "barriers": ((3, 96), [np.zeros(3 * 96, np.int32)], [None]),
+    # Lanes whose partners never come go on.
+    "forsaken": ((1, 64), [np.zeros(64, np.int32)], [None]),
     "histogram": ((16, 256), [INTEGERS, np.zeros(36, np.int32), np.zeros(3, np.float32)], [None] * 3),
 }
 
@@ -187,48 +183,6 @@ def test_results_are_the_same_bits(kernels: Kernels, name: str) -> None:
     expected, got = on_both(kernels, name, grid, block, arrays, *numbers)
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
-
-
-def test_the_measured_kernels_run_natively() -> None:
-    kernels = Kernels(MEASURED)
-    a = FLOATS[:1024].copy()
-    for name, grid, block, arrays, numbers in (
-        ("saxpy", 4, 250, [a, a], [1000, np.float32(2), None, None]),
-        ("transpose", (1, 1, 1), (32, 8, 1), [np.zeros_like(a), a], [None, None, 32, 32]),
-        ("matmul", (2, 2, 1), (16, 16, 1), [a, a, np.zeros_like(a)], [None, None, None, 32]),
-        ("collatz", 4, 256, [np.zeros(1000, np.int32)], [1000, None]),
-    ):
-        expected, got = on_both(kernels, name, grid, block, arrays, *numbers)
-        for one, other in zip(expected, got, strict=True):
-            np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
-
-
-FAULTS = {
-    "beyond": (64, [np.zeros(100, np.int32)], [None, 2]),
-    "beyond_shared": (64, [np.zeros(64, np.int32)], [None, 9]),
-    "misaligned": (64, [np.zeros(64, np.int32)], [None]),
-    "through_null": (64, [np.zeros(1, np.int64)], [None]),
-    "traps": (64, [], [37]),
-}
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_has_the_same_report(name: str) -> None:
-    block, arrays, numbers = FAULTS[name]
-    reports = []
-    for engine in ("numpy", "native"):
-        kernels = Kernels(SOURCE)
-        kernels.engine = engine
-        places = iter([kernels.put(array) for array in arrays])
-        with pytest.raises(Fault) as caught:
-            kernels.launch(name, 3, block, *(next(places) if number is None else number for number in numbers))
-        base = f"{kernels.memory.base >> 32:x}"
-        reports.append((caught.value.status_name, caught.value.report.replace(base, "")))
-        assert engine == "numpy" or ran_natively(kernels, name)
-    addresses = [report.partition(" at 0x")[2].partition(" ")[0] for _, report in reports]
-    assert reports[0][0] == reports[1][0]
-    # The two machines' memories lie at different addresses.
-    assert reports[0][1].split("; ")[1] == reports[1][1].split("; ")[1], addresses
 
 
 def test_locks_and_blocks_that_wait_for_later_ones_get_on(kernels: Kernels) -> None:
@@ -249,40 +203,31 @@ def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(kernels: Kernels) -> 
     assert ran_natively(kernels, "wait_plainly")
 
 
-@pytest.mark.parametrize("name", ["endless", "counting"])
-def test_an_endless_loop_reaches_the_limit(kernels: Kernels, name: str) -> None:
-    kernels.engine = "native"
-    arguments = [kernels.zeros(1)] + [3] * (name == "counting")
-    with pytest.raises(Fault, match=r"test\.cu:\d+: the limit of .* sets; block \(0, 0, 0\)"):
-        kernels.launch(name, 1, 1, *arguments, steps=10_000)
-
-
-def test_a_signal_breaks_a_kernel_off(kernels: Kernels, request: pytest.FixtureRequest) -> None:
-    kernels.engine = "native"
+@pytest.fixture
+def interrupted() -> Iterator[Callable[..., None]]:
+    """Yield what launches a kernel and breaks it off by a signal."""
     # A shell starts its background jobs with the signal ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, before))
-    out = kernels.zeros(1)
-    timer = threading.Timer(0.5, functools.partial(signal.raise_signal, signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        kernels.launch("counting", 64, 64, out, 3, steps=None)
-    timer.join()
 
-
-def test_a_signal_breaks_a_kernel_off_that_prints(kernels: Kernels, request: pytest.FixtureRequest) -> None:
-    """What the handler raises isn't lost where machine code calls Python before it returns."""
-    kernels.engine = "native"
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    request.addfinalizer(functools.partial(signal.signal, signal.SIGINT, before))
-    out = kernels.zeros(1)
-    kernels.launch("prints_at_times", 1, 1, out, 1, steps=None)
-    for _ in range(4):
-        timer = threading.Timer(0.1, functools.partial(signal.raise_signal, signal.SIGINT))
+    def launch(kernels: Kernels, *arguments: Any, after: float) -> None:
+        timer = threading.Timer(after, functools.partial(signal.raise_signal, signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            kernels.launch("prints_at_times", 1, 1, out, 50_000, steps=None)
+            kernels.launch(*arguments, steps=None)
         timer.join()
+
+    yield launch
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_breaks_a_kernel_off(kernels: Kernels, interrupted: Callable[..., None]) -> None:
+    """What the handler raises isn't lost where machine code calls Python before it returns, as to print."""
+    kernels.engine = "native"
+    out = kernels.zeros(1)
+    interrupted(kernels, "counting", 64, 64, out, 3, after=0.2)
+    kernels.launch("prints_at_times", 1, 1, out, 1, steps=None)
+    for _ in range(2):
+        interrupted(kernels, "prints_at_times", 1, 1, out, 50_000, after=0.1)
     assert ran_natively(kernels, "prints_at_times")
 
 
@@ -301,33 +246,6 @@ def test_what_blocks_print_comes_in_their_order(kernels: Kernels) -> None:
     kernels.launch("prints", 3, 33, 5)
     assert kernels.printed == [f"5 {block} {thread}\n" for block in range(3) for thread in range(33)]
     assert ran_natively(kernels, "prints")
-
-
-def test_the_heap_serves_kernels(kernels: Kernels) -> None:
-    expected, got = on_both(kernels, "heap", 2, 40, [np.zeros(80, np.int32)], None)
-    assert expected[0].tolist() == got[0].tolist() == [7 * i for i in range(80)]
-
-
-def test_an_assertion_that_fails_ends_the_launch(kernels: Kernels) -> None:
-    reports = []
-    for engine in ("numpy", "native"):
-        kernels.engine = engine
-        kernels.printed.clear()
-        with pytest.raises(Fault, match="assertion `n != threadIdx.x` failed") as caught:
-            kernels.launch("asserts", 2, 64, 40)
-        reports.append((caught.value.report, kernels.printed[0]))
-    assert reports[0] == reports[1]
-    assert ran_natively(kernels, "asserts")
-
-
-def test_reductions_and_named_barriers(kernels: Kernels) -> None:
-    expected, got = on_both(kernels, "barriers", 3, 96, [np.zeros(3 * 96, np.int32)], None)
-    np.testing.assert_array_equal(expected[0], got[0])
-
-
-def test_lanes_whose_partners_never_come_go_on(kernels: Kernels) -> None:
-    expected, got = on_both(kernels, "forsaken", 1, 64, [np.zeros(64, np.int32)], None)
-    np.testing.assert_array_equal(expected[0], got[0])
 
 
 def test_lanes_wait_for_their_partners_also_after_some_had_ended() -> None:
