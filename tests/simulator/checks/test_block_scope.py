@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found, reports
 
-pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
+pytestmark = WRONG_ON_PURPOSE
 
 BLOCKS, THREADS = 4, 64
-# So many random kernels; machine code of each takes a third of a second to compile.
-KERNELS = {"auto": 40, "numpy": 40, "native": 20}
 SOURCE = """
 #include <cuda/atomic>
 using OfBlock = cuda::atomic_ref<int, cuda::thread_scope_block>;
@@ -65,7 +63,7 @@ KERNEL(shared) {
 }
 KERNEL(handed_on) {
     // Each block adds when the block before it has published that it is done.
-    if (first()) while (atomicAdd(y, 0) != blockIdx.x) {}
+    if (first()) while (atomicAdd(y, 0) != blockIdx.x) __nanosleep(1000);
     __threadfence();
     __syncthreads();
     atomicAdd_block(x, 1);
@@ -100,60 +98,47 @@ def module() -> Any:
         return cuda.compile(SOURCE)
 
 
-@pytest.fixture(params=["auto", "numpy", "native"], autouse=True)
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(params=["numpy", "native"], autouse=True)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
-    return str(request.param)
 
 
-def found(device: Any, kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:
+def launches(kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:
     """Return what the checks find in launches of a kernel on fresh memory, in one stream."""
     x, y = cuda.zeros(64, np.int32), cuda.zeros(BLOCKS * THREADS, np.int32)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with reports() as texts:
         for _ in range(times):
             kernel[blocks, THREADS](x, y)
-        device.synchronize()
-    return [str(warning.message) for warning in caught]
+    return texts
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_blocks_that_meet_in_a_block_scoped_atomic_race(device: Any, module: Any, name: str) -> None:
-    texts = found(device, module[name])
+def test_blocks_that_meet_in_a_block_scoped_atomic_race(module: Any, name: str) -> None:
+    texts = launches(module[name])
     assert texts
     assert all("race: " in text and "block scope" in text for text in texts), texts
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_one_block_alone_does_not_race_and_launches_end_in_order(device: Any, module: Any, name: str) -> None:
-    assert found(device, module[name], blocks=1, times=2) == []
+    # One block alone does not race, and launches end in order.
+    assert launches(module[name], blocks=1, times=2) == []
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_wider_scopes_and_words_of_one_block_are_no_race(device: Any, module: Any, name: str) -> None:
-    # A block that waits for the one before it turns thousands of times before another block runs.
-    assert found(device, module[name], blocks=2 if name == "handed_on" else BLOCKS) == []
+def test_wider_scopes_and_words_of_one_block_are_no_race(module: Any, name: str) -> None:
+    assert launches(module[name]) == []
 
 
-def test_launches_of_two_streams_race_at_a_block_scoped_atomic(device: Any, module: Any) -> None:
+def test_launches_of_two_streams_race_at_a_block_scoped_atomic(module: Any) -> None:
     x, y = cuda.zeros(64, np.int32), cuda.zeros(THREADS, np.int32)
     streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
 
-    def launch() -> list[str]:
-        device.synchronize()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for stream in streams:
-                module["own_words"][1, THREADS, 0, stream](x, y)
-                if ordered:
-                    streams[1].wait(streams[0])
-            device.synchronize()
-        return [str(warning.message) for warning in caught]
+    def launch(ordered: bool) -> None:
+        for stream in streams:
+            module["own_words"][1, THREADS, 0, stream](x, y)
+            if ordered:
+                streams[1].wait(streams[0])
 
-    ordered = True
-    assert launch() == []
-    ordered = False
-    (text,) = launch()
+    cuda.current_device().synchronize()
+    assert found(launch, True) == []
+    (text,) = found(launch, False)
     assert "block scope" in text
     assert "in another stream" in text
 
@@ -179,10 +164,12 @@ def random_kernel(number: int) -> tuple[str, bool]:
     return f"KERNEL(random{number}) {{\n    int t = threadIdx.x, b = blockIdx.x;\n    {body}\n}}", races
 
 
-def test_random_atomics_race_where_blocks_meet_in_block_scope(device: Any, engine: str) -> None:
-    made = [random_kernel(number) for number in range(KERNELS[engine])]
+# Machine code of each takes a third of a second to compile.
+@pytest.mark.parametrize("numbers", [range(10, 18), pytest.param(range(40), marks=pytest.mark.exhaustive)])
+def test_random_atomics_race_where_blocks_meet_in_block_scope(numbers: range) -> None:
+    made = [random_kernel(number) for number in numbers]
     head = 'extern "C" __global__ void NAME(int* x, int* y)'
     module = cuda.compile("\n".join([f"#define KERNEL(NAME) {head}", *(source for source, _ in made)]))
-    for number, (source, races) in enumerate(made):
-        assert bool(found(device, module[f"random{number}"])) is races, source
+    for number, (source, races) in zip(numbers, made, strict=True):
+        assert bool(launches(module[f"random{number}"])) is races, source
     assert 0 < sum(races for _, races in made) < len(made)

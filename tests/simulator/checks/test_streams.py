@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,30 +14,21 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.simulator.checks.reports import WRONG_ON_PURPOSE, reports
 
-pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the programs are wrong on purpose")]
+pytestmark = WRONG_ON_PURPOSE
 
 N = 256
-ENGINES = ("auto", "numpy", "native")
+ENGINES = ("numpy", "native")
 SOURCE = """
-extern "C" __global__ void put(int* a, int v, int n) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) a[i] = v + i; }
-extern "C" __global__ void add(int* a, int v, int n) { int i = blockIdx.x * 64 + threadIdx.x; if (i < n) a[i] += v; }
-extern "C" __global__ void flip(int* a, int v, int n) {
-    int i = blockIdx.x * 64 + threadIdx.x;
-    if (i < n && a[i] != v) a[i] = ~a[i];
-}
-extern "C" __global__ void get(int* a, int* out, int n) {
-    int i = blockIdx.x * 64 + threadIdx.x;
-    if (i < n) out[i] = a[i];
-}
-extern "C" __global__ void count(int* a, int v, int n) {
-    int i = blockIdx.x * 64 + threadIdx.x;
-    if (i < n) atomicAdd(&a[i], v);
-}
-extern "C" __global__ void highest(int* a, int v, int n) {
-    int i = blockIdx.x * 64 + threadIdx.x;
-    if (i < n) atomicMax(&a[i], v + 1000 * i);
-}
+#define KERNEL(NAME) extern "C" __global__ void NAME(int* a, int v, int n)
+#define I (blockIdx.x * 64 + threadIdx.x)
+KERNEL(put) { if (I < n) a[I] = v + I; }
+KERNEL(add) { if (I < n) a[I] += v; }
+KERNEL(flip) { if (I < n && a[I] != v) a[I] = ~a[I]; }
+KERNEL(count) { if (I < n) atomicAdd(&a[I], v); }
+KERNEL(highest) { if (I < n) atomicMax(&a[I], v + 1000 * (int)I); }
+extern "C" __global__ void get(int* a, int* out, int n) { if (I < n) out[I] = a[I]; }
 """
 
 
@@ -55,14 +45,9 @@ class Buffers:
         for number, host in enumerate(self.host):
             host[:] = 5 + number
 
-    def of_device(self) -> Any:
-        """Return an array of the device that no other operation uses."""
-        self.kept.append(self.device.pop())
-        return self.kept[-1]
-
-    def of_host(self) -> Any:
-        """Return page-locked memory that no other operation uses."""
-        self.kept.append(self.host.pop())
+    def unused(self, arrays: list[Any]) -> Any:
+        """Return an array that no other operation uses."""
+        self.kept.append(arrays.pop())
         return self.kept[-1]
 
     def next_value(self) -> int:
@@ -84,7 +69,7 @@ def kernel(name: str) -> Work:
 
 
 def get(buffers: Buffers, x: Any, stream: Any) -> None:
-    buffers.module["get"][4, 64, 0, stream](x, buffers.of_device(), x.size)
+    buffers.module["get"][4, 64, 0, stream](x, buffers.unused(buffers.device), x.size)
 
 
 def in_graph(work: Work) -> Work:
@@ -116,12 +101,12 @@ OPERATIONS = {
     "atomic add": Operation(kernel("count"), atomic=True),
     "atomic maximum": Operation(kernel("highest"), atomic=True),
     "fill": Operation(lambda b, x, s: cuda.memset(x, b.next_value(), stream=s)),
-    "copy to the device": Operation(lambda b, x, s: x.copy_from(b.of_host()[: x.size], stream=s)),
-    "copy to the host": Operation(lambda b, x, s: x.to_host(out=b.of_host()[: x.size], stream=s), writes=False),
+    "copy to the device": Operation(lambda b, x, s: x.copy_from(b.unused(b.host)[: x.size], stream=s)),
+    "copy to the host": Operation(lambda b, x, s: x.to_host(out=b.unused(b.host)[: x.size], stream=s), writes=False),
     "copy within the device": Operation(
-        lambda b, x, s: cuda.memcpy(b.of_device()[: x.size], x, stream=s), writes=False
+        lambda b, x, s: cuda.memcpy(b.unused(b.device)[: x.size], x, stream=s), writes=False
     ),
-    "copy from the device": Operation(lambda b, x, s: cuda.memcpy(x, b.of_device()[: x.size], stream=s)),
+    "copy from the device": Operation(lambda b, x, s: cuda.memcpy(x, b.unused(b.device)[: x.size], stream=s)),
     "graph that adds": Operation(in_graph(kernel("add"))),
     "graph that reads": Operation(in_graph(get), writes=False),
     "graph that fills": Operation(in_graph(lambda b, x, s: cuda.memset(x, b.next_value(), stream=s))),
@@ -187,57 +172,50 @@ def module() -> Any:
         return cuda.compile(SOURCE)
 
 
-def races(device: Any, module: Any, steps: Sequence[Step], streams: int = 3) -> list[str]:
+def races(module: Any, steps: Sequence[Step], streams: int = 3) -> list[str]:
     """Run a program; return the races that are reported."""
     buffers = Buffers(module, len(steps))
     x = cuda.zeros(N, np.int32)
-    device.synchronize()
+    cuda.current_device().synchronize()
     lanes = [cuda.Stream(non_blocking=True) for _ in range(streams)]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with reports() as texts:
         for step in steps:
             if step.wait >= 0:
                 WAITS[step.how](lanes[step.stream], lanes[step.wait])
             else:
                 OPERATIONS[step.operation].work(buffers, x[PARTS[step.part]], lanes[step.stream])
-        device.synchronize()
-    texts = [str(warning.message) for warning in caught]
     assert all("race: " in text and "in another stream" in text for text in texts), texts
     return texts
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
+
+
 @pytest.mark.parametrize("first", OPERATIONS)
-def test_two_operations_race_unless_their_streams_are_ordered(
-    device: Any, module: Any, monkeypatch: pytest.MonkeyPatch, first: str, engine: str
-) -> None:
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
+def test_two_operations_race_unless_their_streams_are_ordered(module: Any, engine: None, first: str) -> None:
     waits = itertools.cycle(WAITS)
     for second in OPERATIONS:
         steps = [Step(0, first), Step(1, second)]
-        assert bool(races(device, module, steps)) is is_hazard(steps), second
+        assert bool(races(module, steps)) is is_hazard(steps), second
         ordered = [steps[0], Step(1, wait=0, how=next(waits)), steps[1]]
-        assert races(device, module, ordered) == [], second
+        assert races(module, ordered) == [], second
         apart = [Step(0, first, "first"), Step(1, second, "second")]
-        assert races(device, module, apart) == [], second
+        assert races(module, apart) == [], second
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("second", ["read", "atomic add", "copy to the host"])
 def test_what_a_second_reader_or_atomic_has_done_does_not_hide_the_first(
-    device: Any, module: Any, monkeypatch: pytest.MonkeyPatch, second: str, engine: str
+    module: Any, engine: None, second: str
 ) -> None:
     """The work that writes waits for the second stream alone; the stream that was used last runs first."""
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", engine)
     last = "read" if OPERATIONS[second].atomic else "fill"
     read, ordered = [Step(1, second), Step(2, wait=1, how="event")], Step(2, last)
     steps = [*read, ordered, Step(0, second)]
     assert is_hazard(steps)
-    assert races(device, module, steps)
-    assert races(device, module, [Step(0, second), *read, Step(2, wait=0, how="event"), ordered]) == []
-
-
-PROGRAMS = 120
+    assert races(module, steps)
+    assert races(module, [Step(0, second), *read, Step(2, wait=0, how="event"), ordered]) == []
 
 
 def random_program(number: int) -> list[Step]:
@@ -254,10 +232,11 @@ def random_program(number: int) -> list[Step]:
     return steps
 
 
-def test_random_programs_race_where_nothing_orders_a_hazard(device: Any, module: Any) -> None:
+@pytest.mark.parametrize("numbers", [range(60), pytest.param(range(60, 300), marks=pytest.mark.exhaustive)])
+def test_random_programs_race_where_nothing_orders_a_hazard(module: Any, numbers: range) -> None:
     hazards = 0
-    for number in range(PROGRAMS):
+    for number in numbers:
         steps = random_program(number)
-        assert bool(races(device, module, steps)) is is_hazard(steps), (number, steps)
+        assert bool(races(module, steps)) is is_hazard(steps), (number, steps)
         hazards += is_hazard(steps)
-    assert PROGRAMS / 4 < hazards < PROGRAMS * 3 / 4
+    assert len(numbers) / 4 < hazards < len(numbers) * 3 / 4
