@@ -213,8 +213,7 @@ class Device:
         with activated(self):
             api.cuCtxSynchronize()
         debugging.note_synchronized(self.ordinal, None)
-        if lifetimes.unfinished:
-            lifetimes.close_unfinished()
+        lifetimes.close_waiting()
 
     def set_current(self) -> None:
         """Make this device the calling thread's current one from here on (cuCtxSetCurrent)."""

@@ -24,6 +24,7 @@ __all__ = [
     "Handle",
     "close_postponed",
     "close_unfinished",
+    "close_waiting",
     "finalize",
     "in_host_function",
     "live_handles",
@@ -62,6 +63,14 @@ def close_postponed() -> None:
     while postponed:
         with contextlib.suppress(IndexError):  # another thread may be here too
             _quietly(postponed.popleft())
+
+
+def close_waiting() -> None:
+    """Give back what waited for a synchronization, after which callers call this."""
+    if postponed:
+        close_postponed()
+    if unfinished:
+        close_unfinished()
 
 
 def close_unfinished(most: int | None = None) -> None:

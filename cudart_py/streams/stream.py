@@ -122,10 +122,7 @@ class Stream(StreamBase):
             raise failure(status, "cuStreamSynchronize")
         device = self._device or current_device()
         debugging.note_synchronized(device.ordinal, self._value)
-        if lifetimes.postponed:
-            lifetimes.close_postponed()
-        if lifetimes.unfinished:
-            lifetimes.close_unfinished()
+        lifetimes.close_waiting()
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait for all work that the stream has by now, while asyncio's event loop goes on.

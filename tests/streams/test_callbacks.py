@@ -159,10 +159,12 @@ def test_a_callback_that_nobody_waited_for_runs_before_the_exit(python):
     assert (result.stdout, result.stderr) == ("ran\n", "")
 
 
-def test_a_callback_may_drop_thousands_of_arrays(device):
+@pytest.mark.parametrize("of", ["stream", "device"])
+def test_a_synchronization_gives_back_the_thousands_of_arrays_that_a_callback_dropped(device, of):
     with cuda.Stream() as stream:
         arrays = [cuda.empty(16, np.uint8, stream=stream) for _ in range(3000)]
         stream.add_callback(arrays.clear)
-        stream.synchronize()
-        stream.synchronize()
-    assert not lifetimes.postponed
+        waited_for = {"stream": stream, "device": device}[of]
+        waited_for.synchronize()
+        waited_for.synchronize()
+        assert not lifetimes.postponed
