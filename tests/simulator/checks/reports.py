@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,12 @@ WRONG_ON_PURPOSE = [
     pytest.mark.unsanitized("the kernels are wrong on purpose"),
     pytest.mark.usefixtures("device"),
 ]
+
+
+@functools.cache
+def compiled(file: str) -> cuda.Module:
+    """Compile and load a file that lies beside this one, once in a process."""
+    return cuda.compile(Path(__file__).parent / file)
 
 
 @contextlib.contextmanager
