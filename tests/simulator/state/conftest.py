@@ -1,7 +1,7 @@
-"""The engines, and the kernels of `reentry`."""
-
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,3 +20,12 @@ def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture(scope="module")
 def module() -> cuda.Module:
     return cuda.compile(SOURCE)
+
+
+@pytest.fixture
+def no_garbage() -> Iterator[None]:
+    """Let nothing that earlier tests have left be freed in this one, without a full collection, which takes long."""
+    gc.collect(1)
+    gc.disable()
+    yield
+    gc.enable()

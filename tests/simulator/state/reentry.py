@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ENGINES", "LANES", "SOURCE", "stepped"]
-
 SOURCE = r"""
 extern "C" __global__ void step(unsigned *x, int rounds) {
     unsigned value = x[threadIdx.x];
