@@ -5,14 +5,13 @@ Each kernel of `SILENT` is valid C++ that only moves uninitialised bytes about, 
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
 import cudart_py as cuda
+from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
 
-pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
+pytestmark = WRONG_ON_PURPOSE
 
 TYPES = """
 struct Tail { long long a, c[3]; unsigned short b; };
@@ -22,20 +21,13 @@ union Word { long long wide; int narrow; };
 struct Either { Word word; int kind; };
 struct Members { double a; int b; };
 struct Four { int v[4]; };
-template <class A, class B> struct Pair { A first; B second; };
 __device__ __noinline__ void fill(Tail* p, int n) { p->a = n; for (int i = 0; i < 3; i++) p->c[i] = i; p->b = n; }
-__device__ __noinline__ Tail made(int n) { Tail t; t.a = n; for (int i = 0; i < 3; i++) t.c[i] = i; t.b = n; return t; }
 """
 
 # `out` has room for 512 bytes per thread; `n` is 7, `i` the number of the thread.
 SILENT = {
     "a structure": "Tail t; fill(&t, n); ((Tail*)out)[i] = t;",
     "a structure local to a loop": "for (int k = 0; k < n; k++) { Tail t; fill(&t, k); ((Tail*)out)[i + 32 * k] = t; }",
-    "a structure by value": "((Tail*)out)[i] = made(n);",
-    "structures in an array": "Tail t[4]; for (int k = 0; k < 4; k++) fill(&t[k], k); ((Tail*)out)[i] = t[n & 3];",
-    "structures in shared memory": (
-        "__shared__ Tail s[32]; fill(&s[i], n); __syncthreads(); ((Tail*)out)[i] = s[i ^ 1];"
-    ),
     "many bytes at once": (
         "struct Large { long long a[40]; short b; }; __shared__ Large s; "
         "if (i < 20) { s.a[i] = i; s.a[i + 20] = i; s.b = 3; } __syncthreads(); if (i == 0) *(Large*)out = s;"
@@ -47,14 +39,6 @@ SILENT = {
     "a union": (
         "__shared__ Either s[32]; s[i].kind = n & 1; if (n & 1) s[i].word.narrow = n; else s[i].word.wide = n; "
         "__syncthreads(); ((Either*)out)[i] = s[i ^ 1];"
-    ),
-    "a pair": (
-        "Pair<long long, char> p[4]; for (int k = 0; k < 4; k++) { p[(k + n) & 3].first = k; "
-        "p[(k + n) & 3].second = n; } ((Pair<long long, char>*)out)[i] = p[n & 3];"
-    ),
-    "from global memory": (
-        "Tail* t = (Tail*)in + i; t->a = n; t->c[0] = 1; t->c[1] = 2; t->c[2] = 3; t->b = n; __syncwarp(); "
-        "((Tail*)out)[i] = ((Tail*)in)[i ^ 1];"
     ),
     "a part of an array": (
         "int a[16], sum = 0; for (int k = 0; k < n; k++) a[k] = k; "
@@ -136,50 +120,6 @@ FOUND = {
 }
 
 
-def found(device, body):
-    """Return the warnings of a kernel with a body."""
-    kernel = cuda.compile(
-        f'{TYPES} extern "C" __global__ void kernel(int* out, int* in, int n) {{ int i = threadIdx.x; {body} }}'
-    )["kernel"]
-    out, given = cuda.zeros(4096, np.int32), cuda.empty(4096, np.int32)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        kernel[1, 32](out, given, 7)
-        device.synchronize()
-    return [str(warning.message) for warning in caught]
-
-
-@pytest.mark.parametrize("name", SILENT)
-def test_bytes_that_are_only_copied_are_not_reported(device, name):
-    assert found(device, SILENT[name]) == []
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_bytes_that_are_used_are_reported(device, name):
-    texts = found(device, FOUND[name])
-    assert texts
-    assert all("uninitialised value reaches" in text for text in texts), texts
-
-
-def test_the_first_load_is_named_of_a_value_that_was_moved(device):
-    kernel = cuda.compile(
-        """extern "C" __global__ void moved(int* out) {
-    __shared__ int s[32];
-    __shared__ volatile int t[32];
-    if (threadIdx.x < 7) s[threadIdx.x] = 1;
-    __syncwarp();
-    t[threadIdx.x] = s[threadIdx.x];
-    out[threadIdx.x] = t[threadIdx.x];
-}"""
-    )["moved"]
-    kernel[1, 32](cuda.zeros(32, np.int32))
-    with pytest.warns(cuda.SimulatorWarning) as warned:
-        device.synchronize()
-    assert len(warned) == 1
-    text = str(warned[0].message)
-    assert "kernel.cu:7: uninitialised value reaches a store: it was read at kernel.cu:6 from shared memory" in text
-
-
 # The partial tile of CUB's DeviceRadixSortSingleTileKernel: nobody loads the values of its padding.
 TILE = """
 #include <cub/block/block_load.cuh>
@@ -225,35 +165,64 @@ extern "C" __global__ void total(unsigned* out, const unsigned* in, int n) {
 """
 
 
+def kernel(which, name):
+    """Return the name of the kernel of a body."""
+    return f"{which}_{name.replace(' ', '_')}"
+
+
 @pytest.fixture(scope="module")
-def tile():
-    return cuda.compile(TILE)
+def module():
+    sources = [
+        f'extern "C" __global__ void {kernel(which, name)}(int* out, int* in, int n) {{ int i = threadIdx.x; {body} }}'
+        for which, bodies in (("silent", SILENT), ("found", FOUND))
+        for name, body in bodies.items()
+    ]
+    with cuda.Device(0):
+        return cuda.compile("\n".join([TYPES, *sources]))
 
 
-@pytest.fixture
-def no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+def reported(module, which, name):
+    launch = module[kernel(which, name)][1, 32]
+    return found(launch, cuda.zeros(4096, np.int32), cuda.empty(4096, np.int32), 7)
 
 
-def test_cub_sorts_a_partial_tile(device, tile, no_warning):
-    keys = np.array([51, 14, 95, 3, 82, 3, 47], np.uint32)
-    values = np.arange(7, dtype=np.uint32)
-    sorted_keys, sorted_values = cuda.empty(7, np.uint32), cuda.empty(7, np.uint32)
-    tile["sort"][1, 64](cuda.to_device(keys), sorted_keys, cuda.to_device(values), sorted_values, 7)
+@pytest.mark.parametrize("name", SILENT)
+def test_bytes_that_are_only_copied_are_not_reported(module, name):
+    assert reported(module, "silent", name) == []
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_bytes_that_are_used_are_reported(module, name):
+    texts = reported(module, "found", name)
+    assert texts
+    assert all("uninitialised value reaches" in text for text in texts), texts
+
+
+def test_the_first_load_is_named_of_a_value_that_was_moved():
+    kernel = cuda.compile(
+        """extern "C" __global__ void moved(int* out) {
+    __shared__ int s[32];
+    __shared__ volatile int t[32];
+    if (threadIdx.x < 7) s[threadIdx.x] = 1;
+    __syncwarp();
+    t[threadIdx.x] = s[threadIdx.x];
+    out[threadIdx.x] = t[threadIdx.x];
+}"""
+    )["moved"]
+    (text,) = found(kernel[1, 32], cuda.zeros(32, np.int32))
+    assert "kernel.cu:7: uninitialised value reaches a store: it was read at kernel.cu:6 from shared memory" in text
+
+
+def test_cub_works_on_partial_tiles():
+    tile = cuda.compile(TILE)
+    keys, values = np.array([51, 14, 95, 3, 82, 3, 47], np.uint32), np.arange(7, dtype=np.uint32)
+    sorted_keys, sorted_values, sums, total = (cuda.empty(7, np.uint32) for _ in range(4))
+    ones = cuda.to_device(values + 1)
+    assert found(tile["sort"][1, 64], cuda.to_device(keys), sorted_keys, cuda.to_device(values), sorted_values, 7) == []
+    assert found(tile["scan"][1, 64], sums, ones, 7) == []
+    assert found(tile["total"][1, 32], total, ones, 7) == []
     order = np.argsort(keys, kind="stable")
     assert sorted_keys.to_host().tolist() == keys[order].tolist()
     assert sorted_values.to_host().tolist() == order.tolist()
-
-
-def test_cub_scans_a_partial_tile(device, tile, no_warning):
-    out = cuda.empty(7, np.uint32)
-    tile["scan"][1, 64](out, cuda.to_device(np.arange(1, 8, dtype=np.uint32)), 7)
-    assert out.to_host().tolist() == [0, 1, 3, 6, 10, 15, 21]
-
-
-def test_cub_sums_a_part_of_a_warp(device, tile, no_warning):
-    out = cuda.empty(1, np.uint32)
-    tile["total"][1, 32](out, cuda.to_device(np.arange(1, 8, dtype=np.uint32)), 7)
-    assert out.to_host().tolist() == [28]
+    assert sums.to_host().tolist() == [0, 1, 3, 6, 10, 15, 21]
+    assert total[:1].to_host().tolist() == [28]

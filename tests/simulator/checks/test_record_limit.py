@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ import pytest
 import cudart_py as cuda
 from cudart_py.simulator.state.memory import record_limit
 from cudart_py.simulator.state.memory.shadow import History, ShadowMemory
+from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found, reports
 
-pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("some kernels are wrong on purpose")]
+pytestmark = WRONG_ON_PURPOSE
 
 MEBIBYTE = 1 << 20
 SOURCE = """
@@ -43,10 +43,9 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> record_limit.RecordLimit:
     return record_limit.limit
 
 
-@pytest.fixture(params=["auto", "numpy", "native"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(params=["numpy", "native"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
-    return str(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -55,22 +54,13 @@ def module() -> Any:
         return cuda.compile(SOURCE)
 
 
-def found(device: Any, *launches: Any) -> list[str]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for launch, *arguments in launches:
-            launch(*arguments)
-        device.synchronize()
-    return [str(warning.message) for warning in caught]
-
-
 def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(
-    device: Any, module: Any, engine: str, limit: record_limit.RecordLimit, capsys: pytest.CaptureFixture[str]
+    module: Any, engine: None, limit: record_limit.RecordLimit, capsys: pytest.CaptureFixture[str]
 ) -> None:
     most, count = 0, MEBIBYTE
     arrays = [cuda.empty(count, np.uint8) for _ in range(3)]
     for x in arrays:
-        assert found(device, (module["fill"][count // 256, 256], x, count, 1)) == []
+        assert found(module["fill"][count // 256, 256], x, count, 1) == []
         most = max(most, limit.taken)
         assert (x.to_host() == 7).all()
     assert most <= limit.most()
@@ -78,6 +68,9 @@ def test_a_fill_beyond_the_limit_keeps_coarse_records_and_says_so_once(
     assert said.count("cudart_py:") == 1
     assert "1,048,576 bytes" in said
     assert record_limit.LIMIT_VARIABLE in said
+    # A small allocation beside them is checked as ever.
+    (text,) = found(module["race"][1, 64], cuda.zeros(1, np.int32))
+    assert "race: " in text
 
 
 def test_the_limit_is_of_all_records_together_and_frees_give_back(
@@ -86,49 +79,35 @@ def test_the_limit_is_of_all_records_together_and_frees_give_back(
     before = limit.taken
     for _ in range(20):
         x = cuda.zeros(30_000, np.int32)
-        assert found(device, (module["fill_words"][128, 256], x, x.size)) == []
+        assert found(module["fill_words"][128, 256], x, x.size) == []
         assert before < limit.taken <= limit.most()
         x.close()
         device.synchronize()
     assert "cudart_py:" not in capsys.readouterr().err
 
 
-def test_what_nothing_has_written_is_still_found(device: Any, module: Any, engine: str) -> None:
-    count = MEBIBYTE
-    x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
-    half = (module["fill"][count // 512, 256], x, count // 2, 1)
-    assert found(device, half, (module["first"][1, 256], x, out, count // 2 - 256)) == []
-    (text,) = found(device, (module["first"][1, 256], x, out, count - 256))
+def test_only_what_nothing_has_written_is_found(module: Any, engine: None) -> None:
+    quarter = MEBIBYTE // 4
+    x, out = cuda.empty(MEBIBYTE, np.uint8), cuda.zeros(256, np.uint8)
+    assert found(module["fill"][quarter // 256, 256], x, quarter, 1) == []
+    # A copy and a fill.
+    x[quarter : 2 * quarter].copy_from(np.ones(quarter, np.uint8))
+    cuda.memset(x[2 * quarter : 3 * quarter], 1)
+    for end in (1, 2, 3):
+        assert found(module["first"][1, 256], x, out, end * quarter - 256) == []
+    (text,) = found(module["first"][1, 256], x, out, 4 * quarter - 256)
     assert "uninitialised value reaches a store" in text
 
 
-def test_what_a_copy_or_a_fill_has_written_is_not_reported(device: Any, module: Any, engine: str) -> None:
-    count = MEBIBYTE
-    x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
-    assert found(device, (module["fill"][1, 256], x, 256, 1)) == []
-    cuda.memset(x[count // 2 :], 1)
-    x[count // 4 : count // 2].copy_from(np.ones(count // 4, np.uint8))
-    launch = module["first"][1, 256]
-    assert found(device, (launch, x, out, count - 256), (launch, x, out, count // 4)) == []
-
-
-def test_a_small_allocation_beside_a_large_one_is_checked_as_ever(device: Any, module: Any, engine: str) -> None:
-    x, small = cuda.empty(MEBIBYTE, np.uint8), cuda.zeros(1, np.int32)
-    assert found(device, (module["fill"][4096, 256], x, x.size, 1)) == []
-    (text,) = found(device, (module["race"][1, 64], small))
-    assert "race: " in text
-
-
-def test_streams_that_race_in_a_large_allocation_are_not_accused_wrongly(device: Any, module: Any) -> None:
+def test_streams_that_race_in_a_large_allocation_are_not_accused_wrongly(module: Any) -> None:
     x = cuda.zeros(MEBIBYTE, np.uint8)
-    device.synchronize()
+    cuda.current_device().synchronize()
     streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with reports() as texts:
         for number, stream in enumerate(streams):
             module["fill"][2048, 256, 0, stream](x[number:], x.size - 1, 2)
             cuda.memset(x[number * 64 : number * 64 + 64], 1, stream=stream)
-        device.synchronize()
+    assert texts == []
 
 
 def test_coarse_records_know_what_was_written_before() -> None:
@@ -162,27 +141,22 @@ PLACES = {
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_lack_of_memory_ends_the_checks_and_not_the_program(
-    device: Any,
-    module: Any,
-    engine: str,
-    place: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    module: Any, engine: None, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if place == "begin":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     count = 25_600
     x, out = cuda.empty(count, np.uint8), cuda.zeros(256, np.uint8)
-    device.synchronize()
+    cuda.current_device().synchronize()
     other = cuda.Stream(non_blocking=True)
     with monkeypatch.context() as patch:
         patch.setattr(f"cudart_py.simulator.{PLACES[place]}", fail)
         cuda.memset(out, 1, stream=other)
-        assert found(device, (module["fill"][count // 256, 256], x, count // 2, 1)) == []
+        assert found(module["fill"][count // 256, 256], x, count // 2, 1) == []
         x[: count // 2].to_host()
     assert (x.to_host()[: count // 2] == 7).all()
     # What is not known to be unwritten is not reported.
-    assert found(device, (module["first"][1, 256], x, out, 0)) == []
+    assert found(module["first"][1, 256], x, out, 0) == []
     assert capsys.readouterr().err.count("cudart_py:") <= 1
 
 
@@ -278,19 +252,16 @@ def test_where_there_is_no_memory_even_for_coarse_records_all_counts_as_written(
         shadow.fill(4096, size // 2)
         shadow.look_through()
         assert shadow.initialised
-    assert "neither races nor uninitialised values are looked for there" in capsys.readouterr().err
+    assert "neither races nor uninitialised" in capsys.readouterr().err
 
 
 def test_where_the_checks_of_a_launch_end_this_is_said(
-    device: Any, module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
-    x = cuda.empty(256, np.uint8)
     monkeypatch.setattr("cudart_py.simulator.checks.memory_checks.Footprint", fail)
-    assert found(device, (module["fill"][1, 256], x, 256, 1)) == []
-    said = capsys.readouterr().err
-    assert "nothing more of that launch is checked, and all memory counts as written" in said
-    assert "larger pieces" not in said
+    assert found(module["fill"][1, 256], cuda.empty(256, np.uint8), 256, 1) == []
+    assert "nothing more of that launch is checked" in capsys.readouterr().err
 
 
 def test_where_there_is_no_standard_error_nothing_is_said(

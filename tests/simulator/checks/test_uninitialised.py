@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.ptx.compiling.opcodes import ROWS
+from tests.simulator.checks.reports import WRONG_ON_PURPOSE, reports
 
-pytestmark = [pytest.mark.needs("profile"), pytest.mark.unsanitized("the kernels are wrong on purpose")]
+pytestmark = WRONG_ON_PURPOSE
 
 # %r1, %s1 and %d1 are never written, %r2 and %s2 are the kernel's parameter; each row ends with a store.
 KERNEL = """
@@ -126,34 +125,32 @@ UNDEFINED = {
 
 
 def found(device, body):
-    """Give the warnings of a kernel with some instructions."""
-    out = cuda.zeros(2, np.uint64)
+    """Return the reports of a kernel with some instructions."""
     kernel = cuda.load(KERNEL.format(body=body).encode())["kernel"]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with device, reports() as texts:
+        out = cuda.zeros(2, np.uint64)
         kernel[1, 32](cuda.Pointer(int(out.pointer)), np.uint32(3))
-        device.synchronize()
-    return [str(warning.message) for warning in caught]
+    return texts
 
 
 @pytest.mark.parametrize("name", DEFINED)
 def test_a_store_of_defined_bytes_is_fine(device, name):
-    assert not [text for text in found(device, DEFINED[name]) if "uninitialised" in text]
+    assert found(device, DEFINED[name]) == []
 
 
 @pytest.mark.parametrize("name", UNDEFINED)
 def test_a_store_of_undefined_bytes_is_found(device, name):
-    assert [text for text in found(device, UNDEFINED[name]) if "uninitialised" in text]
+    assert any("uninitialised" in text for text in found(device, UNDEFINED[name]))
 
 
-@pytest.mark.parametrize("name", sorted({row.name for row in ROWS if row.flow not in ("all", "fresh")}))
-def test_what_is_followed_has_lines_here(name):
+def test_what_is_followed_has_lines_here():
     """A row that states how bytes flow has a line that a word with too many sources fails, and one for too few."""
+    names = {row.name for row in ROWS if row.flow not in ("all", "fresh")}
     for lines in (DEFINED, UNDEFINED):
-        assert any(name in (word.split(".")[0] for word in line.split()) for line in lines.values())
+        assert names <= {word.split(".")[0] for line in lines.values() for word in line.split()}
 
 
-def test_the_load_is_named_whose_value_is_stored(device):
+def test_the_load_is_named_whose_value_is_stored():
     kernel = cuda.compile(
         """extern "C" __global__ void add(float* p) {
     p[4 * threadIdx.x] += 1.0f;
@@ -161,8 +158,6 @@ def test_the_load_is_named_whose_value_is_stored(device):
     p[4 * threadIdx.x + 2] += 3.0f;
 }"""
     )["add"]
-    kernel[1, 32](cuda.empty(128, np.float32))
-    with pytest.warns(cuda.SimulatorWarning) as warned:
-        device.synchronize()
-    text = str(warned[0].message)
-    assert "add at kernel.cu:2: uninitialised value reaches a store: it was read at kernel.cu:2 " in text
+    with reports() as texts:
+        kernel[1, 32](cuda.empty(128, np.float32))
+    assert "add at kernel.cu:2: uninitialised value reaches a store: it was read at kernel.cu:2 " in texts[0]
