@@ -10,8 +10,6 @@ import numpy as np
 
 import cudart_py as cuda
 
-__all__ = ["METRICS", "NAMES", "SOURCE", "launch"]
-
 SOURCE = Path(__file__).with_name("patterns.cu")
 NAMES: tuple[str, ...] = tuple(
     re.findall(r"^(?:PATTERN|SHARED_LOAD|SHARED_STORE)\((\w+)", SOURCE.read_text(encoding="utf-8"), re.MULTILINE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 PROGRAM = r"""
 import resource
 import numpy as np
@@ -19,12 +21,8 @@ except MemoryError as error:
 """
 
 
-def test_the_simulator_reserves_less(python):
-    done = python(PROGRAM.format(megabytes=1 << 10), CUDART_PY_DRIVER="simulator")
-    assert done.stdout == "True\n"
-
-
-def test_too_small_a_limit_is_named(python):
-    done = python(PROGRAM.format(megabytes=90), CUDART_PY_DRIVER="simulator")
-    assert "can't reserve 67,108,864 bytes of addresses: the address space is limited to" in done.stdout
-    assert "(ulimit -v)" in done.stdout
+@pytest.mark.parametrize(("megabytes", "words"), [(1 << 10, "True"), (90, "can't reserve 67,108,864 bytes")])
+def test_the_simulator_reserves_less_or_names_a_limit_that_is_too_small(python, megabytes, words):
+    printed = python(PROGRAM.format(megabytes=megabytes), CUDART_PY_DRIVER="simulator").stdout
+    assert words in printed
+    assert ("(ulimit -v)" in printed) == (megabytes == 90)

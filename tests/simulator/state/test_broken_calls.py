@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -53,9 +52,8 @@ made: dict[str, Any] = {}
 
 
 @pytest.fixture(params=CALLS)
-def call(request: pytest.FixtureRequest, context: Any) -> Iterator[Callable[[], Any]]:
+def call(request: pytest.FixtureRequest, context: Any, no_garbage: None) -> Iterator[Callable[[], Any]]:
     """Return a call that changes tables, and what it needs."""
-    gc.collect()
     ok(driver.cuCtxSynchronize())
     made.update(allocated=ok(driver.cuMemAlloc(1000)), pooled=ok(driver.cuMemAllocAsync(3000, 0)))
     made["page-locked"] = ok(driver.cuMemHostAlloc(1000, 0))
@@ -86,7 +84,7 @@ def test_at_any_depth_of_the_stack(call: Callable[[], Any]) -> None:
     def deeper(levels: int) -> Any:
         return deeper(levels - 1) if levels else call()
 
-    for left in range(1, 160, 3):
+    for left in range(1, 160, 5):
         try:
             result = deeper(sys.getrecursionlimit() - depth - left)
         except RecursionError:
@@ -149,7 +147,7 @@ def test_an_interrupt_arrives_behind_the_call(call: Callable[[], Any]) -> None:
                 signal.raise_signal(signal.SIGINT)
             return trace
 
-        for step in range(1, 400, 7):
+        for step in range(1, 400, 19):
             left = step
             sys.settrace(trace)
             try:

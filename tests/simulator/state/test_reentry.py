@@ -15,21 +15,26 @@ import pytest
 
 import cudart_py as cuda
 from cudart_py.simulator.calls.launches import launches
+from cudart_py.simulator.state import memory
 from cudart_py.simulator.state.progress import progress
 from tests.simulator.state.test_lifetimes import live
 
 from .reentry import LANES, SOURCE, stepped
 
+pytestmark = pytest.mark.needs("in_process")
+
 
 @pytest.fixture
-def in_the_middle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
+def in_the_middle(
+    no_garbage: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Callable[[], object]], list[Any]]]:
     """Let a function be called by the garbage collector in the middle of the next launch; its results are listed."""
     threshold, hooks = gc.get_threshold(), []
     run = launches.ptx.run
 
     def run_and_collect(*arguments: Any, **options: Any) -> None:
         run(*arguments, **options)
-        gc.collect()  # where so few objects were made that the collector has not run by itself
+        gc.collect(0)  # where so few objects were made that the collector has not run by itself
 
     monkeypatch.setattr(launches.ptx, "run", run_and_collect)
 
@@ -49,7 +54,8 @@ def in_the_middle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callabl
 
         hooks.append(hook)
         gc.callbacks.append(hook)
-        gc.set_threshold(1, 1000)  # the youngest objects, since to look at all of them takes long
+        gc.set_threshold(1, 1000, 1000)  # the youngest objects, since to look at all of them takes long
+        gc.enable()
         return results
 
     yield plant
@@ -58,7 +64,6 @@ def in_the_middle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callabl
         gc.callbacks.remove(hook)
 
 
-@pytest.mark.needs("in_process")
 def test_each_thread_of_a_launch_is_in_the_middle_of_its_call(module, monkeypatch):
     pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
     from cudart_py.simulator.ptx.native.launching.launch import NativeLaunch
@@ -123,7 +128,6 @@ class Things:
         self.graph = graph.instantiate()
 
 
-@pytest.mark.needs("in_process")
 @pytest.mark.parametrize("name", REENTRANT)
 def test_a_call_in_the_middle_of_a_launch_is_refused_and_changes_nothing(module, engine, in_the_middle, name):
     things = Things(module)
@@ -158,7 +162,6 @@ def drop(things: list[Any], way: str) -> None:
         things[0].close()
 
 
-@pytest.mark.needs("in_process")
 @pytest.mark.parametrize("kind", FREES)
 @pytest.mark.parametrize("way", ["del", "close"])
 def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module, engine, in_the_middle, kind, way):
@@ -166,7 +169,6 @@ def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module
         pytest.skip("it has no close()")
     x, device = cuda.zeros(LANES, np.uint32), cuda.Device(0)
     for _ in range(2):  # the first time leaves memory in the pool
-        gc.collect()  # what other tests have left must not go in between
         device.synchronize()
         before = live()
         dropped = [FREES[kind]()]
@@ -180,7 +182,6 @@ def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module
     np.testing.assert_array_equal(x.to_host(), stepped(np.zeros(LANES), 1000))
 
 
-@pytest.mark.needs("in_process")
 def test_any_number_of_arrays_may_be_dropped_in_the_middle_of_a_launch(module, engine, in_the_middle):
     x, pool = cuda.zeros(LANES, np.uint32), cuda.MemoryPool()
     arrays = [cuda.empty(1000, np.uint8, pool=pool) for _ in range(400)]
@@ -203,7 +204,6 @@ class Dropping:
         return self._handle
 
 
-@pytest.mark.needs("in_process")
 def test_things_may_be_dropped_while_others_are_freed_in_the_middle_of_a_launch(module, in_the_middle):
     arrays = [cuda.zeros(1) for _ in range(30)]
     x = cuda.zeros(LANES, np.uint32)
@@ -220,6 +220,22 @@ def test_things_may_be_dropped_while_others_are_freed_in_the_middle_of_a_launch(
     assert cuda.raw.cuEventDestroy(handles[0])[0].name != "CUDA_SUCCESS"
 
 
+def test_registered_memory_stays_till_the_kernel_that_uses_it_has_ended(module, engine, in_the_middle):
+    array = np.zeros(LANES, np.uint32)
+    address, registered = array.ctypes.data, [cuda.register_host(array)]
+
+    def drop() -> bool:
+        registered.clear()
+        return memory.known.find(address) is not None
+
+    results = in_the_middle(drop)
+    module["step"][1, LANES](array, 500)
+    cuda.Device(0).synchronize()
+    assert results == [True]
+    assert memory.live.find(address) is memory.known.find(address) is None
+    np.testing.assert_array_equal(array, stepped(np.zeros(LANES), 500))
+
+
 class Calling(io.StringIO):
     """A standard output whose writing calls the driver."""
 
@@ -232,35 +248,24 @@ class Calling(io.StringIO):
         return super().write(text)
 
 
-@pytest.mark.needs("in_process")
-def test_standard_output_may_call_the_driver(module, engine, monkeypatch):
-    idle, x, seen = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32), []
+def test_standard_output_may_call_the_driver_from_any_thread_or_wait(module, engine, monkeypatch):
+    idle, x, seen, behind = cuda.full(4, 7, np.int32), cuda.zeros(LANES, np.uint32), [], cuda.Stream()
 
     def work() -> None:
         module["step"][1, LANES](x, 3)
-        seen.append((idle.to_host().tolist(), x.to_host()))
+        thread = threading.Thread(target=lambda: seen.append(idle.to_host().tolist()))
+        thread.start()
+        thread.join(5)
+        behind.synchronize()
+        seen.append(x.to_host())
 
     output = Calling(work)
     monkeypatch.setattr(sys, "stdout", output)
     for value in range(3):
         module["speak"][1, 1](value)
+    module["speak"][1, 1, 0, behind](3)
     cuda.Device(0).synchronize()
-    assert output.getvalue() == "spoken 0\nspoken 1\nspoken 2\n"
-    assert [first for first, _ in seen] == [[7] * 4] * 3
-    for count, (_, second) in enumerate(seen, 1):
-        np.testing.assert_array_equal(second, stepped(np.zeros(LANES), 3 * count))
-
-
-@pytest.mark.needs("in_process")
-def test_standard_output_may_wait_for_a_thread_that_calls_the_driver(module, engine, monkeypatch):
-    idle, seen = cuda.full(4, 7, np.int32), []
-
-    def work() -> None:
-        thread = threading.Thread(target=lambda: seen.append(idle.to_host().tolist()))
-        thread.start()
-        thread.join(5)
-
-    monkeypatch.setattr(sys, "stdout", Calling(work))
-    module["speak"][1, 1](0)
-    cuda.Device(0).synchronize()
-    assert seen == [[7] * 4]
+    assert sorted(output.getvalue().splitlines()) == [f"spoken {value}" for value in range(4)]
+    assert seen[::2] == [[7] * 4] * 4
+    for count, found in enumerate(seen[1::2], 1):
+        np.testing.assert_array_equal(found, stepped(np.zeros(LANES), 3 * count))
