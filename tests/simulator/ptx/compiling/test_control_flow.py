@@ -8,25 +8,24 @@ import pytest
 from cudart_py.simulator.ptx import Fault, load_module
 from tests.simulator.ptx.machine import Kernels
 
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 # Six indices, three targets: the first and the second place stand in the table twice and three times.
-SOURCE = r"""
-extern "C" __global__ void table(int* out, const unsigned* which) {
-    int t = threadIdx.x, r;
-    asm volatile("{\n\t"
-        "places: .branchtargets first, second, first, third, second, second;\n\t"
-        "brx.idx %1, places;\n\t"
-        "first: mov.u32 %0, 10;\n\tbra.uni done;\n\t"
-        "second: mov.u32 %0, 20;\n\tbra.uni done;\n\t"
-        "third: mov.u32 %0, 30;\n\t"
-        "done:\n\t}" : "=r"(r) : "r"(which[t]));
-    out[t] = r;
-}
-"""
+TABLE = """.visible .entry table(.param .u64 out, .param .u64 which) {
+    .reg .b32 lane, r; .reg .b64 at, to;
+    mov.u32 lane, %tid.x; ld.param.u64 at, [which]; mad.wide.u32 at, lane, 4, at; ld.global.u32 r, [at];
+    ld.param.u64 to, [out]; mad.wide.u32 to, lane, 4, to;
+    places: .branchtargets first, second, first, third, second, second;
+    brx.idx r, places;
+    first: mov.u32 r, 10; bra.uni done;
+    second: mov.u32 r, 20; bra.uni done;
+    third: mov.u32 r, 30;
+    done: st.global.u32 [to], r;
+}"""
 
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
-    return Kernels(SOURCE)
+    return Kernels(load_module(HEAD + TABLE))
 
 
 def test_every_index_to_one_target_gets_there(kernels: Kernels) -> None:
@@ -50,10 +49,9 @@ def test_an_index_beyond_the_table_is_a_fault(kernels: Kernels, count: int) -> N
 def test_the_guard_of_an_indexed_branch_counts() -> None:
     """Lanes whose guard is false go on behind the branch, whatever their index is."""
     kernels = Kernels(
-        load_module(""".version 8.0
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 out) {
+        load_module(
+            HEAD
+            + """.visible .entry k(.param .u64 out) {
     .reg .pred %p<1>; .reg .b32 %r<3>; .reg .b64 %d<3>;
     mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 4; mov.u32 %r1, 7; mov.u32 %r2, 0;
     places: .branchtargets far;
@@ -62,24 +60,18 @@ def test_the_guard_of_an_indexed_branch_counts() -> None:
     far:
     ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r0, 4; add.u64 %d2, %d0, %d1; st.global.u32 [%d2], %r1;
     ret;
-}""")
+}"""
+        )
     )
     out = kernels.zeros(8)
     kernels.launch("k", 1, 8, out)
     assert kernels.get(out, 8).tolist() == [7] * 4 + [5] * 4
 
 
-@pytest.mark.parametrize("cluster", [1, 2])
 @pytest.mark.parametrize("engine", ["numpy", "native", "auto"])
 @pytest.mark.parametrize("body", ["", "at_the_end:", "call nothing, ();"])
-def test_a_kernel_without_instructions_does_nothing(body: str, engine: str, cluster: int) -> None:
-    kernels = Kernels(
-        load_module(f""".version 8.0
-.target sm_90
-.address_size 64
-.func nothing() {{ }}
-.visible .entry e() {{ {body} }}
-""")
-    )
+def test_a_kernel_without_instructions_does_nothing(body: str, engine: str) -> None:
+    kernels = Kernels(load_module(f"{HEAD}.func nothing() {{ }}\n.visible .entry e() {{ {body} }}"))
     kernels.engine = engine
-    kernels.launch("e", 4, 64, cluster=(cluster, 1, 1))
+    for cluster in (1, 2):
+        kernels.launch("e", 4, 64, cluster=(cluster, 1, 1))

@@ -105,19 +105,17 @@ def test_rows_of_lanes_that_do_not_count_may_be_anywhere(kernels: Kernels) -> No
 
 
 @pytest.mark.parametrize("name", ["load", "store"])
-def test_a_row_that_is_not_aligned_is_the_fault_of_its_lane(kernels: Kernels, name: str) -> None:
-    arguments = ([kernels.zeros(32)] if name == "load" else []) + [kernels.put(at(11, 24))]
-    with pytest.raises(Fault, match=r"needs an address aligned to 16 bytes.*thread \(11, 0, 0\)") as caught:
+@pytest.mark.parametrize(
+    ("lane", "place", "status", "text"),
+    [(11, 24, "MISALIGNED_ADDRESS", "aligned to 16 bytes"), (5, 512, "ILLEGAL_ADDRESS", "out of bounds")],
+)
+def test_a_wrong_row_is_the_fault_of_its_lane(
+    kernels: Kernels, name: str, lane: int, place: int, status: str, text: str
+) -> None:
+    arguments = ([kernels.zeros(32)] if name == "load" else []) + [kernels.put(at(lane, place))]
+    with pytest.raises(Fault, match=rf"{text}.*thread \({lane}, 0, 0\)") as caught:
         kernels.launch(name, 1, 32, *arguments, shared_bytes=512)
-    assert caught.value.status_name == "CUDA_ERROR_MISALIGNED_ADDRESS"
-
-
-@pytest.mark.parametrize("name", ["load", "store"])
-def test_a_row_out_of_bounds_is_the_fault_of_its_lane(kernels: Kernels, name: str) -> None:
-    arguments = ([kernels.zeros(32)] if name == "load" else []) + [kernels.put(at(5, 512))]
-    with pytest.raises(Fault, match=r"is out of bounds.*thread \(5, 0, 0\)") as caught:
-        kernels.launch(name, 1, 32, *arguments, shared_bytes=512)
-    assert caught.value.status_name == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert caught.value.status_name == f"CUDA_ERROR_{status}"
 
 
 def test_generic_addresses_are_of_shared_memory(kernels: Kernels) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import struct
+from typing import Any
 
 import pytest
 
@@ -12,24 +14,16 @@ from cudart_py.simulator.ptx.running.printf import Format
 
 INTEGERS = [0, 1, -1, 42, -42, 2**31 - 1, -(2**31)]
 LONGS = [0, 7, -7, 2**63 - 1, -(2**63)]
-REALS = [
-    0.0,
-    -0.0,
-    1.0,
-    -2.5,
-    3.14159265,
-    1e-5,
-    123456789.125,
-    1e300,
-    5e-324,
-    math.inf,
-    -math.inf,
-    math.nan,
-    0.1,
-    255.9,
-]
+REALS = [0.0, -0.0, 1.0, -2.5, 1e-5, 123456789.125, 1e300, 5e-324, math.inf, -math.inf, math.nan, 0.1, 255.9]
 FLAGS = ["", "-", "+", " ", "0", "#", "-#", "+0", "0#", " 0", "-0"]
 SIZES = ["", "8", "3", ".0", ".2", "9.4", "."]
+# Conversions with the sizes that they are tried with, a code of struct, C's type and values.
+KINDS: dict[str, tuple[list[str], str, type[Any], list[Any]]] = {
+    "d i o u x X hd hi hhd hu hhu hx": (SIZES, "<i", ctypes.c_int, INTEGERS),
+    "c": (["", "4"], "<i", ctypes.c_int, [65, 122]),
+    "ld lld zd li lo llu lx llX zu": ([*SIZES, "24"], "<q", ctypes.c_longlong, LONGS),
+    "e E f F g G a A": ([*SIZES, "30", "30.15"], "<d", ctypes.c_double, REALS),
+}
 
 
 def c_text(text: str, *arguments: object) -> str:
@@ -44,34 +38,12 @@ def ours(text: str, data: bytes) -> str:
     return Format(text).render(data, lambda address: f"text{address}")
 
 
-@pytest.mark.parametrize("conversion", "diouxXc")
-@pytest.mark.parametrize("flags", FLAGS)
-def test_integers(conversion: str, flags: str) -> None:
-    """Conversions of int with flags, width and precision"""
-    for size in SIZES if conversion != "c" else ["", "4"]:
-        for length in ("", "h", "hh") if conversion != "c" else ("",):
-            for value in INTEGERS if conversion != "c" else [65, 122]:
-                text = f"<%{flags}{size}{length}{conversion}>"
-                assert ours(text, struct.pack("<i", value)) == c_text(text, ctypes.c_int(value)), (text, value)
-
-
-@pytest.mark.parametrize("conversion", "diouxX")
-@pytest.mark.parametrize("length", ["l", "ll", "z"])
-def test_longs(conversion: str, length: str) -> None:
-    """Conversions of 8-byte integers"""
-    for value in LONGS:
-        text = f"%24{length}{conversion}"
-        assert ours(text, struct.pack("<q", value)) == c_text(text, ctypes.c_longlong(value))
-
-
-@pytest.mark.parametrize("conversion", "eEfFgGaA")
-@pytest.mark.parametrize("flags", FLAGS)
-def test_reals(conversion: str, flags: str) -> None:
-    """Conversions of double with flags, width and precision"""
-    for size in [*SIZES, "30", "30.15"]:
-        for value in REALS:
-            text = f"<%{flags}{size}{conversion}>"
-            assert ours(text, struct.pack("<d", value)) == c_text(text, ctypes.c_double(value)), (text, value)
+@pytest.mark.parametrize("conversions", KINDS)
+def test_flags_width_and_precision_do_what_the_c_library_does(conversions: str) -> None:
+    sizes, code, kind, values = KINDS[conversions]
+    for conversion, flags, size, value in itertools.product(conversions.split(), FLAGS, sizes, values):
+        text = f"<%{flags}{size}{conversion}>"
+        assert ours(text, struct.pack(code, value)) == c_text(text, kind(value)), (text, value)
 
 
 def test_stars_take_arguments() -> None:

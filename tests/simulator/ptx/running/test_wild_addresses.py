@@ -56,11 +56,15 @@ done:
 """
 
 
-@pytest.mark.parametrize("engine", ["numpy", "native"])
+@pytest.fixture(params=["numpy", "native"])
+def engine(request: pytest.FixtureRequest) -> str:
+    if request.param == "native" and not has_llvmlite():
+        pytest.skip("llvmlite is not installed (the extra native)")
+    return str(request.param)
+
+
 @pytest.mark.parametrize(("space", "access"), CASES)
 def test_a_wild_address_is_refused(engine: str, space: str, access: str) -> None:
-    if engine == "native" and not has_llvmlite():
-        pytest.skip("llvmlite is not installed (the extra native)")
     size = ACCESSES[access]
     kernels = Kernels(load_module(PTX.format(instruction=access.format(space=space))))
     kernels.engine = engine
@@ -80,11 +84,8 @@ def test_a_wild_address_is_refused(engine: str, space: str, access: str) -> None
             assert f"at {address & mask:#x} is out of bounds" in text
 
 
-@pytest.mark.parametrize("engine", ["numpy", "native"])
 @pytest.mark.parametrize("space", ["", ".global"])
 def test_one_wild_lane_among_right_ones_is_refused(engine: str, space: str) -> None:
-    if engine == "native" and not has_llvmlite():
-        pytest.skip("llvmlite is not installed (the extra native)")
     instruction = "mul.wide.u32 %rd4, %r1, 8; add.u64 %rd2, %rd2, %rd4; ld.global.u64 %rd2, [%rd2];"
     text = PTX.replace("@%p1 bra done;", "").format(instruction=f"{instruction} ld{space}.u32 %r1, [%rd2];")
     kernels = Kernels(load_module(text))
