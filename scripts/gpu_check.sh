@@ -104,10 +104,9 @@ for step in $steps; do
         note tour "$python" -m library_tour run --json "$out/tour.json" --plot "$out/plots"
         ;;
     bars)
-        note bars "$python" scripts/course_bars.py --json "$out/bars.json"
-        note copy-bars "$python" scripts/copy_bars.py --json "$out/copy_bars.json"
-        note library-bars "$python" scripts/library_bars.py --json "$out/library_bars.json"
-        note measure-check "$python" scripts/measure_check.py --json "$out/measure_check.json"
+        for peers in course copies libraries measuring; do
+            note "$peers" "$python" -m tests.benchmarks.peers $peers --json "$out/$peers.json"
+        done
         ;;
     gate | baseline)
         # Compiled once for all of the runs.
@@ -132,11 +131,11 @@ for step in $steps; do
         else
             echo "no ranks: mpi4py or mpiexec is missing"
         fi
-        note scale timeout -k 10 400 "$python" scripts/scale_devices.py --limit 90 --json "$out/scale.json" \
-            --markdown "$out/scale.md" --plot "$out/scale"
+        note devices timeout -k 10 400 "$python" -m tests.benchmarks.peers devices --limit 90 \
+            --json "$out/devices.json" --plot "$out/devices"
         ;;
     host)
-        note host-cost "$python" scripts/host_cost.py --json "$out/host_cost.json"
+        note host "$python" -m tests.benchmarks.peers host --json "$out/host.json"
         ;;
     *)
         echo "no step is named '$step'" >&2

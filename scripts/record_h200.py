@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Make docs/h200.md, the recorded table, from the JSON of a tour and of the bars.
+"""Make docs/h200.md, the recorded table, from the JSON of a tour and of the course's bars.
 
 library-tour run --json tour.json
-python scripts/course_bars.py --json bars.json
-python scripts/record_h200.py tour.json [bars.json] > docs/h200.md
+python -m tests.benchmarks.peers course --json course.json
+python scripts/record_h200.py tour.json [course.json] > docs/h200.md
 
 The second file is optional.
 """
@@ -63,15 +63,11 @@ def bars(found: Json) -> Iterator[str]:
     yield "A stop's best row over what it is compared with, which does the same work in the same process; `ok` stands"
     yield "where the ratio is at least the bar."
     yield ""
-    yield from table(["", "column", "best row", "rate", "compared with", "ratio", "bar", "verdict"], found["bars"])
-    yield ""
-    yield from table(
-        ["others", "case", "", "GB/s", "ms"],
-        [
-            [x["stop"], x["case"], x["name"], number(x["rate"]), number(x["ms"]) or x["trouble"]]
-            for x in found["rivals"]
-        ],
-    )
+    for each in found["tables"]:
+        yield f"### {each['title']}"
+        yield ""
+        yield from table(each["headings"], [[number(cell) for cell in row] for row in each["rows"]])
+        yield ""
 
 
 def stop(found: Json) -> Iterator[str]:

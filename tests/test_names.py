@@ -92,7 +92,7 @@ def test_no_function_that_the_toolkit_calls_is_left_out(function):
     for row in rows_of(function):
         assert not row[2].startswith("left out"), (
             f"give {function} a row of its own, which names what calls it; unless the row begins with 'used by' or "
-            "'done', also add the call to CALLS or UNTIMED of scripts/host_calls.py"
+            "'done', also add the call to CALLS or UNTIMED of tests/benchmarks/peers/host_calls.py"
         )
 
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import host_calls
-import host_rivals
 import pytest
-from host_things import Call, Things
 
 import cudart_py as cuda
+from tests.benchmarks.peers import host_calls, host_rivals
+from tests.benchmarks.peers.host_things import Call, Things
 
 NAMES = (Path(__file__).parents[2] / "docs" / "names.md").read_text()
 CALLED = "".join(Path(module.__file__).read_text() for module in (host_calls, host_calls.things))
@@ -78,6 +77,6 @@ def test_every_wrapper_is_timed_or_has_a_reason() -> None:
         re.findall(r"\b(cu[A-Z]\w+)\b", CALLED.partition("UNTIMED = {")[0] + CALLED.partition("def launches")[2])
     )
     missing = [ours for ours, functions in rows() if not timed.union(host_calls.UNTIMED).intersection(functions)]
-    assert not missing, f"add to CALLS or UNTIMED of scripts/host_calls.py: {missing}"
+    assert not missing, f"add to CALLS or UNTIMED of peers/host_calls.py: {missing}"
     known = {function for _, functions in rows() for function in functions}
     assert set(host_calls.UNTIMED) <= known - timed

@@ -6,17 +6,17 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import library_calls
 import numpy as np
 import pytest
-from bars import optional
-from library_calls import Operands
 
 import cudart_py as cuda
 from cudart_py import libraries
 from cudart_py.libraries import views
 from cudart_py.libraries.blas import products, scalars
 from cudart_py.libraries.handles import library_handle
+from tests.benchmarks.peers import library_calls
+from tests.benchmarks.peers.library_calls import Operands
+from tests.benchmarks.peers.report import optional
 
 pytestmark = pytest.mark.needs("libraries")
 

@@ -10,7 +10,6 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import course_bars
 import numpy as np
 import pytest
 
@@ -19,6 +18,7 @@ from cudart_py.driver.seam import raw
 from library_tour import stops, timing, variants
 from library_tour.course import cooling, events, vector_add
 from library_tour.stop import Limit, Row
+from tests.benchmarks.peers import course
 
 Size = Callable[[int, int], int]
 
@@ -142,10 +142,10 @@ def benchmark(gpu_benchmark: Any, variant: variants.Variant, limit: Limit | None
         gpu_benchmark.extra_info["of limit"] = variant.amount / found.median / per_second
 
 
-@pytest.mark.parametrize("name", BEST)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in BEST])
 @pytest.mark.benchmark(group="stops")
 def test_stop(run: Callable[[str, Mapping[str, Any]], None], device: cuda.Device, size: Size, name: str) -> None:
-    peers = course_bars.peers(name, size(PEERS.get(name, 0), 2**12))
+    peers = course.peers(name, size(PEERS.get(name, 0), 2**12))
     if name in OVER_THE_LINK:
         peers["driver"] = drivers_copy(size(OVER_THE_LINK[name], 2**12))
     run(name, peers)
@@ -185,4 +185,4 @@ def test_every_stop_is_timed_or_has_a_reason() -> None:
 
 def test_every_stop_with_peers_has_their_numbers(device: cuda.Device) -> None:
     """A peer of no numbers would do no work."""
-    assert {name for name in BEST if any(course_bars.others(name, 1))} == set(PEERS)
+    assert {name for name in BEST if any(course.others(name, 1))} == set(PEERS)

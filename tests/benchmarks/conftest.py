@@ -1,18 +1,13 @@
-"""What the benchmarks share: whether times are wanted, sizes for that, and what the scripts measure too."""
+"""Sizes of the benchmarks, which depend on whether they are timed."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cudart_py as cuda
-
-# The modules of scripts/ import each other by their names alone.
-sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""How the stops for several devices scale: the script that runs them, its tables, and the model beside them."""
+"""The benchmark of the stops for several devices: its runs, its tables, and the model beside them."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -11,6 +10,10 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
+from tests.benchmarks.peers import device_model as model
+from tests.benchmarks.peers import device_tables as tables
+from tests.benchmarks.peers import devices
+from tests.benchmarks.peers.report import Report
 
 ROOT = Path(__file__).parents[2]
 PERF = """
@@ -23,33 +26,13 @@ PERF = """
 """
 
 
-@pytest.fixture
-def scripts(monkeypatch):
-    """Let a test import the scripts, whose names no other module has."""
-    monkeypatch.syspath_prepend(ROOT / "scripts")
-
-
-@pytest.fixture
-def tables(scripts):
-    import scale_tables
-
-    return scale_tables
-
-
-@pytest.fixture
-def model(scripts):
-    import device_model
-
-    return device_model
-
-
 def documented(heading: str) -> list[list[float]]:
     """Return the numbers of the guide's table whose first line begins with a text."""
     lines = (ROOT / "docs" / "many-devices.md").read_text().split(heading)[1].split("\n\n")[0].splitlines()[2:]
     return [[float(number.replace(",", "")) for number in re.findall(r"[\d,.]*\d", line)] for line in lines]
 
 
-def test_the_model_is_that_of_the_guide(model):
+def test_the_model_is_that_of_the_guide():
     alone = model.halo_seconds(1, 16384, 16384)["computing"]
     for gpus, *numbers in documented("| GPUs | strong: computing"):
         strong, weak = (model.halo_seconds(int(gpus), rows, 16384) for rows in (16384 / gpus, 16384))
@@ -70,23 +53,23 @@ def test_the_model_is_that_of_the_guide(model):
         assert numbers == pytest.approx(expected, rel=0.002, abs=0.0051)
 
 
-def test_one_gpu_exchanges_nothing(model):
+def test_one_gpu_exchanges_nothing():
     assert len(set(model.halo_seconds(1, 100, 100).values())) == 1
     assert model.all_reduce_seconds(1, 2**20) == 0
 
 
-def test_the_lines_of_nccls_tests_are_read(tables):
+def test_the_lines_of_nccls_tests_are_read():
     assert tables.perf_lines(PERF) == [(1024.0, 0.09), (2.0**30, 375.95)]
 
 
 @pytest.mark.parametrize(("count", "size"), [(1, 8192), (2, 10240), (4, 13056), (8, 16384)])
-def test_a_weak_product_has_the_work_of_so_many(tables, count, size):
+def test_a_weak_product_has_the_work_of_so_many(count, size):
     assert tables.weak_size(8192, count) == size
     assert size**3 == pytest.approx(count * 8192**3, rel=0.03)
 
 
 def a_run(stop: str, count: int, rows: dict, size: int = 16384, pictures: dict | None = None) -> dict:
-    """Return what a run on so many GPUs leaves, as the script keeps it."""
+    """Return what a run on so many GPUs leaves, as the benchmark keeps it."""
     outcome = {
         "state": "passed",
         "size": size,
@@ -99,15 +82,13 @@ def a_run(stop: str, count: int, rows: dict, size: int = 16384, pictures: dict |
 
 @pytest.fixture
 def found():
-    """What the script finds on two GPUs, with the times left out that the tables do not need."""
+    """What the benchmark finds on two GPUs, with the times left out that the tables do not need."""
     rates = {
         "one device": [[8192, 50.0], [10240, 50.0]],
         "SUMMA": [[8192, 90.0], [10240, 96.0]],
     }
     overlapped = {"ms": 0.26, "GB/s": 8259.0, "efficiency": 0.97, "hidden": 0.95}
     return {
-        "conditions": "two GPUs",
-        "commit": None,
         "left_out": [4, 8],
         "without_ranks": True,
         "nccl_tests": {"2": [[4096, 0.5]]},
@@ -126,7 +107,7 @@ def found():
     }
 
 
-def test_figures_are_those_of_all_devices(tables, found):
+def test_figures_are_those_of_all_devices(found):
     told = [(each.stop, each.way, each.scaling, each.size, each.efficiency) for each in tables.figures(found)]
     assert told == [
         ("halo", "overlapped", "strong", 16384, 0.97),
@@ -139,22 +120,24 @@ def test_figures_are_those_of_all_devices(tables, found):
     ]
 
 
-def test_predictions_stand_beside_what_they_predict(tables, found):
+def test_predictions_stand_beside_what_they_predict(found):
     predicted = {(each.stop, each.way): each.predicted for each in tables.figures(found) if each.predicted}
     assert predicted[("halo", "overlapped")] == pytest.approx(1)
     assert predicted[("distributed_gemm", "SUMMA")] == pytest.approx(0.995, abs=0.003)
     assert predicted[("all_reduce", "NCCL")] == pytest.approx(392.5, rel=0.001)
 
 
-def test_the_page_says_what_ran_and_what_did_not(tables, found):
-    page = tables.page(found)
-    for text in ("two GPUs; commit unknown.", "want of devices: 4, 8", "No ranks ran", "failed", "0.96", "392"):
+def test_the_report_says_what_ran_and_what_did_not(found):
+    report = Report.of("devices", "two GPUs" + tables.left_out(found), tables.tables(found))
+    page = str(report)
+    for text in ("two GPUs; ", "want of devices: 4, 8", "no ranks ran", "failed", "0.96", "392"):
         assert text in page
-    assert re.search(r"^\| bytes +\| +NCCL, one process +\| +model +\| +NCCL's tests +\|$", page, re.MULTILINE)
-    assert "No times" not in page
+    assert report.tables[-1].headings == ["bytes", "NCCL, one process", "model", "NCCL's tests"]
+    assert "no times" not in page
+    assert report.status == 1
 
 
-def test_pictures_begin_at_one_device(tables, found):
+def test_pictures_begin_at_one_device(found):
     halo, product, monte_carlo, bandwidth = tables.pictures(found).pictures
     assert set(halo.lines) == {"overlapped, strong, one process", "larger plate, weak, one process"}
     assert product.lines["SUMMA, strong, one process"] == [(1.0, 1.0), (2, 0.96)]
@@ -162,24 +145,22 @@ def test_pictures_begin_at_one_device(tables, found):
     assert set(bandwidth.lines) == {"NCCL, one process", "model", "NCCL's tests"}
 
 
-def test_the_script_runs_a_stop_in_two_ranks(mpiexec, tmp_path):
-    file, page = tmp_path / "scale.json", tmp_path / "scale.md"
-    command = [sys.executable, str(ROOT / "scripts" / "scale_devices.py"), "--counts", "2", "--modes", "ranks"]
-    command += ["--stops", "monte_carlo_ranks", "--size", "61", "--json", str(file), "--markdown", str(page)]
+def test_the_command_runs_a_stop_in_two_ranks(mpiexec, tmp_path):
+    file = tmp_path / "devices.json"
+    command = [sys.executable, "-m", "tests.benchmarks.peers", "devices", "--counts", "2", "--modes", "ranks"]
+    command += ["--stops", "monte_carlo_ranks", "--size", "61", "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(file.read_text())
+    found = Report.read(file)
     if "in_process" not in cuda.capabilities() and len(cuda.devices()) < 2:
-        assert found["left_out"] == [2]
+        assert "want of devices: 2" in found.where
         return
-    [ran] = found["runs"]
-    assert (ran["state"], ran["count"], ran["outcome"]["size"]) == ("passed", 2, 61)
-    assert "| monte_carlo_ranks |" in page.read_text()
+    [ran] = found.tables[0].rows
+    assert ran[0] == "monte_carlo_ranks on 2, ranks, size 61"
+    assert "passed" in ran[-1]
 
 
-def test_a_run_that_takes_too_long_ends_with_its_ranks(scripts, monkeypatch):
-    import scale_devices
-
-    ran = scale_devices.run("halo", 61, 1, "one process", 0.01)
+def test_a_run_that_takes_too_long_ends_with_its_ranks():
+    ran = devices.run("halo", 61, 1, "one process", 0.01)
     assert ran["state"] == "failed"
     assert ran["said"][-1] == "ended after 0.01 seconds"

@@ -1,40 +1,35 @@
-#!/usr/bin/env python3
-"""Run the course's stops that have speed bars, beside CUB, CuPy and PyTorch, and say which bars they reach.
+"""The course's stops that have speed bars, beside CUB, CuPy and PyTorch.
 
-    python scripts/course_bars.py [--json FILE] [--only STOP...]
-    python scripts/course_bars.py --recorded FILE
-
-Runs on a GPU with nvcc; CuPy and PyTorch are measured where they are installed. Everything is in one process: the
-stops run as in the tour, with their checks, and the others do the same work on as many numbers, timed in the same way.
+Runs on a GPU with nvcc; CuPy and PyTorch are measured where they are installed. Everything is in one process: the stops
+run as in the tour, with their checks, and the others do the same work on as many elements, timed in the same way.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import importlib
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from math import isqrt
 from pathlib import Path
 from typing import Any
 
-import bars
 import numpy as np
-from bars import Verdict
-from c_loops import compile_c
 
 import cudart_py as cuda
 from library_tour import timing
 from library_tour.course import cooling, graphs, reduction
-from library_tour.record import environment
 from library_tour.runner import Outcome, run_stop
 
-SOURCE = Path(__file__).parent / "cub_baseline.cu"
+from .c_loops import compile_c
+from .report import Bar, Comparison, Report, Table, conditions
+
+SOURCE = Path(__file__).parent / "sources" / "cub.cu"
 COPY, CUB, CUBLAS, LIMIT = "copy, device to device", "CUB", "cuBLAS", "the stop's limit"
 C_GRAPH = "C, one graph"
 SIDE, SUMMED, COUNTED, SEARCHED, COOLED = 16384, 2**29, 2**28, 2**30, 2**26
@@ -67,7 +62,7 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class Bar:
+class RowBar:
     """What the best of a stop's rows has to reach in a column: so much of another's rate or of a given one.
 
     The other is a rival, the stop's limit, or one of the stop's own rows. It is judged where there are so many
@@ -88,34 +83,34 @@ class Bar:
 
 
 BARS = [
-    Bar("transpose", "GB/s", 0.95, COPY, lambda row: "copy" not in row),
-    Bar("reduction", "GB/s", 1.0, CUB, lambda row: row not in reduction.OPERATIONS),
-    *(Bar("histogram", case, 1.0, CUB) for case in ("10", "10 equal", "256", "256 equal")),
-    Bar("heat", "GB/s", 0.90, COPY),
-    Bar("heat", "films/s", 1 / 1.05, "the longer of steps and writing"),
-    Bar("cooling", "GB/s", 0.95, LIMIT),
-    Bar("cooling", "GB/s", 0.95, CUB, lambda row: row == cooling.ZIPPED),  # CUB has the same iterators
-    Bar("streams", "GB/s", 0.95, LIMIT, lambda row: row == "4 streams, breadth-first"),
+    RowBar("transpose", "GB/s", 0.95, COPY, lambda row: "copy" not in row),
+    RowBar("reduction", "GB/s", 1.0, CUB, lambda row: row not in reduction.OPERATIONS),
+    *(RowBar("histogram", case, 1.0, CUB) for case in ("10", "10 equal", "256", "256 equal")),
+    RowBar("heat", "GB/s", 0.90, COPY),
+    RowBar("heat", "films/s", 1 / 1.05, "the longer of steps and writing"),
+    RowBar("cooling", "GB/s", 0.95, LIMIT),
+    RowBar("cooling", "GB/s", 0.95, CUB, lambda row: row == cooling.ZIPPED),  # CUB has the same iterators
+    RowBar("streams", "GB/s", 0.95, LIMIT, lambda row: row == "4 streams, breadth-first"),
     # Not slower: two runs of the same order differ by as much.
-    Bar("streams", "GB/s", 0.99, "4 streams, depth-first", lambda row: row == "4 streams, breadth-first"),
-    Bar("graphs", graphs.RATE, 1 / 1.05, C_GRAPH, lambda row: row == graphs.GRAPH),
-    Bar("monte_carlo", "Gsteps/s", 1.0, 1030.0, lambda row: row.startswith("Euler")),
-    Bar("map", "Gcalls/s", 1.0, CALLS / 0.412 / 1e9, lambda row: "fast math" not in row),
-    Bar("map", "Gcalls/s", 1.0, CALLS / 0.119 / 1e9, lambda row: "fast math" in row),
-    Bar("nested_monte_carlo", "Gsteps/s", 1.0, 1030.0),
-    Bar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 5e-3 / 1e9, lambda row: row != "a warp, factored"),
-    Bar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 3e-3 / 1e9, lambda row: row == "a warp, factored"),
-    Bar("nan_check", "GB/s", 0.95, LIMIT),
-    Bar("logical_and", "GB/s", 0.95, LIMIT, lambda row: row != "early exit"),
-    Bar("dot_product", "GB/s", 0.97, LIMIT),
-    Bar("copies", "GB/s", 0.98, 55.4, lambda row: row == "pinned to device"),
-    Bar("pinned_and_mapped", "GB/s", 0.98, LIMIT, lambda row: row == "pinned, copy alone"),
+    RowBar("streams", "GB/s", 0.99, "4 streams, depth-first", lambda row: row == "4 streams, breadth-first"),
+    RowBar("graphs", graphs.RATE, 1 / 1.05, C_GRAPH, lambda row: row == graphs.GRAPH),
+    RowBar("monte_carlo", "Gsteps/s", 1.0, 1030.0, lambda row: row.startswith("Euler")),
+    RowBar("map", "Gcalls/s", 1.0, CALLS / 0.412 / 1e9, lambda row: "fast math" not in row),
+    RowBar("map", "Gcalls/s", 1.0, CALLS / 0.119 / 1e9, lambda row: "fast math" in row),
+    RowBar("nested_monte_carlo", "Gsteps/s", 1.0, 1030.0),
+    RowBar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 5e-3 / 1e9, lambda row: row != "a warp, factored"),
+    RowBar("crank_nicolson", "Gcells/s", 1.0, CELL_STEPS / 3e-3 / 1e9, lambda row: row == "a warp, factored"),
+    RowBar("nan_check", "GB/s", 0.95, LIMIT),
+    RowBar("logical_and", "GB/s", 0.95, LIMIT, lambda row: row != "early exit"),
+    RowBar("dot_product", "GB/s", 0.97, LIMIT),
+    RowBar("copies", "GB/s", 0.98, 55.4, lambda row: row == "pinned to device"),
+    RowBar("pinned_and_mapped", "GB/s", 0.98, LIMIT, lambda row: row == "pinned, copy alone"),
     # On an H200, kernels of 8 to 1,056 blocks with loads of 4 or 16 bytes, and bulk copies into shared memory
     # (cp.async.bulk), all read 51.2 GB/s over a link whose copies reach 55.4.
-    Bar("pinned_and_mapped", "GB/s", 0.92, LIMIT, lambda row: row.startswith("mapped")),
-    Bar("peer", "GB/s", 0.98, 396.0, lambda row: row.startswith("copy, "), devices=2),
-    Bar("peer", "GB/s", 0.98, 372.0, lambda row: row.startswith("kernel reads"), devices=2),
-    *(Bar("matmul", column, 0.90, CUBLAS, lambda row: row != CUBLAS) for column in ("TFLOP/s", "8192 TFLOP/s")),
+    RowBar("pinned_and_mapped", "GB/s", 0.92, LIMIT, lambda row: row.startswith("mapped")),
+    RowBar("peer", "GB/s", 0.98, 396.0, lambda row: row.startswith("copy, "), devices=2),
+    RowBar("peer", "GB/s", 0.98, 372.0, lambda row: row.startswith("kernel reads"), devices=2),
+    *(RowBar("matmul", column, 0.90, CUBLAS, lambda row: row != CUBLAS) for column in ("TFLOP/s", "8192 TFLOP/s")),
 ]
 
 
@@ -336,16 +331,18 @@ def films(outcome: Outcome) -> tuple[str, float, float]:
     return "film: overlapped", 1e3 / ms["film: overlapped"], 1e3 / max(ms["film: steps"], ms["film: writing"])
 
 
-def bars_of(stop: str) -> list[Bar]:
+def bars_of(stop: str) -> list[RowBar]:
     """Return a stop's bars that can be judged on this machine."""
     return [bar for bar in BARS if bar.stop == stop and bar.devices <= len(cuda.devices())]
 
 
-def judge(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
-    """Return a bar's line: stop, column, the best row, its rate, what it is compared with, ratio, bar, verdict."""
-    least = f"{bar.least:.3f}"
+def judge(bar: RowBar, outcome: Outcome, others: list[Rival]) -> Comparison:
+    """Compare a stop's best row in a column with what its bar is about."""
+    rival = bar.of if isinstance(bar.of, str) else "the bar"
+    least = Bar.at_least(bar.least)
     if outcome.state != "passed":
-        return bar.stop, bar.column, f"the stop {outcome.state}", "", "", "", least, Verdict.MISSED
+        text = f"the stop {outcome.state}"
+        return Comparison(f"{bar.stop}, {bar.column}", bar.unit, rival=rival, bar=least, note=text, failed=True)
     whole: float | None
     if bar.column == "films/s":
         best, rate, whole = films(outcome)
@@ -360,48 +357,29 @@ def judge(bar: Bar, outcome: Outcome, others: list[Rival]) -> tuple[str, ...]:
             whole = outcome.result.limit.rate
         elif bar.of in rates:
             whole = rates[str(bar.of)]
-    named = bar.of if isinstance(bar.of, str) else "the bar"
-    if not whole:
-        return bar.stop, bar.column, best, f"{rate:,.1f}", named, "", least, Verdict.NOT_JUDGED
-    digits = 3 if rate < 10 else 1
-    return (
-        bar.stop, bar.column, best, f"{rate:,.{digits}f} {bar.unit}", f"{named}: {whole:,.{digits}f}",
-        f"{rate / whole:.4f}", least, Verdict.of(rate / whole >= bar.least),
-    )  # fmt: skip  # grouped by meaning
+    return Comparison(f"{bar.stop}, {bar.column}: {best}", bar.unit, rate, rival, whole, least)
 
 
-def measure(stops: list[str]) -> dict[str, Any]:
-    """Run the stops and what they are compared with, print each, and return all as a record."""
-    cub = Cub()
-    device = cuda.Device(0)
-    lines: list[tuple[str, ...]] = []
-    every: list[Rival] = []
+STOPS = list(dict.fromkeys([*(bar.stop for bar in BARS), *WITHOUT_BARS]))
+
+
+def compare(stops: list[str]) -> Iterator[Comparison | Table]:
+    """Run the stops and what they are compared with."""
+    cub, device = Cub(), cuda.Device(0)
+    every: list[list[Any]] = []
     for name in stops:
         outcome = run_stop(name, device)
         with device:
             found = list(rivals(name, cub))
-        every += found
-        print(f"{name}: {outcome.state} in {outcome.seconds:.1f} s {outcome.message}", flush=True)
-        for other in found:
-            unit = other.case if other.case.endswith("/s") else "GB/s"
-            shown = f"{other.rate:9,.1f} {unit} {other.ms:9.4f} ms" if other.rate else other.trouble
-            print(f"    {other.case:12} {other.name:24} {shown}", flush=True)
-        lines += [judge(bar, outcome, found) for bar in bars_of(name)]
-    return {**environment(device), "bars": lines, "rivals": [asdict(other) for other in every]}
+        every += [[other.stop, other.case, other.name, other.rate, other.ms, other.trouble] for other in found]
+        for bar in bars_of(name):
+            yield judge(bar, outcome, found)
+    yield Table("Others", ["stop", "case", "name", "rate, GB/s where the case says no other", "ms", "note"], every)
 
 
-def main() -> int:
-    """Measure, print, write; return the exit status."""
-    names = list(dict.fromkeys([*(bar.stop for bar in BARS), *WITHOUT_BARS]))
-    parser = bars.parser(__doc__, page=False)
-    parser.add_argument("--only", nargs="+", choices=names, default=names, help="these alone")
-    options = parser.parse_args()
-    record = bars.recall(options.recorded) if options.recorded else measure(options.only)
-    headings = ("stop", "column", "the best row", "rate", "compared with", "ratio", "bar", "")
-    print(bars.table(headings, record["bars"], right="   rrrr"))
-    bars.keep(options.json, record)
-    return bars.exit_status(Verdict(line[-1]) for line in record["bars"])
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", nargs="+", choices=STOPS, default=STOPS, metavar="STOP", help="these alone")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(options: argparse.Namespace) -> Report:
+    return Report.of("course", conditions("numpy", "torch", "cupy-cuda13x"), compare(options.only))

@@ -1,18 +1,19 @@
-"""The tables and pictures of scale_devices.py: how the stops for several devices scale, beside the model."""
+"""The tables and pictures of `devices`: how the stops for several devices scale, beside the model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import bars
-import device_model
-
 from library_tour.stop import Curve, Limit, Result
+from tests.tables import Cell
 
-__all__ = ["MODES", "Figure", "figures", "page", "perf_lines", "pictures", "weak_size"]
+from . import device_model
+from .report import Bar, Comparison, Table
+
+__all__ = ["MODES", "Figure", "figures", "left_out", "perf_lines", "pictures", "tables", "weak_size"]
 
 Json = dict[str, Any]
 
@@ -152,53 +153,39 @@ def bandwidths(found: Json) -> tuple[int, dict[str, list[tuple[float, float]]]]:
     return most, lines
 
 
-def page(found: Json) -> str:
-    """Return the tables as Markdown."""
-    parts = [f"{found['conditions']}; commit {found['commit'] or 'unknown'}."]
+def left_out(found: Json) -> str:
+    """Return what did not run, and why, as a part of the conditions."""
+    parts = []
     if found["left_out"]:
-        parts.append(f"Not run, for want of devices: {', '.join(map(str, found['left_out']))}.")
+        parts.append(f"not run, for want of devices: {', '.join(map(str, found['left_out']))}")
     if found["without_ranks"]:
-        parts.append("No ranks ran, for want of mpiexec or mpi4py (the extra mpi).")
-    parts.append(
-        "## Runs\n\n"
-        + bars.table(("stop", "in", "devices", "size", "state", "checks", "s"), _runs(found), right=" lrrlrr")
-    )
-    rows = [_cells(figure) for figure in figures(found)]
-    if rows:
-        headings = ("stop", "way", "in", "devices", "scaling", "size", "rate", "efficiency", "model")
-        parts.append("## Scaling\n\n" + bars.table(headings, rows, right="lllrlrrrr"))
-        parts.append("The model tells efficiencies, and of `all_reduce` the GB/s of rings, whatever the way.")
-    most, lines = bandwidths(found)
-    if lines:
-        parts.append(f"## Bus bandwidth of sums on {most} devices, in GB/s\n\n" + _by_bytes(lines))
+        parts.append("no ranks ran, for want of mpiexec or mpi4py (the extra mpi)")
     if not any("ms" in row["values"] for each in found["runs"] for row in each.get("outcome", {"rows": []})["rows"]):
-        parts.append("No times were taken: this driver has no GPU's clock.")
-    return "\n\n".join(parts)
+        parts.append("no times were taken, since this driver has no GPU's clock")
+    return "".join(f"; {part}" for part in parts)
 
 
-def _runs(found: Json) -> Iterator[Sequence[str]]:
+def tables(found: Json) -> Iterator[Comparison | Table]:
+    """Yield whether each run passed, the efficiencies beside the model's, and the bandwidths of sums."""
     for each in found["runs"]:
         outcome = each.get("outcome", {"size": None, "checks": []})
-        right = sum(check["holds"] for check in outcome["checks"])
-        checks = f"{right} of {len(outcome['checks'])}"
-        size = "" if outcome["size"] is None else f"{outcome['size']:,}"
-        yield each["stop"], each["mode"], str(each["count"]), size, each["state"], checks, f"{each['seconds']:.1f}"
-
-
-def _cells(figure: Figure) -> Sequence[str]:
-    numbers = ("" if number is None else f"{number:.3g}" for number in (figure.efficiency, figure.predicted))
-    words = (figure.stop, figure.way, figure.mode, str(figure.count), figure.scaling)
-    return (*words, f"{figure.size:,}", figure.rate, *numbers)
-
-
-def _by_bytes(lines: dict[str, list[tuple[float, float]]]) -> str:
-    sizes = sorted({nbytes for points in lines.values() for nbytes, _ in points})
-    columns = [dict(points) for points in lines.values()]
+        size = "" if outcome["size"] is None else f", size {outcome['size']:,}"
+        what = f"{each['stop']} on {each['count']}, {each['mode']}{size}"
+        passed = sum(check["holds"] for check in outcome["checks"])
+        counts = (passed, "checks", len(outcome["checks"]))
+        note = f"{each['state']} in {each['seconds']:.1f} s"
+        yield Comparison(what, "holds", *counts, Bar.at_least(1), note, failed=each["state"] != "passed")
     rows = [
-        [f"{nbytes:,.0f}", *(f"{column[nbytes]:.1f}" if nbytes in column else "" for column in columns)]
-        for nbytes in sizes
+        [one.stop, one.way, one.mode, one.count, one.scaling, one.size, one.rate, one.efficiency, one.predicted]
+        for one in figures(found)
     ]
-    return bars.table(("bytes", *lines), rows, right="r" * (1 + len(lines)))
+    headings = ["stop", "way", "in", "devices", "scaling", "size", "rate", "efficiency", "model, or its GB/s of sums"]
+    yield Table("Scaling", headings, rows)
+    most, lines = bandwidths(found)
+    columns = [dict(points) for points in lines.values()]
+    sizes = sorted({nbytes for column in columns for nbytes in column})
+    by_bytes: list[list[Cell]] = [[int(nbytes), *(column.get(nbytes) for column in columns)] for nbytes in sizes]
+    yield Table(f"Bus bandwidth of sums on {most} devices, in GB/s", ["bytes", *lines], by_bytes)
 
 
 def pictures(found: Json) -> Result:

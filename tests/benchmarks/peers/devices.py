@@ -1,13 +1,8 @@
-#!/usr/bin/env python3
-"""Run the stops for several devices on 1, 2, 4 and 8 of them, and tell how they scale, beside what the model predicts.
-
-    python scripts/scale_devices.py --json scale.json --markdown scale.md --plot plots
-    python scripts/scale_devices.py --recorded scale.json --markdown scale.md     # the tables and plots once more
+"""The stops for several devices on 1, 2, 4 and 8 of them, beside the model.
 
 Each count runs in one process, and in as many ranks where mpiexec and mpi4py are installed. Counts beyond the GPUs of
 the machine are left out; where simulated devices serve there are as many as asked for, and the results are checked and
-not timed. `all_reduce_perf` of NCCL's tests runs beside it where it is on the PATH. The exit status is 1 when a run
-fails.
+not timed. `all_reduce_perf` of NCCL's tests runs too where it is on the PATH.
 """
 
 from __future__ import annotations
@@ -26,16 +21,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import bars
-import scale_tables
-
 import cudart_py as cuda
 from library_tour import plots, record, timing
+
+from . import device_tables
+from .report import Report, conditions
 
 Json = dict[str, Any]
 
 COUNTS = (1, 2, 4, 8)
-PROCESS, RANKS = scale_tables.MODES
+PROCESS, RANKS = device_tables.MODES
 # Rows and columns of a product that one device alone gets, where each gets as much work as one.
 WEAK_BASE = 8192
 # The sizes of a run where there are times; a stop's own where there is None. A product's picture has smaller ones, too.
@@ -53,7 +48,7 @@ def sizes_of(stop: str, count: int, size: int | None) -> list[int | None]:
         return [size]
     more: list[int | None] = []
     if stop == "distributed_gemm" and count > 1:
-        more = [scale_tables.weak_size(WEAK_BASE, count)]
+        more = [device_tables.weak_size(WEAK_BASE, count)]
     return [*TIMED[stop], *more]
 
 
@@ -122,10 +117,10 @@ def nccl_tests(count: int, limit: float) -> list[tuple[float, float]]:
     except subprocess.TimeoutExpired:
         print(f"all_reduce_perf on {count}: ended after {limit:g} seconds", flush=True)
         return []
-    return scale_tables.perf_lines(done.stdout)
+    return device_tables.perf_lines(done.stdout)
 
 
-def measure(options: argparse.Namespace) -> Json:
+def find(options: argparse.Namespace) -> Json:
     """Run everything that is asked for, and return what the tables are made of."""
     own = len(cuda.devices()) if "in_process" not in cuda.capabilities() else max(options.counts)
     counts = [count for count in options.counts if count <= own]
@@ -139,13 +134,9 @@ def measure(options: argparse.Namespace) -> Json:
                 for size in sizes_of(stop, count, options.size):
                     runs.append(run(stop, size, count, mode, options.limit))
                     last = runs[-1]
-                    print(f"{stop} on {count}, {mode}: {last['state']} in {last['seconds']} s", flush=True)
-                    for line in last["said"]:
-                        print(f"    {line}", flush=True)
-    packages = ("cuda-bindings", "nvmath-python", "nccl4py", "nvidia-nccl-cu13", "nvidia-cublasmp-cu13", "mpi4py")
+                    print(f"{stop} on {count}, {mode}: {last['state']} in {last['seconds']} s", file=sys.stderr)
+                    print(*(f"    {line}" for line in last["said"]), sep="\n", file=sys.stderr, flush=True)
     return {
-        "conditions": bars.conditions(cuda.Device(0), *packages),
-        "commit": record.commit(),
         "left_out": [count for count in options.counts if count not in counts],
         "without_ranks": RANKS in options.modes and RANKS not in modes,
         "runs": runs,
@@ -153,32 +144,24 @@ def measure(options: argparse.Namespace) -> Json:
     }
 
 
-def main() -> int:
-    """Measure or recall, write the tables and the plots, and return 1 when a run failed."""
-    parser = bars.parser(__doc__, page=False)
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there")
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS, metavar="N", help="how many devices")
-    parser.add_argument("--modes", nargs="+", choices=scale_tables.MODES, default=scale_tables.MODES)
+    parser.add_argument("--modes", nargs="+", choices=device_tables.MODES, default=device_tables.MODES)
     parser.add_argument("--stops", nargs="+", choices=TIMED, default=list(TIMED))
     parser.add_argument("--size", type=int, metavar="N", help="one size for all stops, instead of their own")
     parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="the most that one run may take")
-    options = parser.parse_args()
+
+
+def measure(options: argparse.Namespace) -> Report:
     if options.plot:
         plots.require()
-    found = bars.recall(options.recorded) if options.recorded else measure(options)
-    bars.keep(options.json, found)
-    text = scale_tables.page(found)
-    print(text)
-    if options.markdown:
-        options.markdown.write_text(text + "\n")
+    found = find(options)
+    packages = ("cuda-bindings", "nvmath-python", "nccl4py", "nvidia-nccl-cu13", "nvidia-cublasmp-cu13", "mpi4py")
+    where = f"{conditions(*packages)}; commit {record.commit() or 'unknown'}"
+    report = Report.of("devices", where + device_tables.left_out(found), device_tables.tables(found))
     if options.plot:
         options.plot.mkdir(parents=True, exist_ok=True)
-        drawn = plots.draw("scaling", "several devices", scale_tables.pictures(found), options.plot)
-        for file in drawn:
-            print(f"drawn: {file}")
-    return int(any(each["state"] != "passed" for each in found["runs"]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        for file in plots.draw("scaling", "several devices", device_tables.pictures(found), options.plot):
+            print(f"drawn: {file}", file=sys.stderr)
+    return report

@@ -1,38 +1,33 @@
-"""Measure what a call costs the host, beside a C loop, bare cuda.bindings, cuda.core and CuPy, in one process.
+"""The host's cost of a call beside a C loop, bare cuda.bindings, cuda.core and CuPy, in one process.
 
-    python scripts/host_cost.py [--rounds 61] [--calls 200] [--json FILE] [--markdown docs/host-cost.md]
-    python scripts/host_cost.py --recorded FILE --markdown docs/host-cost.md
-
-Each number is that of the fastest of the rounds, in microseconds a call, since what else runs on a machine only adds to
-it; the median stands beside it. A round makes some calls of one kind and then drains the stream outside the time,
-because a full queue would make the host wait for the device. All kinds take turns within a round, so that a change of
-the machine's clock meets all alike. The C loop is compiled with the C compiler that there is (CC, cc, gcc or nvcc);
-what is missing is said and left out. The exit status is 1 when a bar is missed, 2 when none is but one could not be
-judged.
+Each figure is that of the fastest of the rounds, in microseconds per call, since other work on the machine only adds to
+it; the table of all calls has the medians too. A round makes some calls of one kind and then drains the stream outside
+the time, because a full queue would make the host wait for the device. All kinds take turns within a round, so that a
+change of the machine's clock meets all alike. A peer that is not installed is left out.
 """
 
 from __future__ import annotations
 
+import argparse
 import compileall
 import ctypes
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import bars
-from bars import Verdict
-from c_loops import compile_c
-from host_calls import CALLS, launches
-from host_rivals import rivals
-from host_things import BLOCK, GRID, MIB, SIZE, Call, Things
-
 import cudart_py as cuda
 from cudart_py.driver import seam
+
+from .c_loops import compile_c
+from .host_calls import CALLS, launches
+from .host_rivals import rivals
+from .host_things import BLOCK, GRID, MIB, SIZE, Call, Things
+from .report import Bar, Comparison, Report, Table, conditions
 
 # The first rounds, which only warm up.
 WARM_UP = 3
@@ -110,7 +105,7 @@ def launch_rows(t: Things) -> list[Row]:
 
 def all_rows(t: Things) -> list[Row]:
     """Return the rows that the bars are about, and what they are compared with."""
-    wanted = [what for what in dict.fromkeys(bar.row[0] for bar in BARS) if what in CALLS]
+    wanted = [what for what in dict.fromkeys(what for what, *_ in BARS) if what in CALLS]
     bare = {what: "bare, packed once" if what == "launch" else "bare" for what in wanted}
     rows = [*c_rows(t), *(Row(what, bare[what], loop(CALLS[what].bare(t))) for what in wanted), *launch_rows(t)]
     rows += [Row(what, how, loop(call)) for (what, how), call in rivals(t).items() if what in wanted]
@@ -118,22 +113,10 @@ def all_rows(t: Things) -> list[Row]:
     return rows + [Row(what, "ours", loop(CALLS[what].ours(t))) for what in wanted if what != "launch"]
 
 
-class Cost(NamedTuple):
-    """What a call costs, in microseconds (an import in milliseconds): the fastest round, and the median of all."""
-
-    fastest: float
-    median: float
-
-    @classmethod
-    def of(cls, rounds: list[float]) -> Cost:
-        """Summarise the rounds."""
-        return cls(min(rounds), statistics.median(rounds))
+Times = dict[tuple[str, str], list[float]]
 
 
-Costs = dict[tuple[str, str], Cost]
-
-
-def import_milliseconds(statement: str) -> Cost:
+def import_milliseconds(statement: str) -> list[float]:
     """Return the milliseconds of an import in nine fresh processes."""
     # As an installer leaves packages; Python may be told not to write bytecode itself.
     compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
@@ -141,41 +124,37 @@ def import_milliseconds(statement: str) -> Cost:
     runs = [
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(9)
     ]
-    return Cost.of([1e3 * float(run.stdout) for run in runs])
+    return [1e3 * float(run.stdout) for run in runs]
 
 
-class Bar(NamedTuple):
-    """How far a row may be above another one: in microseconds, for the import in milliseconds."""
-
-    row: tuple[str, str]
-    base: tuple[str, str]
-    most: float
+def bar(what: str, most: float, how: str = "ours", base: str = "bare") -> tuple[str, str, str, float]:
+    """Return a bar: a way to make a call is at most so much above another, in microseconds; imports in milliseconds."""
+    return what, how, base, most
 
 
 BARS = [
-    Bar(("launch", "checked"), ("launch", "bare, packed once"), 0.9),
-    Bar(("launch", "bound"), ("launch", "bare, packed once"), 0.25),
-    Bar(("event record", "ours"), ("event record", "bare"), 1.0),
-    Bar(("memset 4 KiB", "ours"), ("memset 4 KiB", "bare"), 1.0),
-    Bar(("upload 4 KiB", "ours"), ("upload 4 KiB", "bare"), 1.0),
-    Bar(("download 4 KiB", "ours"), ("download 4 KiB", "bare"), 1.0),
-    Bar(("copy 4 KiB on the device", "ours"), ("copy 4 KiB on the device", "bare"), 1.0),
-    Bar(("graph of 10 launches", "ours"), ("graph of 10 launches", "bare"), 1.0),
-    Bar(("stream query", "ours"), ("stream query", "bare"), 1.0),
-    Bar(("wait for an event", "ours"), ("wait for an event", "bare"), 1.0),
-    # Two calls.
-    Bar(("allocate and free 1 MiB", "ours"), ("allocate and free 1 MiB", "bare"), 1.5),
-    Bar(("launch", "checked"), ("launch", "cuda.core, Buffers"), 0.0),
-    Bar(("launch", "checked"), ("launch", "CuPy RawKernel"), 0.0),
-    Bar(("import", "ours"), ("import", "numpy"), 60.0),
+    bar("launch", 0.9, "checked", "bare, packed once"),
+    bar("launch", 0.25, "bound", "bare, packed once"),
+    bar("event record", 1.0),
+    bar("memset 4 KiB", 1.0),
+    bar("upload 4 KiB", 1.0),
+    bar("download 4 KiB", 1.0),
+    bar("copy 4 KiB on the device", 1.0),
+    bar("graph of 10 launches", 1.0),
+    bar("stream query", 1.0),
+    bar("wait for an event", 1.0),
+    bar("allocate and free 1 MiB", 1.5),  # two calls
+    bar("launch", 0.0, "checked", "cuda.core, Buffers"),
+    bar("launch", 0.0, "checked", "CuPy RawKernel"),
+    bar("import", 60.0, base="numpy"),
 ]
 
 
-def measure(device: cuda.Device, rounds: int, calls: int) -> Costs:
+def microseconds(device: cuda.Device, rounds: int, calls: int) -> Times:
     """Return the microseconds of each row: all take turns, and each begins on a drained stream."""
     things = Things(device)
     rows = all_rows(things)
-    times: dict[tuple[str, str], list[float]] = {(row.what, row.how): [] for row in rows}
+    times: Times = {(row.what, row.how): [] for row in rows}
     for _ in range(rounds + WARM_UP):
         for row in rows:
             row.run(calls // 10)
@@ -185,55 +164,29 @@ def measure(device: cuda.Device, rounds: int, calls: int) -> Costs:
             if seconds < 0:
                 raise RuntimeError(f"{row.what}, {row.how}: the driver answered {-seconds:.0f}")
             times[row.what, row.how].append(1e6 * seconds / calls)
-    return {key: Cost.of(values[WARM_UP:]) for key, values in times.items()}
+    return {key: values[WARM_UP:] for key, values in times.items()}
 
 
-def judge(bar: Bar, costs: Costs) -> tuple[Verdict, str]:
-    """Return what became of a bar, and by how much."""
-    (what, how), (_, base), most = bar
-    if bar.base not in costs:
-        return Verdict.NOT_JUDGED, f"{what}, {how}: {base} was not measured"
-    above = costs[bar.row].fastest - costs[bar.base].fastest
-    unit = "ms" if what == "import" else "us"
-    return Verdict.of(above <= most), f"{what}, {how}: {above:+.3f} {unit} of {most:.2f} above {base}"
+def compare(options: argparse.Namespace) -> Iterator[Comparison | Table]:
+    """Yield what the bars are about, and a table of all calls, those of one kind together."""
+    with cuda.Device(0) as device:
+        times = microseconds(device, options.rounds, options.calls)
+    times["import", "numpy"] = import_milliseconds("import numpy")
+    times["import", "ours"] = import_milliseconds("import cudart_py")
+    for what, how, base, most in BARS:
+        theirs = min(times[what, base]) if (what, base) in times else None
+        unit = "ms" if what == "import" else "us"
+        yield Comparison(f"{what}, {how}", unit, min(times[what, how]), base, theirs, Bar.above(most))
+    kinds = list(dict.fromkeys(what for what, _ in times))
+    every = sorted(times.items(), key=lambda item: kinds.index(item[0][0]))
+    rows = [[what, how, min(found), statistics.median(found)] for (what, how), found in every if what != "import"]
+    yield Table("All calls, in microseconds", ["what", "how", "fastest", "median"], rows)
 
 
-def table(costs: Costs) -> str:
-    """Return all times as a table in Markdown, those of one kind of call together."""
-    kinds = list(dict.fromkeys(what for what, _ in costs))
-    rows = []
-    for (what, how), cost in sorted(costs.items(), key=lambda item: kinds.index(item[0][0])):
-        unit = " ms" if what == "import" else ""
-        rows.append((what, how, f"{cost.fastest:.2f}{unit}", f"{cost.median:.2f}{unit}"))
-    return bars.table(("what", "how", "us a call", "median"), rows, right="  rr")
-
-
-def main() -> int:
-    """Print the table and what became of the bars, and return the exit status."""
-    parser = bars.parser(__doc__, page=True)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=61)
     parser.add_argument("--calls", type=int, default=200, help="calls between two drains of the stream")
-    options = parser.parse_args()
-    if options.recorded:
-        record = bars.recall(options.recorded)
-        where = record["where"]
-        costs = {(row["what"], row["how"]): Cost(row["fastest"], row["median"]) for row in record["rows"]}
-    else:
-        with cuda.Device(0) as device:
-            where = bars.conditions(device, "cuda-bindings", "cuda-core", "cupy-cuda13x")
-            costs = measure(device, options.rounds, options.calls)
-        costs["import", "numpy"] = import_milliseconds("import numpy")
-        costs["import", "ours"] = import_milliseconds("import cudart_py")
-    judged = [judge(bar, costs) for bar in BARS]
-    print(f"{where}\n\n{table(costs)}\n")
-    for verdict, text in judged:
-        print(f"{verdict}: {text}")
-    rows = [{"what": what, "how": how, **cost._asdict()} for (what, how), cost in costs.items()]
-    bars.keep(options.json, {"where": where, "rows": rows})
-    listed = "\n".join(f"- {verdict}: {text}" for verdict, text in judged)
-    bars.write_page(options.markdown, f"On one {where}.\n\n{listed}\n\n{table(costs)}")
-    return bars.exit_status(verdict for verdict, _ in judged)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(options: argparse.Namespace) -> Report:
+    return Report.of("host", conditions("cuda-bindings", "cuda-core", "cupy-cuda13x"), compare(options))

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import host_things as things
 import numpy as np
 from cuda.bindings import driver
-from host_things import BLOCK, GRID, LAUNCHES, MIB, SIZE, Call, Things
 
 import cudart_py as cuda
 from cudart_py.driver import seam
+
+from . import host_things as things
+from .host_things import BLOCK, GRID, LAUNCHES, MIB, SIZE, Call, Things
 
 __all__ = ["CALLS", "LAUNCHES_BY", "UNTIMED", "launches"]
 

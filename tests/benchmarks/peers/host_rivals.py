@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from host_things import BLOCK, GRID, MIB, SIZE, SOURCE, Call, Things
 
 import cudart_py as cuda
+
+from .host_things import BLOCK, GRID, MIB, SIZE, SOURCE, Call, Things
 
 __all__ = ["rivals"]
 

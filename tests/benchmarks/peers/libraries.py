@@ -1,43 +1,34 @@
-#!/usr/bin/env python3
-"""Check on a GPU how fast the library layer is beside PyTorch and CuPy, in one command and less than four minutes.
-
-    scripts/library_bars.py [--json FILE] [--markdown docs/libraries.md] [--only host,gemm,fft,sparse,random,solver]
-    scripts/library_bars.py --recorded FILE --markdown docs/libraries.md
+"""The library layer beside PyTorch and CuPy, in less than four minutes.
 
 Ours and the rivals take turns, and the ratio is the median of the rounds'. A bar whose rivals are not installed is
-shown and not judged. Prints a table; `--markdown` puts it into a page, behind the line "## Measured", and needs no
-GPU for a table that is recorded. The exit status is 1 when a bar is missed, 2 when none is but something could not
-be judged. What holds and is refused is checked by tests/libraries.
+shown and not judged. Where the same speed is asked for, the bar leaves room for noise. Results and errors are checked
+by tests/libraries.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import statistics
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import numpy as np
 
-import bars  # noqa: E402  # behind the path
-import numpy as np  # noqa: E402  # behind the path
-from bars import Verdict, optional  # noqa: E402  # behind the path
-from library_calls import CALLS, Operands  # noqa: E402  # behind the path
+import cudart_py as cuda
+from cudart_py import benchmark
+from cudart_py import libraries as lib
+from cudart_py.benchmark import MeasureOptions
+from cudart_py.benchmark.peers import in_turns
+from library_tour.libraries.sparse import laplacian
 
-import cudart_py as cuda  # noqa: E402  # behind the path
-from cudart_py import libraries as lib  # noqa: E402  # behind the path
-from cudart_py.benchmark import MeasureOptions, measure, measure_host  # noqa: E402  # behind the path
-from cudart_py.benchmark.peers import in_turns  # noqa: E402  # behind the path
-from library_tour.libraries.sparse import laplacian  # noqa: E402  # behind the path
+from .library_calls import CALLS, Operands
+from .report import Bar, Comparison, Report, conditions, optional
 
-# Clocks and neighbours: two measurements of one thing differ by as much.
-NOISE = 0.01
+# Clocks and neighbours: two measurements of one thing differ by as much, for which a bar of the same speed leaves room.
+SAME = 1.01
 OPTIONS = MeasureOptions(min_samples=5, min_seconds=0.1, max_seconds=0.4, warm_up_seconds=0.05)
 HOST_OPTIONS = MeasureOptions(min_samples=30, min_seconds=0.2, max_seconds=0.4, warm_up_seconds=0.1)
 ROUNDS = 5
@@ -52,38 +43,20 @@ FACTORED = {
     "eigh": ("eigh", 2048),
 }
 PACKAGES = ("nvmath-python", "cuda-bindings", "numpy", "torch", "cupy-cuda13x")
-STARTED = time.perf_counter()
 
 Work = Callable[[], object]
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of the table; `note` says why something could not be judged."""
-
-    check: str
-    ours: str = ""
-    rate: str = ""
-    theirs: str = ""
-    ratio: float | None = None
-    bar: str = ""
-    verdict: Verdict = Verdict.NOT_JUDGED
-    note: str = ""
-
-
-# -- times -----------------------------------------------------------------------------------------
-
-
 def device_seconds(work: Work) -> float:
     """Return the device's median time of a call."""
-    found = measure(work, options=OPTIONS).median
+    found = benchmark.measure(work, options=OPTIONS).median
     assert found is not None
     return found
 
 
 def host_seconds(work: Work) -> float:
     """Return what a call costs the host."""
-    found = measure_host(work, options=HOST_OPTIONS).median
+    found = benchmark.measure_host(work, options=HOST_OPTIONS).median
     assert found is not None
     return found
 
@@ -103,46 +76,35 @@ def wall_seconds(work: Work) -> float:
 
 
 def versus(
-    check: str,
+    what: str,
     ours: Work,
     rivals: dict[str, Work | None],
     how: Callable[[Work], float],
-    bar: float,
-    *,
-    amount: float = 0,
-    unit: str = "",
-) -> Line:
-    """Measure in turns, and compare with the fastest rival: our time is at most `bar` of its.
+    most: float,
+    amount: tuple[float, str] | None = None,
+) -> Comparison:
+    """Measure in turns, and compare with the fastest rival: our time is at most `most` of its.
 
-    `amount` is what a call does of a unit like "TFLOP/s".
+    `amount` is what a call does, and the unit of the rate that is noted, like "TFLOP/s".
     """
     works = {"ours": ours, **{name: rival for name, rival in rivals.items() if rival is not None}}
     turns = {name: functools.partial(how, work) for name, work in works.items()}
     times = in_turns(turns, ROUNDS if len(works) > 1 else 1)
     medians = {name: statistics.median(found) for name, found in times.items()}
     mine = medians.pop("ours")
-    rate = f"{amount / mine / {'G': 1e9, 'T': 1e12}[unit[0]]:,.4g} {unit}" if amount else ""
+    note = ""
+    if amount:
+        count, unit = amount
+        note = f"{count / mine / {'G': 1e9, 'T': 1e12}[unit[0]]:,.4g} {unit}"
+    bar = Bar.at_most(most)
     if not medians:
-        return Line(check, seconds(mine), rate, bar=f"<= {bar:.3g} x", note=f"{' and '.join(rivals)} not here")
+        return Comparison(what, "us", 1e6 * mine, " and ".join(rivals), None, bar, f"{note}; not here".strip("; "))
     name = min(medians, key=medians.__getitem__)
     ratio = statistics.median(a / b for a, b in zip(times["ours"], times[name], strict=True))
-    # Noise is allowed where the same is asked for, not where much less is.
-    verdict = Verdict.of(ratio <= bar * (1 + (NOISE if bar == 1 else 0.0)))
-    return Line(check, seconds(mine), rate, f"{seconds(medians[name])} {name}", ratio, f"<= {bar:.3g} x", verdict)
+    return Comparison(what, "us", 1e6 * mine, name, 1e6 * medians[name], bar, note, ratio)
 
 
-def seconds(value: float) -> str:
-    """Write a time in the unit that suits it."""
-    for factor, unit in ((1.0, "s"), (1e3, "ms")):
-        if value * factor >= 1:
-            return f"{value * factor:.4g} {unit}"
-    return f"{1e6 * value:.4g} us"
-
-
-# -- what is measured --------------------------------------------------------------------------------
-
-
-def check_host(torch: Any, cupy: Any) -> Iterator[Line]:
+def check_host(torch: Any, cupy: Any) -> Iterator[Comparison]:
     """Compare the host's cost of small calls, with outputs given and all checks on."""
     a, b, out = (cuda.zeros((128, 128), np.float32) for _ in range(3))
     rival = None
@@ -166,10 +128,10 @@ def check_host(torch: Any, cupy: Any) -> Iterator[Line]:
     if cupy:
         generator, target = cupy.random.default_rng(), cupy.empty(1024, cupy.float32)
         drawn = lambda: generator.random(1024, cupy.float32, out=target)  # noqa: E731  # one call
-    yield versus("host: uniform 1024, out=", lambda: lib.uniform(out=numbers), {"CuPy": drawn}, host_seconds, 1.0)
+    yield versus("host: uniform 1024, out=", lambda: lib.uniform(out=numbers), {"CuPy": drawn}, host_seconds, SAME)
 
 
-def check_gemm(torch: Any, cupy: Any) -> Iterator[Line]:
+def check_gemm(torch: Any, cupy: Any) -> Iterator[Comparison]:
     """Compare products of matrices of 8192 in five precisions."""
     n = PRODUCT
     kinds: dict[str, tuple[Any, str, str | None]] = {
@@ -192,13 +154,12 @@ def check_gemm(torch: Any, cupy: Any) -> Iterator[Line]:
             z = torch.empty((n, n), dtype=kind, device="cuda")
             rival = functools.partial(torch.matmul, x, y, out=z)
         work = functools.partial(lib.gemm, a, b, out, compute=compute)
-        yield versus(f"gemm {n} {name}", work, {"torch.matmul": rival}, device_seconds, 1 / 0.99,
-                     amount=2 * n**3, unit="TFLOP/s")  # fmt: skip  # grouped by meaning
+        yield versus(f"gemm {n} {name}", work, {"torch.matmul": rival}, device_seconds, SAME, (2 * n**3, "TFLOP/s"))
     if torch:
         torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def check_fft(torch: Any, cupy: Any) -> Iterator[Line]:
+def check_fft(torch: Any, cupy: Any) -> Iterator[Comparison]:
     """Compare a batch of short transforms, and a large square."""
     for shape, axes in TRANSFORMS.items():
         x, out = (cuda.zeros(shape, np.complex64) for _ in range(2))
@@ -207,12 +168,11 @@ def check_fft(torch: Any, cupy: Any) -> Iterator[Line]:
             points = cupy.zeros(shape, cupy.complex64)
             rival = functools.partial(cupy.fft.fft if axes == -1 else cupy.fft.fft2, points)
         work = functools.partial(lib.fft, x, out, axes=axes)
-        yield versus(f"fft {shape}, axes {axes}", work, {"CuPy": rival}, device_seconds, 1.0,
-                     amount=2 * x.nbytes, unit="GB/s")  # fmt: skip  # grouped by meaning
+        yield versus(f"fft {shape}, axes {axes}", work, {"CuPy": rival}, device_seconds, SAME, (2 * x.nbytes, "GB/s"))
         lib.release()
 
 
-def check_sparse(torch: Any, cupy: Any) -> Iterator[Line]:
+def check_sparse(torch: Any, cupy: Any) -> Iterator[Comparison]:
     """Compare the product of a grid's Laplacian and a vector."""
     host = laplacian(GRID)
     for dtype in (np.float64, np.float32):
@@ -230,11 +190,17 @@ def check_sparse(torch: Any, cupy: Any) -> Iterator[Line]:
         work()
         if not np.allclose(out.to_host(), values @ np.ones(host.shape[0], dtype)):
             raise AssertionError("the product is not SciPy's")
-        yield versus(f"spmv {GRID}^2 {np.dtype(dtype).name}", work, {"cupyx": rival}, device_seconds, 1.0,
-                     amount=matrix.nbytes + x.nbytes + out.nbytes, unit="GB/s")  # fmt: skip  # grouped by meaning
+        yield versus(
+            f"spmv {GRID}^2 {np.dtype(dtype).name}",
+            work,
+            {"cupyx": rival},
+            device_seconds,
+            SAME,
+            f"{matrix.nbytes + x.nbytes + out.nbytes} GB/s",
+        )
 
 
-def check_random(torch: Any, cupy: Any) -> Iterator[Line]:
+def check_random(torch: Any, cupy: Any) -> Iterator[Comparison]:
     """Compare Philox's numbers."""
     count = DRAWN
     out = cuda.empty(count, np.float32)
@@ -243,24 +209,21 @@ def check_random(torch: Any, cupy: Any) -> Iterator[Line]:
     for name in ("uniform", "normal"):
         rival = getattr(theirs, f"{name}_") if torch else None
         work = functools.partial(getattr(generator, name), out)
-        yield versus(f"Philox {name} {count:,}", work, {"PyTorch": rival}, device_seconds, 1.0,
-                     amount=out.nbytes, unit="TB/s")  # fmt: skip  # grouped by meaning
+        yield versus(f"Philox {name} {count:,}", work, {"PyTorch": rival}, device_seconds, SAME, (out.nbytes, "TB/s"))
 
 
-def check_solver(torch: Any, cupy: Any) -> Iterator[Line]:
+def check_solver(torch: Any, cupy: Any) -> Iterator[Comparison]:
     """Compare factorizations in double precision, with what each needs before and after."""
     for name, (function, n) in FACTORED.items():
         operands, row = Operands(n, np.float64), CALLS[function]
         rival = row.peers(operands, {"cupy": cupy}).get("cupy")
-        yield versus(f"{name} {n} fp64", row.ours(operands), {"CuPy": rival}, wall_seconds, 1.0)
+        yield versus(f"{name} {n} fp64", row.ours(operands), {"CuPy": rival}, wall_seconds, SAME)
         if name == "SVD":
             polar = functools.partial(lib.svd, operands.a, method="polar")
-            yield versus(f"SVD {n} fp64, by polar decomposition", polar, {"CuPy": rival}, wall_seconds, 1.0)
+            yield versus(f"SVD {n} fp64, by polar decomposition", polar, {"CuPy": rival}, wall_seconds, SAME)
 
 
-# -- the command -------------------------------------------------------------------------------------
-
-STEPS: dict[str, Callable[[Any, Any], Iterator[Line]]] = {
+STEPS: dict[str, Callable[[Any, Any], Iterator[Comparison]]] = {
     "host": check_host,
     "gemm": check_gemm,
     "fft": check_fft,
@@ -270,82 +233,27 @@ STEPS: dict[str, Callable[[Any, Any], Iterator[Line]]] = {
 }
 
 
-def show(line: Line) -> None:
-    """Print a line of the table."""
-    ratio = "" if line.ratio is None else f"{line.ratio:.3f}"
-    cells = f"{line.check:<38} {line.ours:>10} {line.rate:>14} {line.theirs:>24} {ratio:>7} {line.bar:>10}"
-    print(f"{cells}  {line.verdict}  {line.note}".rstrip(), flush=True)
-
-
-def collect(step: str, lines: Iterator[Line]) -> list[Line]:
-    """Print a step's lines as they come; an error ends the step, and is a line itself."""
-    found = []
-    try:
-        for line in lines:
-            show(line)
-            found.append(line)
-    except Exception as error:  # the other steps go on
-        traceback.print_exc()
-        found.append(Line(f"{step} did not end", verdict=Verdict.MISSED, note=f"{type(error).__name__}: {error}"))
-        show(found[-1])
-    return found
-
-
-def table(lines: list[Line]) -> str:
-    """Return the lines as a table of Markdown."""
-    headings = ("", "ours", "rate", "the fastest rival", "ratio", "bar", "")
-    rows = [
-        (
-            line.check, line.ours, line.rate, line.theirs, "" if line.ratio is None else f"{line.ratio:.3f}", line.bar,
-            f"{line.verdict} {line.note}".strip(),
-        )
-        for line in lines
-    ]  # fmt: skip  # grouped by meaning
-    return bars.table(headings, rows, right=" rrrrr")
-
-
-def measure_all(steps: list[str]) -> tuple[str, list[Line]]:
-    """Return the conditions and the lines of the steps, which are printed as they come."""
-    device = cuda.Device(0)
-    device.set_current()
+def compare(steps: list[str]) -> Iterator[Comparison]:
+    """Yield the comparisons of the steps; an error ends a step, and is one of them."""
     torch, cupy = optional("torch"), optional("cupy")
-    where = bars.conditions(device, *PACKAGES)
-    print(f"{where}; noise allowed where the same speed is asked for: {100 * NOISE:g} %")
-    lines: list[Line] = []
+    started = time.perf_counter()
     for step in steps:
-        if time.perf_counter() - STARTED > SECONDS:
-            lines.append(Line(f"{step} was not begun", note=f"{SECONDS:.0f} s are over"))
-            show(lines[-1])
+        if time.perf_counter() - started > SECONDS:
+            yield Comparison(step, "us", note=f"was not begun: {SECONDS:.0f} s are over")
             continue
-        print(f"-- {step}, after {time.perf_counter() - STARTED:.0f} s")
-        lines += collect(step, STEPS[step](torch, cupy))
-    counts = ", ".join(f"{sum(line.verdict is one for line in lines)} {one}" for one in Verdict if one)
-    print(f"{counts}, {time.perf_counter() - STARTED:.0f} s")
-    return where, lines
+        try:
+            yield from STEPS[step](torch, cupy)
+        except Exception as error:  # the other steps go on
+            traceback.print_exc()
+            yield Comparison(step, "us", note=f"did not end: {type(error).__name__}: {error}", failed=True)
 
 
-def main() -> int:
-    """Run the checks, and return the exit status."""
-    parser = bars.parser(__doc__, page=True)
-    parser.add_argument("--only", default=",".join(STEPS), metavar="STEPS", help=f"some of {','.join(STEPS)}")
-    options = parser.parse_args()
-    if options.recorded:
-        record = bars.recall(options.recorded)
-        where = record["where"]
-        lines = [Line(**{**line, "verdict": Verdict(line["verdict"])}) for line in record["lines"]]
-        print(f"{where}\n\n{table(lines)}")
-    else:
-        steps = options.only.split(",")
-        if unknown := set(steps) - set(STEPS):
-            parser.error(f"no step is named {', '.join(sorted(unknown))}")
-        if missing := {"libraries", "gpu_timing"} - cuda.capabilities():
-            parser.error(f"this driver has no {' and no '.join(sorted(missing))}: a GPU is needed, and the extra cu13")
-        where, lines = measure_all(steps)
-    bars.keep(options.json, {"where": where, "lines": [asdict(line) for line in lines]})
-    about = f"On one {where}. Times are medians, and ratios those of {ROUNDS} rounds, ours over the rival's."
-    bars.write_page(options.markdown, f"{about}\n\n{table(lines)}")
-    return bars.exit_status(line.verdict for line in lines)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS), metavar="STEP", help="these alone")
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+def measure(options: argparse.Namespace) -> Report:
+    if missing := {"libraries", "gpu_timing"} - cuda.capabilities():
+        raise SystemExit(f"this driver has no {' and no '.join(sorted(missing))}: a GPU is needed, and the extra cu13")
+    cuda.Device(0).set_current()
+    return Report.of("libraries", conditions(*PACKAGES), compare(options.only))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +24,10 @@ grid_of = cache(laplacian)
 
 
 class Operands:
-    """Matrices of n rows and columns, vectors of n * n elements, and what else the functions take.
+    """Matrices of n rows and columns, vectors of n * n elements, and the other operands of the functions.
 
-    `dense` replaces the random numbers of the matrix `a`. Others see our arrays, and copy nothing.
+    `dense` replaces the random elements of the matrix `a`. The operands of `MADE` are made when they are first used.
+    Others see our arrays, and copy nothing.
     """
 
     def __init__(self, n: int, dtype: Any = np.float32, dense: Any = None) -> None:
@@ -35,124 +36,75 @@ class Operands:
         self.host = self.normal((n, n)) if dense is None else dense.astype(dtype)
         self.a = cuda.to_device(self.host)
 
+    def __getattr__(self, name: str) -> Any:
+        if name not in MADE:
+            raise AttributeError(name)
+        value = MADE[name](self)
+        setattr(self, name, value)
+        return value
+
     def normal(self, shape: Any) -> Any:
-        """Return normal numbers."""
+        """Return normally distributed numbers."""
         return self._random.standard_normal(shape, np.float32).astype(self.dtype)
 
-    def positive(self) -> Any:
-        """Return a symmetric and positive definite matrix."""
-        half = self.normal((self.n, self.n))
-        return (half + half.T) / 2 + 2 * self.n * np.eye(self.n)
+    def vector(self, count: int) -> cuda.DeviceArray:
+        """Return a vector of so many random elements."""
+        return cuda.to_device(self.normal(count))
 
-    @cached_property
-    def definite(self) -> cuda.DeviceArray:
-        """A symmetric and positive definite matrix."""
-        return cuda.to_device(self.positive().astype(self.dtype))
 
-    @cached_property
-    def b(self) -> cuda.DeviceArray:
-        """A second matrix."""
-        return cuda.to_device(self.normal((self.n, self.n)))
+def definite(o: Operands) -> cuda.DeviceArray:
+    """Return a symmetric and positive definite matrix."""
+    half = o.normal((o.n, o.n))
+    return cuda.to_device(((half + half.T) / 2 + 2 * o.n * np.eye(o.n)).astype(o.dtype))
 
-    @cached_property
-    def out(self) -> cuda.DeviceArray:
-        """A matrix for results."""
-        return cuda.empty((self.n, self.n), self.dtype)
 
-    @cached_property
-    def column(self) -> cuda.DeviceArray:
-        """A vector of n elements."""
-        return cuda.to_device(self.normal(self.n))
+def few(o: Operands) -> lib.SparseVector:
+    """Return a sparse vector of n elements, of which every eighth is stored."""
+    places = np.arange(0, o.n, 8, dtype=np.int32)
+    return lib.SparseVector(o.n, cuda.to_device(places), o.vector(places.size))
 
-    @cached_property
-    def result(self) -> cuda.DeviceArray:
-        """A vector of n elements for results."""
-        return cuda.empty(self.n, self.dtype)
 
-    @cached_property
-    def x(self) -> cuda.DeviceArray:
-        """A long vector."""
-        return self.a.reshape(-1)
+def mostly_zero(o: Operands) -> cuda.DeviceArray:
+    """Return a dense matrix of which every eighth column is not zero."""
+    kept = np.zeros_like(o.host)
+    kept[:, ::8] = o.host[:, ::8]
+    return cuda.to_device(kept)
 
-    @cached_property
-    def y(self) -> cuda.DeviceArray:
-        """Another long vector."""
-        return cuda.to_device(self.normal(self.n * self.n))
 
-    @cached_property
-    def scalar(self) -> cuda.DeviceArray:
-        """Room for one number."""
-        return cuda.empty(1, self.dtype)
+def bands(o: Operands) -> tuple[cuda.DeviceArray, ...]:
+    """Return the diagonals of n tridiagonal systems."""
+    lower, upper = np.full((2, o.n, o.n), -1, o.dtype)
+    lower[:, 0], upper[:, -1] = 0, 0
+    return tuple(map(cuda.to_device, (lower, np.full((o.n, o.n), 4, o.dtype), upper)))
 
-    @cached_property
-    def signal(self) -> cuda.DeviceArray:
-        """Rows of complex numbers."""
-        return cuda.to_device((self.host + 1j).astype(np.complex64))
 
-    @cached_property
-    def spectrum(self) -> cuda.DeviceArray:
-        """Rows for a transform."""
-        return cuda.empty((self.n, self.n), np.complex64)
-
-    @cached_property
-    def half_spectrum(self) -> cuda.DeviceArray:
-        """Rows for the transform of real numbers."""
-        return cuda.zeros((self.n, self.n // 2 + 1), np.complex64)
-
-    @cached_property
-    def counts(self) -> cuda.DeviceArray:
-        """Room for counts."""
-        return cuda.empty(self.n * self.n, np.uint32)
-
-    @cached_property
-    def grid(self) -> Any:
-        """The Laplacian of a grid of n/2 x n/2 points, of SciPy."""
-        return grid_of(max(4, self.n // 2), self.dtype)
-
-    @cached_property
-    def sparse(self) -> lib.SparseMatrix:
-        """The Laplacian."""
-        return lib.SparseMatrix.from_host(self.grid)
-
-    @cached_property
-    def points(self) -> cuda.DeviceArray:
-        """A vector with an element for each row of the Laplacian."""
-        return cuda.to_device(self.normal(self.grid.shape[0]))
-
-    @cached_property
-    def several(self) -> cuda.DeviceArray:
-        """Eight such vectors, as columns."""
-        return cuda.to_device(self.normal((self.grid.shape[0], 8)))
-
-    @cached_property
-    def few(self) -> lib.SparseVector:
-        """A sparse vector of n elements, of which every eighth is stored."""
-        places = np.arange(0, self.n, 8, dtype=np.int32)
-        return lib.SparseVector(self.n, cuda.to_device(places), cuda.to_device(self.normal(places.size)))
-
-    @cached_property
-    def mostly_zero(self) -> cuda.DeviceArray:
-        """A dense matrix of which every eighth column is not zero."""
-        kept = np.zeros_like(self.host)
-        kept[:, ::8] = self.host[:, ::8]
-        return cuda.to_device(kept)
-
-    @cached_property
-    def bands(self) -> tuple[cuda.DeviceArray, ...]:
-        """The diagonals of n tridiagonal systems."""
-        lower, upper = np.full((2, self.n, self.n), -1, self.dtype)
-        lower[:, 0], upper[:, -1] = 0, 0
-        return tuple(map(cuda.to_device, (lower, np.full((self.n, self.n), 4, self.dtype), upper)))
-
-    @cached_property
-    def triangle(self) -> cuda.DeviceArray:
-        """A lower triangular matrix with a large diagonal."""
-        return cuda.to_device(np.tril(self.host) + self.dtype.type(self.n) * np.eye(self.n, dtype=self.dtype))
-
-    @cached_property
-    def pattern(self) -> lib.SparseMatrix:
-        """The places of `mostly_zero` that are not zero."""
-        return lib.sparse_from_dense(self.mostly_zero)
+MADE: dict[str, Callable[[Operands], Any]] = {
+    "definite": definite,
+    "b": lambda o: cuda.to_device(o.normal((o.n, o.n))),
+    "out": lambda o: cuda.empty((o.n, o.n), o.dtype),
+    "column": lambda o: o.vector(o.n),
+    "result": lambda o: cuda.empty(o.n, o.dtype),
+    # Long vectors, and a scalar for a result.
+    "x": lambda o: o.a.reshape(-1),
+    "y": lambda o: o.vector(o.n * o.n),
+    "scalar": lambda o: cuda.empty(1, o.dtype),
+    "counts": lambda o: cuda.empty(o.n * o.n, np.uint32),
+    # Rows for transforms.
+    "signal": lambda o: cuda.to_device((o.host + 1j).astype(np.complex64)),
+    "spectrum": lambda o: cuda.empty((o.n, o.n), np.complex64),
+    "half_spectrum": lambda o: cuda.zeros((o.n, o.n // 2 + 1), np.complex64),
+    # The Laplacian of a grid of n/2 x n/2 points, of SciPy and ours, and one and eight vectors for its rows.
+    "grid": lambda o: grid_of(max(4, o.n // 2), o.dtype),
+    "sparse": lambda o: lib.SparseMatrix.from_host(o.grid),
+    "points": lambda o: o.vector(o.grid.shape[0]),
+    "several": lambda o: cuda.to_device(o.normal((o.grid.shape[0], 8))),
+    "few": few,
+    "mostly_zero": mostly_zero,
+    "pattern": lambda o: lib.sparse_from_dense(o.mostly_zero),
+    "bands": bands,
+    # Lower triangular, with a large diagonal.
+    "triangle": lambda o: cuda.to_device(np.tril(o.host) + o.dtype.type(o.n) * np.eye(o.n, dtype=o.dtype)),
+}
 
 
 class Function(NamedTuple):

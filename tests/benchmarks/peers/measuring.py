@@ -1,17 +1,13 @@
-#!/usr/bin/env python3
-"""Check on a GPU that `cudart_py.benchmark` measures right, in one command.
+"""The times of `cudart_py.benchmark` beside Nsight Compute's, nvbench's and other processes'.
 
-    scripts/measure_check.py [--json FILE] [--ncu PATH] [--only ncu,processes,nvbench,ceilings,host]
-    scripts/measure_check.py --recorded FILE --markdown docs/measuring.md
-
-Compares with Nsight Compute's durations, with other processes, with nvbench (the package cuda-bench, where it
-is installed), the ceilings with what the card is known to reach, and the host's cost of a launch with that of
-launches whose kernels run longer. Prints the tables of docs/measuring.md. The exit status is 1 when a bar is
-missed, 2 when none is but something could not be checked.
+Compares with Nsight Compute's durations, with other processes, and with nvbench (the package cuda-bench) where it is
+installed; the ceilings with what an H200 is known to reach; and the host's cost of a launch with that of launches whose
+kernels run longer. Needs a GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import csv
 import glob
@@ -22,36 +18,22 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import bars
-from bars import Verdict
-from measure_cases import CASES, GRAPH_CALLS, HOST_BATCHES, LAUNCHES
-
 import cudart_py as cuda
 
-ROOT = Path(__file__).resolve().parent.parent
-# The script beside this one: the kernels, and what is done with them in a process that has the device for itself.
-CHILD = Path(__file__).resolve().with_name("measure_cases.py")
+from .measuring_cases import CASES, GRAPH_CALLS, HOST_BATCHES, LAUNCHES
+from .report import Bar, Comparison, Report, Table, conditions
+
+ROOT = Path(__file__).parents[3]
+# The kernels, and what is done with them in a process that has the device for itself.
+CHILD = [sys.executable, "-m", "tests.benchmarks.peers.measuring_cases"]
 STEPS = ("ncu", "processes", "nvbench", "ceilings", "host")
 PROCESSES = 5
 # Of the launches that Nsight Compute sees, the first ones only warm up.
 WARM_UP = 5
 CEILING_BARS = {"copy": 4.2e12, "read": 4.35e12, "write": None, "fp32": None, "fp64": None}
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of the table."""
-
-    check: str
-    ours: str
-    theirs: str
-    difference: str
-    bar: str
-    verdict: Verdict
 
 
 class ChildError(Exception):
@@ -74,7 +56,7 @@ def run(command: list[str]) -> str:
 
 def child(*arguments: str) -> Any:
     """Run a part of the checks in a process of its own and return what it prints."""
-    output = run([sys.executable, str(CHILD), *arguments])
+    output = run([*CHILD, *arguments])
     # What a library wrote to its own buffer may come after it.
     return json.loads([line for line in output.splitlines() if line.startswith("{")][-1])
 
@@ -92,7 +74,7 @@ def ncu_seconds(ncu: str, name: str) -> float:
     output = run([
         ncu, "--clock-control", "none", "--cache-control", "none", "--metrics", "gpu__time_duration.sum",
         "--csv", "--print-units", "base", "--kernel-name", kernel,
-        sys.executable, str(CHILD), "launch", name,
+        *CHILD, "launch", name,
     ])  # fmt: skip  # rows of a table
     durations = read_durations(output)
     if len(durations) != LAUNCHES:
@@ -112,39 +94,35 @@ def read_durations(output: str) -> list[float]:
     ]
 
 
-def compare(check: str, ours: float, theirs: float, bar: float | None, note: str = "") -> Line:
-    """Compare two times."""
-    difference = ours / theirs - 1
-    return Line(
-        check + note, f"{1e6 * ours:,.3f} us", f"{1e6 * theirs:,.3f} us", f"{100 * difference:+.2f} %",
-        "" if bar is None else f"{100 * bar:g} %",
-        Verdict.NO_BAR if bar is None else Verdict.of(abs(difference) <= bar),
-    )  # fmt: skip  # grouped by meaning
+def compare(what: str, ours: float, rival: str, theirs: float, share: float | None) -> Comparison:
+    """Compare two times, which may differ by a share."""
+    return Comparison(what, "us", 1e6 * ours, rival, 1e6 * theirs, None if share is None else Bar.within(share))
 
 
-def not_checked(check: str, reason: object) -> Line:
+def not_checked(what: str, rival: str, reason: object) -> Comparison:
     """Return the line of a check that could not be made."""
-    return Line(check, "", " ".join(str(reason).split())[-300:], "", "", Verdict.NOT_JUDGED)
+    return Comparison(what, "us", rival=rival, note=" ".join(str(reason).split())[-300:])
 
 
-def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Line]:
+def check_ncu(measured: dict[str, Any], ncu: str | None) -> Iterator[Comparison]:
     """Compare with Nsight Compute.
 
     Of a short kernel the batch in many streams is judged. One stream, which may be a slow one, and a graph, which
     leaves out how a launch begins, are shown beside it.
     """
     if ncu is None:
-        yield not_checked("ncu", "not found: give --ncu")
+        yield not_checked("kernels", "Nsight Compute", "not found: give --ncu")
         return
     for name, case in CASES.items():
         try:
             theirs = ncu_seconds(ncu, name)
         except ChildError as error:
-            yield not_checked(f"ncu, {name}", error)
+            yield not_checked(name, "Nsight Compute", error)
             continue
         for label in (name, f"{name}, streams", f"{name}, graph"):
             if label in measured:
-                yield compare(f"ncu, {label}", measured[label]["median"], theirs, case.bar if judged(label) else None)
+                bar = case.bar if judged(label) else None
+                yield compare(label, measured[label]["median"], "Nsight Compute", theirs, bar)
 
 
 def judged(label: str) -> bool:
@@ -153,7 +131,7 @@ def judged(label: str) -> bool:
     return CASES[name].bar is not None and way == ("streams" if CASES[name].short else "")
 
 
-def check_processes(processes: list[dict[str, Any]]) -> Iterator[Line]:
+def check_processes(processes: list[dict[str, Any]]) -> Iterator[Comparison]:
     """Compare the medians of several processes, and within the first one the same at its beginning and its end.
 
     Of a short kernel the graph is judged as well as the batch in many streams; one stream is shown. In one process the
@@ -164,135 +142,106 @@ def check_processes(processes: list[dict[str, Any]]) -> Iterator[Line]:
             medians = [found[label]["median"] for found in processes]
             name, _, way = label.partition(", ")
             bar = 0.01 if judged(label) or (way == "graph" and CASES[name].bar is not None) else None
-            yield compare(f"{len(processes)} processes, {label}: slowest and fastest", max(medians), min(medians), bar)
+            rival = f"the fastest of {len(processes)} processes"
+            yield compare(f"{label}, the slowest", max(medians), rival, min(medians), bar)
     for label, found in processes[0].items():
         if label.endswith(", again"):
             first = label.removesuffix(", again")
             bar = 0.01 if judged(first) else None
-            yield compare(f"one process, {label}", found["median"], processes[0][first]["median"], bar)
+            yield compare(label, found["median"], "the first time", processes[0][first]["median"], bar)
 
 
-def check_nvbench() -> Iterator[Line]:
+def check_nvbench() -> Iterator[Comparison]:
     """Compare with nvbench."""
     what = {"cold": "cold, events' cost included", "graph": f"graph of {GRAPH_CALLS} launches"}
     for name, case in CASES.items():
         for kind in ("cold", "graph") if case.short else ("cold",):
-            check = f"nvbench, {name}: {what[kind]}"
+            check = f"{name}: {what[kind]}"
             try:
                 found = child("nvbench", name, kind)
             except ChildError as error:
-                yield not_checked(check, error)
+                yield not_checked(check, "nvbench", error)
                 continue
-            yield compare(check, found["ours"], found["theirs"], None if case.bar is None else 0.02)
+            yield compare(check, found["ours"], "nvbench", found["theirs"], None if case.bar is None else 0.02)
 
 
-def check_host() -> Iterator[Line]:
+def check_host() -> Iterator[Comparison]:
     """Compare the host's cost of launches: the device's time, from microseconds to a millisecond, is not in it."""
     try:
         found = child("host")
     except ChildError as error:
-        yield not_checked("host", error)
+        yield not_checked("the host's cost", "", error)
         return
     launches, products = found["launches"], found["products"]
     for name, seconds in launches.items():
         if name != "nothing":
-            yield compare(f"host's cost of a launch, {name}, and of nothing", seconds, launches["nothing"], None)
+            yield compare(f"the host's cost of a launch, {name}", seconds, "nothing", launches["nothing"], None)
     for batch, seconds in list(products.items())[1:]:
         first = str(HOST_BATCHES[0])
-        yield compare(f"host's cost of a gemm of 128^3, batches of {batch} and {first}", seconds, products[first], None)
+        text = f"the host's cost of a gemm of 128^3, batches of {batch}"
+        yield compare(text, seconds, f"batches of {first}", products[first], None)
 
 
-def check_ceilings() -> Iterator[Line]:
+def check_ceilings() -> Iterator[Comparison]:
     """Compare the ceilings with what is known of the H200."""
     try:
         found = child("ceilings")
     except ChildError as error:
-        yield not_checked("ceilings", error)
+        yield not_checked("ceilings", "", error)
         return
     for kind, bar in CEILING_BARS.items():
-        known = bar if "H200" in found["device"] else None
-        text = "" if known is None else f"{known:.3g}"
-        verdict = Verdict.NO_BAR if known is None else Verdict.of(found[kind] >= known)
-        yield Line(f"ceiling {kind}", f"{found[kind]:.4g} /s", text, "", "" if known is None else "at least", verdict)
+        if bar is None or "H200" not in found["device"]:
+            yield Comparison(f"ceiling {kind}", "/s", found[kind])
+        else:
+            yield Comparison(f"ceiling {kind}", "/s", found[kind], "an H200's", bar, Bar.at_least(1))
 
 
-def check(steps: list[str], ncu: str | None) -> tuple[list[Line], dict[str, Any]]:
-    """Make the checks."""
+def check(steps: list[str], ncu: str | None) -> Iterator[Comparison | Table]:
+    """Make the checks, and show how the first process measured."""
     count = PROCESSES if "processes" in steps else 1 if "ncu" in steps else 0
     processes = [child("measure") for _ in range(count)]
-    lines: list[Line] = []
     for step in steps:
         print(f"... {step}", file=sys.stderr)
         if step == "ncu":
-            lines += check_ncu(processes[0], ncu)
+            yield from check_ncu(processes[0], ncu)
         elif step == "processes":
-            lines += check_processes(processes)
-        elif step == "nvbench":
-            lines += check_nvbench()
-        elif step == "host":
-            lines += check_host()
+            yield from check_processes(processes)
         else:
-            lines += check_ceilings()
-    return lines, processes[0] if processes else {}
+            yield from {"nvbench": check_nvbench, "host": check_host, "ceilings": check_ceilings}[step]()
+    if processes:
+        headings = ["kernel", "median, us", "spread, %", "samples", "calls each", "L2", "MHz", "events, us", "how"]
+        yield Table("Kernels", headings, [[name, *cells(one)] for name, one in processes[0].items()])
+
+
+def cells(one: dict[str, Any]) -> list[Any]:
+    """Return how a case was measured, as a row."""
+    how = [
+        "streams" if one["streams"] else "",
+        "in a graph" if one["captured"] else "",
+        "" if one["blocked"] else "NOT BLOCKED",
+    ]
+    times = (1e6 * one["median"], 100 * one["spread"], one["samples"], one["batch"])
+    return [*times, one["cache"], one["clock"], 1e6 * one["overhead"], ", ".join(filter(None, how))]
 
 
 def environment(ncu: str | None) -> str:
     """Name the card, the driver, the versions of what is compared, and the day."""
-    where = bars.conditions(cuda.Device(0), "cuda-bench")
+    where = conditions("cuda-bench")
     if ncu is not None:
         with contextlib.suppress(ChildError):  # that it does not run is said where it is compared
             where += ", Nsight Compute " + run([ncu, "--version"]).strip().splitlines()[-1].removeprefix("Version ")
     return where
 
 
-def report(found: dict[str, Any]) -> str:
-    """Write how the cases were measured and what they were compared with, as tables of Markdown."""
-    parts = [found["where"]]
-    if found["measured"]:
-        rows = [
-            (
-                name, f"{1e6 * one['median']:,.3f} us", f"{100 * one['spread']:.2f} %",
-                f"{one['samples']}{' streams' if one['streams'] else ''} of {one['batch']}"
-                f"{' in a graph' if one['captured'] else ''}"
-                f"{'' if one['blocked'] else ', NOT BLOCKED'}",
-                one["cache"], f"{one['clock']:.0f}" if one["clock"] else "?", f"{1e6 * one['overhead']:.2f} us",
-            )
-            for name, one in found["measured"].items()
-        ]  # fmt: skip  # rows of a table
-        parts.append(bars.table(("kernel", "median", "spread", "samples", "L2", "MHz", "events' cost"), rows))
-    compared = [
-        tuple(line[name] for name in ("check", "ours", "theirs", "difference", "bar", "verdict"))
-        for line in found["checks"]
-    ]
-    parts.append(bars.table(("compared with", "ours", "theirs", "difference", "bar", ""), compared))
-    return "\n\n".join(parts)
-
-
-def main() -> int:
-    """Run the checks, or show those of an earlier run, and return the exit status."""
-    parser = bars.parser(__doc__, page=True)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ncu", metavar="PATH", help="where Nsight Compute is")
-    parser.add_argument("--only", default=",".join(STEPS), metavar="STEPS", help=f"some of {','.join(STEPS)}")
-    options = parser.parse_args()
-    if options.recorded:
-        found = bars.recall(options.recorded)
-    else:
-        steps = options.only.split(",")
-        if unknown := set(steps) - set(STEPS):
-            parser.error(f"no step is named {', '.join(sorted(unknown))}")
-        ncu = find_ncu(options.ncu)
-        try:
-            lines, measured = check(steps, ncu)
-        except ChildError as error:
-            print(f"measuring failed: {error}", file=sys.stderr)
-            return 2
-        found = {"where": environment(ncu), "measured": measured, "checks": [vars(line) for line in lines]}
-    text = report(found)
-    print(text)
-    bars.keep(options.json, found)
-    bars.write_page(options.markdown, text)
-    return bars.exit_status(Verdict(line["verdict"]) for line in found["checks"])
+    parser.add_argument("--only", nargs="+", choices=STEPS, default=STEPS, metavar="STEP", help="these alone")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(options: argparse.Namespace) -> Report:
+    ncu = find_ncu(options.ncu)
+    try:
+        return Report.of("measuring", environment(ncu), check(options.only, ncu))
+    except (ChildError, cuda.CudaError) as error:
+        print(f"measuring failed: {error}", file=sys.stderr)
+        raise SystemExit(2) from error

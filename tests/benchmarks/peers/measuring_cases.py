@@ -1,13 +1,13 @@
-#!/usr/bin/env python3
-"""The kernels that `measure_check.py` compares, and what it does with them in processes of their own.
+"""The kernels that `measuring.py` compares, and what it does with them in processes of their own.
 
-    scripts/measure_cases.py measure | launch CASE | nvbench CASE cold|graph | host | ceilings
+    python -m tests.benchmarks.peers.measuring_cases measure | launch CASE | nvbench CASE cold|graph | host | ceilings
 
 Prints what it found as one line of JSON.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
@@ -15,11 +15,16 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).with_name("measure_check.cu")
+import numpy as np
+
+import cudart_py as cuda
+from cudart_py import benchmark
+from cudart_py.benchmark import measure, measure_host
+
+SOURCE = Path(__file__).with_name("sources") / "measuring.cu"
 # Launches that Nsight Compute sees.
 LAUNCHES = 25
 # Launches in the graph that nvbench times for a short kernel: its own launches take longer than such a kernel.
@@ -30,7 +35,7 @@ STREAMS = 48
 HOST_BATCHES = (5, 50, 250)
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Case:
     """A kernel of a certain length, and how far Nsight Compute's duration may be off; None: shown, not judged.
 
@@ -56,10 +61,6 @@ CASES = {
 
 def make_launch(case: Case) -> Callable[[Any], Callable[[], None]]:
     """Return a function that binds the case's kernel to its data on a stream."""
-    import numpy as np
-
-    import cudart_py as cuda
-
     kernel, device = cuda.compile(SOURCE)[case.kernel], cuda.current_device()
     if case.kernel == "saxpy":
         shape = -(-case.amount // 256), 256
@@ -84,9 +85,6 @@ def measure_all() -> dict[str, Any]:
 
     What is measured again shows whether a time depends on what the process did before.
     """
-    import cudart_py as cuda
-    from cudart_py.benchmark import measure
-
     stream = cuda.Stream(non_blocking=True)
     short = [(name, way) for name, case in CASES.items() if case.short for way in ("graph", "streams")]
     again = short[:2]
@@ -110,10 +108,6 @@ def measure_all() -> dict[str, Any]:
 
 def launch(name: str) -> None:
     """Launch a case for Nsight Compute, as often as it looks, with L2 in the state in which it is measured."""
-    import numpy as np
-
-    import cudart_py as cuda
-
     case = CASES[name]
     work = make_work(case)
     flush = cuda.zeros(2 * cuda.current_device().properties.l2_cache_size, np.uint8)
@@ -130,10 +124,7 @@ def nvbench(name: str, kind: str) -> dict[str, float]:
     "cold": a single launch with L2 flushed, what events cost included. "graph": a graph of many launches, of which
     nvbench times many one behind the other.
     """
-    from cuda import bench
-
-    import cudart_py as cuda
-    from cudart_py.benchmark import measure
+    from cuda import bench  # of the package cuda-bench, which few have
 
     ours: dict[str, float] = {}
 
@@ -155,7 +146,7 @@ def nvbench(name: str, kind: str) -> dict[str, float]:
         saved = os.dup(1)
         os.dup2(2, 1)
         try:
-            bench.run_all_benchmarks(["measure_check", "--devices", "0", "--json", str(path)])
+            bench.run_all_benchmarks(["measuring", "--devices", "0", "--json", str(path)])
         finally:
             os.dup2(saved, 1)
         (state,) = json.loads(path.read_text())["benchmarks"][0]["states"]
@@ -178,11 +169,6 @@ def make_graph(work: Callable[[], None], stream: Any) -> Callable[[], None]:
 
 def host() -> dict[str, Any]:
     """Measure what launches cost the host, by how long their kernels run, and a product of cuBLAS in batches."""
-    import numpy as np
-
-    import cudart_py as cuda
-    from cudart_py.benchmark import measure_host
-
     stream = cuda.Stream(non_blocking=True)
     launches = {name: measure_host(make_work(case, stream), stream=stream).median for name, case in CASES.items()}
     products = {}
@@ -198,13 +184,8 @@ def host() -> dict[str, Any]:
 
 def ceilings() -> dict[str, Any]:
     """Measure the ceilings."""
-    import dataclasses
-
-    import cudart_py as cuda
-    from cudart_py.benchmark import ceilings as find
-
     device = cuda.Device(0)
-    return {"device": device.name, **dataclasses.asdict(find(device))}
+    return {"device": device.name, **dataclasses.asdict(benchmark.ceilings(device))}
 
 
 def main() -> None:

@@ -1,17 +1,15 @@
-"""What the scripts that compare speeds share: options, rivals, verdicts, the exit status, tables, records and pages.
+"""Tables of speeds beside other programs', what they are compared with, and the record that keeps them.
 
-Each of them measures on a GPU, holds what it found against bars, and prints a table. With `--json` it keeps what it
-found, with `--recorded` it takes that instead of measuring, and with `--markdown`, where it has a page of the
-documentation, it writes the table there, behind the line `## Measured`.
+Each benchmark yields comparisons and tables as it finds them. All comparisons of a run form one table.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
@@ -19,71 +17,174 @@ from pathlib import Path
 from typing import Any
 
 import cudart_py as cuda
+from tests.tables import Cell, number, table
 
-__all__ = [
-    "HEADING",
-    "Verdict",
-    "conditions",
-    "exit_status",
-    "keep",
-    "optional",
-    "parser",
-    "recall",
-    "table",
-    "write_page",
-]
+__all__ = ["HEADING", "Bar", "Comparison", "Report", "Table", "Verdict", "conditions", "optional", "write_page"]
 
 HEADING = "## Measured"
 
 
 class Verdict(StrEnum):
-    """What became of a bar."""
+    """The outcome of a comparison with a bar."""
 
     OK = "ok"
     MISSED = "MISSED"
     NOT_JUDGED = "not judged"
     NO_BAR = ""
 
+
+@dataclass(frozen=True)
+class Bar:
+    """The relation that our figure must have to the other one."""
+
+    kind: str
+    value: float
+
     @classmethod
-    def of(cls, reached: bool) -> Verdict:
-        """Return whether a bar was reached, as a verdict."""
-        return cls.OK if reached else cls.MISSED
+    def at_least(cls, ratio: float) -> Bar:
+        """Our figure is at least `ratio` times the other, as rates are."""
+        return cls("at least", ratio)
+
+    @classmethod
+    def at_most(cls, ratio: float) -> Bar:
+        """Our figure is at most `ratio` times the other, as times are."""
+        return cls("at most", ratio)
+
+    @classmethod
+    def within(cls, share: float) -> Bar:
+        """Our figure differs by at most this share of the other."""
+        return cls("within", share)
+
+    @classmethod
+    def above(cls, difference: float) -> Bar:
+        """Our figure is at most this much above the other, in the unit of both."""
+        return cls("above by", difference)
+
+    def reached(self, ours: float, theirs: float, ratio: float) -> bool:
+        """Return whether our figure reaches the bar."""
+        if self.kind == "at least":
+            return ratio >= self.value
+        if self.kind == "at most":
+            return ratio <= self.value
+        if self.kind == "within":
+            return abs(ratio - 1) <= self.value
+        return ours - theirs <= self.value
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value:.4g}"
 
 
-def exit_status(verdicts: Iterable[Verdict]) -> int:
-    """Return 1 when a bar is missed, 2 when none is but one could not be judged, else 0."""
-    found = set(verdicts)
-    return 1 if Verdict.MISSED in found else 2 if Verdict.NOT_JUDGED in found else 0
+@dataclass(frozen=True)
+class Comparison:
+    """Our figure beside that of a rival; `note` says what the figures do not, such as why one is missing.
 
-
-def parser(doc: str | None, *, page: bool) -> argparse.ArgumentParser:
-    """Return a parser of the options that the scripts share; the first line of `doc` describes the script.
-
-    `page` is whether the script has a page of the documentation.
+    `ratio` is that of the figures unless it is given, as where it is the median of several.
     """
-    made = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    made.add_argument("--json", type=Path, metavar="FILE", help="write what was found there")
-    made.add_argument("--recorded", type=Path, metavar="FILE", help="measure nothing: take what --json wrote")
-    if page:
-        made.add_argument("--markdown", type=Path, metavar="PAGE", help=f"put the table behind the page's {HEADING!r}")
-    return made
+
+    what: str
+    unit: str
+    ours: float | None = None
+    rival: str = ""
+    theirs: float | None = None
+    bar: Bar | None = None
+    note: str = ""
+    ratio: float | None = None
+    failed: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """The outcome; a comparison that failed has missed its bar."""
+        if self.failed:
+            return Verdict.MISSED
+        if self.bar is None:
+            return Verdict.NO_BAR if self.ours is not None else Verdict.NOT_JUDGED
+        if self.ours is None or not self.theirs:
+            return Verdict.NOT_JUDGED
+        return Verdict.OK if self.bar.reached(self.ours, self.theirs, self.quotient or 0) else Verdict.MISSED
+
+    @property
+    def quotient(self) -> float | None:
+        """Our figure over the rival's."""
+        if self.ratio is not None or self.ours is None or not self.theirs:
+            return self.ratio
+        return self.ours / self.theirs
+
+    def cells(self) -> list[Cell]:
+        """Return the row of the table."""
+        bar = "" if self.bar is None else str(self.bar)
+        return [self.what, self.unit, self.ours, self.rival, self.theirs, self.quotient, bar, self.verdict, self.note]
+
+    def __str__(self) -> str:
+        return "  ".join(filter(None, map(number, self.cells())))
 
 
-def keep(file: Path | None, record: dict[str, Any]) -> None:
-    """Write what was found to the file of `--json`, if there is one."""
-    if file is not None:
+COMPARED = ["compared", "unit", "ours", "rival", "theirs", "ratio", "bar", "verdict", "note"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A further table, whose rows have no verdicts."""
+
+    title: str
+    headings: list[str]
+    rows: list[list[Cell]]
+
+    def __str__(self) -> str:
+        return f"### {self.title}\n\n{table(self.headings, self.rows)}"
+
+
+@dataclass
+class Report:
+    """What a benchmark found, and where."""
+
+    benchmark: str
+    where: str
+    tables: list[Table] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, benchmark: str, where: str, found: Iterable[Comparison | Table]) -> Report:
+        """Collect what a benchmark yields, and print each as it comes."""
+        compared = Table("Compared", COMPARED, [])
+        report = cls(benchmark, where, [compared])
+        for one in found:
+            if isinstance(one, Table):
+                report.tables.append(one)
+            else:
+                compared.rows.append(one.cells())
+                print(one, file=sys.stderr, flush=True)
+        return report
+
+    @classmethod
+    def read(cls, file: Path) -> Report:
+        """Return what `write` wrote."""
+        record = json.loads(file.read_text())
+        return cls(record["benchmark"], record["where"], [Table(**one) for one in record["tables"]])
+
+    def write(self, file: Path) -> None:
+        """Write the report as JSON."""
+        record = {"benchmark": self.benchmark, "where": self.where, "tables": [vars(one) for one in self.tables]}
         file.write_text(json.dumps(record, indent=1) + "\n")
 
+    @property
+    def verdicts(self) -> Iterator[Verdict]:
+        """The verdicts of all comparisons."""
+        for one in self.tables:
+            if one.headings == COMPARED:
+                yield from (Verdict(row[COMPARED.index("verdict")]) for row in one.rows)
 
-def recall(file: Path) -> dict[str, Any]:
-    """Return what `keep` wrote."""
-    record: dict[str, Any] = json.loads(file.read_text())
-    return record
+    @property
+    def status(self) -> int:
+        """1 where a bar is missed, 2 where none is but one could not be judged, else 0."""
+        found = set(self.verdicts)
+        return 1 if Verdict.MISSED in found else 2 if Verdict.NOT_JUDGED in found else 0
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.where, *(str(one) for one in self.tables if one.rows)])
 
 
-def conditions(device: cuda.Device, *packages: str) -> str:
+def conditions(*packages: str) -> str:
     """Name the card, the driver, Python, those of the packages that are installed, and the day."""
-    found = [device.name, f"driver for CUDA {'.'.join(map(str, cuda.driver_version()))}"]
+    found = [cuda.Device(0).name, f"driver for CUDA {'.'.join(map(str, cuda.driver_version()))}"]
     found.append(f"Python {sys.version.split()[0]}")
     for package in packages:
         try:
@@ -102,26 +203,8 @@ def optional(name: str) -> Any:
         return None
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: str = "") -> str:
-    """Return a table of Markdown, in columns; those whose letter in `right` is "r" end at the right."""
-    lines = [tuple(headings), *map(tuple, rows)]
-    widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
-    ends = [mark == "r" for mark in right.ljust(len(widths))]
-    rule = tuple("-" * (width - end) + ":" * end for width, end in zip(widths, ends, strict=True))
-    return "\n".join(
-        "| "
-        + " | ".join(
-            cell.rjust(width) if end else cell.ljust(width) for cell, width, end in zip(line, widths, ends, strict=True)
-        )
-        + " |"
-        for line in (lines[0], rule, *lines[1:])
-    )
-
-
-def write_page(page: Path | None, text: str) -> None:
-    """Replace what the page of `--markdown`, if there is one, says behind its heading `## Measured`."""
-    if page is None:
-        return
+def write_page(page: Path, text: str) -> None:
+    """Replace what a page of the documentation says below its heading `## Measured`."""
     before, heading, _ = page.read_text().partition(f"{HEADING}\n")
     if not heading:
         raise SystemExit(f"{page} has no line {HEADING!r}")

@@ -1,32 +1,34 @@
-"""Compare the simulator's machine code with C++ loops and with PoCL, on one core, in one run.
+"""The simulator's machine code beside C++ loops and PoCL, on one core.
 
-    uv pip install pyopencl; uv run --no-sync python scripts/simulator_peers.py
+    uv pip install pyopencl; uv run --no-sync python -m tests.benchmarks.peers simulator
 
-The kernels lie in ``peers/``: in CUDA C++, as loops for a C++ compiler (CXX, c++, g++ or clang++) with ``-O3
--march=native``, and in OpenCL C for PoCL's CPU device (Debian's pocl-opencl-icd). A peer that isn't there is left out.
-The three take turns; the times are the least of many runs, in milliseconds, with nothing checked. Mathematics is fast
-for `bodies` alone, in all three. All results are compared with the simulator's.
+The kernels lie in ``sources/``: in CUDA C++, as loops for a C++ compiler (CXX, c++, g++ or clang++) with ``-O3
+-march=native``, and in OpenCL C for PoCL's CPU device (Debian's pocl-opencl-icd). A peer that is not installed is left
+out. The three take turns. The times are the least of many runs, with nothing checked. Mathematics is fast for `bodies`
+alone, in all three. All results are compared with the simulator's.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import os
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import bars
 import numpy as np
 from numpy.typing import NDArray
 
 import cudart_py as cuda
 
-FOLDER = Path(__file__).with_name("peers")
+from .report import Comparison, Report, conditions, optional
+
+FOLDER = Path(__file__).with_name("sources")
 ROUNDS = 15
 Array = NDArray[Any]
 # What runs a work, and what gives its result back.
@@ -111,7 +113,7 @@ def in_opencl() -> Callable[[Work], Contender] | None:
     """Find PoCL; return what makes a launch there, or None and say why."""
     # PoCL reads it when it is loaded: as many threads as the others have.
     os.environ["POCL_MAX_PTHREAD_COUNT"] = "1"
-    cl = bars.optional("pyopencl")
+    cl = optional("pyopencl")
     platforms = [] if cl is None else [one for one in cl.get_platforms() if "Portable Computing" in one.name]
     if not platforms:
         print("pyopencl or PoCL is not there")
@@ -144,36 +146,31 @@ def in_opencl() -> Callable[[Work], Contender] | None:
     return contender
 
 
-def compare(work: Work, makers: Sequence[Callable[[Work], Contender] | None]) -> list[str]:
-    """Return a line of the table: the simulator's time, and each peer's with the quotient."""
-    contenders = [maker and maker(work) for maker in makers]
-    times: list[list[float]] = [[] for _ in contenders]
+def compare(work: Work, makers: Mapping[str, Callable[[Work], Contender] | None]) -> Iterator[Comparison]:
+    """Yield the simulator's time beside that of each peer, whose result is compared too."""
+    contenders = {name: maker(work) for name, maker in makers.items() if maker is not None}
+    times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(ROUNDS):
-        for contender, spent in zip(contenders, times, strict=True):
-            if contender is not None:
-                begin = time.perf_counter()
-                contender[0]()
-                spent.append(time.perf_counter() - begin)
-    assert contenders[0] is not None
-    expected = contenders[0][1]()
-    line = [work.name, f"{1e3 * min(times[0]):.2f}"]
-    for contender, spent in zip(contenders[1:], times[1:], strict=True):
-        if contender is None:
-            line += ["", ""]
-            continue
-        np.testing.assert_allclose(contender[1](), expected, rtol=1e-3, atol=1e-3)
-        line += [f"{1e3 * min(spent):.2f}", f"{min(times[0]) / min(spent):.1f}"]
-    return line
+        for name, (run, _) in contenders.items():
+            begin = time.perf_counter()
+            run()
+            times[name].append(1e3 * (time.perf_counter() - begin))
+    _, expected = contenders.pop("simulator")
+    ours = min(times.pop("simulator"))
+    if not contenders:
+        yield Comparison(work.name, "ms", ours, note="no peer is here")
+    for name, (_, result) in contenders.items():
+        np.testing.assert_allclose(result(), expected(), rtol=1e-3, atol=1e-3)
+        yield Comparison(work.name, "ms", ours, name, min(times[name]))
 
 
-def main(scale: int = 1) -> None:
-    """Measure and print."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", type=int, default=1, help="divides the work")
+
+
+def measure(options: argparse.Namespace) -> Report:
     os.environ |= {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_ENGINE": "native"}
     with tempfile.TemporaryDirectory() as folder, cuda.checks("off"), cuda.Device(0):
-        makers = on_simulator, in_cpp(Path(folder)), in_opencl()
-        lines = [compare(work, makers) for work in works(scale)]
-    print(bars.table(("kernel", "simulator", "C++", "quotient", "PoCL", "quotient"), lines, right=" rrrrr"))
-
-
-if __name__ == "__main__":
-    main()
+        makers = {"simulator": on_simulator, "C++": in_cpp(Path(folder)), "PoCL": in_opencl()}
+        found = (one for work in works(options.scale) for one in compare(work, makers))
+        return Report.of("simulator", conditions("numpy", "llvmlite"), found)

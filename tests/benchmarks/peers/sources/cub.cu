@@ -1,5 +1,6 @@
-// CUB's own reduction, histogram and transform, and Thrust's, behind plain C functions: scripts/course_bars.py compiles this to a shared library
-// with nvcc and measures them as it measures the course's kernels, in the same process and on the same arrays.
+// CUB's own reduction, histogram and transform, and Thrust's, behind plain C functions: course.py compiles this to a
+// shared library with nvcc and measures them as it measures the course's kernels, in the same process and on the same
+// arrays.
 //
 // Each returns cudaSuccess (0) or the error. With a null `storage` it only says in `bytes` how much of that it needs.
 

@@ -1,4 +1,4 @@
-// Five kernels that scripts/simulator_peers.py compares with the same in C++ and in OpenCL.
+// Five kernels that simulator.py compares with the same in C++ and in OpenCL.
 //
 //   saxpy       y = a x + y, one element a thread
 //   collatz     the steps from a number to 1: a loop whose length differs from thread to thread
