@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import mmap
 import os
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,9 +16,8 @@ from numpy.typing import NDArray
 from cudart_py.compilation import headers
 from cudart_py.compilation.programs import Program, library_path, library_version
 from cudart_py.simulator.ptx import Launch, Module, load_module, run
+from cudart_py.simulator.ptx.compiling.forms import Pattern
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
-
-__all__ = ["PROPERTIES", "Kernels", "Memory", "ptx_of"]
 
 PROPERTIES = {"sm_count": 132, "warp_size": 32, "stack_limit": 1024, "malloc_heap": 8 << 20}
 
@@ -95,6 +97,33 @@ class Memory:
     def surface(self, handle: int) -> Any:
         """Return a surface by its handle, of which there are none."""
         raise KeyError(handle)
+
+
+class Store:
+    """Machine code that several modules share, as several processes do."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, tuple[Any, list[bytes]]] = {}
+
+    def make_key(self, parts: Iterable[str | bytes]) -> str:
+        """Return the name of an entry."""
+        return repr(list(parts))
+
+    def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
+        """Return an entry."""
+        return restore(*self.entries[key]) if key in self.entries else None
+
+    def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
+        """Keep an entry."""
+        self.entries[key] = description, list(images)
+
+
+def spellings(name: str, pattern: Pattern) -> list[str]:
+    """Return opcodes that a pattern allows, at most 24, spread over all of them."""
+    choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
+    step = max(math.prod(map(len, choices)) // 24, 1) | 1
+    picked = itertools.islice(itertools.product(*choices), 0, None, step)
+    return [".".join([name, *filter(None, words)]) for words in picked]
 
 
 @lru_cache(maxsize=32)

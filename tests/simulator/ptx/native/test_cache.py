@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from cudart_py.compilation import cache
 from cudart_py.simulator import ptx
 from cudart_py.simulator.ptx import load_module
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import Kernels, Store
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -26,25 +23,6 @@ TEXT = """.version 8.7
 .visible .entry k(.param .u64 p) {
     .reg .b64 out; .reg .b32 value; ld.param.u64 out, [p]; mov.u32 value, 5; st.global.u32 [out], value;
 }"""
-
-
-class Store:
-    """Keep entries in memory, by the names that the compile cache gives them."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, tuple[Any, list[bytes]]] = {}
-
-    def make_key(self, parts: Iterable[str | bytes]) -> str:
-        """Return the name of an entry."""
-        return cache.make_key(parts)
-
-    def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
-        """Return an entry."""
-        return restore(*self.entries[key]) if key in self.entries else None
-
-    def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
-        """Keep an entry."""
-        self.entries[key] = description, list(images)
 
 
 def launch(store: Store) -> None:
@@ -77,18 +55,16 @@ def test_another_processor_and_another_optimisation_have_other_entries() -> None
         assert before < set(store.entries)
 
 
-@pytest.mark.parametrize("changed", ["native/library/atomics.py", "compiling/control_flow.py", "windows.py"])
-def test_a_changed_source_is_another_compiler(changed: str, tmp_path: Path) -> None:
-    shutil.copytree(FOLDER, tmp_path / "ptx", ignore=shutil.ignore_patterns("__pycache__"))
-    before = machine.digest_of(tmp_path / "ptx")
-    assert before == machine.digest_of(FOLDER)
-    with (tmp_path / "ptx" / changed).open("a") as file:
-        file.write("#")
-    assert machine.digest_of(tmp_path / "ptx") != before
-
-
-def test_a_renamed_source_is_another_compiler(tmp_path: Path) -> None:
-    shutil.copytree(FOLDER, tmp_path / "ptx", ignore=shutil.ignore_patterns("__pycache__"))
-    source = tmp_path / "ptx/native/writing/flow.py"
+def test_a_changed_or_renamed_source_is_another_compiler(tmp_path: Path) -> None:
+    copy = tmp_path / "ptx"
+    shutil.copytree(FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    digests = [machine.digest_of(FOLDER)]
+    assert machine.digest_of(copy) == digests[0]
+    for changed in ("native/library/atomics.py", "compiling/control_flow.py", "windows.py"):
+        with (copy / changed).open("a") as file:
+            file.write("#")
+        digests.append(machine.digest_of(copy))
+    source = copy / "native/writing/flow.py"
     source.rename(source.with_name("flows.py"))
-    assert machine.digest_of(tmp_path / "ptx") != machine.digest_of(FOLDER)
+    digests.append(machine.digest_of(copy))
+    assert len(set(digests)) == 5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import platform
 import re
 from typing import Any
@@ -15,7 +14,7 @@ from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.opcodes import ROWS, find_forms
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.syntax.types import type_size
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import Kernels, spellings
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -27,8 +26,6 @@ from cudart_py.simulator.ptx.native.writing.flushing import processor_flushes
 
 LANES = 1024
 PLACES = 4
-# How many spellings of a pattern are tried.
-MOST = 24
 # The C library computes them; the last bit of a double may differ from NumPy's, and very rarely decides.
 APPROXIMATE = {"sin", "cos", "ex2", "lg2", "tanh"}
 MATRICES = {"wmma", "mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix"}
@@ -124,19 +121,14 @@ def instruction(form: Form, opcode: str, number: int) -> str | None:
     return f"{text} st.global.{kind} [out+{offset}], {first};"
 
 
-def spellings() -> dict[str, Form]:
-    """Return forms by their opcodes, at most so many of each pattern; a block's end is no matter of an opcode."""
+def all_forms() -> dict[str, Form]:
+    """Return forms by their opcodes; a block's end is no matter of an opcode."""
     found: dict[str, Form] = {}
-    for row in ROWS:
-        for pattern in row.patterns if row.emit is not None else ():
-            choices = [sorted(slot.words) + ([""] if slot.optional else []) for slot in pattern.slots]
-            total = int(np.prod([len(choice) for choice in choices]))
-            step = max(total // MOST, 1) | 1
-            for chosen in itertools.islice(itertools.product(*choices), 0, None, step):
-                opcode = ".".join([row.name, *filter(None, chosen)])
-                form = next((form for form in find_forms(opcode) if form.operands == pattern.operands), None)
-                if form is not None:
-                    found[opcode] = form
+    for name, pattern in ((row.name, pattern) for row in ROWS for pattern in row.patterns if row.emit is not None):
+        for opcode in spellings(name, pattern):
+            form = next((form for form in find_forms(opcode) if form.operands == pattern.operands), None)
+            if form is not None:
+                found[opcode] = form
     return found
 
 
@@ -166,7 +158,7 @@ def has_lowering(form: Form) -> bool:
     return True
 
 
-ALL = spellings()
+ALL = all_forms()
 FORMS = {opcode: form for opcode, form in ALL.items() if on_registers(opcode, form)}
 LISTED = {opcode for opcode in ALL if re.fullmatch("|".join(f"(?:{pattern})" for pattern in NOT_NATIVE), opcode)}
 NATIVE = [opcode for opcode in FORMS if opcode not in LISTED]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
 import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.ptx.native import machine, worth
-from tests.simulator.ptx.machine import PROPERTIES, Kernels, ptx_of
+from tests.simulator.ptx.machine import PROPERTIES, Kernels, Store, ptx_of
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -43,22 +40,6 @@ extern "C" __global__ void look(int n, volatile int* flag) {
 }
 """
 LARGE = 1 << 20
-
-
-class Store:
-    """Machine code that several modules share, as several processes do."""
-
-    def __init__(self) -> None:
-        self.entries: dict[str, tuple[Any, list[bytes]]] = {}
-
-    def make_key(self, parts: Iterable[str | bytes]) -> str:
-        return repr(list(parts))
-
-    def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
-        return restore(*self.entries[key]) if key in self.entries else None
-
-    def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
-        self.entries[key] = description, list(images)
 
 
 def fresh() -> Kernels:
@@ -147,40 +128,38 @@ def test_what_a_kernel_has_cost_is_kept_when_it_reaches_another_quarter_of_the_p
     assert kept == [[], [], [0.3], [0.3], [0.5], [0.5], [0.5], [0.8], [0.8]]
 
 
+def chain(count: int, calls: str) -> Program:
+    """Return a kernel whose functions each call the next one."""
+    text = f".version 8.7\n.target sm_90\n.address_size 64\n.func f{count}() {{ ret; }}\n"
+    for number in range(count - 1, -1, -1):
+        text += f".func f{number}() {{ {calls.format(f'f{number + 1}')} ret; }}\n"
+    return program_of(load_module(f"{text}.visible .entry k() {{ call f0, (); ret; }}").entries["k"])
+
+
+TWICE = "call {0}, (); call {0}, ();"
+
+
 def test_a_function_costs_as_often_as_it_is_copied() -> None:
-    """Each function calls the next one twice, so that machine code has 63 copies of functions."""
-    text = ".version 8.7\n.target sm_90\n.address_size 64\n.func f5() { ret; }\n"
-    for number in range(4, -1, -1):
-        text += f".func f{number}() {{ call f{number + 1}, (); call f{number + 1}, (); ret; }}\n"
-    program = program_of(load_module(text + ".visible .entry k() { call f0, (); ret; }").entries["k"])
-    estimate = worth.Estimate(program)
+    """Where each calls the next one twice, machine code has 63 copies of six functions."""
+    estimate = worth.Estimate(chain(5, TWICE))
     assert estimate.instructions == 2 + 5 * 3 + 1
     assert estimate.copied == 2 + 31 * 3 + 32
-    recursive = ".func again() { call again, (); ret; } .visible .entry k() { call again, (); ret; }"
-    program = program_of(load_module(text + recursive).entries["k"])
-    assert worth.Estimate(program).copied == 4
-
-
-@pytest.mark.parametrize("calls", ["call {}, ();", "call {}, (); call {}, ();"])
-def test_a_long_chain_of_calls_is_counted(calls: str) -> None:
-    text = ".version 8.7\n.target sm_90\n.address_size 64\n.func f2999() { ret; }\n"
-    for number in range(2998, -1, -1):
-        text += f".func f{number}() {{ {calls.replace('{}', f'f{number + 1}')} ret; }}\n"
-    kernels = Kernels(load_module(text + ".visible .entry k() { call f0, (); ret; }"))
-    copied = worth.Estimate(program_of(kernels.module.entries["k"])).copied
-    assert copied == (6001 if calls.count("call") == 1 else 1 << 60)
+    assert worth.Estimate(chain(600, "call {0}, ();")).copied == 1203
+    assert worth.Estimate(chain(600, TWICE)).copied == 1 << 60
+    recursive = ".version 8.7\n.target sm_90\n.address_size 64\n.func again() { call again, (); ret; }"
+    recursive += ".visible .entry k() { call again, (); ret; }"
+    assert worth.Estimate(program_of(load_module(recursive).entries["k"])).copied == 4
 
 
 @pytest.mark.parametrize("engine", ["native", "auto"])
 def test_a_long_chain_of_calls_runs_with_numpy(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROPERTIES, "stack_limit", 1 << 16)
-    text = ".version 8.7\n.target sm_90\n.address_size 64\n.func f999() { ret; }\n"
-    text += "".join(f".func f{number}() {{ call f{number + 1}, (); ret; }}\n" for number in range(998, -1, -1))
-    kernels = Kernels(load_module(text + ".visible .entry k() { call f0, (); ret; }"))
+    program = chain(200, "call {0}, ();")
+    kernels = Kernels(program.entry.module)
     kernels.engine = engine
     kernels.launch("k", 1, 1)
-    assert "nested more than 100 deep" in program_of(kernels.module.entries["k"]).native_lack or engine == "auto"
-    assert not runs_natively(program_of(kernels.module.entries["k"]))
+    assert "more than 100 deep" in program.native_lack or engine == "auto"
+    assert not runs_natively(program)
 
 
 @pytest.mark.parametrize("name", ["add", "next_number", "look"])
