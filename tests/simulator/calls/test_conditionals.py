@@ -12,7 +12,7 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls.graphs import bodies
 from tests.simulator.kernels import function
-from tests.simulator.support import HostCalls, Status, compile_ptx, download, ok, struct, upload
+from tests.simulator.support import Status, compile_ptx, download, ok, struct, upload
 
 INVALID = (Status.CUDA_ERROR_INVALID_VALUE, None)
 UNSUPPORTED = (Status.CUDA_ERROR_NOT_SUPPORTED, None)
@@ -121,31 +121,6 @@ def test_wrong_nodes_are_refused(graph: Any) -> None:
     add(body, inner)
 
 
-def test_a_whole_graph_has_one_executable_and_no_copy(graph: Any) -> None:
-    (body,) = add(graph, condition(graph))
-    handle = condition(body)
-    assert driver.cuGraphInstantiate(graph, 0) == INVALID
-    assert "belongs to no conditional node" in driver.take_report()
-    add(body, handle)
-    executable = ok(driver.cuGraphInstantiate(graph, 0))
-    assert driver.cuGraphInstantiate(graph, 0) == INVALID
-    ok(driver.cuGraphExecDestroy(executable))
-    ok(driver.cuGraphInstantiate(graph, 0))
-    assert driver.cuGraphClone(graph) == UNSUPPORTED
-    parent = ok(driver.cuGraphCreate(0))
-    assert driver.cuGraphAddChildGraphNode(parent, None, 0, graph) == UNSUPPORTED
-    assert ok(driver.cuGraphGetNodes(parent))[1] == 0
-
-
-def test_no_body_has_host_functions(stream: Any, graph: Any) -> None:
-    (body,) = add(graph, condition(graph))
-    begin(stream, body)
-    HostCalls().launch(stream, "a")
-    ok(driver.cuStreamEndCapture(stream))
-    assert driver.cuGraphInstantiate(graph, 0) == UNSUPPORTED
-    assert "CU_GRAPH_NODE_TYPE_HOST" in driver.take_report()
-
-
 def test_the_bodies_end_with_the_graph(graph: Any) -> None:
     (body,) = add(graph, condition(graph))
     (inner,) = add(body, condition(body))
@@ -175,17 +150,6 @@ def test_a_capture_to_a_graph_goes_on_behind_the_nodes_given(stream: Any, graph:
     other = ok(driver.cuGraphCreate(0))
     assert driver.cuStreamBeginCaptureToGraph(stream, other, [first], None, 1, 0) == INVALID[:1]
     assert driver.cuStreamBeginCaptureToGraph(0, other, None, None, 0, 0)[0] != Status.CUDA_SUCCESS
-
-
-def test_a_capture_that_was_spoiled_destroys_the_graph_that_it_was_given(stream: Any, graph: Any) -> None:
-    (body,) = add(graph, condition(graph))
-    begin(stream, body)
-    assert driver.cuStreamSynchronize(stream)[0] == Status.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-    assert driver.cuStreamEndCapture(stream)[0] == Status.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-    assert driver.cuGraphGetNodes(body)[0] == Status.CUDA_ERROR_INVALID_VALUE
-    assert driver.cuGraphInstantiate(graph, 0) == INVALID
-    assert "destroyed by a capture" in driver.take_report()
-    ok(driver.cuGraphDestroy(graph))
 
 
 def test_a_kernel_sets_only_conditions_that_there_are(stream: Any, graph: Any) -> None:

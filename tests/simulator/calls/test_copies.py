@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from cuda.bindings import driver as bindings
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cudart_py.simulator import driver
-from tests.simulator.support import Status, download, fresh_devices, ok, struct, upload
+from tests.simulator.support import Status, download, ok, struct, upload
 
 INVALID = (Status.CUDA_ERROR_INVALID_VALUE,)
 SIZE = 1000
@@ -127,38 +124,6 @@ def test_a_forgotten_synchronise_shows_as_stale_data(stream: Any) -> None:
     assert (result == 0).all()
 
 
-@pytest.fixture(scope="module")
-def own_device() -> Iterator[None]:
-    restore = fresh_devices(1, 64 << 20)
-    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
-    yield
-    restore()
-
-
-few = settings(max_examples=40)
-boxes = st.tuples(st.integers(1, 20), st.integers(1, 20), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
-
-
-@few
-@given(boxes, st.integers(0, 9), st.integers(0, 9), st.booleans())
-def test_rows_of_any_shape_arrive_as_with_slices(
-    own_device: None, box: tuple[int, ...], x: int, y: int, waits: bool
-) -> None:
-    height, width, source_x, source_y, more = box
-    source = np.random.default_rng(3).integers(0, 256, (source_y + height, source_x + width + more), np.uint8)
-    expected = np.zeros((y + height + 1, x + width + 2), np.uint8)
-    expected[y : y + height, x : x + width] = source[source_y:, source_x : source_x + width]
-    device = upload(np.zeros_like(expected))
-    source_end = {"srcHost": source.ctypes.data, "srcPitch": source.shape[1], "srcXInBytes": source_x, "srcY": source_y}
-    end = {"dstDevice": device, "dstPitch": expected.shape[1], "dstXInBytes": x, "dstY": y}
-    kinds = {"srcMemoryType": HOST, "dstMemoryType": DEVICE}
-    parameters = struct("CUDA_MEMCPY2D", **kinds, **source_end, **end, WidthInBytes=width, Height=height)
-    ok(driver.cuMemcpy2D(parameters) if waits else driver.cuMemcpy2DAsync(parameters, 0))
-    source[:] = 0
-    assert (download(device, expected.size).reshape(expected.shape) == expected).all()
-    ok(driver.cuMemFree(device))
-
-
 WRONG: list[dict[str, Any]] = [
     {"srcPitch": 15},
     {"dstPitch": 15},
@@ -181,21 +146,6 @@ def test_rows_outside_or_with_a_small_pitch_are_an_invalid_value(context: Any) -
         assert driver.cuMemcpy2D(struct("CUDA_MEMCPY2D", **{**right, **wrong})) == INVALID, wrong
     assert driver.cuMemcpy2D(struct("CUDA_MEMCPY2D", WidthInBytes=1, Height=1)) == INVALID
     assert driver.cuMemcpy2D(None) == INVALID
-
-
-def test_a_box_goes_down_as_with_slices(context: Any) -> None:
-    cube = np.random.default_rng(5).integers(0, 256, (6, 7, 8), np.uint8)
-    result = np.zeros((4, 5, 9), np.uint8)
-    source = {"srcDevice": upload(cube), "srcPitch": 8, "srcHeight": 7, "srcXInBytes": 1, "srcY": 2, "srcZ": 3}
-    end = {"dstHost": result.ctypes.data, "dstPitch": 9, "dstHeight": 5, "dstXInBytes": 2, "dstY": 1, "dstZ": 1}
-    kinds = {"srcMemoryType": DEVICE, "dstMemoryType": HOST}
-    parameters = struct("CUDA_MEMCPY3D", **kinds, **source, **end, WidthInBytes=6, Height=4, Depth=3)
-    expected = np.zeros_like(result)
-    expected[1:4, 1:5, 2:8] = cube[3:6, 2:6, 1:7]
-    ok(driver.cuMemcpy3D(parameters))
-    assert (result == expected).all()
-    parameters.srcZ = 4
-    assert driver.cuMemcpy3D(parameters) == INVALID
 
 
 ENDS = [
@@ -223,20 +173,6 @@ def test_each_end_of_a_box_is_checked_against_its_pitch_and_height(context: Any,
         size = {"WidthInBytes": fields.get("width", 4), "Height": fields.get("height", 1)}
         parameters = struct("CUDA_MEMCPY3D", **sides, **size, Depth=fields.get("depth", 1))
         assert driver.cuMemcpy3D(parameters) == ((Status.CUDA_SUCCESS,) if fits else INVALID), fields
-
-
-@few
-@given(st.sampled_from([1, 2, 4]), st.integers(0, 5), st.integers(1, 6), st.integers(0, 3), st.integers(0, 2**32 - 1))
-def test_fills_set_what_slices_would(own_device: None, element: int, first: int, height: int, gap: int, v: int) -> None:
-    dtype, bits = np.dtype(f"u{element}"), 8 * element
-    value, width = v % (1 << bits), 5
-    expected = np.zeros((height, first + width + gap), dtype)
-    expected[:, first : first + width] = value
-    device = upload(np.zeros_like(expected))
-    fill = getattr(driver, f"cuMemsetD2D{bits}Async")
-    ok(fill(device + first * element, expected.shape[1] * element, value, width, height, 0))
-    assert (download(device, expected.size, dtype).reshape(expected.shape) == expected).all()
-    ok(driver.cuMemFree(device))
 
 
 def test_fills_that_are_misaligned_or_outside_are_an_invalid_value(context: Any) -> None:

@@ -10,7 +10,7 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from tests.simulator.kernels import INVALID
-from tests.simulator.support import Player, Status, create_array, download, ok, struct, upload
+from tests.simulator.support import Player, Status, create_array, ok, struct, upload
 
 FLOAT = bindings.CUarray_format.CU_AD_FORMAT_FLOAT
 LAYERED, SURFACE = bindings.CUDA_ARRAY3D_LAYERED, bindings.CUDA_ARRAY3D_SURFACE_LDST
@@ -72,27 +72,6 @@ def test_three_channels_and_unknown_formats_are_refused(context: Any) -> None:
     assert driver.cuArrayCreate(struct("CUDA_ARRAY_DESCRIPTOR", Width=4, NumChannels=1)) == (INVALID, None)
     known = struct("CUDA_ARRAY_DESCRIPTOR", Width=4, NumChannels=1, Format=FLOAT)
     ok(driver.cuArrayDestroy(ok(driver.cuArrayCreate(known))))
-
-
-def test_an_array_takes_the_devices_memory(context: Any) -> None:
-    before = ok(driver.cuMemGetInfo())[0]
-    array = ok(create_array(256, 256))
-    assert before - ok(driver.cuMemGetInfo())[0] == 256 * 1024
-    ok(driver.cuArrayDestroy(array))
-    assert ok(driver.cuMemGetInfo())[0] == before
-
-
-def test_a_box_inside_an_array_is_copied(context: Any) -> None:
-    host = np.arange(24, dtype=np.float32)
-    array, source, zeros = ok(create_array(5, 4, 3)), upload(host), upload(np.zeros(60, np.float32))
-    ok(driver.cuMemcpy3D(from_device(zeros, array, (3, 4, 20))))
-    ok(driver.cuMemcpy3D(from_device(source, array, (2, 3, 16), dstXInBytes=4, dstY=1, dstZ=1)))
-    out = upload(np.zeros(60, np.float32))
-    end = {"dstMemoryType": DEVICE, "dstDevice": out, "dstPitch": 20, "dstHeight": 4}
-    ok(driver.cuMemcpy3D(copy((3, 4, 20), srcMemoryType=ARRAY, srcArray=array, **end)))
-    found = download(out, 60, np.float32).reshape(3, 4, 5)
-    assert (found[1:, 1:, 1:] == host.reshape(2, 3, 4)).all()
-    assert found.sum() == host.sum()
 
 
 @pytest.mark.parametrize(

@@ -198,27 +198,6 @@ def test_the_environment_sets_the_limits(monkeypatch: pytest.MonkeyPatch) -> Non
     assert launches.launch_limits() == (None, 7)
 
 
-@pytest.mark.parametrize(
-    ("registers", "threads", "shared", "expected"),
-    [
-        (32, 32, 0, 32),  # the most blocks
-        (32, 1024, 0, 2),  # the most threads
-        (32, 33, 0, 32),
-        (64, 1024, 0, 1),  # the registers
-        (40, 256, 0, 6),
-        (255, 256, 0, 1),
-        (16, 128, 100 << 10, 2),  # the shared memory
-        (16, 128, 48 << 10, 4),
-    ],
-)
-def test_occupancy_follows_the_published_rules(
-    context: Any, registers: int, threads: int, shared: int, expected: int
-) -> None:
-    kernel = function(ok(driver.cuModuleLoadData(with_counts("bump", registers))), "bump")
-    ok(driver.cuFuncSetAttribute(kernel, RAISED, 227 << 10))
-    assert blocks(kernel, threads, shared) == expected
-
-
 def test_occupancy_suggests_blocks_shared_memory_and_clusters(module: Any) -> None:
     kernel = function(module, "bump")
     assert ok(driver.cuOccupancyMaxPotentialBlockSize(kernel, None, 0, 0)) == (264, 1024)

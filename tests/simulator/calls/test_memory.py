@@ -117,16 +117,6 @@ def test_another_devices_memory_is_in_reach_only_with_peer_access(two_devices: l
     assert in_reach(address)
 
 
-def test_pinned_memory_has_one_address_for_both_sides(context: Any) -> None:
-    address = ok(driver.cuMemHostAlloc(1000, bindings.CU_MEMHOSTALLOC_DEVICEMAP))
-    assert int(ok(driver.cuMemHostGetDevicePointer(address, 0))) == address
-    assert ok(driver.cuMemHostGetFlags(address)) == bindings.CU_MEMHOSTALLOC_DEVICEMAP
-    assert in_reach(address)
-    ok(driver.cuMemFreeHost(address))
-    assert driver.cuMemFreeHost(address) == (INVALID,)
-    assert driver.cuMemHostGetDevicePointer(address, 0) == (INVALID, None)
-
-
 def test_pinned_and_managed_memory_take_none_of_the_device(context: Any) -> None:
     start = ok(driver.cuMemGetInfo())
     ok(driver.cuMemHostAlloc(1 << 20, 0))
@@ -147,46 +137,9 @@ def test_registered_memory_is_in_reach_until_it_is_unregistered(context: Any) ->
     assert driver.cuMemHostUnregister(address) == (Status.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,)
 
 
-def test_advice_and_prefetches_are_kept(context: Any) -> None:
-    address = ok(driver.cuMemAllocManaged(4096, 1))
-    location = struct("CUmemLocation", type=Place.CU_MEM_LOCATION_TYPE_DEVICE, id=1)
-    for advice in ("READ_MOSTLY", "ACCESSED_BY"):
-        advice = getattr(bindings.CUmem_advise, f"CU_MEM_ADVISE_SET_{advice}")
-        ok(driver.cuMemAdvise(address, 4096, advice, location))
-    ok(driver.cuMemPrefetchAsync(address, 4096, location, 0, 0))
-
-    def get(name: str, size: int = 4) -> Any:
-        attribute = getattr(bindings.CUmem_range_attribute, f"CU_MEM_RANGE_ATTRIBUTE_{name}")
-        return ok(driver.cuMemRangeGetAttribute(size, attribute, address, 4096))
-
-    assert get("READ_MOSTLY") == 1
-    assert get("ACCESSED_BY", 12) == [1, -2, -2]
-    assert get("PREFERRED_LOCATION") == -2
-    assert get("LAST_PREFETCH_LOCATION") == -2
-    ok(driver.cuCtxSynchronize())
-    assert get("LAST_PREFETCH_LOCATION") == 1
-
-
 def test_advice_is_for_managed_memory_only(context: Any) -> None:
     address = ok(driver.cuMemAlloc(4096))
     location = struct("CUmemLocation", type=Place.CU_MEM_LOCATION_TYPE_HOST)
     advice = bindings.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY
     assert driver.cuMemAdvise(address, 4096, advice, location) == (INVALID,)
     assert driver.cuMemPrefetchAsync(address, 4096, location, 0, 0) == (INVALID,)
-
-
-def test_pointer_attributes_tell_the_kinds_apart(context: Any) -> None:
-    def get(name: str, address: Any) -> Any:
-        return driver.cuPointerGetAttribute(getattr(Pointer, f"CU_POINTER_ATTRIBUTE_{name}"), address)
-
-    device, pinned = ok(driver.cuMemAlloc(64)), ok(driver.cuMemHostAlloc(64, 0))
-    managed = ok(driver.cuMemAllocManaged(64, 1))
-    assert [ok(get("MEMORY_TYPE", address)) for address in (device, pinned)] == [2, 1]
-    assert [ok(get("IS_MANAGED", address)) for address in (device, managed)] == [False, True]
-    assert int(ok(get("RANGE_START_ADDR", int(device) + 10))) == int(device)
-    assert ok(get("RANGE_SIZE", int(device) + 10)) == 64
-    assert get("HOST_POINTER", device)[0] == INVALID
-    pageable = np.zeros(10).ctypes.data
-    asked = [Pointer.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, Pointer.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL]
-    assert ok(driver.cuPointerGetAttributes(2, asked, pageable)) == [0, -2]
-    assert get("MEMORY_TYPE", pageable) == (INVALID, None)

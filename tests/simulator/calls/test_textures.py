@@ -81,16 +81,6 @@ def over_array(kind: str, *extents: int, flags: int = 0) -> tuple[Any, Any]:
     return array, driver.cuTexObjectCreate(resource, struct("CUDA_TEXTURE_DESC", addressMode=CLAMP), None)
 
 
-def test_a_kernel_samples_a_texture(kernels: Any) -> None:
-    image = np.arange(128, dtype=np.float32).reshape(2, 64)
-    handle = ok(texture(upload(image), 64, 2, 256))
-    out = upload(np.zeros(4, np.float32))
-    launch(function(kernels, "sample"), ctypes.c_ulonglong(int(handle)), ctypes.c_void_p(out), block=(4, 1, 1))
-    assert download(out, 4, np.float32).tolist() == [64, 65, 66, 67]
-    ok(driver.cuTexObjectDestroy(handle))
-    assert driver.cuTexObjectDestroy(handle) == (INVALID,)
-
-
 def answer(module: Any, kernel: str, handle: Any, *place: int) -> tuple[str, str]:
     """Return the status of a launch of two threads, and its report."""
     numbers = map(ctypes.c_int, place) if place else [ctypes.c_void_p(upload(np.zeros(4, np.float32)))]
