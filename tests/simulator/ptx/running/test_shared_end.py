@@ -1,12 +1,12 @@
 """A block's shared memory ends at a multiple of 128 bytes: beyond the variables, loads get anything, stores are found.
 
-On an H200, offset 124 of 28 bytes can be read and written and 128 is error 700; of 1,000 bytes, 1,020 works and 1,024
-does not; of 0 bytes, offset 0 is error 700.
+Where it ends on each driver is in tests/launch/test_shared_memory_end.py.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import re
+
 import pytest
 
 from cudart_py.simulator.checks import findings
@@ -68,16 +68,7 @@ extern "C" __global__ void bulk(int* out, int at) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];"
                  ::"r"(to), "l"(out), "r"(barrier) : "memory");
 }
-extern "C" __global__ void seven(int* out, int n) {
-    s[threadIdx.x] = threadIdx.x;
-    __syncthreads();
-    int total = 0;
-    #pragma unroll
-    for (int i = 0; i < 7; i++) total += s[i];
-    out[threadIdx.x] = total;
-}
 """
-ENGINES = ["numpy", "native"]
 # The kernels that write at a place, with the sizes of their accesses.
 WRITERS = {"stored": 4, "added": 4, "vectors": 16, "generic": 4, "fixed_and_dynamic": 4, "copied": 4}
 
@@ -87,7 +78,7 @@ def compiled() -> Kernels:
     return Kernels(SOURCE)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=["numpy", "native"])
 def kernels(request: pytest.FixtureRequest, compiled: Kernels) -> Kernels:
     if request.param == "native":
         pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -106,20 +97,6 @@ def found(kernels: Kernels, name: str, at: int, shared_bytes: int, threads: int 
     return texts
 
 
-@pytest.mark.parametrize(("size", "last"), [(28, 124), (128, 124), (1000, 1020)])
-def test_words_up_to_the_next_multiple_of_128_can_be_accessed(kernels: Kernels, size: int, last: int) -> None:
-    out = kernels.zeros(8)
-    kernels.launch("stored", 1, 1, out, last // 4, shared_bytes=size)
-    assert kernels.get(out, 1)[0] == 7
-    with pytest.raises(Fault, match=f"{last + 4 - size} bytes past the end of the block's {size} bytes of shared"):
-        kernels.launch("stored", 1, 1, out, last // 4 + 1, shared_bytes=size)
-
-
-def test_no_byte_of_none_can_be_accessed(kernels: Kernels) -> None:
-    with pytest.raises(Fault, match="0 bytes past the end of the block's 0 bytes of shared memory"):
-        kernels.launch("loaded", 1, 1, kernels.zeros(8), 0, shared_bytes=0)
-
-
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_write_ends_there(kernels: Kernels, name: str) -> None:
     out, last = kernels.zeros(64), (128 - WRITERS[name]) // 4
@@ -130,27 +107,17 @@ def test_every_write_ends_there(kernels: Kernels, name: str) -> None:
         kernels.launch(name, 1, 1, out, last + WRITERS[name] // 4, shared_bytes=12)
 
 
-def test_static_memory_ends_there_too(kernels: Kernels) -> None:
-    out = kernels.zeros(8)
-    kernels.launch("fixed", 1, 1, out, 31)
-    assert kernels.get(out, 1)[0] == 7
-    with pytest.raises(Fault, match="100 bytes past the end of the block's 28 bytes of shared memory"):
-        kernels.launch("fixed", 1, 1, out, 32)
-
-
 @pytest.mark.parametrize("name", [*WRITERS, "fixed"])
 def test_a_write_beyond_the_variables_is_found(kernels: Kernels, name: str) -> None:
     size = 0 if name == "fixed" else 28
     (text,) = found(kernels, name, 8, size)
-    assert "out of bounds: it " in text
-    assert "of shared memory at 0x4" in text
-    assert "bytes that the block has" in text
+    assert re.search("out of bounds: it .*of shared memory at 0x4.*bytes that the block has", text)
 
 
 def test_a_write_beyond_the_variables_of_another_block_is_found(kernels: Kernels) -> None:
     (text,) = found(kernels, "neighbour", 8, 28, blocks=2)
     assert "out of bounds: it writes 4 bytes" in text
-    with pytest.raises(Fault, match="100 bytes past the end of the block's 28 bytes of shared memory"):
+    with pytest.raises(Fault, match="100 bytes past the end"):
         kernels.launch("neighbour", 2, 1, kernels.zeros(8), 32, shared_bytes=28, cluster=(2, 1, 1))
 
 
@@ -170,10 +137,3 @@ def test_a_load_beyond_the_variables_is_uninitialised(kernels: Kernels) -> None:
 @pytest.mark.parametrize(("name", "at"), [("stored", 6), ("loaded", 7), ("part_of_a_vector", 4)])
 def test_writes_inside_and_loads_whose_values_are_not_used_are_fine(kernels: Kernels, name: str, at: int) -> None:
     assert found(kernels, name, at, 28) == []
-
-
-def test_an_unrolled_loop_may_load_more_than_there_is(kernels: Kernels) -> None:
-    out = kernels.zeros(7)
-    kernels.launch("seven", 1, 7, out, 7, shared_bytes=28)
-    assert np.array_equal(kernels.get(out, 7), [21] * 7)
-    assert found(kernels, "seven", 7, 28, threads=7) == []
