@@ -19,6 +19,7 @@ from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx.compiling.program import program_of
 from tests.simulator.ptx.machine import Kernels
 
+FOLDER = Path(__file__).parent
 # What tests have that launch kernels which are wrong on purpose.
 WRONG_ON_PURPOSE = [
     pytest.mark.needs("profile"),
@@ -30,7 +31,7 @@ WRONG_ON_PURPOSE = [
 @functools.cache
 def compiled(file: str) -> cuda.Module:
     """Compile and load a file that lies beside this one, once in a process."""
-    return cuda.compile(Path(__file__).parent / file)
+    return cuda.compile(FOLDER / file)
 
 
 @contextlib.contextmanager

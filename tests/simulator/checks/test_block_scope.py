@@ -3,99 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cudart_py as cuda
-from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found, reports
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found, reports
 
 pytestmark = WRONG_ON_PURPOSE
 
 BLOCKS, THREADS = 4, 64
-SOURCE = """
-#include <cuda/atomic>
-using OfBlock = cuda::atomic_ref<int, cuda::thread_scope_block>;
-using OfDevice = cuda::atomic_ref<int, cuda::thread_scope_device>;
-__device__ bool first() { return threadIdx.x == 0; }
-
-#define KERNEL(NAME) extern "C" __global__ void NAME(int* x, int* y)
-// Several blocks at one word, at least one with block scope.
-KERNEL(adds) { atomicAdd_block(x, 1); }
-KERNEL(results) { y[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd_block(x, 1); }
-KERNEL(one_thread_each) { if (first()) atomicExch_block(x, blockIdx.x + 1); }
-KERNEL(swaps) { atomicCAS_block(x, threadIdx.x, blockIdx.x); }
-KERNEL(references) { OfBlock(*x).fetch_add(1, cuda::memory_order_relaxed); }
-KERNEL(stores) { if (first()) OfBlock(*x).store(blockIdx.x + 7, cuda::memory_order_relaxed); }
-KERNEL(mixed) { if (blockIdx.x % 2) atomicAdd(x, 1); else atomicAdd_block(x, 1); }
-KERNEL(mixed_the_other_way) { if (blockIdx.x % 2) atomicAdd_block(x, 1); else atomicAdd(x, 1); }
-KERNEL(mixed_references) {
-    if (blockIdx.x == 0) OfBlock(*x).fetch_add(1, cuda::memory_order_relaxed);
-    else OfDevice(*x).fetch_add(1, cuda::memory_order_relaxed);
-}
-KERNEL(block_then_device) { atomicAdd_block(x, 1); __syncthreads(); if (first()) atomicAdd(x, 1); }
-KERNEL(loads) {
-    if (blockIdx.x == 0 && first()) y[0] = OfBlock(*x).load(cuda::memory_order_relaxed);
-    else if (first()) atomicAdd(x, 1);
-}
-KERNEL(scattered) { atomicAdd_block(&x[(threadIdx.x * 7 + blockIdx.x) % 64], 1); }
-// The same where it is right.
-KERNEL(device_adds) { atomicAdd(x, 1); }
-KERNEL(system_adds) { atomicAdd_system(x, 1); }
-KERNEL(device_and_system) { if (blockIdx.x % 2) atomicAdd(x, 1); else atomicAdd_system(x, 1); }
-KERNEL(own_words) { atomicAdd_block(&x[blockIdx.x], 1); }
-KERNEL(own_references) { OfBlock(x[blockIdx.x]).fetch_add(1, cuda::memory_order_relaxed); }
-KERNEL(own_words_of_both_scopes) { atomicAdd_block(&x[blockIdx.x], 1); atomicAdd(&x[blockIdx.x], 1); }
-KERNEL(own_loads) {
-    OfBlock mine(x[blockIdx.x]);
-    if (first()) mine.store(1, cuda::memory_order_relaxed);
-    y[blockIdx.x * blockDim.x + threadIdx.x] = mine.load(cuda::memory_order_relaxed);
-}
-KERNEL(shared) {
-    __shared__ int sum;
-    if (first()) sum = 0;
-    __syncthreads();
-    atomicAdd_block(&sum, 1);
-    OfBlock(sum).fetch_add(1, cuda::memory_order_relaxed);
-    __syncthreads();
-    if (first()) y[blockIdx.x] = sum;
-}
-KERNEL(handed_on) {
-    // Each block adds when the block before it has published that it is done.
-    if (first()) while (atomicAdd(y, 0) != blockIdx.x) __nanosleep(1000);
-    __threadfence();
-    __syncthreads();
-    atomicAdd_block(x, 1);
-    __threadfence();
-    __syncthreads();
-    if (first()) atomicAdd(y, 1);
-}
-KERNEL(last_block_sums) {
-    __shared__ bool last;
-    atomicAdd_block(&x[blockIdx.x], 1);
-    __threadfence();
-    __syncthreads();
-    if (first()) last = atomicAdd(y, 1) == gridDim.x - 1;
-    __syncthreads();
-    __threadfence();
-    if (last) atomicAdd_block(&x[threadIdx.x % gridDim.x], 1);
-}
-"""
-WRONG = [
-    "adds", "results", "one_thread_each", "swaps", "references", "stores", "mixed", "mixed_the_other_way",
-    "mixed_references", "block_then_device", "loads", "scattered",
-]  # fmt: skip  # in the order of the source
-RIGHT = [
-    "device_adds", "system_adds", "device_and_system", "own_words", "own_references", "own_words_of_both_scopes",
-    "own_loads", "shared", "handed_on", "last_block_sums",
-]  # fmt: skip  # in the order of the source
-
-
-@pytest.fixture(scope="module")
-def module() -> Any:
-    with cuda.Device(0):
-        return cuda.compile(SOURCE)
+# The kernels, and the same where it is right.
+WRONG, RIGHT = (
+    re.findall(r"KERNEL\((\w+)\) \{", half)
+    for half in (FOLDER / "scopes.cu").read_text().split("// The same where it is right.")
+)
 
 
 @pytest.fixture(params=["numpy", "native"], autouse=True)
@@ -113,26 +37,26 @@ def launches(kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_blocks_that_meet_in_a_block_scoped_atomic_race(module: Any, name: str) -> None:
-    texts = launches(module[name])
+def test_blocks_that_meet_in_a_block_scoped_atomic_race(name: str) -> None:
+    texts = launches(compiled("scopes.cu")[name])
     assert texts
     assert all("race: " in text and "block scope" in text for text in texts), texts
     # One block alone does not race, and launches end in order.
-    assert launches(module[name], blocks=1, times=2) == []
+    assert launches(compiled("scopes.cu")[name], blocks=1, times=2) == []
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_wider_scopes_and_words_of_one_block_are_no_race(module: Any, name: str) -> None:
-    assert launches(module[name]) == []
+def test_wider_scopes_and_words_of_one_block_are_no_race(name: str) -> None:
+    assert launches(compiled("scopes.cu")[name]) == []
 
 
-def test_launches_of_two_streams_race_at_a_block_scoped_atomic(module: Any) -> None:
+def test_launches_of_two_streams_race_at_a_block_scoped_atomic() -> None:
     x, y = cuda.zeros(64, np.int32), cuda.zeros(THREADS, np.int32)
     streams = [cuda.Stream(non_blocking=True) for _ in range(2)]
 
     def launch(ordered: bool) -> None:
         for stream in streams:
-            module["own_words"][1, THREADS, 0, stream](x, y)
+            compiled("scopes.cu")["own_words"][1, THREADS, 0, stream](x, y)
             if ordered:
                 streams[1].wait(streams[0])
 

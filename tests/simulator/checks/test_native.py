@@ -15,7 +15,7 @@ from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 from tests.benchmarks.bench_simulator import SOURCE as MEASURED
-from tests.simulator.checks.reports import of_both, run_natively, watched
+from tests.simulator.checks.reports import FOLDER, assert_native, of_both, run_natively, watched
 from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -67,6 +67,11 @@ def test_a_vector_load_is_reported_by_the_element_that_nothing_has_written(
         assert f"({missing} bytes from the start of 16)" in texts[0]
 
 
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    return Kernels((FOLDER / "machine_code.cu").read_text(), f"-I{FOLDER}")
+
+
 def test_the_measured_kernels_run_in_machine_code() -> None:
     measured, n = Kernels(MEASURED), 1024
     x, y, out = (measured.put(np.ones(4 * n, np.float32)) for _ in range(3))
@@ -76,100 +81,6 @@ def test_the_measured_kernels_run_in_machine_code() -> None:
     run_natively(measured, "collatz", 4, 256, n, out)
     run_natively(measured, "nbody", 4, 256, n, x, out)
     run_natively(measured, "one_thread", 1, 1, 100, x, out)
-
-
-SOURCE = r"""
-extern "C" __global__ void sums_of_blocks(int* x) {
-    __shared__ int s;
-    if (threadIdx.x == 0) s = 0;
-    __syncthreads();
-    atomicAdd_block(&s, 1);
-    atomicAdd_block(&x[blockIdx.x], 1);
-}
-extern "C" __global__ void in_place(int* x) {
-    __shared__ int s[256];
-    int t = threadIdx.x, i = blockIdx.x * 256 + t;
-    s[t] = x[i];
-    __syncthreads();
-    for (int d = 128; d >= 32; d /= 2) {
-        if (t < d) s[t] += s[t + d];
-        __syncthreads();
-    }
-    if (t < 32) {
-        int v = s[t];
-        for (int d = 16; d; d /= 2) v += __shfl_down_sync(-1u, v, d);
-        if (t == 0) x[i] = v;
-    }
-    if (t) x[i] = 2 * x[i];
-}
-extern "C" __global__ void wide(double2* x, const unsigned char* bytes, short* y) {
-    int i = blockIdx.x * 256 + threadIdx.x;
-    double2 v = x[i];
-    x[i] = make_double2(v.y, v.x + bytes[i / 3]);
-    y[2 * i] = y[2 * i] + bytes[i];
-}
-extern "C" __global__ void tables(int* out, int k) {
-    int table[16];
-    for (int j = 0; j < 16; j++) table[(j + threadIdx.x) & 15] = j * k;
-    int s = 0;
-    for (int j = 0; j < 16; j++) s += table[(j * k + threadIdx.x) & 15];
-    out[blockIdx.x * 256 + threadIdx.x] = s;
-}
-extern "C" __global__ void greatest(unsigned long long* out, const unsigned long long* in) {
-    unsigned long long value = in[blockIdx.x * 256 + threadIdx.x], old = *out, seen;
-    while (old < value) {
-        seen = atomicCAS(out, old, value);
-        if (seen == old) break;
-        old = seen;
-    }
-}
-extern "C" __global__ void sorted(int* x) {
-    __shared__ int s[256], counts[16];
-    int t = threadIdx.x, i = blockIdx.x * 256 + t;
-    s[t] = x[i];
-    if (t < 16) counts[t] = 0;
-    __syncthreads();
-    atomicAdd(&counts[s[t] & 15], 1);
-    for (int k = 2; k <= 256; k *= 2)
-        for (int j = k / 2; j; j /= 2) {
-            int l = t ^ j, a = s[t], b = s[l];
-            __syncthreads();
-            if (l > t && (a > b) == ((t & k) == 0)) { s[t] = b; s[l] = a; }
-            __syncthreads();
-        }
-    x[(i * 37) % 1024] = s[t] + 0 * counts[t & 15];
-}
-extern "C" __global__ void count_then_race(int* x) {
-    atomicAdd(x, 1);
-    __syncthreads();
-    x[1] = threadIdx.x;
-}
-extern "C" __global__ void happens_to_be(int* x) {
-    if (threadIdx.x == 96) x[0] = 96;
-    atomicAdd(&x[0], 1);
-}
-extern "C" __global__ void store_what_is_there(int* x, int* out) {
-    x[threadIdx.x] = threadIdx.x;
-    if (threadIdx.x < 32) out[threadIdx.x] = x[threadIdx.x + 32];
-}
-extern "C" __global__ void store_then_count(int* x) {
-    if (threadIdx.x < 32) x[threadIdx.x] = 7;
-    atomicAdd(&x[threadIdx.x & 31], 1);
-}
-extern "C" __global__ void first_half(int* x) { if (threadIdx.x < 128) x[threadIdx.x] = 1; }
-extern "C" __global__ void copy(const int* x, int* y) { y[threadIdx.x] = x[threadIdx.x]; }
-extern "C" __global__ void no_barrier(int* x, int with) {
-    __shared__ int s[256];
-    s[threadIdx.x] = threadIdx.x;
-    if (with) __syncthreads();
-    x[threadIdx.x] = s[threadIdx.x ^ 32];
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
 
 
 def test_what_threads_do_in_order_runs_in_machine_code(kernels: Kernels) -> None:
@@ -280,3 +191,81 @@ def test_counters_and_checks_watch_at_once(kernels: Kernels) -> None:
     assert metrics[0] == metrics[1]
     known = program_of(kernels.module.entries["in_place"]).native
     assert any(kernel is not None and len(watch) == 2 for (_, watch, _), kernel in known.items())
+
+
+# --- copies by cp.async
+
+
+@pytest.mark.parametrize("name", ["own_and_warp", "some_copy"])
+def test_copies_that_are_waited_for_run_in_machine_code(kernels: Kernels, name: str) -> None:
+    """Behind barriers of the block, and behind what brings a warp together."""
+    assert of_both(kernels, name, 4, 256, None, kernels.put(np.arange(256, dtype=np.float32))) == []
+    assert_native(kernels, name)
+
+
+def test_a_pipeline_of_copies_runs_in_machine_code(kernels: Kernels) -> None:
+    values, out = np.arange(2048, dtype=np.float32), kernels.zeros(1024)
+    assert of_both(kernels, "stages", 4, 256, out, kernels.put(values), 8) == []
+    assert_native(kernels, "stages")
+    np.testing.assert_array_equal(kernels.get(out, 256, np.float32), values.reshape(8, 256).sum(axis=0)[::-1])
+
+
+def test_a_copy_stores_zeros_behind_the_bytes_that_it_reads(kernels: Kernels) -> None:
+    values = np.random.default_rng(0).integers(1, 1 << 32, 512).astype(np.uint32)
+    out = kernels.zeros(768, np.uint32)
+    assert of_both(kernels, "filled", 1, 128, out, kernels.put(values)) == []
+    assert_native(kernels, "filled")
+    found = kernels.get(out, 768, np.uint32)
+    read = np.where(np.arange(128) < 96, np.arange(128) % 17, 0)
+    expected = np.where(np.arange(16) < read[:, None], values.view(np.uint8).reshape(128, 16), 0)
+    np.testing.assert_array_equal(found[:512].view(np.uint8).reshape(128, 16), expected)
+    pairs = np.where(np.arange(128)[:, None] % 3 == 0, 0, values[:256].reshape(128, 2))
+    np.testing.assert_array_equal(found[512:].reshape(128, 2), pairs)
+
+
+@pytest.mark.parametrize("apart", [0, 1])
+def test_a_copy_that_reads_nothing_races_with_no_store(kernels: Kernels, apart: int) -> None:
+    assert of_both(kernels, "beside_stores", 2, 256, None, 0, apart) == []
+    assert "race" in "".join(of_both(kernels, "beside_stores", 2, 256, None, 4, apart))
+
+
+@pytest.mark.parametrize("how", range(6))
+def test_a_copy_that_is_not_waited_for_is_found_in_the_same_words(kernels: Kernels, how: int) -> None:
+    assert of_both(kernels, "wrong", 1, 256, None, kernels.put(np.arange(512, dtype=np.float32)), how)
+
+
+# --- fences
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "sum_once": (None, None, None),
+    "chain": (None, None, None),
+    "locks": (None, None),
+    "steps": (None, None, None, 3),
+    # Ordered accesses release and acquire.
+    "hand_over": (None, None, None),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_fences_put_in_order_runs_in_machine_code(kernels: Kernels, name: str) -> None:
+    """The last block that reads what all have stored, flags from block to block, locks, and barriers of the grid."""
+    assert of_both(kernels, name, 4, 96, *ARGUMENTS[name]) == []
+    assert_native(kernels, name)
+
+
+@pytest.mark.parametrize("name", ["sum_once", "chain", "locks", "steps"])
+def test_what_no_fence_puts_in_order_is_found_in_the_same_words(kernels: Kernels, name: str) -> None:
+    for how in ("no_fence", "fence_of_the_block", "fence_too_late"):
+        texts = of_both(kernels, f"{name}_{how}", 4, 96, *ARGUMENTS[name])
+        # For the NumPy engine a chain's late fence is followed by a release of all that has happened.
+        assert texts or (name, how) == ("chain", "fence_too_late"), how
+
+
+def test_barriers_of_the_grid_put_blocks_in_order(kernels: Kernels) -> None:
+    run_natively(kernels, "whole_grid", 4, 96, kernels.zeros(512), kernels.zeros(512), 4, cooperative=True)
+
+
+def test_the_last_of_many_blocks_reads_what_all_have_stored(kernels: Kernels) -> None:
+    total, data, count = kernels.zeros(1), kernels.zeros(100 * 96), kernels.zeros(1)
+    run_natively(kernels, "many_blocks", 100, 96, total, data, count)
+    assert kernels.get(total, 1)[0] == np.arange(9600).sum()

@@ -10,9 +10,7 @@ import pytest
 
 from cudart_py.simulator.state.memory.record_limit import limit
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
-from tests.simulator.checks.reports import watched
-from tests.simulator.checks.test_native_copies import COPIES
-from tests.simulator.checks.test_native_fences import LAST
+from tests.simulator.checks.reports import FOLDER, watched
 from tests.simulator.ptx.machine import Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
@@ -26,7 +24,7 @@ ACCESSES = {
     "__syncthreads();": 18, "__syncwarp();": 5, "atomicAdd(&s[X], 1);": 5, "atomicAdd(&g[Y], 1);": 4,
     "if (t & 32) s[X] = v;": 3, "s[X] = s[t];": 3, "((unsigned char*)s)[X] = (unsigned char)v;": 2, "v += h[Y];": 2,
 }  # fmt: skip  # rows of a table
-OF_COPIES = {
+COPIES = {
     "copy(s + (X), h + (Y));": 14, "COMMIT;": 8, "WAIT(0);": 8, "WAIT(1);": 8, "WAIT_ALL;": 6, "__syncthreads();": 14,
     "__syncwarp();": 6, "v += s[X];": 12, "s[X] = v;": 4, "if (t & 32) WAIT_ALL;": 2, "g[i] = v;": 4,
     "if (t < 40) copy(s + t, h + t);": 3, "v += __syncthreads_count(v);": 4,
@@ -79,14 +77,15 @@ def beginning(text: str) -> str:
 
 # Lanes that store what another lane of the same instruction has just put in the place of what a third has read.
 SAME_INSTRUCTION = [700000693, 700002792]
+STEPS = "#define C ((int*)h + 500)\n" + (FOLDER / "steps.cuh").read_text()
 # Always the same kernels: a race may show in one order of the blocks alone (docs/simulator.md).
 SETS = {
     "accesses": ("", ACCESSES, [*range(8), *SAME_INSTRUCTION]),
-    "copies": (COPIES, OF_COPIES, range(0, 16, 2)),
-    "fences": ("#define C ((int*)h + 500)" + LAST, FENCES, range(0, 16, 2)),
+    "copies": (STEPS, COPIES, range(0, 16, 2)),
+    "fences": (STEPS, FENCES, range(0, 16, 2)),
     "more accesses": ("", ACCESSES, range(8, 20)),
-    "more copies": (COPIES, OF_COPIES, range(16, 80, 2)),
-    "more fences": ("#define C ((int*)h + 500)" + LAST, FENCES, range(16, 80, 2)),
+    "more copies": (STEPS, COPIES, range(16, 80, 2)),
+    "more fences": (STEPS, FENCES, range(16, 80, 2)),
 }
 
 
