@@ -24,7 +24,7 @@ from tests.simulator.kernels import (
     value_of,
     with_counts,
 )
-from tests.simulator.support import Status, compile_ptx, download, ok, upload
+from tests.simulator.support import Status, compile_ptx, ok, upload
 
 RAISED = Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
@@ -65,15 +65,6 @@ def test_parameters_may_come_packed_as_extra(module: Any) -> None:
     assert add_once(module, extra=ctypes.addressof(extra)) == (INVALID,)
 
 
-def test_structures_are_passed_by_value(module: Any) -> None:
-    class Pair(ctypes.Structure):
-        _fields_ = [("first", ctypes.c_float), ("second", ctypes.c_double)]  # as ctypes wants it
-
-    address = upload(np.zeros(1))
-    launch(function(module, "pairs"), ctypes.c_void_p(address), Pair(1.5, 2.25), ctypes.c_char(4))
-    assert download(address, 1, np.float64)[0] == 15.0
-
-
 def test_a_variable_is_reached_through_a_pointer_in_another(module: Any) -> None:
     launch(function(module, "bump"))
     counter, _ = ok(driver.cuModuleGetGlobal(module, b"counter"))
@@ -107,31 +98,6 @@ def test_launch_bounds_and_registers_limit_the_block(module: Any) -> None:
     assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 320
     assert launch(kernel, block=(321, 1, 1)) == Status.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
     assert not launch(kernel, block=(320, 1, 1))
-
-
-def test_clusters_divide_the_grid_and_are_portable_or_allowed(module: Any) -> None:
-    own = function(module, "clustered")
-    assert attribute(own, "REQUIRED_CLUSTER_WIDTH") == 2
-    address = ctypes.c_void_p(upload(np.zeros(4, np.int32)))
-    assert launch(own, address, grid=(3, 1, 1)) == INVALID
-    assert not launch(own, address, grid=(4, 1, 1))
-    kernel = function(module, "bump")
-    ok(driver.cuLaunchKernelEx(configuration(4, CLUSTER_DIMENSION=(2, 1, 1)), kernel, 0, 0))
-    odd = driver.cuLaunchKernelEx(configuration(5, CLUSTER_DIMENSION=(2, 1, 1)), kernel, 0, 0)
-    assert odd == (INVALID,)
-    large = configuration(16, CLUSTER_DIMENSION=(16, 1, 1))
-    assert driver.cuLaunchKernelEx(large, kernel, 0, 0) == (Status.CUDA_ERROR_INVALID_CLUSTER_SIZE,)
-    ok(driver.cuFuncSetAttribute(kernel, Attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
-    ok(driver.cuLaunchKernelEx(large, kernel, 0, 0))
-
-
-def test_a_cooperative_grid_must_fit_the_device(module: Any) -> None:
-    kernel, most = function(module, "bump"), 2 * 132
-    ok(driver.cuLaunchCooperativeKernel(kernel, most, 1, 1, 1024, 1, 1, 0, 0, None))
-    result = driver.cuLaunchCooperativeKernel(kernel, most + 1, 1, 1, 1024, 1, 1, 0, 0, None)
-    assert result == (Status.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,)
-    large = configuration(132 * 32 + 1, COOPERATIVE=1)
-    assert driver.cuLaunchKernelEx(large, kernel, 0, 0) == (Status.CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,)
 
 
 def test_a_kernel_of_another_context_is_an_invalid_handle(two_devices: list[Any]) -> None:

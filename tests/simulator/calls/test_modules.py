@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import numpy as np
 import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from tests.simulator.kernels import INVALID, Attribute, attribute, function, launch, ptx, with_counts
-from tests.simulator.support import Status, compile_ptx, download, ok
+from tests.simulator.kernels import INVALID, attribute, function, ptx, with_counts
+from tests.simulator.support import Status, compile_ptx, ok
 
 NAMES = [b"add", b"bounded", b"bump", b"clustered", b"pairs", b"spoil", b"tile"]
 BAD_PTX, NO_BINARY = Status.CUDA_ERROR_INVALID_PTX, Status.CUDA_ERROR_NO_BINARY_FOR_GPU
@@ -80,16 +79,6 @@ def test_parameters_are_listed(module: Any) -> None:
     assert driver.cuFuncGetParamInfo(kernel, 3) == (INVALID, None, None)
 
 
-def test_variables_have_their_first_values_and_sizes(module: Any) -> None:
-    address, size = ok(driver.cuModuleGetGlobal(module, b"table"))
-    assert size == 16
-    assert download(int(address), 4, np.int32).tolist() == [10, 20, 30, 40]
-    where, _ = ok(driver.cuModuleGetGlobal(module, b"where"))
-    counter, _ = ok(driver.cuModuleGetGlobal(module, b"counter"))
-    assert int(download(int(where), 1, np.uint64)[0]) == int(counter)
-    assert driver.cuModuleGetGlobal(module, b"nothing") == (Status.CUDA_ERROR_NOT_FOUND, None, None)
-
-
 def test_unloading_frees_the_variables_and_the_handles(context: Any) -> None:
     start = ok(driver.cuMemGetInfo())
     module = ok(driver.cuModuleLoadData(ptx()))
@@ -99,18 +88,6 @@ def test_unloading_frees_the_variables_and_the_handles(context: Any) -> None:
     assert ok(driver.cuMemGetInfo()) == start
     assert driver.cuModuleUnload(module) == (Status.CUDA_ERROR_INVALID_HANDLE,)
     assert driver.cuFuncGetName(kernel) == (Status.CUDA_ERROR_INVALID_HANDLE, None)
-
-
-def test_shared_memory_is_limited_until_the_attribute_is_raised(module: Any) -> None:
-    kernel = function(module, "tile")
-    assert attribute(kernel, "SHARED_SIZE_BYTES") == 400
-    assert attribute(kernel, "MAX_DYNAMIC_SHARED_SIZE_BYTES") == 49152 - 400
-    assert launch(kernel, shared=49152 - 399) == INVALID
-    raised = Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    assert driver.cuFuncSetAttribute(kernel, raised, 232448 - 399) == (INVALID,)
-    ok(driver.cuFuncSetAttribute(kernel, raised, 232448 - 400))
-    assert not launch(kernel, shared=232448 - 400)
-    ok(driver.cuCtxSynchronize())
 
 
 def test_register_counts_come_from_the_compilers_note(context: Any) -> None:

@@ -25,10 +25,6 @@ def pool(context: Any) -> Any:
     return found
 
 
-def get(pool: Any, name: str) -> int:
-    return int(ok(driver.cuMemPoolGetAttribute(pool, getattr(Attribute, f"CU_MEMPOOL_ATTR_{name}"))))
-
-
 def free_memory() -> int:
     return int(ok(driver.cuMemGetInfo())[0])
 
@@ -63,36 +59,6 @@ def test_the_rules_can_be_switched_off(pool: Any, play: Player) -> None:
     assert play["a"] != play["b"]
 
 
-def test_a_block_is_given_up_at_a_synchronise_above_the_threshold(play: Player) -> None:
-    pool, start = ok(driver.cuDeviceGetDefaultMemPool(0)), free_memory()
-    play(FREED[:-2])
-    assert get(pool, "RESERVED_MEM_CURRENT") == SIZE
-    play("sync s")
-    assert get(pool, "RESERVED_MEM_CURRENT") == 0
-    assert free_memory() == start
-
-
-def test_statistics_count_used_and_reserved_bytes(pool: Any, play: Player) -> None:
-    high = Attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH
-    play("take s a, take s b, take s c")
-    assert get(pool, "USED_MEM_CURRENT") == get(pool, "RESERVED_MEM_CURRENT") == 3 * SIZE
-    play("free s a, free s b, free s c")
-    assert get(pool, "USED_MEM_CURRENT") == 0
-    assert get(pool, "USED_MEM_HIGH") == get(pool, "RESERVED_MEM_CURRENT") == 3 * SIZE
-    ok(driver.cuMemPoolSetAttribute(pool, high, bindings.cuuint64_t(0)))
-    assert get(pool, "USED_MEM_HIGH") == 0
-    assert driver.cuMemPoolSetAttribute(pool, high, bindings.cuuint64_t(1)) == (INVALID,)
-
-
-def test_trimming_gives_up_only_what_the_device_is_done_with(pool: Any, play: Player) -> None:
-    play(FREED[:-2])
-    ok(driver.cuMemPoolTrimTo(pool, 0))
-    assert get(pool, "RESERVED_MEM_CURRENT") == SIZE
-    play("sync s")
-    ok(driver.cuMemPoolTrimTo(pool, 0))
-    assert get(pool, "RESERVED_MEM_CURRENT") == 0
-
-
 def test_idle_blocks_make_room_for_an_allocation(pool: Any, play: Player) -> None:
     play("take s a 10485760, free s a, take s b 52428800, free s b, take s c 26214400")
 
@@ -115,41 +81,6 @@ def test_either_free_takes_either_allocation(pool: Any, play: Player) -> None:
     ok(driver.cuCtxSynchronize())
     ok(driver.cuMemPoolTrimTo(pool, 0))
     assert free_memory() == start
-
-
-def make_pool(device: int = 0, most: int = 0) -> Any:
-    properties = struct(
-        "CUmemPoolProps",
-        allocType=bindings.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
-        location__type=bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE,
-        location__id=device,
-        maxSize=most,
-    )
-    return ok(driver.cuMemPoolCreate(properties))
-
-
-def test_a_pool_of_ones_own_is_used_and_ended(context: Any) -> None:
-    start, mine = free_memory(), make_pool(most=2 * SIZE)
-    address = ok(driver.cuMemAllocFromPoolAsync(2 * SIZE, mine, 0))
-    assert driver.cuMemAllocFromPoolAsync(1, mine, 0) == (Status.CUDA_ERROR_OUT_OF_MEMORY, None)
-    handle = ok(driver.cuPointerGetAttribute(bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address))
-    assert int(handle) == int(mine)
-    ok(driver.cuMemPoolDestroy(mine))
-    assert driver.cuMemAllocFromPoolAsync(SIZE, mine, 0) == (INVALID, None)
-    ok(driver.cuMemFreeAsync(address, 0))
-    ok(driver.cuCtxSynchronize())
-    assert free_memory() == start
-
-
-def test_a_device_takes_its_own_pool_until_that_is_destroyed(play: Player) -> None:
-    default, mine = ok(driver.cuDeviceGetDefaultMemPool(0)), make_pool()
-    assert driver.cuDeviceSetMemPool(0, make_pool(device=1)) == (INVALID,)
-    ok(driver.cuDeviceSetMemPool(0, mine))
-    assert int(ok(driver.cuDeviceGetMemPool(0))) == int(mine)
-    play("take null a")
-    assert get(mine, "USED_MEM_CURRENT") == SIZE
-    ok(driver.cuMemPoolDestroy(mine))
-    assert int(ok(driver.cuDeviceGetMemPool(0))) == int(default)
 
 
 def test_access_to_a_pool_is_given_to_other_devices(context: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.driver import seam
 from cudart_py.profiling.report.annotated_source import annotated_sources
 
 pytestmark = pytest.mark.needs("profile")
@@ -29,6 +30,7 @@ extern "C" __global__ void strided(float* out, const float* in, int stride) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = in[i * stride];
 }
+extern "C" __global__ void wide(float4* out, const float4* in) { out[threadIdx.x] = in[threadIdx.x]; }
 extern "C" __global__ void some(float* out, int lanes) {
     if ((threadIdx.x & 31) < lanes) out[threadIdx.x] = 1;
 }
@@ -44,81 +46,7 @@ extern "C" __global__ void generic(float* out, float* in, int n) {
     out[threadIdx.x] = p[threadIdx.x];
 }
 template <class T> __global__ void fill(T* out) { out[threadIdx.x] = 1; }
-"""
-LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
-USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
-CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
-LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
-
-
-@pytest.fixture(scope="module")
-def module():
-    with cuda.Device(0):
-        return cuda.compile(SOURCE, names=["fill<float>"])
-
-
-def run_transpose(module):
-    n = 1024
-    data, out = cuda.to_device(np.ones((n, n), np.float32)), cuda.empty((n, n), np.float32)
-    module["transpose"][(n // 32, n // 32), (32, 8)](out, data, n, n)
-
-
-def test_the_transpose_has_the_hardwares_numbers(device, module):
-    with cuda.profile() as p:
-        run_transpose(module)
-    metrics = p.launches[0].metrics
-    assert metrics[LD.format("requests")] == metrics[ST.format("requests")] == 32_768
-    assert metrics[LD.format("sectors")] == metrics[ST.format("sectors")] == 131_072
-    assert metrics[CONFLICTS.format("ld")] == 1_015_808
-    assert metrics[CONFLICTS.format("st")] == 0
-
-
-def test_a_launch_has_its_name_and_shape(device, module):
-    with cuda.profile() as p:
-        run_transpose(module)
-        module["fill<float>"][1, 64](cuda.zeros(64, np.float32))
-    assert [(x.kernel, x.grid, x.block) for x in p.launches] == [
-        ("transpose", (32, 32, 1), (32, 8, 1)),
-        ("fill<float>", (1, 1, 1), (64, 1, 1)),
-    ]
-
-
-def test_lines_have_their_own_numbers_and_add_up(device, module):
-    with cuda.profile() as p:
-        run_transpose(module)
-    launch = p.launches[0]
-    by_line = {line.line: line.metrics for line in launch.lines}
-    assert by_line[6][LD.format("requests")] == 32_768
-    assert by_line[6][ST.format("requests")] == 0
-    assert by_line[11][CONFLICTS.format("ld")] == 1_015_808
-    for name, value in launch.metrics.items():
-        if name.endswith(".sum"):
-            assert sum(line.metrics[name] for line in launch.lines) == value, name
-
-
-@pytest.mark.parametrize(("stride", "sectors"), [(1, 4), (2, 8), (4, 16), (8, 32), (33, 32)])
-def test_a_stride_spreads_a_load_over_sectors(device, module, stride, sectors):
-    data, out = cuda.zeros(64 * 33, np.float32), cuda.zeros(64, np.float32)
-    with cuda.profile() as p:
-        module["strided"][1, 64](out, data, stride)
-    assert p.launches[0].metrics[LD.format("sectors")] == 2 * sectors
-
-
-@pytest.mark.parametrize(("stride", "used"), [(0, 4), (1, 32), (2, 16), (4, 8), (8, 4), (33, 4)])
-def test_the_bytes_used_of_each_sector_are_those_that_lanes_have(device, module, stride, used):
-    data, out = cuda.zeros(64 * 33, np.float32), cuda.zeros(64, np.float32)
-    with cuda.profile() as p:
-        module["strided"][1, 64](out, data, stride)
-    metrics = p.launches[0].metrics
-    assert metrics[USED.format("ld")] == used
-    assert metrics[USED.format("st")] == 32
-    assert metrics["smsp__sass_data_bytes_mem_global_op_st.sum"] == 64 * 4
-
-
-def test_operations_of_floating_point_count_for_the_lanes_that_execute_them(device):
-    source = """
-extern "C" __global__ void arithmetic(float* x, double* y)
-{
+extern "C" __global__ void arithmetic(float* x, double* y) {
     int i = threadIdx.x;
     x[i] = fmaf(x[i], 2.5f, 1.5f);
     if (i < 5)
@@ -127,83 +55,188 @@ extern "C" __global__ void arithmetic(float* x, double* y)
     asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, 7; @p mul.f32 %0, %0, %0; }" : "+f"(guarded) : "r"(i));
     x[i] = guarded;
 }
+__constant__ int table[64];
+extern "C" __global__ void look_up(int* out, int lanes_a_word) { out[threadIdx.x] = table[threadIdx.x / lanes_a_word]; }
+extern "C" __global__ void take(int* out) { out[threadIdx.x] = table[3]; }
+extern "C" __global__ void fetch(cudaTextureObject_t in, float* out, float x, float y, float right, float down) {
+    int t = threadIdx.x;
+    out[t] = tex2D<float>(in, x + t * right, y + t * down);
+}
+extern "C" __global__ void fetch_bytes(cudaTextureObject_t in, int* out) {
+    out[threadIdx.x] = tex2D<unsigned char>(in, threadIdx.x, 0);
+}
+extern "C" __global__ void fetch_of_two(cudaTextureObject_t one, cudaTextureObject_t other, float* out) {
+    out[threadIdx.x] = tex2D<float>(threadIdx.x < 8 ? one : other, threadIdx.x, 0);
+}
 """
-    x, y = cuda.zeros(64, np.float32), cuda.zeros(64, np.float64)
-    with cuda.profile() as p:
-        cuda.compile(source)["arithmetic"][1, 64](x, y)
+LD, ST = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_{}_pipe_lsu_mem_global_op_st.sum"
+USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+LANES = "smsp__thread_inst_executed_per_inst_executed.ratio"
+TEX = "l1tex__t_{}_pipe_tex_mem_texture.sum"
+
+
+@pytest.fixture(scope="module")
+def module():
+    with cuda.Device(0):
+        return cuda.compile(SOURCE, names=["fill<float>"])
+
+
+@pytest.fixture
+def counted(device, module):
+    """Launch a kernel of the module and return the launch's profile."""
+
+    def count(kernel, shape, *arguments):
+        with cuda.profile() as p:
+            module[kernel][shape](*arguments)
+        return p.launches[0]
+
+    return count
+
+
+def zeros(count, dtype=np.float32):
+    return cuda.zeros(count, dtype)
+
+
+@pytest.fixture(scope="module")
+def transposed(module):
+    """The profile of a transposed matrix of 128 x 128 numbers, and of an instance of a template."""
+    n = 128
+    with cuda.Device(0), cuda.profile() as p:
+        module["transpose"][(n // 32, n // 32), (32, 8)](zeros((n, n)), zeros((n, n)), n, n)
+        module["fill<float>"][1, 64](zeros(64))
+    return p
+
+
+def test_a_launch_has_its_name_and_shape_and_the_hardwares_numbers(transposed):
+    transpose, fill = transposed.launches
+    assert (transpose.kernel, transpose.grid, transpose.block) == ("transpose", (4, 4, 1), (32, 8, 1))
+    assert (fill.kernel, fill.grid, fill.block) == ("fill<float>", (1, 1, 1), (64, 1, 1))
+    metrics = transpose.metrics
+    assert metrics[LD.format("requests")] == metrics[ST.format("requests")] == 512
+    assert metrics[LD.format("sectors")] == metrics[ST.format("sectors")] == 2048
+    assert metrics[CONFLICTS.format("ld")] == 31 * 512
+    assert metrics[CONFLICTS.format("st")] == 0
+
+
+def test_lines_have_their_own_numbers_and_add_up(transposed):
+    launch = transposed.launches[0]
+    by_line = {line.line: line.metrics for line in launch.lines}
+    assert by_line[6][LD.format("requests")] == 512
+    assert by_line[6][ST.format("requests")] == 0
+    assert by_line[11][CONFLICTS.format("ld")] == 31 * 512
+    for name, value in launch.metrics.items():
+        if name.endswith(".sum"):
+            assert sum(line.metrics[name] for line in launch.lines) == value, name
+
+
+def test_the_table_fits_80_columns(transposed):
+    assert [" ".join(line.split()) for line in str(transposed).splitlines()] == [
+        "sectors a sectors a bank active",
+        "kernel grid block load store conflicts lanes",
+        "transpose 4x4 32x8 4.0 4.0 15,872 32.0",
+        "fill<float> 1 64 - 4.0 0 32.0",
+    ]
+    long = cuda.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), transposed.launches[0].metrics, ())
+    assert max(map(len, str(long).splitlines())) == 80
+
+
+@pytest.mark.parametrize(
+    ("stride", "sectors", "used"), [(0, 1, 4), (1, 4, 32), (2, 8, 16), (4, 16, 8), (8, 32, 4), (33, 32, 4)]
+)
+def test_a_stride_spreads_a_load_over_sectors_of_which_lanes_use_a_part(counted, stride, sectors, used):
+    metrics = counted("strided", (1, 64), zeros(64), zeros(64 * 33), stride).metrics
+    assert metrics[LD.format("sectors")] == 2 * sectors
+    assert metrics[USED.format("ld")] == used
+    assert metrics[USED.format("st")] == 32
+    assert metrics["smsp__sass_data_bytes_mem_global_op_st.sum"] == 64 * 4
+
+
+def test_operations_of_floating_point_count_for_the_lanes_that_execute_them(counted):
+    metrics = counted("arithmetic", (1, 64), zeros(64), zeros(64, np.float64)).metrics
     name = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
-    found = {
-        kind: p.launches[0].metrics[name.format(kind)] for kind in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")
-    }
+    found = {kind: metrics[name.format(kind)] for kind in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")}
     assert found == {"fadd": 0, "fmul": 7, "ffma": 64, "dadd": 5, "dmul": 5, "dfma": 0}
 
 
-def test_wide_loads_use_all_that_they_move(device):
-    source = 'extern "C" __global__ void copy(float4* out, const float4* in) { out[threadIdx.x] = in[threadIdx.x]; }'
-    data, out = cuda.zeros(256, np.float32), cuda.zeros(256, np.float32)
-    with cuda.profile() as p:
-        cuda.compile(source)["copy"][1, 64](out, data)
-    metrics = p.launches[0].metrics
+def test_wide_loads_use_all_that_they_move(counted):
+    metrics = counted("wide", (1, 64), zeros(256), zeros(256)).metrics
     assert metrics[LD.format("sectors")] == 2 * 16
     assert metrics[USED.format("ld")] == metrics[USED.format("st")] == 32
 
 
-@pytest.mark.parametrize(("lanes", "used"), [(1, 4), (8, 32), (9, 18), (32, 32)])
-def test_lanes_that_take_no_part_use_nothing(device, module, lanes, used):
-    with cuda.profile() as p:
-        module["some"][1, 32](cuda.zeros(48, np.float32), lanes)
-    assert p.launches[0].metrics[USED.format("st")] == used
+@pytest.mark.parametrize(("lanes", "sectors", "used"), [(0, 0, 0), (1, 1, 4), (8, 1, 32), (9, 2, 18), (32, 4, 32)])
+def test_only_active_lanes_count(counted, lanes, sectors, used):
+    metrics = counted("some", (1, 32), zeros(48), lanes).metrics
+    assert metrics[ST.format("requests")] == (lanes > 0)
+    assert metrics[ST.format("sectors")] == sectors
+    assert not lanes or metrics[USED.format("st")] == used
 
 
-def test_an_offset_costs_one_more_sector(device, module):
-    data, out = cuda.zeros(65, np.float32), cuda.zeros(64, np.float32)
-    with cuda.profile() as p:
-        module["strided"][1, 64](out, data[1:], 1)
-    assert p.launches[0].metrics[LD.format("sectors")] == 2 * 5
+def test_an_offset_costs_one_more_sector(counted):
+    assert counted("strided", (1, 64), zeros(64), zeros(65)[1:], 1).metrics[LD.format("sectors")] == 2 * 5
 
 
-@pytest.mark.parametrize(("lanes", "sectors"), [(0, 0), (1, 1), (9, 2), (32, 4)])
-def test_only_active_lanes_count(device, module, lanes, sectors):
-    out = cuda.zeros(48, np.float32)
-    with cuda.profile() as p:
-        module["some"][1, 32](out, lanes)
-    assert p.launches[0].metrics[ST.format("requests")] == (lanes > 0)
-    assert p.launches[0].metrics[ST.format("sectors")] == sectors
-
-
-def test_a_block_that_32_does_not_divide_has_a_short_warp(device, module):
-    data, out = cuda.zeros(96, np.float32), cuda.zeros(96, np.float32)
-    with cuda.profile() as p:
-        module["strided"][2, 48](out, data, 1)
-    metrics = p.launches[0].metrics
+def test_a_block_that_32_does_not_divide_has_a_short_warp(counted):
+    metrics = counted("strided", (2, 48), zeros(96), zeros(96), 1).metrics
     assert metrics[LD.format("requests")] == 4
     assert metrics[LD.format("sectors")] == 2 * (4 + 2)
     assert metrics[LANES] == 24
 
 
-def test_an_atomic_whose_result_is_unused_is_a_reduction(device, module):
-    out, before = cuda.zeros(2, np.int32), cuda.zeros(64, np.int32)
-    with cuda.profile() as p:
-        module["count"][1, 64](out, before)
-    metrics = p.launches[0].metrics
+def test_an_atomic_whose_result_is_unused_is_a_reduction(counted):
+    metrics = counted("count", (1, 64), zeros(2, np.int32), zeros(64, np.int32)).metrics
     assert metrics["l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"] == 2
     assert metrics["l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"] == 2
 
 
-def test_a_generic_load_counts_where_each_lane_goes(device, module):
-    out, data = cuda.zeros(32, np.float32), cuda.zeros(32, np.float32)
-    with cuda.profile() as p:
-        module["generic"][1, 32](out, data, 8)
-    metrics = p.launches[0].metrics
+def test_a_generic_load_counts_where_each_lane_goes(counted):
+    metrics = counted("generic", (1, 32), zeros(32), zeros(32), 8).metrics
     assert metrics[LD.format("sectors")] == 1
     assert metrics["smsp__inst_executed_op_shared_ld.sum"] == 1
 
 
-def test_results_are_those_without_counters(device, module):
-    data, out = cuda.to_device(np.arange(64, dtype=np.float32)), cuda.zeros(64, np.float32)
-    with cuda.profile():
-        module["strided"][1, 64](out, data, 1)
-    np.testing.assert_array_equal(out.to_host(), data.to_host())
+@pytest.mark.parametrize(("lanes_a_word", "requests"), [(1, 64), (2, 32), (32, 2), (64, 2), (None, 0)])
+def test_each_word_of_a_constant_table_is_a_request_but_not_one_at_a_fixed_place(counted, lanes_a_word, requests):
+    kernel, more = ("take", ()) if lanes_a_word is None else ("look_up", (lanes_a_word,))
+    metrics = counted(kernel, (1, 64), zeros(64, np.int32), *more).metrics
+    assert metrics["idc__requests.sum"] == requests
+    assert metrics[LD.format("requests")] == 0
+
+
+def image(dtype=np.float32):
+    return cuda.empty_pitched((64, 64), dtype).copy_from(np.ones((64, 64), dtype))
+
+
+@pytest.mark.parametrize(
+    ("filtered", "place", "step", "sectors"),
+    [
+        ("point", (0.5, 0.5), (1, 0), 4),
+        ("point", (0.5, 0.5), (0, 1), 32),
+        ("point", (0.5, 0.5), (0, 0), 1),
+        ("point", (4.5, 0.5), (1, 0), 5),
+        ("point", (-40.5, 0.5), (1, 0), 0),
+        ("point", (-15.5, 0.5), (1, 0), 2),
+        ("linear", (1, 1), (1, 0), 2 * 5),
+        ("linear", (0, 0), (1, 0), 4),
+        ("linear", (1, 1), (0, 1), 33),
+    ],
+)
+def test_a_texture_fetch_touches_the_sectors_of_its_texels(counted, filtered, place, step, sectors):
+    with cuda.Texture(image(), filter=filtered, address="border") as texture:
+        launch = counted("fetch", (1, 32), texture, zeros(32), *place, *step)
+    assert launch.metrics[TEX.format("requests")] == 1
+    assert launch.metrics[TEX.format("sectors")] == sectors
+    assert sum(line.metrics[TEX.format("sectors")] for line in launch.lines) == sectors
+    assert launch.metrics[LD.format("requests")] == 0
+
+
+def test_texels_of_a_byte_share_a_sector_and_textures_are_counted_apart(counted):
+    sectors = TEX.format("sectors")
+    with cuda.Texture(image(np.uint8)) as texture:
+        assert counted("fetch_bytes", (1, 64), texture, zeros(64, np.int32)).metrics[sectors] == 2
+    with cuda.Texture(image()) as one, cuda.Texture(image()) as other:
+        assert counted("fetch_of_two", (1, 32), one, other, zeros(32)).metrics[sectors] == 1 + 3
 
 
 # The modules of counters and checks, but for the one that knows whether checks are on.
@@ -217,7 +250,7 @@ WATCHING = {
 
 def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, module, monkeypatch):
     monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", "numpy")
-    data, out = cuda.zeros(64, np.float32), cuda.zeros(64, np.float32)
+    data, out = zeros(64), zeros(64)
     device.synchronize()
     files, blocks = set(), []
 
@@ -239,26 +272,32 @@ def test_a_launch_without_counters_and_checks_runs_nothing_of_theirs(device, mod
     assert not files & WATCHING
 
 
-def test_what_was_launched_before_is_not_counted(device, module):
-    out = cuda.zeros(32, np.float32)
-    module["some"][1, 32](out, 1)
-    with cuda.profile() as p:
+def test_profiles_nest_and_count_what_is_launched_inside_also_where_the_body_raises(device, module):
+    data, out = cuda.to_device(np.arange(64, dtype=np.float32)), zeros(64)
+    strided = module["strided"][1, 64].bind(out, data, 1)
+    strided()
+    with cuda.profile() as empty:
         pass
-    assert p.launches == ()
-    assert str(p) == "no launches"
+    assert empty.launches == ()
+    assert str(empty) == "no launches"
+    outer = cuda.profile()
 
+    def fail():
+        with outer:
+            strided()
+            with cuda.profile() as inner:
+                strided()
+            assert len(inner.launches) == 1
+            raise ZeroDivisionError
 
-def test_profiles_nest(device, module):
-    out = cuda.zeros(32, np.float32)
-    with cuda.profile() as outer:
-        module["some"][1, 32](out, 1)
-        with cuda.profile() as inner:
-            module["some"][1, 32](out, 2)
-    assert (len(outer.launches), len(inner.launches)) == (2, 1)
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert len(outer.launches) == 2
+    np.testing.assert_array_equal(out.to_host(), data.to_host())
 
 
 def test_the_launches_of_a_graph_count(device, module):
-    out, stream = cuda.zeros(32, np.float32), cuda.Stream()
+    out, stream = zeros(32), cuda.Stream()
     with stream.capture() as graph:
         module["some"][1, 32, 0, stream](out, 4)
     executable = graph.instantiate()
@@ -268,84 +307,14 @@ def test_the_launches_of_a_graph_count(device, module):
     assert [launch.kernel for launch in p.launches] == ["some", "some"]
 
 
-def test_what_the_body_raises_comes_through(device, module):
-    p = cuda.profile()
-
-    def fail():
-        with p:
-            module["some"][1, 32](cuda.zeros(32, np.float32), 1)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert len(p.launches) == 1
-
-
-def test_the_table_fits_80_columns(device, module):
-    with cuda.profile() as p:
-        run_transpose(module)
-        module["fill<float>"][1, 64](cuda.zeros(64, np.float32))
-    assert str(p).splitlines() == [
-        "                           sectors a  sectors a       bank  active",
-        "kernel        grid  block       load      store  conflicts   lanes",
-        "transpose    32x32   32x8        4.0        4.0  1,015,808    32.0",
-        "fill<float>      1     64          -        4.0          0    32.0",
-    ]
-    long = cuda.LaunchProfile("k" * 100, (65535, 65535, 3), (1024, 1, 1), p.launches[0].metrics, ())
-    assert max(map(len, str(long).splitlines())) == 80
-
-
 def test_a_driver_without_counters_says_which_capability_lacks(device, monkeypatch):
-    from cudart_py.driver import seam
-
     monkeypatch.setattr(seam, "capabilities", frozenset)
     with pytest.raises(cuda.NotSupportedError, match="'profile'"), cuda.profile():
         pass
 
 
-PROGRAM = """
-import sys
-from pathlib import Path
-
-import numpy as np
-
-import cudart_py as cuda
-from cudart_py.profiling.report.annotated_source import annotated_sources
-
-print("arguments", sys.argv[1:])
-kernel = cuda.compile(Path(__file__).with_name("scale.cu"))["scale"]
-x = cuda.to_device(np.ones(64, np.float32))
-kernel[2, 32](x)
-sys.exit(3)
-"""
-KERNEL = """extern "C" __global__ void scale(float* x) {
-    int i = blockIdx.x * 32 + threadIdx.x;
-    x[i] *= 2;
-}
-"""
-
-
-def test_the_command_shows_the_source_with_its_numbers(python, tmp_path: Path):
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "scale.cu").write_text(KERNEL)
-    arguments = ["profile", str(tmp_path / "program.py"), "--much", "7"]
-    done = python(f"import sys; from cudart_py.__main__ import main; sys.exit(main({arguments}))", check=False)
-    assert done.returncode == 3, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0] == "arguments ['--much', '7']"
-    line = next(line for line in lines if "x[i] *= 2" in line)
-    assert line.split()[:6] == ["4.0", "4.0", "100.0", "100.0", "32.0", "3"]
-    assert str(tmp_path / "scale.cu") in lines
-
-
-def test_the_command_names_a_missing_program(python):
-    done = python("from cudart_py.__main__ import main; main(['profile', 'nowhere.py'])", check=False)
-    assert done.returncode == 2
-    assert "nowhere.py" in done.stderr
-
-
 def test_launches_that_are_alike_share_a_row_of_the_table(device, module):
-    data, out = cuda.zeros(64 * 33, np.float32), cuda.zeros(64, np.float32)
+    data, out = zeros(64 * 33), zeros(64)
     with cuda.profile() as p:
         for stride in (1, 33, 1):
             module["strided"][1, 64](out, data, stride)
@@ -363,96 +332,3 @@ def test_long_stretches_that_did_nothing_are_left_out(tmp_path: Path, monkeypatc
     assert text[0] == "long.cu"
     assert [int(line.split()[0]) for line in text[3:] if line.strip() != "⋮"] == [*range(17, 28), *range(57, 64)]
     assert [line.strip() for line in text].count("⋮") == 2
-
-
-CONSTANTS = r"""
-__constant__ int table[64];
-extern "C" __global__ void look_up(int* out, int lanes_a_word) {
-    out[threadIdx.x] = table[threadIdx.x / lanes_a_word];
-}
-extern "C" __global__ void take(int* out) { out[threadIdx.x] = table[3]; }
-"""
-
-
-@pytest.mark.parametrize(("lanes_a_word", "requests"), [(1, 64), (2, 32), (32, 2), (64, 2)])
-def test_each_word_of_a_constant_table_is_a_request(device, lanes_a_word, requests):
-    module, out = cuda.compile(CONSTANTS), cuda.zeros(64, np.int32)
-    with cuda.profile() as p:
-        module["look_up"][1, 64](out, lanes_a_word)
-    metrics = p.launches[0].metrics
-    assert metrics["idc__requests.sum"] == requests
-    assert metrics[LD.format("requests")] == 0
-
-
-def test_a_constant_at_a_fixed_place_is_an_operand(device):
-    with cuda.profile() as p:
-        cuda.compile(CONSTANTS)["take"][1, 64](cuda.zeros(64, np.int32))
-    assert p.launches[0].metrics["idc__requests.sum"] == 0
-
-
-FETCHES = r"""
-extern "C" __global__ void fetch(cudaTextureObject_t in, float* out, float x, float y, float right, float down) {
-    int t = threadIdx.x;
-    out[t] = tex2D<float>(in, x + t * right, y + t * down);
-}
-extern "C" __global__ void fetch_bytes(cudaTextureObject_t in, int* out) {
-    out[threadIdx.x] = tex2D<unsigned char>(in, threadIdx.x, 0);
-}
-extern "C" __global__ void fetch_of_two(cudaTextureObject_t one, cudaTextureObject_t other, float* out) {
-    out[threadIdx.x] = tex2D<float>(threadIdx.x < 8 ? one : other, threadIdx.x, 0);
-}
-"""
-TEX = "l1tex__t_{}_pipe_tex_mem_texture.sum"
-
-
-def image(dtype=np.float32):
-    return cuda.empty_pitched((64, 64), dtype).copy_from(np.ones((64, 64), dtype))
-
-
-@pytest.mark.parametrize(
-    ("filtered", "place", "step", "sectors"),
-    [
-        ("point", (0.5, 0.5), (1, 0), 4),
-        ("point", (0.5, 0.5), (0, 1), 32),
-        ("point", (0.5, 0.5), (0, 0), 1),
-        ("point", (4.5, 0.5), (1, 0), 5),
-        ("point", (-40.5, 0.5), (1, 0), 0),
-        ("point", (-15.5, 0.5), (1, 0), 2),
-        ("linear", (1, 1), (1, 0), 2 * 5),
-        ("linear", (0, 0), (1, 0), 4),
-        ("linear", (1, 1), (0, 1), 33),
-    ],
-)
-def test_a_texture_fetch_touches_the_sectors_of_its_texels(device, filtered, place, step, sectors):
-    out = cuda.zeros(32, np.float32)
-    with cuda.Texture(image(), filter=filtered, address="border") as texture, cuda.profile() as p:
-        cuda.compile(FETCHES)["fetch"][1, 32](texture, out, *place, *step)
-        device.synchronize()
-    metrics = p.launches[0].metrics
-    assert metrics[TEX.format("requests")] == 1
-    assert metrics[TEX.format("sectors")] == sectors
-    assert metrics[LD.format("requests")] == 0
-
-
-def test_texels_of_a_byte_share_a_sector(device):
-    out = cuda.zeros(64, np.int32)
-    with cuda.Texture(image(np.uint8)) as texture, cuda.profile() as p:
-        cuda.compile(FETCHES)["fetch_bytes"][1, 64](texture, out)
-        device.synchronize()
-    assert p.launches[0].metrics[TEX.format("sectors")] == 2
-
-
-def test_lanes_that_fetch_from_different_textures_are_counted_apart(device):
-    out = cuda.zeros(32, np.float32)
-    with cuda.Texture(image()) as one, cuda.Texture(image()) as other, cuda.profile() as p:
-        cuda.compile(FETCHES)["fetch_of_two"][1, 32](one, other, out)
-        device.synchronize()
-    assert p.launches[0].metrics[TEX.format("sectors")] == 1 + 3
-
-
-def test_the_fetches_of_the_lines_add_up(device):
-    out = cuda.zeros(32, np.float32)
-    with cuda.Texture(image()) as texture, cuda.profile() as p:
-        cuda.compile(FETCHES)["fetch"][1, 32](texture, out, 0.5, 0.5, 1, 0)
-        device.synchronize()
-    assert sum(line.metrics[TEX.format("sectors")] for line in p.launches[0].lines) == 4

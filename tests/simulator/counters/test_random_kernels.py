@@ -148,6 +148,6 @@ def differing(seed: int) -> str | None:
     return text if found[0] != found[1] else None
 
 
-@pytest.mark.parametrize("seed", [2, 5, 6, 8, 9, 12, 14, 19, 28, 85, 93, 106])
+@pytest.mark.parametrize("seed", [2, 9, 14, 85, 106])
 def test_a_random_kernel_is_counted_alike(seed: int) -> None:
     assert differing(seed) is None
