@@ -68,17 +68,7 @@ def find(plugins: list[Any], name: str) -> Any:
 
 def build(configuration: Path, site: Path) -> int:
     """Build the site into a folder; return the exit status of MkDocs."""
-    command = [
-        sys.executable,
-        "-m",
-        "mkdocs",
-        "build",
-        "--strict",
-        "-f",
-        str(configuration),
-        "-d",
-        str(site),
-    ]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(configuration), "-d", str(site)]
     # The theme's notice of its next major version is no warning about a page.
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)

@@ -132,7 +132,7 @@ for step in $steps; do
             echo "no ranks: mpi4py or mpiexec is missing"
         fi
         note devices timeout -k 10 400 "$python" -m tests.benchmarks.peers devices --limit 90 \
-            --json "$out/devices.json" --plot "$out/devices"
+            --json "$out/devices.json"
         ;;
     host)
         note host "$python" -m tests.benchmarks.peers host --json "$out/host.json"

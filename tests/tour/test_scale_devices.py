@@ -137,14 +137,6 @@ def test_the_report_says_what_ran_and_what_did_not(found):
     assert report.status == 1
 
 
-def test_pictures_begin_at_one_device(found):
-    halo, product, monte_carlo, bandwidth = tables.pictures(found).pictures
-    assert set(halo.lines) == {"overlapped, strong, one process", "larger plate, weak, one process"}
-    assert product.lines["SUMMA, strong, one process"] == [(1.0, 1.0), (2, 0.96)]
-    assert set(monte_carlo.lines) == {"weak scaling, one process"}
-    assert set(bandwidth.lines) == {"NCCL, one process", "model", "NCCL's tests"}
-
-
 def test_the_command_runs_a_stop_in_two_ranks(mpiexec, tmp_path):
     file = tmp_path / "devices.json"
     command = [sys.executable, "-m", "tests.benchmarks.peers", "devices", "--counts", "2", "--modes", "ranks"]

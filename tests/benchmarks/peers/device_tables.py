@@ -1,4 +1,4 @@
-"""The tables and pictures of `devices`: how the stops for several devices scale, beside the model."""
+"""The tables of `devices`: how the stops for several devices scale, beside the model."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from library_tour.stop import Curve, Limit, Result
 from tests.tables import Cell
 
 from . import device_model
 from .report import Bar, Comparison, Table
 
-__all__ = ["MODES", "Figure", "figures", "left_out", "perf_lines", "pictures", "tables", "weak_size"]
+__all__ = ["MODES", "Figure", "figures", "left_out", "perf_lines", "tables", "weak_size"]
 
 Json = dict[str, Any]
 
@@ -186,28 +185,3 @@ def tables(found: Json) -> Iterator[Comparison | Table]:
     sizes = sorted({nbytes for column in columns for nbytes in column})
     by_bytes: list[list[Cell]] = [[int(nbytes), *(column.get(nbytes) for column in columns)] for nbytes in sizes]
     yield Table(f"Bus bandwidth of sums on {most} devices, in GB/s", ["bytes", *lines], by_bytes)
-
-
-def pictures(found: Json) -> Result:
-    """Return the pictures: of each stop efficiencies against devices, and bandwidths of sums against bytes."""
-    largest: dict[tuple[str, str, int], Figure] = {}
-    for figure in figures(found):
-        # Some ways have the scaling in their names.
-        scaling = "" if figure.scaling in figure.way else f", {figure.scaling}"
-        line = f"{figure.way}{scaling}, {figure.mode}"
-        key = (figure.stop, line, figure.count)
-        if figure.efficiency is not None and (key not in largest or largest[key].size < figure.size):
-            largest[key] = figure
-    lines_of: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for (stop, line, count), figure in largest.items():
-        points = lines_of.setdefault(stop, {}).setdefault(line, [(1.0, 1.0)])
-        points.append((count, float(figure.efficiency or 0)))
-    full = Limit("each device as fast as one alone", "", 1.0)
-    drawn = [
-        Curve(f"{stop}-efficiency", "devices", "efficiency", lines, logarithmic="x", line=full)
-        for stop, lines in lines_of.items()
-    ]
-    most, lines = bandwidths(found)
-    if lines:
-        drawn.append(Curve("bandwidth", f"bytes on each of {most} devices", "GB/s", lines, logarithmic="x"))
-    return Result((), pictures=drawn)

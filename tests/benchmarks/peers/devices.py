@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import cudart_py as cuda
-from library_tour import plots, record, timing
+from library_tour import record, timing
 
 from . import device_tables
 from .report import Report, conditions
@@ -145,7 +145,6 @@ def find(options: argparse.Namespace) -> Json:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plot", type=Path, metavar="DIR", help="draw SVG and PNG there (needs matplotlib)")
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS, metavar="N", help="how many devices")
     parser.add_argument("--modes", nargs="+", choices=device_tables.MODES, default=device_tables.MODES)
     parser.add_argument("--stops", nargs="+", choices=TIMED, default=list(TIMED))
@@ -154,14 +153,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> Report:
-    if options.plot:
-        plots.require()
     found = find(options)
     packages = ("cuda-bindings", "nvmath-python", "nccl4py", "nvidia-nccl-cu13", "nvidia-cublasmp-cu13", "mpi4py")
     where = f"{conditions(*packages)}; commit {record.commit() or 'unknown'}"
-    report = Report.of("devices", where + device_tables.left_out(found), device_tables.tables(found))
-    if options.plot:
-        options.plot.mkdir(parents=True, exist_ok=True)
-        for file in plots.draw("scaling", "several devices", device_tables.pictures(found), options.plot):
-            print(f"drawn: {file}", file=sys.stderr)
-    return report
+    return Report.of("devices", where + device_tables.left_out(found), device_tables.tables(found))

@@ -190,14 +190,9 @@ def check_sparse(torch: Any, cupy: Any) -> Iterator[Comparison]:
         work()
         if not np.allclose(out.to_host(), values @ np.ones(host.shape[0], dtype)):
             raise AssertionError("the product is not SciPy's")
-        yield versus(
-            f"spmv {GRID}^2 {np.dtype(dtype).name}",
-            work,
-            {"cupyx": rival},
-            device_seconds,
-            SAME,
-            f"{matrix.nbytes + x.nbytes + out.nbytes} GB/s",
-        )
+        moved = matrix.nbytes + x.nbytes + out.nbytes
+        name = np.dtype(dtype).name
+        yield versus(f"spmv {GRID}^2 {name}", work, {"cupyx": rival}, device_seconds, SAME, (moved, "GB/s"))
 
 
 def check_random(torch: Any, cupy: Any) -> Iterator[Comparison]:
