@@ -23,76 +23,53 @@ pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
 
 NAMES = ("cublas", "cublasLt", "cufft", "cusolverDn", "cusparse")
 N = 4
+BYTES = N * N * 8
 FLOAT, DOUBLE = 0, 1
 
 
-def offered(module: ModuleType) -> Iterator[str]:
+def offered(module: ModuleType, bindings: ModuleType) -> Iterator[str]:
     """Yield the functions of a library, which are those that nvmath's bindings have too."""
-    bindings = importlib.import_module(f"nvmath.bindings.{NAMES[MODULES.index(module)]}")
-    for name in vars(module):
-        if not name.startswith("_") and callable(getattr(module, name)) and not isinstance(getattr(module, name), type):
-            theirs = getattr(bindings, name, None)
-            if theirs is not None and not isinstance(theirs, type):
-                yield name
-
-
-MODULES = [libraries.find(name) for name in NAMES]
-FUNCTIONS = [(number, name) for number, module in enumerate(MODULES) for name in offered(module)]
-
-
-@pytest.mark.parametrize(("number", "name"), FUNCTIONS)
-def test_parameters_are_those_of_nvmath(number: int, name: str) -> None:
-    bindings = importlib.import_module(f"nvmath.bindings.{NAMES[number]}")
-    ours = inspect.signature(getattr(MODULES[number], name)).parameters
-    assert list(ours) == list(inspect.signature(getattr(bindings, name)).parameters)
-
-
-def test_every_library_is_there() -> None:
-    counts = [sum(number == where for where, _ in FUNCTIONS) for number in range(len(NAMES))]
-    assert min(counts) > 10
+    for name, ours in vars(module).items():
+        theirs = getattr(bindings, name, None)
+        if not name.startswith("_") and all(callable(one) and not isinstance(one, type) for one in (ours, theirs)):
+            yield name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_enums_are_those_of_nvmath(name: str) -> None:
-    bindings = importlib.import_module(f"nvmath.bindings.{name}")
+def test_parameters_and_enums_are_those_of_nvmath(name: str) -> None:
+    module, bindings = libraries.find(name), importlib.import_module(f"nvmath.bindings.{name}")
+    names = list(offered(module, bindings))
+    assert len(names) > 10
+    ours, theirs = (
+        {each: list(inspect.signature(getattr(one, each)).parameters) for each in names} for one in (module, bindings)
+    )
+    assert ours == theirs
     enums = [key for key, value in vars(bindings).items() if isinstance(value, type) and hasattr(value, "__members__")]
-    assert all(getattr(libraries.find(name), enum) is getattr(bindings, enum) for enum in enums)
+    assert [enum for enum in enums if getattr(module, enum) is not getattr(bindings, enum)] == []
 
 
-def test_a_function_without_a_software_version_is_refused_by_name() -> None:
+def test_what_is_not_there_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     cublas = libraries.find("cublas")
-    with pytest.raises(functions.LibraryError, match=r"NOT_SUPPORTED \(15\): srotg is none of the functions"):
+    with pytest.raises(functions.LibraryError, match=r"NOT_SUPPORTED \(15\): srotg"):
         cublas.srotg(1, 2, 3, 4, 5)
-
-
-def test_a_name_that_the_bindings_have_not_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="sgemmm"):
-        libraries.find("cublas").sgemmm  # noqa: B018  # the attribute is what is tested
-
-
-def test_a_library_that_is_not_there_is_refused_by_name() -> None:
-    with pytest.raises(cuda.NotSupportedError, match="the simulator has no cudss"):
+        cublas.sgemmm  # noqa: B018  # the attribute is what is tested
+    with pytest.raises(cuda.NotSupportedError, match="has no cudss"):
         libraries.find("cudss")
-
-
-def test_without_scipy_the_error_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_has_scipy", lambda: False)
     assert not libraries.available()
-    with pytest.raises(cuda.NotSupportedError, match=r"SciPy.*pip install 'cudart-py\[cpu\]'"):
+    with pytest.raises(cuda.NotSupportedError, match=r"SciPy.*'cudart-py\[cpu\]'"):
         libraries.find("cufft")
-
-
-# -- products of matrices in the simulator's streams -----------------------------------------------
 
 
 class Gemm:
     """A product of 4 x 4 matrices of doubles by the software cuBLAS, with its factors."""
 
-    def __init__(self, stream: int = 0) -> None:
+    def __init__(self, stream: Any = 0) -> None:
         self.cublas = libraries.find("cublas")
         self.handle = self.cublas.create()
         self.factors = np.array([1.0, 0.0])
-        self.cublas.set_stream(self.handle, stream)
+        self.cublas.set_stream(self.handle, int(stream))
 
     def __call__(self, a: int, b: int, out: int, *, beta: float = 0.0) -> None:
         self.factors[1] = beta
@@ -103,25 +80,35 @@ class Gemm:
         )  # fmt: skip  # grouped by meaning
 
 
-def matrix(rng: np.random.Generator) -> tuple[int, np.ndarray[Any, Any]]:
-    """Upload a matrix that lies column by column; return its address and itself."""
-    host = rng.standard_normal((N, N))
-    return upload(np.ascontiguousarray(host.T)), host
+@pytest.fixture
+def hosts(rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    return rng.standard_normal((3, N, N))
 
 
-def stream() -> int:
-    return int(ok(driver.cuStreamCreate(1)))
+@pytest.fixture
+def matrices(context: Any, hosts: np.ndarray[Any, Any]) -> list[int]:
+    """The addresses of three matrices, which lie column by column."""
+    return [upload(np.ascontiguousarray(host.T)) for host in hosts]
+
+
+def blank() -> int:
+    return int(ok(driver.cuMemAlloc(BYTES)))
+
+
+def new_stream() -> Any:
+    return ok(driver.cuStreamCreate(1))
 
 
 def result_at(address: int) -> np.ndarray[Any, Any]:
     return download(address, N * N, np.float64).reshape(N, N).T
 
 
-def finding(run: Callable[[], Any]) -> str:
+def finding(*works: Callable[[], Any]) -> str:
     """Return what the checks say of work."""
     before = findings.set_checks("error")
     try:
-        run()
+        for work in works:
+            work()
         with pytest.raises(cuda.SimulatorWarning) as caught:
             driver.cuCtxSynchronize()
     finally:
@@ -129,125 +116,80 @@ def finding(run: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
-def test_a_call_runs_when_its_stream_gets_there(context: Any, rng: np.random.Generator) -> None:
-    (a, host_a), (b, host_b), out = matrix(rng), matrix(rng), upload(np.zeros((N, N)))
-    queue = stream()
-    Gemm(queue)(a, b, out)
-    assert not any(ctypes.string_at(out, N * N * 8))
-    ok(driver.cuStreamSynchronize(queue))
-    assert np.allclose(result_at(out), host_a @ host_b)
-
-
-def test_factors_of_the_host_are_read_at_the_call(context: Any, rng: np.random.Generator) -> None:
-    (a, host_a), (b, host_b), out = matrix(rng), matrix(rng), upload(np.zeros((N, N)))
-    gemm = Gemm()
+def test_a_call_runs_when_its_stream_gets_there_with_the_factors_of_the_call(
+    matrices: list[int], hosts: np.ndarray[Any, Any], stream: Any
+) -> None:
+    a, b, out = matrices
+    gemm = Gemm(stream)
+    ok(driver.cuMemsetD8Async(out, 0, BYTES, stream))
+    ok(driver.cuStreamSynchronize(stream))
     gemm(a, b, out)
     gemm.factors[...] = np.nan
-    assert np.allclose(result_at(out), host_a @ host_b)
+    assert not any(ctypes.string_at(out, BYTES))
+    assert np.allclose(result_at(out), hosts[0] @ hosts[1])
 
 
-def test_a_captured_call_is_a_kernel_node_with_its_name(context: Any, rng: np.random.Generator) -> None:
-    (a, _), (b, _), (out, _) = (matrix(rng) for _ in range(3))
-    queue = stream()
-    gemm = Gemm(queue)
-    ok(driver.cuStreamBeginCapture(queue, 0))
-    gemm(a, b, out)
-    graph = ok(driver.cuStreamEndCapture(queue))
-    [node], _ = ok(driver.cuGraphGetNodes(graph, 1))
+def test_a_captured_call_is_a_kernel_node(matrices: list[int], stream: Any) -> None:
+    gemm = Gemm(stream)
+    ok(driver.cuStreamBeginCapture(stream, 0))
+    gemm(*matrices)
+    [node], _ = ok(driver.cuGraphGetNodes(ok(driver.cuStreamEndCapture(stream)), 1))
     assert ok(driver.cuGraphNodeGetType(node)) == CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
 
 
-def test_bytes_that_nothing_has_written_are_reported(context: Any, rng: np.random.Generator) -> None:
-    (a, _), out = matrix(rng), upload(np.zeros((N, N)))
-    blank = int(ok(driver.cuMemAlloc(N * N * 8)))
-    text = finding(lambda: Gemm()(a, blank, out))
-    assert "cublasGemmEx reads an uninitialised value" in text
+def test_bytes_that_nothing_has_written_are_reported_where_they_are_read(matrices: list[int]) -> None:
+    a, b, out = matrices
+    gemm, empty = Gemm(), blank()
+    assert "cublasGemmEx reads an uninitialised value" in finding(lambda: gemm(a, empty, out))
+    assert "uninitialised" in finding(lambda: gemm(a, b, empty, beta=1.0))
 
 
-def test_an_output_that_is_not_read_may_be_uninitialised(context: Any, rng: np.random.Generator) -> None:
-    (a, host_a), (b, host_b) = matrix(rng), matrix(rng)
-    blank = int(ok(driver.cuMemAlloc(N * N * 8)))
-    Gemm()(a, b, blank)
-    assert np.allclose(result_at(blank), host_a @ host_b)
-
-
-def test_an_output_that_is_added_to_is_read(context: Any, rng: np.random.Generator) -> None:
-    (a, _), (b, _) = matrix(rng), matrix(rng)
-    blank = int(ok(driver.cuMemAlloc(N * N * 8)))
-    assert "uninitialised" in finding(lambda: Gemm()(a, b, blank, beta=1.0))
-
-
-def test_what_a_call_writes_counts_as_written(context: Any, rng: np.random.Generator) -> None:
-    (a, host_a), (b, host_b) = matrix(rng), matrix(rng)
-    middle, out = int(ok(driver.cuMemAlloc(N * N * 8))), int(ok(driver.cuMemAlloc(N * N * 8)))
-    gemm = Gemm()
+def test_what_a_call_writes_counts_as_written(matrices: list[int], hosts: np.ndarray[Any, Any]) -> None:
+    a, b, _ = matrices
+    gemm, middle, out = Gemm(), blank(), blank()
     gemm(a, b, middle)
     gemm(middle, b, out)
-    assert np.allclose(result_at(out), host_a @ host_b @ host_b)
+    assert np.allclose(result_at(out), hosts[0] @ hosts[1] @ hosts[1])
 
 
-def test_calls_of_two_streams_that_nothing_orders_are_a_race(context: Any, rng: np.random.Generator) -> None:
-    (a, _), (b, _), (out, _) = (matrix(rng) for _ in range(3))
-    first, second = Gemm(stream()), Gemm(stream())
-
-    def run() -> None:
-        first(a, b, out)
-        second(out, b, a)
-
-    assert "race: cublasGemmEx" in finding(run)
-
-
-def test_calls_that_only_read_the_same_memory_are_no_race(context: Any, rng: np.random.Generator) -> None:
-    (a, _), (b, _) = matrix(rng), matrix(rng)
-    outs = [upload(np.zeros((N, N))) for _ in range(2)]
-    for out in outs:
-        Gemm(stream())(a, b, out)
+def test_calls_of_two_streams_race_unless_they_only_read_the_same_memory(matrices: list[int]) -> None:
+    a, b, out = matrices
+    first, second = Gemm(new_stream()), Gemm(new_stream())
+    first(a, b, out)
+    second(a, b, blank())
     ok(driver.cuCtxSynchronize())
+    assert "race: cublasGemmEx" in finding(lambda: first(a, b, out), lambda: second(out, b, a))
 
 
-def test_a_call_that_goes_beyond_an_allocation_ends_the_context(context: Any, rng: np.random.Generator) -> None:
-    (a, _), (b, _), (out, _) = (matrix(rng) for _ in range(3))
-    Gemm(stream())(a, b, out + 64)
-    assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
-    assert "cublasGemmEx touches" in (driver.take_report() or "")
-
-
-def test_a_call_after_a_fault_says_what_the_driver_answers(context: Any, rng: np.random.Generator) -> None:
-    (a, _), (b, _), (out, _) = (matrix(rng) for _ in range(3))
+def test_a_call_that_goes_beyond_an_allocation_ends_the_context(matrices: list[int]) -> None:
+    a, b, out = matrices
     gemm = Gemm()
     gemm(a, b, out + 64)
-    driver.cuCtxSynchronize()
+    assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
+    assert "cublasGemmEx touches" in (driver.take_report() or "")
     with pytest.raises(functions.LibraryError, match="EXECUTION_FAILED .*answered CUDA_ERROR_ILLEGAL_ADDRESS"):
         gemm(a, b, out)
 
 
-def test_memory_of_a_device_without_access_is_a_fault(two_devices: list[Any], rng: np.random.Generator) -> None:
-    (a, _), (b, _) = matrix(rng), matrix(rng)
+def test_memory_of_a_device_without_access_is_a_fault(two_devices: list[Any], matrices: list[int]) -> None:
+    a, b, _ = matrices
     ok(driver.cuCtxPushCurrent(two_devices[1]))
-    there = int(ok(driver.cuMemAlloc(N * N * 8)))
+    there = blank()
     ok(driver.cuCtxPopCurrent())
     Gemm()(a, b, there)
     assert driver.cuCtxSynchronize()[0] == Status.CUDA_ERROR_ILLEGAL_ADDRESS
 
 
-def test_a_handle_that_is_none_is_refused(context: Any) -> None:
-    gemm = Gemm()
-    gemm.cublas.destroy(gemm.handle)
-    with pytest.raises(functions.LibraryError, match=r"NOT_INITIALIZED \(1\): no object has the handle"):
-        gemm(1, 2, 3)
-
-
-def test_types_that_cublas_does_not_multiply_are_refused(context: Any) -> None:
-    gemm = Gemm()
+def test_wrong_handles_types_and_plans_are_refused(context: Any) -> None:
+    gemm, cufft = Gemm(), libraries.find("cufft")
     cublas, factors = gemm.cublas, gemm.factors.ctypes.data
     compute = int(cublas.ComputeType.COMPUTE_32F)
     first, second, out = (1, FLOAT, N), (2, DOUBLE, N), (3, FLOAT, N)
-    with pytest.raises(functions.LibraryError, match=r"NOT_SUPPORTED \(15\): cublasGemmEx has no product of these"):
+    with pytest.raises(functions.LibraryError, match=r"NOT_SUPPORTED \(15\): cublasGemmEx"):
         cublas.gemm_ex(gemm.handle, 0, 0, N, N, N, factors, *first, *second, factors, *out, compute, -1)
-
-
-def test_a_plan_without_its_work_area_is_refused(context: Any) -> None:
-    cufft = libraries.find("cufft")
+    cublas.destroy(gemm.handle)
+    with pytest.raises(functions.LibraryError, match=r"NOT_INITIALIZED \(1\): no object has"):
+        gemm(1, 2, 3)
     plan = cufft.create()
     cufft.set_auto_allocation(plan, 0)
     cufft.make_plan_many(plan, 1, (8,), 0, 1, 8, 0, 1, 8, int(cufft.Type.C2C), 1)
