@@ -17,6 +17,7 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra nat
 from cudart_py.simulator.ptx.native import machine
 
 LANES = 32
+MANY = 10_100
 
 
 def kernel(body: str) -> Kernels:
@@ -54,7 +55,7 @@ def products(count: int) -> tuple[str, Any]:
 
 
 def test_a_kernel_of_many_instructions_is_left_to_numpy() -> None:
-    body, expected = products(10_100)
+    body, expected = products(MANY)
     values, lack = launched(kernel(body))
     np.testing.assert_array_equal(values, expected)
     assert "instructions" in lack
@@ -94,7 +95,7 @@ def test_lanes_wait_at_any_of_many_blocks_in_machine_code() -> None:
 @pytest.mark.parametrize("engine", ["native", "numpy"])
 def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine: str) -> None:
     """Compiling it takes NumPy's engine far longer."""
-    kernels = kernel(products(10_100)[0])
+    kernels = kernel(products(MANY)[0])
     entry = kernels.module.entries["k"]
     launch = Launch(entry, (1, 1, 1), (LANES, 1, 1), parameters=kernels.zeros(LANES).to_bytes(8, "little"))
     with pytest.raises(Fault, match=r"CUDA_ERROR_LAUNCH_TIMEOUT.*limit of seconds"):
@@ -102,9 +103,6 @@ def test_a_long_run_of_instructions_keeps_the_limit_of_seconds(engine: str) -> N
             kernels.module, launch, kernels.memory, symbols={}, print_=print, seconds=0.01, properties=PROPERTIES,
             engine=engine,
         )  # fmt: skip  # one line more for each would hide the limit
-
-
-# --- little memory
 
 
 def test_a_kernel_for_whose_machine_code_there_is_no_memory_runs_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
