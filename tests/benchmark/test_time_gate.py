@@ -5,15 +5,16 @@ from __future__ import annotations
 import copy
 import json
 import random
-import re
 import statistics
-import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cudart_py.__main__ import main
-from cudart_py.benchmark import gate_command, time_gate
+from cudart_py.benchmark import Measurement, gate_command, pytest_plugin, time_gate
+
+pytest_plugins = ["pytester"]
 
 # Its copies over the link to the host take more or less time beside the driver's, by a tenth from run to run.
 UNSTEADY = "tests/benchmarks/bench_stops.py::test_stop[copies_2d]"
@@ -68,13 +69,25 @@ def slow(baseline, run, limit=0.05):
 BASELINE = time_gate.merge([stored(seed) for seed in (1, 2, 3)])
 
 
-@pytest.mark.parametrize("name", ["b.py::copy", "b.py::launch", "b.py::gemm"])
-def test_a_tenth_more_time_is_found(name):
-    assert all(slow(BASELINE, stored(seed, slower=[name])) == [name] for seed in range(10, 110))
+def changed(run, number, **values):
+    """Return a run after changes of one benchmark: factors of its time, its `ratio` to its peer, or its `peer`."""
+    found = run["benchmarks"][number]
+    found["stats"]["median"] *= values.get("time", 1)
+    if "ratio" in values or "peer" in values:
+        found["extra_info"]["beside"]["bare"]["ratio"] *= values.get("ratio", 1)
+        found["extra_info"]["beside"]["bare"]["median"] *= values.get("peer", 1)
+    return run
 
 
-def test_unchanged_code_raises_nothing():
-    assert not any(slow(BASELINE, stored(seed)) for seed in range(10, 110))
+def with_medians(*factors):
+    """Return runs that differ by these factors in the time of the first benchmark alone."""
+    return [changed(stored(1), 0, time=factor) for factor in factors]
+
+
+@pytest.mark.parametrize("name", ["b.py::copy", "b.py::launch", "b.py::gemm", None])
+def test_a_tenth_more_time_is_found_and_unchanged_code_raises_nothing(name):
+    expected = [name] if name else []
+    assert all(slow(BASELINE, stored(seed, slower=expected)) == expected for seed in range(10, 60))
 
 
 def test_the_recorded_baseline_finds_a_tenth_more_time_of_each_stop():
@@ -93,8 +106,7 @@ def test_the_recorded_baseline_finds_a_tenth_more_time_of_each_stop():
 
 
 def test_what_takes_no_time_is_not_compared():
-    run = stored(1)
-    run["benchmarks"][0]["stats"]["median"] = 0.0
+    run = changed(stored(1), 0, time=0)
     assert [one.benchmark for one in time_gate.compare(run, run, 0.05)] == list(TRUE)[1:]
 
 
@@ -110,38 +122,28 @@ def test_a_benchmark_without_a_common_peer_is_compared_by_its_time():
 
 
 def test_a_benchmark_may_ask_for_its_time_to_be_compared():
-    run = stored(10)
-    peer = run["benchmarks"][1]["extra_info"]["beside"]["bare"]
-    peer["ratio"] *= 1.5
+    run = changed(stored(10), 1, ratio=1.5)
     assert slow(BASELINE, run) == ["b.py::launch"]
     run["benchmarks"][1]["extra_info"]["gate"] = "time"
     assert slow(BASELINE, run) == []
-    run["benchmarks"][1]["stats"]["median"] *= 1.5
-    found = time_gate.compare(BASELINE, run, 0.05)[1]
-    assert found.slower
-    assert found.figure == "seconds"
+    found = time_gate.compare(BASELINE, changed(run, 1, time=1.5), 0.05)[1]
+    assert (found.slower, found.figure) == (True, "seconds")
     assert time_gate.merge([run])["benchmarks"][1]["extra_info"]["gate"] == "time"
 
 
 def test_the_limit_grows_with_the_distance_of_the_baselines_runs():
-    runs = [stored(1), stored(1), stored(1)]
-    for factor, run in zip((0.96, 1, 1.03), runs, strict=True):
-        run["benchmarks"][0]["stats"]["median"] *= factor
-    found = time_gate.compare(time_gate.merge(runs), stored(1), 0.05)
+    found = time_gate.compare(time_gate.merge(with_medians(0.96, 1, 1.03)), stored(1), 0.05)
     assert found[0].limit == pytest.approx(0.12, abs=1e-3)
     assert found[2].limit == 0.05
 
 
 def test_the_limit_grows_with_the_usual_noise_of_the_group():
-    runs = [stored(1), stored(1), stored(1)]
+    runs = with_medians(0.96, 1, 1.04)  # those of the second one happen to agree
     for run in runs:
         run["benchmarks"] = run["benchmarks"][:3]
-        for one in run["benchmarks"]:
-            one["group"] = "calls" if one is not run["benchmarks"][2] else "kernels"
+        for one, group in zip(run["benchmarks"], ("calls", "calls", "kernels"), strict=True):
+            one["group"] = group
             one["extra_info"].pop("beside", None)
-    # The runs of the second one happen to agree.
-    for factor, run in zip((0.96, 1, 1.04), runs, strict=True):
-        run["benchmarks"][0]["stats"]["median"] *= factor
     first, second, other = time_gate.compare(time_gate.merge(runs), runs[1], 0.05)
     assert first.limit == pytest.approx(0.12, abs=1e-3)
     assert second.limit == pytest.approx(0.06, abs=5e-3)
@@ -158,8 +160,8 @@ def test_the_limit_of_one_run_grows_with_its_samples_spread():
 @pytest.mark.parametrize(
     ("gpu", "what"),
     [
-        ({"devices": ["NVIDIA H100"], "driver": "580.1"}, "GPU is NVIDIA H200, and this machine's NVIDIA H100"),
-        ({"devices": ["NVIDIA H200"], "driver": "590.1"}, "driver is 580, and this machine's 590"),
+        ({"devices": ["NVIDIA H100"], "driver": "580.1"}, "GPU is NVIDIA H200"),
+        ({"devices": ["NVIDIA H200"], "driver": "590.1"}, "driver is 580"),
         ({"devices": ["NVIDIA H200"], "driver": "580.2"}, None),
     ],
 )
@@ -188,11 +190,14 @@ def test_a_baseline_is_a_small_stored_run_without_the_hosts_name():
 
 @pytest.fixture
 def gate(tmp_path, capsys, monkeypatch):
-    """Run the command on invented stored runs; return its status and what it printed."""
+    """Run the command on invented stored runs, not on ones of its own; return its status and what it printed."""
     monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
+    monkeypatch.setattr(gate_command.subprocess, "run", None)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
 
-    def run(*runs, options=()):
+    def run(*runs, options=(), baseline=None):
+        if baseline is not None:
+            (tmp_path / "baseline.json").write_text(baseline)
         given = []
         for number, one in enumerate(runs):
             (tmp_path / f"{number}.json").write_text(json.dumps(one))
@@ -204,8 +209,7 @@ def gate(tmp_path, capsys, monkeypatch):
 
 
 def test_the_command_fails_for_what_is_slower_in_two_further_runs(gate):
-    changed = [stored(seed, slower=["b.py::gemm"]) for seed in (10, 11, 12)]
-    status, text = gate(*changed)
+    status, text = gate(*(stored(seed, slower=["b.py::gemm"]) for seed in (10, 11, 12)))
     assert status == 1
     (row,) = [line for line in text.splitlines() if "SLOWER" in line]
     assert row.split()[:4] == ["b.py::gemm", "time", "over", "bare"]
@@ -219,21 +223,15 @@ def test_the_command_passes_what_is_slower_once(gate):
     assert "not again" in text
 
 
-def crowded(peers, *, slower=()):
-    """Return a baseline and a run with five calls beside others' code, which takes so many times as long in the run."""
+def crowded(peers, *, slower=False):
+    """Return a baseline and a run with calls beside others' code, which takes so many times as long in the run."""
     runs = [stored(1), stored(2)]
     for run in runs:
-        call = run["benchmarks"][1]
-        copies = [copy.deepcopy(call) for _ in peers]
-        for number, one in enumerate(copies):
-            one["fullname"] = f"b.py::call{number}"
-        run["benchmarks"] = [run["benchmarks"][0], *copies]
-    for one, times in zip(runs[1]["benchmarks"][1:], peers, strict=True):
-        one["extra_info"]["beside"]["bare"]["median"] *= times
-    for one in runs[1]["benchmarks"]:
-        if one["fullname"] in slower:
-            one["stats"]["median"] *= 1.5
-    return time_gate.merge(runs[:1]), runs[1]
+        first, call = run["benchmarks"][:2]
+        run["benchmarks"] = [first, *(copy.deepcopy(call) | {"fullname": f"b.py::call{n}"} for n in range(len(peers)))]
+    for number, times in enumerate(peers, 1):
+        changed(runs[1], number, peer=times)
+    return time_gate.merge(runs[:1]), changed(runs[1], 0, time=1.5 if slower else 1)
 
 
 def test_how_much_slower_peers_are_is_their_upper_quartile():
@@ -243,18 +241,15 @@ def test_how_much_slower_peers_are_is_their_upper_quartile():
     assert time_gate.slowdown_of_peers(stored(1), stored(2, names=["b.py::copy"])) is None
 
 
-@pytest.mark.parametrize(("peers", "status"), [([1] * 5, 1), ([1, 1, 1, 1, 2], 1), ([1, 1, 2, 2, 2], 2)])
-def test_a_busy_machine_is_no_judge_of_what_is_slower(tmp_path, capsys, peers, status):
-    baseline, run = crowded(peers, slower=["b.py::copy"])
-    for name, one in (("baseline", baseline), ("run", run)):
-        (tmp_path / name).write_text(json.dumps(one))
-    assert main(["gate", "--stored", str(tmp_path / "run"), str(tmp_path / "baseline")]) == status
-    text = capsys.readouterr().out
-    assert "b.py::copy" in text
-    assert ("the machine is busy or slower than the baseline's" in text) == (status == 2)
-    _, quiet = crowded([2] * 5)
-    (tmp_path / "run").write_text(json.dumps(quiet))
-    assert main(["gate", "--stored", str(tmp_path / "run"), str(tmp_path / "baseline")]) == 0
+@pytest.mark.parametrize(
+    ("peers", "slower", "status"),
+    [([1] * 5, True, 1), ([1, 1, 1, 1, 2], True, 1), ([1, 1, 2, 2, 2], True, 2), ([2] * 5, False, 0)],
+)
+def test_a_busy_machine_is_no_judge_of_what_is_slower(gate, peers, slower, status):
+    baseline, run = crowded(peers, slower=slower)
+    found, text = gate(run, baseline=json.dumps(baseline))
+    assert (found, "b.py::copy" in text) == (status, slower)
+    assert ("the machine is busy" in text) == (status == 2)
 
 
 def test_two_further_runs_that_do_not_agree_ask_for_a_third(gate):
@@ -264,31 +259,8 @@ def test_two_further_runs_that_do_not_agree_ask_for_a_third(gate):
 
 
 def test_the_command_says_how_wide_limits_are(gate):
-    run = stored(1)
-    run["benchmarks"][0]["stats"]["median"] *= 0.9
-    assert gate(stored(1), run, stored(1), options=["--record"])[0] == 0
+    assert gate(*with_medians(1, 0.9, 1), options=["--record"])[0] == 0
     assert "1 of them differ so much from run to run that their limits are up to 30%" in gate(stored(1))[1]
-
-
-def test_the_command_refuses_another_gpu(gate):
-    status, text = gate(stored(1, gpu={"devices": ["NVIDIA H100"], "driver": "580.1"}))
-    assert status == 2
-    assert "the baseline's GPU is NVIDIA H200, and this machine's NVIDIA H100" in text
-
-
-def test_another_gpu_is_refused_before_anything_is_run(gate, monkeypatch):
-    monkeypatch.setattr(gate_command, "gpu_info", lambda: {"devices": ["NVIDIA H100"], "driver": "580.1"})
-    monkeypatch.setattr(gate_command.subprocess, "run", None)
-    status, text = gate()
-    assert status == 2
-    assert "NVIDIA H100" in text
-
-
-def test_a_run_with_nothing_in_common_does_not_pass(gate):
-    run = copy.deepcopy(stored(1))
-    for one in run["benchmarks"]:
-        one["fullname"] += "_new"
-    assert gate(run)[0] == 2
 
 
 def test_the_command_records_a_baseline_and_adds_to_it(gate, tmp_path):
@@ -297,103 +269,102 @@ def test_the_command_records_a_baseline_and_adds_to_it(gate, tmp_path):
     recorded = json.loads((tmp_path / "baseline.json").read_text())
     assert [len(one["extra_info"]["runs"]["seconds"]) for one in recorded["benchmarks"]] == [3] * len(TRUE)
     assert gate(stored(4))[0] == 0
-    assert gate(stored(4, gpu=GPU | {"driver": "590"}), options=["--record", "--add"])[0] == 2
+    other = stored(4, gpu=GPU | {"driver": "590"})
+    assert gate(other, options=["--record", "--add"])[0] == 2
+    assert gate(stored(1), other, options=["--record"])[0] == 2
 
 
-def test_a_file_that_is_no_run_is_refused(gate, tmp_path):
-    (tmp_path / "baseline.json").write_text("{}")
-    status, text = gate(stored(1))
+def test_another_gpu_is_refused_before_anything_is_run(gate, monkeypatch):
+    said = "the baseline's GPU is NVIDIA H200, and this machine's NVIDIA H100"
+    other = {"devices": ["NVIDIA H100"], "driver": "580.1"}
+    status, text = gate(stored(1, gpu=other))
+    assert (status, said in text) == (2, True)
+    monkeypatch.setattr(gate_command, "gpu_info", lambda: other)
+    status, text = gate()
+    assert (status, said in text) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("run", "baseline", "said"),
+    [
+        (stored(1) | {"benchmarks": [one | {"fullname": "new"} for one in stored(1)["benchmarks"]]}, None, ""),
+        (stored(1), "{}", "is no stored run"),
+        (stored(1) | {"benchmarks": []}, None, ".json has no times; counts of the simulator are compared by pytest"),
+    ],
+    ids=["nothing in common", "no run", "counts"],
+)
+def test_what_cannot_be_compared_does_not_pass(gate, run, baseline, said):
+    status, text = gate(run, baseline=baseline)
     assert status == 2
-    assert "is no stored run" in text
+    assert said in text
 
 
-def test_a_file_that_does_not_exist_is_named_with_the_remedy(tmp_path, capsys):
-    assert main(["gate", str(tmp_path / "none.json")]) == 2
-    text = capsys.readouterr().out
-    assert f"there is no file {tmp_path / 'none.json'}; cudart-py gate --record FILE" in text
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["{}/none.json"], "there is no file {}/none.json; cudart-py gate --record FILE"),
+        (["--record", "{}/nowhere/baseline.json"], "there is no folder {}/nowhere"),
+    ],
+)
+def test_a_place_that_is_not_there_is_said_before_anything_is_run(gate, tmp_path, capsys, options, said):
+    assert main(["gate", *(option.format(tmp_path) for option in options)]) == 2
+    assert said.format(tmp_path) in capsys.readouterr().out
 
 
-def test_a_stored_run_of_counts_is_refused_by_its_name(gate):
-    status, text = gate({**stored(1), "benchmarks": []})
-    assert status == 2
-    assert re.search(r"\.json has no times; counts of the simulator are compared by pytest, with --benchmark-", text)
-
-
-@pytest.mark.parametrize("options", [["--runs", "0"], ["--runs", "x"]])
-def test_no_runs_are_refused(gate, options):
-    with pytest.raises(SystemExit, match="2"):
-        gate(stored(1), options=["--record", *options])
-
-
-@pytest.mark.parametrize("limit", ["nan", "inf", "-5", "x"])
-def test_a_limit_with_which_nothing_could_be_slower_is_refused(gate, limit, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        gate(stored(1), stored(2), options=["--limit", limit])
-    assert "is not a percentage of 0 or more" in capsys.readouterr().err
-
-
-def test_runs_of_two_gpus_make_no_baseline(gate):
-    assert gate(stored(1), stored(2, gpu=GPU | {"driver": "590"}), options=["--record"])[0] == 2
-
-
-def test_a_folder_that_is_not_there_is_said_before_anything_is_run(monkeypatch, capsys):
-    monkeypatch.setattr(gate_command.subprocess, "run", None)
-    assert main(["gate", "--record", "nowhere/baseline.json"]) == 2
-    assert "there is no folder nowhere" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("option", "values", "said"),
+    [("--runs", ["0", "x"], "--runs"), ("--limit", ["nan", "inf", "-5", "x"], "is not a percentage of 0 or more")],
+)
+def test_an_option_with_which_nothing_could_be_found_is_refused(gate, option, values, said, capsys):
+    for value in values:
+        with pytest.raises(SystemExit, match="2"):
+            gate(stored(1), options=[option, value])
+        assert said in capsys.readouterr().err
 
 
 # The command, with pytest runs of invented times
 
-CONFTEST = """
-    import json, pathlib
-    from pytest_benchmark import plugin
-    from cudart_py.benchmark import Measurement, machine, peers, pytest_plugin
-
-    folder = pathlib.Path(__file__).parent
-    number = len(list(folder.glob("ran_*")))
-    (folder / f"ran_{number}").touch()
-    times = json.loads((folder / "times.json").read_text())
-
-    def measure(fn, **given):
-        seconds = fn()[min(number, len(fn()) - 1)]
-        return Measurement((seconds, seconds, seconds), device="NVIDIA H200")
-
-    pytest_plugin.measure = measure
-    peers.has_capability = lambda name: True
-    pytest_plugin.gpu_info = lambda: {"devices": ["NVIDIA H200"], "driver": "580.159.04"}
-    plugin.get_cpu_info = dict  # it takes a second to find out
-"""
 BENCHMARKS = """
-    import pytest
-    from conftest import times
+import json, pathlib, pytest
 
-    @pytest.mark.parametrize("name", times)
-    def test_speed(gpu_benchmark, name):
-        gpu_benchmark(lambda: times[name], beside={"bare": lambda: [1.0]} if "bare" in name else None)
+times = json.loads(pathlib.Path(__file__).with_name("times.json").read_text())
 
-    def test_no_benchmark():
-        raise AssertionError("not run")
+@pytest.mark.parametrize("name", times)
+def test_speed(gpu_benchmark, name):
+    gpu_benchmark(lambda: times[name], beside={"bare": lambda: [1.0]} if "bare" in name else None)
+
+def test_no_benchmark():
+    raise AssertionError("not run")
 """
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch, capfd):
+def project(pytester, run, monkeypatch, capfd, event_times):
     """A project of its own: write each benchmark's time in each run of pytest, then run the command in it."""
-    (tmp_path / "conftest.py").write_text(textwrap.dedent(CONFTEST))
-    (tmp_path / "test_speed.py").write_text(textwrap.dedent(BENCHMARKS))
-    monkeypatch.chdir(tmp_path)
+    (pytester.path / "test_speed.py").write_text(BENCHMARKS)
     monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setattr(pytest_plugin, "gpu_info", lambda: GPU)
+    runs = []
 
-    def run(times, *options):
-        for ran in tmp_path.glob("ran_*"):
-            ran.unlink()
-        (tmp_path / "times.json").write_text(json.dumps(times))
+    def measure(fn, **arguments):
+        seconds = fn()[min(len(runs), len(fn())) - 1]
+        return Measurement((seconds, seconds, seconds), device="NVIDIA H200")
+
+    def start(command, **arguments):
+        runs.append(command)
+        done = run("", *command[3:])
+        return SimpleNamespace(returncode=int(done.ret), stdout=done.stdout.str(), stderr=done.stderr.str())
+
+    monkeypatch.setattr(pytest_plugin, "measure", measure)
+    monkeypatch.setattr(gate_command, "subprocess", SimpleNamespace(run=start))
+
+    def gate(times, *options):
+        runs.clear()
+        (pytester.path / "times.json").write_text(json.dumps(times))
         status = main(["gate", *options, "baseline.json", "-q", "-p", "no:cacheprovider"])
-        return status, capfd.readouterr().out, len(list(tmp_path.glob("ran_*")))
+        return status, capfd.readouterr().out, len(runs)
 
-    return run
+    return gate
 
 
 def test_a_projects_benchmarks_are_recorded_gated_and_run_again(project):
@@ -409,9 +380,12 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(project):
     assert "3 benchmarks compared with baseline.json: 1 slower, 0 faster; 0 are new, 0 did not run" in text
 
 
-def test_benchmarks_that_fail_fail_the_gate(project, tmp_path):
+def test_benchmarks_that_fail_fail_the_gate(tmp_path, monkeypatch, capfd):
+    """In a process of their own, as the command starts it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
     (tmp_path / "test_speed.py").write_text("def test_wrong(gpu_benchmark):\n    gpu_benchmark(lambda: 1 / 0)\n")
-    status, text, _ = project({})
-    assert status == 1
-    assert "the benchmarks did not pass" in text
+    assert main(["gate", "baseline.json", "-q", "-p", "no:cacheprovider"]) == 1
+    assert "the benchmarks did not pass" in capfd.readouterr().out
