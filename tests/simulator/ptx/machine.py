@@ -19,6 +19,8 @@ from cudart_py.simulator.ptx import Launch, Module, load_module, run
 from cudart_py.simulator.ptx.compiling.forms import Pattern
 from cudart_py.simulator.state.memory.shadow import ShadowMemory
 
+# What a module written by hand begins with.
+HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 PROPERTIES = {"sm_count": 132, "warp_size": 32, "stack_limit": 1024, "malloc_heap": 8 << 20}
 
 
@@ -31,7 +33,6 @@ class Memory:
         self.base = int(self.bytes.ctypes.data)
         self.generation = 0
         self.heap: set[int] = set()
-        self.textures: dict[int, Any] = {}
         self.shadows: dict[int, ShadowMemory] = {}
         self._next = 4096
         self._live: dict[int, int] = {}
@@ -45,18 +46,15 @@ class Memory:
         return address
 
     def end(self, address: int) -> None:
-        """Free an allocation."""
         del self._live[address]
         self.generation += 1
 
     def allocate(self, size: int) -> int:
-        """Serve a kernel's malloc."""
         address = self.new(size)
         self.heap.add(address)
         return address
 
     def release(self, address: int) -> bool:
-        """Serve a kernel's free."""
         if address not in self.heap:
             return False
         self.heap.remove(address)
@@ -64,23 +62,19 @@ class Memory:
         return True
 
     def view(self, address: int, count: int, dtype: Any) -> NDArray[Any]:
-        """View `count` elements."""
         start = address - self.base
         return self.bytes[start : start + count * np.dtype(dtype).itemsize].view(dtype)
 
     def put(self, array: NDArray[Any]) -> int:
-        """Allocate and fill with an array's bytes."""
         address = self.new(array.nbytes)
         self.view(address, array.nbytes, np.uint8)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return address
 
     def extents(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the starts and ends of all allocations."""
         starts = sorted(self._live)
         return np.array(starts, np.int64), np.array([start + self._live[start] for start in starts], np.int64)
 
     def shadow(self, start: int) -> ShadowMemory:
-        """Return the records of an allocation."""
         return self.shadows.setdefault(start, ShadowMemory(start, self._live[start], True))
 
     def describe(self, address: int) -> str:
@@ -90,14 +84,6 @@ class Memory:
                 return f"{address - start} bytes from the start of {size}"
         return "no allocation is near it"
 
-    def texture(self, handle: int) -> Any:
-        """Return a texture by its handle."""
-        return self.textures[handle]
-
-    def surface(self, handle: int) -> Any:
-        """Return a surface by its handle, of which there are none."""
-        raise KeyError(handle)
-
 
 class Store:
     """Machine code that several modules share, as several processes do."""
@@ -106,15 +92,12 @@ class Store:
         self.entries: dict[str, tuple[Any, list[bytes]]] = {}
 
     def make_key(self, parts: Iterable[str | bytes]) -> str:
-        """Return the name of an entry."""
         return repr(list(parts))
 
     def load(self, key: str, restore: Callable[[Any, list[bytes]], Any]) -> Any:
-        """Return an entry."""
         return restore(*self.entries[key]) if key in self.entries else None
 
     def store(self, key: str, description: Any, images: Sequence[bytes]) -> None:
-        """Keep an entry."""
         self.entries[key] = description, list(images)
 
 
@@ -187,13 +170,10 @@ class Kernels:
         )  # fmt: skip  # grouped by meaning
 
     def put(self, array: NDArray[Any]) -> int:
-        """Copy an array to device memory."""
         return self.memory.put(array)
 
     def zeros(self, count: int, dtype: Any = np.int32) -> int:
-        """Allocate zeros."""
         return self.memory.put(np.zeros(count, dtype))
 
     def get(self, address: int, count: int, dtype: Any = np.int32) -> NDArray[Any]:
-        """Copy elements back."""
         return self.memory.view(address, count, dtype).copy()

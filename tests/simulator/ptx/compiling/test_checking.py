@@ -10,9 +10,8 @@ import pytest
 
 from cudart_py.simulator.ptx import PtxError, UnsupportedError, load_module
 from cudart_py.simulator.ptx.syntax.operand_syntax import split
-from tests.simulator.ptx.machine import ptx_of
+from tests.simulator.ptx.machine import HEAD, ptx_of
 
-HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 BODY = """.entry k(.param .u64 out, .param .u32 n) {{
 .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .u32 %u<4>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %e<4>; .reg .pred %p<4>;
 {}

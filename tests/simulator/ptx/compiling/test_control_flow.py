@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, load_module
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
-HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 # Six indices, three targets: the first and the second place stand in the table twice and three times.
 TABLE = """.visible .entry table(.param .u64 out, .param .u64 which) {
     .reg .b32 lane, r; .reg .b64 at, to;

@@ -12,7 +12,7 @@ from cudart_py.simulator.ptx.compiling.fragments import fragment_length, registe
 from cudart_py.simulator.ptx.compiling.opcodes import ROWS, by_name, find_forms
 from cudart_py.simulator.ptx.operations import integers
 from cudart_py.simulator.ptx.syntax.types import type_size
-from tests.simulator.ptx.machine import Kernels, spellings
+from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 
 # The ends of blocks, what other tests run, and what needs a texture or a surface.
 ELSEWHERE = {"bra", "brx", "call", "ret", "exit", "trap", "tex", "suld", "sust"}
@@ -114,7 +114,7 @@ def _instruction(form: Form, opcode: str, kind: str) -> str:
 
 
 def _module(body: str) -> Module:
-    head = ".version 8.7\n.target sm_90\n.address_size 64\n.const .align 16 .b8 table[256];\n"
+    head = f"{HEAD}.const .align 16 .b8 table[256];\n"
     return load_module(f"{head}.visible .entry k(.param .align 16 .b8 out[256]) {{ {_prologue()}\n{body}\n}}")
 
 

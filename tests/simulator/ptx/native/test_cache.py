@@ -10,19 +10,19 @@ import pytest
 
 from cudart_py.simulator import ptx
 from cudart_py.simulator.ptx import load_module
-from tests.simulator.ptx.machine import Kernels, Store
+from tests.simulator.ptx.machine import HEAD, Kernels, Store
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
 from cudart_py.simulator.ptx.native import machine
 
 FOLDER = Path(ptx.__file__).parent
-TEXT = """.version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p) {
+TEXT = (
+    HEAD
+    + """.visible .entry k(.param .u64 p) {
     .reg .b64 out; .reg .b32 value; ld.param.u64 out, [p]; mov.u32 value, 5; st.global.u32 [out], value;
 }"""
+)
 
 
 def launch(store: Store) -> None:

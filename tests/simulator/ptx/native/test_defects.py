@@ -19,7 +19,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
 from tests import processors
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -172,10 +172,9 @@ def test_llvm_reorders_the_table_of_results_as_its_operands() -> None:
 
 # --- kernels
 
-TEXT = """.version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 given, .param .u64 found) {{
+TEXT = (
+    HEAD
+    + """.visible .entry k(.param .u64 given, .param .u64 found) {{
     .reg .b64 in, out, at; .reg .b32 lane, word, other; .reg .f32 f<7>; .reg .pred p<3>;
     ld.param.u64 in, [given]; ld.param.u64 out, [found]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 8;
     add.u64 in, in, at; add.u64 out, out, at; ld.global.f32 f1, [in]; ld.global.f32 f2, [in+4];
@@ -187,6 +186,7 @@ A:  abs.f32 f6, f4; setp.gtu.f32 p2, f6, 0f7F800000;
     selp.f32 f3, f4, f5, p2;
     st.global.f32 [out], f3; st.global.f32 [out+4], f6;
 }}"""
+)
 BODIES = {
     "copysign": "copysign.f32 f5, f1, f4;",
     "known bits": "mov.b32 word, f1; mov.b32 other, f4; and.b32 word, word, 0x80000000;"
@@ -260,10 +260,7 @@ def product_kernel(product: str, first: str, second: str) -> str:
     for place, count in enumerate(SHIFTS):
         lines += [f"shr.u64 a, long, {count}; cvt.u16.u64 half, a; st.global.u16 [out+{4 * place}], half;"]
         lines += [f"shr.s64 a, long, {count}; cvt.u8.u64 half, a; st.global.u16 [out+{4 * place + 2}], half;"]
-    return f""".version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 given, .param .u64 found) {{
+    return f"""{HEAD}.visible .entry k(.param .u64 given, .param .u64 found) {{
     .reg .b64 in, out, at, a, b, long; .reg .b32 lane, one, other; .reg .b16 half;
     ld.param.u64 in, [given]; ld.param.u64 out, [found]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 8;
     add.u64 in, in, at; mul.wide.u32 at, lane, {4 * len(SHIFTS)}; add.u64 out, out, at;

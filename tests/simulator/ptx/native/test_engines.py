@@ -13,7 +13,7 @@ import pytest
 
 from cudart_py.simulator.ptx import Fault, load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -214,10 +214,9 @@ def test_what_blocks_print_comes_in_their_order(kernels: Kernels) -> None:
 
 def test_lanes_wait_for_their_partners_also_after_some_had_ended() -> None:
     """Lanes whose partners have ended go on, and later meet again those that have taken another way in a loop."""
-    text = """.version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p) {
+    text = (
+        HEAD
+        + """.visible .entry k(.param .u64 p) {
     .reg .b64 out, at; .reg .b32 lane, round, value, sum; .reg .pred %p, %q;
     ld.param.u64 out, [p]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 4; add.u64 out, out, at;
     mov.u32 round, 0; mov.u32 sum, 0; setp.ge.u32 %p, lane, 16; @%p bra ends;
@@ -233,6 +232,7 @@ aside:
 ends:
     ret;
 }"""
+    )
     kernels = Kernels(load_module(text))
     (expected,), (got,) = on_both(kernels, "k", 1, 32, [np.zeros(32, np.int32)], None)
     np.testing.assert_array_equal(expected, got)
@@ -242,10 +242,7 @@ ends:
 @pytest.mark.parametrize("back", ["@!%q bra again; bra done;", "ways: .branchtargets again, done; brx.idx way, ways;"])
 def test_lanes_wait_in_a_loop_for_others_of_their_warp(back: str) -> None:
     """The lowest block, to which they go back, isn't all that runs."""
-    text = f""".version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 p) {{
+    text = f"""{HEAD}.visible .entry k(.param .u64 p) {{
     .reg .b64 out, at; .reg .b32 lane, seen, way; .reg .pred %p, %q;
     ld.param.u64 out, [p]; mov.u32 lane, %laneid; setp.eq.u32 %p, lane, 31; @%p bra sets;
 again:

@@ -9,7 +9,7 @@ import pytest
 
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -42,10 +42,7 @@ BODIES = [
 
 @pytest.mark.parametrize("body", BODIES)
 def test_results_agree(body: str) -> None:
-    text = f""".version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 given, .param .u64 found) {{
+    text = f"""{HEAD}.visible .entry k(.param .u64 given, .param .u64 found) {{
     .reg .b64 in, out, at; .reg .b32 lane, word; .reg .f32 x, y, c; .reg .pred p;
     ld.param.u64 in, [given]; ld.param.u64 out, [found]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 4;
     add.u64 in, in, at; add.u64 out, out, at; ld.global.f32 x, [in];

@@ -10,7 +10,7 @@ import pytest
 
 from cudart_py.simulator.ptx import Fault, Launch, engines, load_module, run
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.ptx.machine import PROPERTIES, Kernels
+from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -24,9 +24,7 @@ def kernel(body: str) -> Kernels:
     """Return a kernel whose lanes store x, which is the lane's number before the body."""
     kernels = Kernels(
         load_module(
-            f""".version 8.7
-            .target sm_90
-            .address_size 64
+            f"""{HEAD}
             .visible .entry k(.param .u64 out) {{
                 .reg .b64 to, offset; .reg .b32 x; .reg .pred p;
                 mov.u32 x, %tid.x; ld.param.u64 to, [out]; mul.wide.u32 offset, x, 4; add.u64 to, to, offset;

@@ -14,7 +14,7 @@ from cudart_py.simulator.ptx.compiling.forms import Form
 from cudart_py.simulator.ptx.compiling.opcodes import ROWS, find_forms
 from cudart_py.simulator.ptx.compiling.program import program_of
 from cudart_py.simulator.ptx.syntax.types import type_size
-from tests.simulator.ptx.machine import Kernels, spellings
+from tests.simulator.ptx.machine import HEAD, Kernels, spellings
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -53,7 +53,6 @@ NOT_NATIVE = {
     rf"({'|'.join(sorted(MATRICES))})\..*": WAITING,
 }
 
-HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 REGISTERS = ".reg .b32 lane; .reg .b64 in, out, at; .reg .pred p0, p1, p2, p3, q; .reg .b128 unused;"
 
 

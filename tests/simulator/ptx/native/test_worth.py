@@ -8,7 +8,7 @@ import pytest
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import Program, program_of
 from cudart_py.simulator.ptx.native import machine, worth
-from tests.simulator.ptx.machine import PROPERTIES, Kernels, Store, ptx_of
+from tests.simulator.ptx.machine import HEAD, PROPERTIES, Kernels, Store, ptx_of
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
 
@@ -130,7 +130,7 @@ def test_what_a_kernel_has_cost_is_kept_when_it_reaches_another_quarter_of_the_p
 
 def chain(count: int, calls: str) -> Program:
     """Return a kernel whose functions each call the next one."""
-    text = f".version 8.7\n.target sm_90\n.address_size 64\n.func f{count}() {{ ret; }}\n"
+    text = HEAD + f".func f{count}() {{ ret; }}\n"
     for number in range(count - 1, -1, -1):
         text += f".func f{number}() {{ {calls.format(f'f{number + 1}')} ret; }}\n"
     return program_of(load_module(f"{text}.visible .entry k() {{ call f0, (); ret; }}").entries["k"])
@@ -146,7 +146,7 @@ def test_a_function_costs_as_often_as_it_is_copied() -> None:
     assert estimate.copied == 2 + 31 * 3 + 32
     assert worth.Estimate(chain(600, "call {0}, ();")).copied == 1203
     assert worth.Estimate(chain(600, TWICE)).copied == 1 << 60
-    recursive = ".version 8.7\n.target sm_90\n.address_size 64\n.func again() { call again, (); ret; }"
+    recursive = HEAD + ".func again() { call again, (); ret; }"
     recursive += ".visible .entry k() { call again, (); ret; }"
     assert worth.Estimate(program_of(load_module(recursive).entries["k"])).copied == 4
 

@@ -11,7 +11,7 @@ import pytest
 
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.operations import bits, carry
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 from tests.simulator.ptx.operations.references import Array, integers, operation
 
 TYPES = {f"{letter}{width}": np.dtype(f"{kind}{width // 8}").type for letter, kind in ("uu", "si", "bu")
@@ -263,10 +263,9 @@ def _kernel(number: int, instruction: str, result: str, operands: list[str]) -> 
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
-    head = ".version 8.7\n.target sm_90\n.address_size 64\n"
     cases = enumerate(CASES.items())
     texts = (_kernel(number, text, result, kinds.split()) for number, (text, (result, kinds, _)) in cases)
-    return Kernels(load_module(head + "".join(texts)))
+    return Kernels(load_module(HEAD + "".join(texts)))
 
 
 def _values(kind: str, rng: np.random.Generator) -> Array:

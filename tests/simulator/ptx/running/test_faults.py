@@ -9,7 +9,7 @@ import pytest
 
 from cudart_py.simulator.ptx import Fault, has_llvmlite, load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 SOURCE = r"""
 extern "C" __global__ void beyond(int* out, int bad) {
@@ -176,5 +176,5 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_whichever_address_of_an_instruction_is_wrong_both_engines_report_it(body: str) -> None:
     text = f".visible .entry k(.param .u64 p) {{ {REGISTERS} ld.param.u64 out, [p]; mov.u32 tile, memory; {body} }}"
-    kernels: Any = Kernels(load_module(f".version 8.7\n.target sm_90\n.address_size 64\n{text}"))
+    kernels: Any = Kernels(load_module(HEAD + text))
     fault(kernels, "k", 1, 32, kernels.zeros(64))

@@ -15,7 +15,7 @@ from cudart_py.simulator.checks import findings
 from cudart_py.simulator.checks.launch_checks import LaunchChecks
 from cudart_py.simulator.ptx import load_module
 from cudart_py.simulator.ptx.compiling.program import program_of
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 LANES = 32 * 5
 ALL = 0xFFFFFFFF
@@ -39,10 +39,7 @@ def kernel(*sides: str, mask: str = f"mov.u32 m, {ALL};") -> str:
     """Return PTX whose lanes part by the value of another word into sides, and each store what they have in `r`."""
     labels = ", ".join(f"SIDE{number}" for number in range(len(sides)))
     parts = "\n".join(f"SIDE{number}: {text} bra.uni END;" for number, text in enumerate(sides))
-    return f""".version 8.7
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 values, .param .u64 sides, .param .u64 found) {{
+    return f"""{HEAD}.visible .entry k(.param .u64 values, .param .u64 sides, .param .u64 found) {{
     .reg .b64 in, by, out, at; .reg .b32 lane, thread, x, side, r, m, t; .reg .pred odd;
     ld.param.u64 in, [values]; ld.param.u64 by, [sides]; ld.param.u64 out, [found];
     mov.u32 lane, %laneid; mov.u32 thread, %tid.x; mul.wide.u32 at, thread, 4;

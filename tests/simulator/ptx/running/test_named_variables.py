@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, has_llvmlite, load_module
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
-PTX = """
-.version 8.0
-.target sm_90
-.address_size 64
-.global .align 8 .u64 in_global;
+PTX = (
+    HEAD
+    + """.global .align 8 .u64 in_global;
 .const .align 8 .u64 in_const = 77;
 .func inner (.reg .b64 out) {
     .reg .u64 value; .local .align 8 .b8 own[16];
@@ -39,6 +37,7 @@ done:
     ret;
 }
 """
+)
 
 
 @pytest.fixture(params=["numpy", "native"])

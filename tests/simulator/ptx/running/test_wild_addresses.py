@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, has_llvmlite, load_module
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 # An instruction, the bytes that it touches, and the registers that it reads or writes.
 ACCESSES = {
@@ -35,11 +35,9 @@ CASES = [
 EDGES = {".shared": (1 << 31, 1 << 32)}
 WIDE = (1 << 31, 1 << 32, 1 << 47, 1 << 62, 1 << 63, (1 << 63) + (1 << 47), 1 << 64)
 
-PTX = """
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry wild(.param .u64 address, .param .u32 lane) {{
+PTX = (
+    HEAD
+    + """.visible .entry wild(.param .u64 address, .param .u32 lane) {{
     .reg .u16 %h<2>; .reg .u32 %r<6>; .reg .u64 %rd<6>; .reg .pred %p<2>;
     .shared .align 16 .b8 block[64];
     .local .align 16 .b8 own[64];
@@ -54,6 +52,7 @@ done:
     ret;
 }}
 """
+)
 
 
 @pytest.fixture(params=["numpy", "native"])

@@ -8,9 +8,7 @@ from cudart_py.simulator.ptx import PtxError, load_module
 from cudart_py.simulator.ptx.syntax.body import parse_body
 from cudart_py.simulator.ptx.syntax.instructions import Access, Immediate, Register, Vector
 from cudart_py.simulator.ptx.syntax.source import Source
-from tests.simulator.ptx.machine import ptx_of
-
-HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
+from tests.simulator.ptx.machine import HEAD, ptx_of
 
 
 def test_parameters_lie_at_their_own_alignment_and_launch_bounds_are_known() -> None:

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, PtxError, load_module
-from tests.simulator.ptx.machine import Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels
 
-HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 # A kernel that stores %r0 of each of its 32 threads to its parameter.
 KERNEL = """
 .visible .entry k(.param.u64 out)
