@@ -63,26 +63,3 @@ def value_of(address: int) -> int:
 def with_counts(name: str, registers: int) -> bytes:
     note = f"// cudart-py: registers {name}={registers} spills=0 stack=24\n"
     return ptx().rstrip(b"\0") + b"\n" + note.encode() + b"\0"
-
-
-def configuration(grid: int, **attributes: Any) -> Any:
-    config = bindings.CUlaunchConfig()
-    config.gridDimX, config.gridDimY, config.gridDimZ = grid, 1, 1
-    config.blockDimX = config.blockDimY = config.blockDimZ = 1
-    given = []
-    for name, value in attributes.items():
-        item = bindings.CUlaunchAttribute()
-        item.id = getattr(bindings.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
-        content = bindings.CUlaunchAttributeValue()
-        if name == "CLUSTER_DIMENSION":
-            content.clusterDim.x, content.clusterDim.y, content.clusterDim.z = value
-        else:
-            content.cooperative = value
-        item.value = content
-        given.append(item)
-    config.attrs, config.numAttrs = given, len(given)
-    return config
-
-
-def blocks(kernel: Any, threads: int, shared: int = 0) -> int:
-    return int(ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel, threads, shared)))

@@ -121,14 +121,6 @@ def test_wrong_nodes_are_refused(graph: Any) -> None:
     add(body, inner)
 
 
-def test_the_bodies_end_with_the_graph(graph: Any) -> None:
-    (body,) = add(graph, condition(graph))
-    (inner,) = add(body, condition(body))
-    ok(driver.cuGraphDestroy(graph))
-    for one in (body, inner):
-        assert driver.cuGraphGetNodes(one)[0] == Status.CUDA_ERROR_INVALID_VALUE
-
-
 def test_a_drawing_says_what_the_node_is(graph: Any, tmp_path: Any) -> None:
     handle, path = condition(graph, 4), tmp_path / "graph.dot"
     add(graph, handle, SWITCH, 2)

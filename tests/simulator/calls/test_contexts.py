@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -27,22 +26,6 @@ def begin_again() -> None:
 def everything_is_free() -> bool:
     free, total = ok(driver.cuMemGetInfo())
     return bool(free == total)
-
-
-def test_push_and_pop_restore_the_context_before(two_devices: list[Any]) -> None:
-    ok(driver.cuCtxPushCurrent(two_devices[1]))
-    assert int(ok(driver.cuCtxGetDevice())) == 1
-    assert int(ok(driver.cuCtxPopCurrent())) == int(two_devices[1])
-    assert int(ok(driver.cuCtxGetDevice())) == 0
-
-
-def test_another_thread_has_no_context(context: Any) -> None:
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.extend([driver.cuCtxGetCurrent(), driver.cuMemAlloc(4)]))
-    thread.start()
-    thread.join()
-    assert int(ok(results[0])) == 0
-    assert results[1] == (NO_CONTEXT, None)
 
 
 def test_set_current_with_null_takes_the_context_away(context: Any) -> None:
@@ -127,17 +110,6 @@ def test_the_end_of_a_context_ends_its_own_captures_alone(two_devices: list[Any]
     ok(driver.cuDevicePrimaryCtxReset(0))
     assert [capture.origin.handle for capture in captures.active] == [int(play["u"])]
     ok(driver.cuGraphDestroy(play("end u")))
-
-
-def test_peer_access_is_enabled_once_and_disabled_once(two_devices: list[Any]) -> None:
-    own, peer = two_devices
-    assert ok(driver.cuDeviceCanAccessPeer(0, 1)) == 1
-    assert ok(driver.cuDeviceCanAccessPeer(0, 0)) == 0
-    assert driver.cuCtxEnablePeerAccess(own, 0) == (NO_CONTEXT,)
-    assert driver.cuCtxDisablePeerAccess(peer) == (Status.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,)
-    ok(driver.cuCtxEnablePeerAccess(peer, 0))
-    assert driver.cuCtxEnablePeerAccess(peer, 0) == (Status.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,)
-    ok(driver.cuCtxDisablePeerAccess(peer))
 
 
 def test_a_peer_copy_needs_no_peer_access_and_comes_between_all_work_of_both_devices(two_devices: list[Any]) -> None:

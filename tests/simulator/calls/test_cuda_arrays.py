@@ -83,14 +83,6 @@ def test_a_copy_stays_within_the_array_and_its_elements(context: Any, settings: 
     assert driver.cuMemcpy3D(from_device(source, array, (3, 4, 20), **settings)) == (INVALID,)
 
 
-def test_a_copy_of_two_dimensions_takes_no_array_of_three(context: Any) -> None:
-    source = {"srcMemoryType": DEVICE, "srcDevice": upload(np.zeros(60, np.float32)), "srcPitch": 20}
-    for extents, expected in (((5, 4, 3), INVALID), ((5, 4), Status.CUDA_SUCCESS)):
-        end = {"dstMemoryType": ARRAY, "dstArray": ok(create_array(*extents))}
-        parameters = struct("CUDA_MEMCPY2D", **source, **end, WidthInBytes=20, Height=4)
-        assert driver.cuMemcpy2D(parameters) == (expected,)
-
-
 def test_a_queued_copy_to_an_array_that_is_gone_is_a_fault_of_the_graph(play: Player) -> None:
     array, source = ok(create_array(5)), upload(np.zeros(5, np.float32))
     play("begin s relaxed")

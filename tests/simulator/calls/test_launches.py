@@ -16,8 +16,6 @@ from tests.simulator.kernels import (
     INVALID,
     Attribute,
     attribute,
-    blocks,
-    configuration,
     function,
     launch,
     ptx,
@@ -162,17 +160,3 @@ def test_the_environment_sets_the_limits(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("CUDART_PY_SIMULATOR_STEPS", "0")
     monkeypatch.setenv("CUDART_PY_SIMULATOR_SECONDS", "7")
     assert launches.launch_limits() == (None, 7)
-
-
-def test_occupancy_suggests_blocks_shared_memory_and_clusters(module: Any) -> None:
-    kernel = function(module, "bump")
-    assert ok(driver.cuOccupancyMaxPotentialBlockSize(kernel, None, 0, 0)) == (264, 1024)
-    assert ok(driver.cuOccupancyMaxPotentialBlockSize(kernel, None, 0, 200))[1] <= 200
-    config = configuration(64, CLUSTER_DIMENSION=(8, 1, 1))
-    config.blockDimX = 1024
-    assert ok(driver.cuOccupancyMaxPotentialClusterSize(kernel, config)) == 8
-    assert ok(driver.cuOccupancyMaxActiveClusters(kernel, config)) == 32
-    tile = function(module, "tile")
-    room = ok(driver.cuOccupancyAvailableDynamicSMemPerBlock(tile, 4, 128))
-    ok(driver.cuFuncSetAttribute(tile, RAISED, room + 128))
-    assert [blocks(tile, 128, size) for size in (room, room + 128)] == [4, 3]

@@ -57,16 +57,6 @@ def fill_of(address: int, value: int, width: int, **others: int) -> Any:
     return struct("CUDA_MEMSET_NODE_PARAMS", dst=bindings.CUdeviceptr(address), value=value, width=width, **given)
 
 
-def test_a_copy_and_a_fill_are_changed_for_later_launches_alone(graph: Graph) -> None:
-    graph.launch()
-    ok(graph.set_copy(copy_of(graph.source, graph.destination, 8)))
-    ok(graph.set_fill(fill_of(graph.destination, 0x0708, 2, elementSize=2)))
-    assert download(graph.destination, BYTES, np.uint8).tolist() == [1] * BYTES
-    graph.launch()
-    assert download(graph.destination, 6, np.uint8).tolist() == [8, 7, 8, 7, 1, 1]
-    assert download(graph.source, 10, np.uint8).tolist() == [1] * 8 + [3] * 2
-
-
 def test_what_a_node_cannot_do_is_refused_and_changes_nothing(graph: Graph) -> None:
     """A copy takes one row of known memory, and a fill keeps its single row; neither takes another kind of memory."""
     there, here = graph.destination, graph.source

@@ -134,18 +134,3 @@ def test_work_may_free_memory_that_other_work_is_done_with(context: Any) -> None
     assert memory.live.find(pinned) is None
     free, total = ok(driver.cuMemGetInfo())
     assert free == total
-
-
-def test_the_interpreter_ends_in_silence_with_everything_alive(python: Any) -> None:
-    program = """
-from cudart_py.simulator import driver as d
-d.cuInit(0)
-d.cuCtxSetCurrent(d.cuDevicePrimaryCtxRetain(0)[1])
-stream = d.cuStreamCreate(0)[1]
-address = d.cuMemAlloc(1000)[1]
-d.cuMemAllocAsync(1000, stream)
-d.cuMemHostAlloc(1000, 0)
-d.cuMemsetD8Async(address, 1, 1000, stream)
-"""
-    finished = python(program)
-    assert finished.stdout == finished.stderr == ""
