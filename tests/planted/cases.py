@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 import cudart_py as cuda
-
-__all__ = ["CASES", "Case", "compiled", "marked"]
 
 FOLDER = Path(__file__).parent
 Run = Callable[[cuda.Module], object]
@@ -63,29 +61,15 @@ def compiled(file: str) -> cuda.Module:
     return cuda.compile(FOLDER / file)
 
 
-def ints(count: int) -> cuda.DeviceArray:
-    """Return zeros."""
-    return cuda.zeros(count, np.int32)
-
-
-def floats(count: int) -> cuda.DeviceArray:
-    """Return zeros."""
-    return cuda.zeros(count, np.float32)
-
-
-def words(count: int) -> cuda.DeviceArray:
-    """Return zeros."""
-    return cuda.zeros(count, np.uint32)
+ints = partial(cuda.zeros, dtype=np.int32)
+floats = partial(cuda.zeros, dtype=np.float32)
+words = partial(cuda.zeros, dtype=np.uint32)
+unwritten = partial(cuda.empty, dtype=np.int32)
 
 
 def counted(count: int) -> cuda.DeviceArray:
     """Return 0, 1, 2 and so on, as floats."""
     return cuda.to_device(np.arange(count, dtype=np.float32))
-
-
-def unwritten(count: int) -> cuda.DeviceArray:
-    """Return integers that nobody has written."""
-    return cuda.empty(count, np.int32)
 
 
 def freed(count: int) -> cuda.Pointer:

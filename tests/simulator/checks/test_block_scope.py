@@ -12,7 +12,7 @@ import pytest
 import cudart_py as cuda
 from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found, reports
 
-pytestmark = WRONG_ON_PURPOSE
+pytestmark = [*WRONG_ON_PURPOSE, pytest.mark.usefixtures("engine")]
 
 BLOCKS, THREADS = 4, 64
 # The kernels, and the same where it is right.
@@ -20,11 +20,6 @@ WRONG, RIGHT = (
     re.findall(r"KERNEL\((\w+)\) \{", half)
     for half in (FOLDER / "scopes.cu").read_text().split("// The same where it is right.")
 )
-
-
-@pytest.fixture(params=["numpy", "native"], autouse=True)
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
 
 
 def launches(kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:

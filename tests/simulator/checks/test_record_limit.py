@@ -43,11 +43,6 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> record_limit.RecordLimit:
     return record_limit.limit
 
 
-@pytest.fixture(params=["numpy", "native"])
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
-
-
 @pytest.fixture(scope="module")
 def module() -> Any:
     with cuda.Device(0):

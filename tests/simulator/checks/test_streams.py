@@ -19,7 +19,6 @@ from tests.simulator.checks.reports import WRONG_ON_PURPOSE, reports
 pytestmark = WRONG_ON_PURPOSE
 
 N = 256
-ENGINES = ("numpy", "native")
 SOURCE = """
 #define KERNEL(NAME) extern "C" __global__ void NAME(int* a, int v, int n)
 #define I (blockIdx.x * 64 + threadIdx.x)
@@ -172,12 +171,12 @@ def module() -> Any:
         return cuda.compile(SOURCE)
 
 
-def races(module: Any, steps: Sequence[Step], streams: int = 3) -> list[str]:
+def races(module: Any, steps: Sequence[Step]) -> list[str]:
     """Run a program; return the races that are reported."""
     buffers = Buffers(module, len(steps))
     x = cuda.zeros(N, np.int32)
     cuda.current_device().synchronize()
-    lanes = [cuda.Stream(non_blocking=True) for _ in range(streams)]
+    lanes = [cuda.Stream(non_blocking=True) for _ in range(3)]
     with reports() as texts:
         for step in steps:
             if step.wait >= 0:
@@ -186,11 +185,6 @@ def races(module: Any, steps: Sequence[Step], streams: int = 3) -> list[str]:
                 OPERATIONS[step.operation].work(buffers, x[PARTS[step.part]], lanes[step.stream])
     assert all("race: " in text and "in another stream" in text for text in texts), texts
     return texts
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDART_PY_SIMULATOR_ENGINE", request.param)
 
 
 @pytest.mark.parametrize("first", OPERATIONS)

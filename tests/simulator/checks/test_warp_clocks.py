@@ -37,7 +37,7 @@ class Block:
         return bool(known)
 
 
-def test_a_wait_receives_what_came_before_the_arrivals() -> None:
+def test_a_wait_receives_what_the_arriving_warps_did_and_received_before() -> None:
     block = Block(32)
     block.arrive(0, 5)
     assert not block.knows(1, of=0, when=4)
@@ -45,6 +45,11 @@ def test_a_wait_receives_what_came_before_the_arrivals() -> None:
     assert block.knows(1, of=0, when=4)
     assert not block.knows(1, of=0, when=5)
     assert not block.knows(2, of=0, when=4)
+    # What an arriving warp has received is passed on.
+    block.arrive(1, 9)
+    block.wait(2)
+    assert block.knows(2, of=0, when=4)
+    assert block.knows(2, of=1, when=8)
 
 
 def test_arrivals_of_a_phase_under_way_are_not_received() -> None:
@@ -58,16 +63,6 @@ def test_arrivals_of_a_phase_under_way_are_not_received() -> None:
     assert block.knows(1, of=0, when=4)
     assert block.knows(1, of=2, when=5)
     assert not block.knows(1, of=2, when=7)
-
-
-def test_what_an_arriving_warp_has_received_is_passed_on() -> None:
-    block = Block(32)
-    block.arrive(0, 5)
-    block.wait(1)
-    block.arrive(1, 9)
-    block.wait(2)
-    assert block.knows(2, of=0, when=4)
-    assert block.knows(2, of=1, when=8)
 
 
 @pytest.mark.parametrize(("count", "lanes", "times"), [(32, 64, 1), (96, 64, 3)])
