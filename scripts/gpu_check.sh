@@ -8,7 +8,7 @@
 # PYTHON names the interpreter, by default python3 of the environment that has the package's
 # dependencies. The sanitizing steps run NVIDIA's compute-sanitizer, and bars compiles with nvcc; both come with the
 # CUDA toolkit. `several` wants several GPUs, and for its ranks mpi4py and an MPI. What the tour and bars write makes
-# docs/h200.md (scripts/record_h200.py). Nothing else should use the GPU meanwhile.
+# docs/h200.md (scripts/record_tour.py). Nothing else should use the GPU meanwhile.
 set -uo pipefail
 
 if [ $# -lt 1 ]; then
