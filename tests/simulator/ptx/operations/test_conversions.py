@@ -160,44 +160,40 @@ def test_tf32(rounding: str) -> None:
     assert_patterns(converter("tf32", "f32", rounding=rounding, relu=True)(a), rectified, "tf32", a)
 
 
-def test_integral_rounding_of_floats() -> None:
-    """cvt.rni and friends within a float type, with the sign of a zero kept"""
-    a = np.array([-0.5, 0.5, 1.5, 2.5, -0.2, 1e30, math.inf, math.nan], np.float32)
-    assert_same_floats(
-        converter("f32", "f32", rounding="rni")(a), [-0.0, 0.0, 2.0, 2.0, -0.0, float(a[5]), math.inf, math.nan], a
-    )
-    assert_same_floats(
-        converter("f64", "f64", rounding="rpi")(a.astype(np.float64)),
-        [-0.0, 1.0, 2.0, 3.0, -0.0, float(a[5]), math.inf, math.nan],
-        a,
-    )
+INF, NAN = math.inf, math.nan
+TINY = [1e-40, -1e-40]
+# Conversions with their modifiers, operands, and the values or patterns that they give.
+MODIFIED: list[tuple[str, dict[str, Any], list[list[float]], list[float]]] = [
+    ("f32 f32", {"rounding": "rni"}, [[-0.5, 0.5, 1.5, 2.5, INF, NAN]], [-0.0, 0.0, 2.0, 2.0, INF, NAN]),
+    ("f64 f64", {"rounding": "rpi"}, [[-0.5, 0.5, 1.5, 2.5, INF, NAN]], [-0.0, 1.0, 2.0, 3.0, INF, NAN]),
+    ("f32 f64", {"rounding": "rn", "sat": True}, [[-1.0, 2.0, 0.5, NAN, -0.0]], [0.0, 1.0, 0.5, 0.0, 0.0]),
+    ("f16 f64", {"rounding": "rn", "sat": True}, [[-1.0, 2.0, 0.5, NAN, INF, -INF]], [0, 0x3C00, 0x3800, 0, 0x3C00, 0]),
+    ("bf16 f64", {"rounding": "rn", "sat": True}, [[INF, -INF]], [0x3F80, 0]),
+    ("f64 f32", {"ftz": True}, [TINY], [0.0, -0.0]),
+    ("f32 f64", {"rounding": "rn", "ftz": True}, [TINY], [0.0, -0.0]),
+    ("s32 f32", {"rounding": "rpi", "ftz": True}, [TINY], [0, 0]),
+    ("s32 f32", {"rounding": "rpi"}, [TINY], [1, 0]),
+    # The first operand of a pair gets on top.
+    ("f16x2 f32", {"rounding": "rn"}, [[1.0, -2.0, 1e9], [0.5, 3.0, NAN]], [0x3C003800, 0xC0004200, 0x7C007FFF]),
+    ("f16x2 f32", {"rounding": "rn", "relu": True}, [[1.0, -2.0], [0.5, 3.0]], [0x3C003800, 0x00004200]),
+    ("f16x2 f32", {"rounding": "rn", "satfinite": True}, [[1e9], [NAN]], [0x7BFF7FFF]),
+    ("bf16x2 f32", {"rounding": "rn"}, [[1.0, -2.0, 1e9], [0.5, 3.0, NAN]], [0x3F803F00, 0xC0004040, 0x4E6E7FFF]),
+    ("f16x2 f32", {"rounding": "rn"}, [[1 + 1.75 * 2.0**-10]] * 2, [0x3C023C02]),
+    ("f16x2 f32", {"rounding": "rz"}, [[1 + 1.75 * 2.0**-10]] * 2, [0x3C013C01]),
+]
 
 
-def test_sat_and_ftz() -> None:
-    """cvt.sat clamps to [0, 1]; cvt.ftz flushes f32 on both sides"""
-    a = np.array([-1.0, 2.0, 0.5, math.nan, -0.0])
-    assert_same_floats(converter("f32", "f64", rounding="rn", sat=True)(a), [0.0, 1.0, 0.5, 0.0, 0.0], a)
-    assert converter("f16", "f64", rounding="rn", sat=True)(a).tolist() == [0, 0x3C00, 0x3800, 0, 0]
-    infinite = np.array([math.inf, -math.inf])
-    assert converter("f16", "f64", rounding="rn", sat=True)(infinite).tolist() == [0x3C00, 0]
-    assert converter("bf16", "f64", rounding="rn", sat=True)(infinite).tolist() == [0x3F80, 0]
-    tiny = np.array([1e-40, -1e-40], np.float32)
-    assert_same_floats(converter("f64", "f32", ftz=True)(tiny), [0.0, -0.0], tiny)
-    assert_same_floats(converter("f32", "f64", rounding="rn", ftz=True)(tiny.astype(np.float64)), [0.0, -0.0], tiny)
-    assert converter("s32", "f32", rounding="rpi", ftz=True)(tiny).tolist() == [0, 0]
-    assert converter("s32", "f32", rounding="rpi")(tiny).tolist() == [1, 0]
-
-
-def test_pairs_of_halves_put_the_first_operand_on_top() -> None:
-    """cvt.rn.f16x2.f32 and cvt.rn.bf16x2.f32, with relu and satfinite"""
-    a, b = np.array([1.0, -2.0, 1e9], np.float32), np.array([0.5, 3.0, math.nan], np.float32)
-    assert converter("f16x2", "f32", rounding="rn")(a, b).tolist() == [0x3C003800, 0xC0004200, 0x7C007FFF]
-    assert converter("f16x2", "f32", rounding="rn", relu=True)(a, b).tolist() == [0x3C003800, 0x00004200, 0x7C007FFF]
-    assert converter("f16x2", "f32", rounding="rn", satfinite=True)(a, b).tolist()[2] == 0x7BFF7FFF
-    assert converter("bf16x2", "f32", rounding="rn")(a, b).tolist() == [0x3F803F00, 0xC0004040, 0x4E6E7FFF]
-    above_one = np.array([1 + 1.75 * 2.0**-10], np.float32)
-    assert converter("f16x2", "f32", rounding="rn")(above_one, above_one).tolist() == [0x3C023C02]
-    assert converter("f16x2", "f32", rounding="rz")(above_one, above_one).tolist() == [0x3C013C01]
+@pytest.mark.parametrize(("types", "modifiers", "operands", "expected"), MODIFIED)
+def test_modifiers_of_conversions(
+    types: str, modifiers: dict[str, Any], operands: list[list[float]], expected: list[float]
+) -> None:
+    destination, source = types.split()
+    arrays = [np.array(values, FLOATS[source]) for values in operands]
+    result = converter(destination, source, **modifiers)(*arrays)
+    if destination in FLOATS and destination != "f16":
+        assert_same_floats(result, expected, *arrays)
+    else:
+        assert result.tolist() == expected
 
 
 @pytest.mark.parametrize("kind", ["e4m3", "e5m2"])

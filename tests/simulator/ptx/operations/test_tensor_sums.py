@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from cudart_py.simulator.ptx.operations.floats.exact import NAN_F32
 from cudart_py.simulator.ptx.operations.tensor_sums import add_bytes, add_products
-
-Array = NDArray[Any]
+from tests.simulator.ptx.operations.references import Array
 
 
 def added(terms: list[tuple[float, float]], start: float, kind: str) -> float:
@@ -54,8 +52,7 @@ def test_sums_are_those_of_exact_arithmetic(kind: str, spread: int, rng: np.rand
 
 def row(left: list[float], right: list[float], start: float, kind: str = "f32") -> Any:
     """Return the one element that a row times a column and a number make."""
-    with np.errstate(all="ignore"):
-        [[[found]]] = add_products(np.array([[left]]), np.array([right])[:, :, None], np.array([[[start]]]), kind)
+    [[[found]]] = add_products(np.array([[left]]), np.array([right])[:, :, None], np.array([[[start]]]), kind)
     return found
 
 
