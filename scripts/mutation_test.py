@@ -97,7 +97,7 @@ MODULES = {
     _QUEUE + "work.py": _QUEUE_TESTS,
     "cudart_py/simulator/calls/streams.py": _STREAM_TESTS,
     "cudart_py/simulator/state/streams.py": _STREAM_TESTS,
-    "cudart_py/simulator/ptx/compiling/emitters/operators.py": ("tests/simulator/ptx/compiling/test_arithmetic.py",),
+    "cudart_py/simulator/ptx/compiling/emitters/operators.py": ("tests/simulator/ptx/compiling/test_opcodes.py",),
     _OPERATIONS + "bits.py": (_OPERATION_TESTS + "test_bits.py",),
     _OPERATIONS + "carry.py": (_OPERATION_TESTS + "test_integers.py",),
     _OPERATIONS + "conversions.py": (_OPERATION_TESTS + "test_conversions.py",),

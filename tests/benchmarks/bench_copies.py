@@ -10,32 +10,32 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import copy_bars
 import numpy as np
 import pytest
-from bars import optional
 
 import cudart_py as cuda
+from tests.benchmarks.peers import copies
+from tests.benchmarks.peers.report import optional
 
 Size = Callable[[int, int], int]
 # Beyond what the staging ring holds, so that its turns are timed.
 FULL, SMALL = 256 << 20, 1 << 16
 
 
-@pytest.mark.parametrize("memory", [copy_bars.pageable, copy_bars.pinned], ids=["pageable", "pinned"])
+@pytest.mark.parametrize("memory", [copies.pageable, copies.pinned], ids=["pageable", "pinned"])
 @pytest.mark.parametrize("direction", ["upload", "download"])
 @pytest.mark.benchmark(group="link")
 def test_link(
     host_benchmark: Any, device: cuda.Device, size: Size, memory: Callable[[int], Any], direction: str
 ) -> None:
     """Each copy is timed to its end; pageable ones are beside the driver's, page-locked ones beside CuPy's."""
-    if memory is copy_bars.pageable:
+    if memory is copies.pageable:
         # The driver copies pageable memory by one thread, whose speed differs by half from run to run.
         host_benchmark.extra_info["gate"] = "time"
     nbytes = size(FULL, SMALL)
     up, down = memory(nbytes)
     copy = up if direction == "upload" else down
-    found = host_benchmark(finished(copy.ours), beside={copy.theirs: copy.other and finished(copy.other)})
+    found = host_benchmark(finished(copy.ours), beside={copy.rival: copy.theirs and finished(copy.theirs)})
     if found.median:
         host_benchmark.extra_info["GB/s"] = 1e-9 * nbytes / found.median
 

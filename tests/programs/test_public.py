@@ -172,7 +172,7 @@ def test_a_suite_without_a_folder_is_left_out_with_a_word(capsys):
 
 
 def test_an_unknown_program_is_named(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["public_programs.py", "--only", "nothing"])
+    monkeypatch.setattr(sys, "argv", ["public", "--only", "nothing"])
     with pytest.raises(SystemExit, match="2"):
         command.main()
     assert "no such program: nothing" in capsys.readouterr().err
