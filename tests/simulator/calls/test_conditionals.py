@@ -12,7 +12,7 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls.graphs import bodies
 from tests.simulator.kernels import function
-from tests.simulator.support import Status, compile_ptx, download, ok, struct, upload
+from tests.simulator.support import HostCalls, Status, compile_ptx, download, ok, struct, upload
 
 INVALID = (Status.CUDA_ERROR_INVALID_VALUE, None)
 UNSUPPORTED = (Status.CUDA_ERROR_NOT_SUPPORTED, None)
@@ -119,6 +119,33 @@ def test_wrong_nodes_are_refused(graph: Any) -> None:
     assert added(parameters(inner)) == INVALID
     add(body, outer)
     add(body, inner)
+
+
+def test_a_graph_is_instantiated_once_and_whole_and_not_copied(stream: Any, graph: Any) -> None:
+    (body,) = add(graph, condition(graph))
+    handle = condition(body)
+
+    def refused(status: Any, words: str) -> None:
+        assert driver.cuGraphInstantiate(graph, 0) == status
+        assert words in driver.take_report()
+
+    refused(INVALID, "belongs to no conditional node")
+    add(body, handle)
+    executable = ok(driver.cuGraphInstantiate(graph, 0))
+    refused(INVALID, "one executable graph at a time")
+    ok(driver.cuGraphExecDestroy(executable))
+    assert driver.cuGraphClone(graph) == UNSUPPORTED
+    assert driver.cuGraphAddChildGraphNode(ok(driver.cuGraphCreate(0)), None, 0, graph) == UNSUPPORTED
+    begin(stream, body)
+    HostCalls().launch(stream, "a")
+    ok(driver.cuStreamEndCapture(stream))
+    refused(UNSUPPORTED, "CU_GRAPH_NODE_TYPE_HOST")
+    # A capture that was spoiled destroys the graph that it was given.
+    begin(stream, body)
+    driver.cuStreamSynchronize(stream)
+    assert driver.cuStreamEndCapture(stream)[0] == Status.CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+    assert driver.cuGraphGetNodes(body)[0] == Status.CUDA_ERROR_INVALID_VALUE
+    refused(INVALID, "destroyed by a capture")
 
 
 def test_a_drawing_says_what_the_node_is(graph: Any, tmp_path: Any) -> None:

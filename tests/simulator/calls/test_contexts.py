@@ -60,11 +60,6 @@ def test_limits_are_kept_as_the_driver_rounds_them(context: Any, limit: Any, val
     assert ok(driver.cuCtxGetLimit(limit)) == kept
 
 
-def test_unknown_limits_are_told_from_unsupported_ones(context: Any) -> None:
-    assert driver.cuCtxGetLimit(99)[0] == Status.CUDA_ERROR_INVALID_VALUE
-    assert driver.cuCtxGetLimit(Limit.CU_LIMIT_CIG_ENABLED)[0] == Status.CUDA_ERROR_UNSUPPORTED_LIMIT
-
-
 # A fill of memory that was given back in another stream meanwhile.
 BREAK = "take s a, fill s a, free t a, sync t, "
 

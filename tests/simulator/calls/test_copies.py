@@ -175,17 +175,6 @@ def test_each_end_of_a_box_is_checked_against_its_pitch_and_height(context: Any,
         assert driver.cuMemcpy3D(parameters) == ((Status.CUDA_SUCCESS,) if fits else INVALID), fields
 
 
-def test_fills_that_are_misaligned_or_outside_are_an_invalid_value(context: Any) -> None:
-    device = upload(np.zeros(100, np.uint8))
-    assert driver.cuMemsetD16(device + 1, 0, 4) == INVALID
-    assert driver.cuMemsetD32(device + 2, 0, 4) == INVALID
-    assert driver.cuMemsetD2D32(device, 10, 0, 2, 2) == INVALID
-    assert driver.cuMemsetD32(device, 0, 26) == INVALID
-    assert driver.cuMemsetD2D8(device, 10, 0, 10, 11) == INVALID
-    assert driver.cuMemsetD2D8(device, 5, 0, 6, 2) == INVALID
-    ok(driver.cuMemsetD8(device, 0, 0))
-
-
 def test_a_fill_reaches_no_other_devices_memory(two_devices: list[Any]) -> None:
     array, stream = upload(np.arange(100, dtype=np.uint8)), ok(driver.cuStreamCreate(1))
     ok(driver.cuCtxSetCurrent(two_devices[1]))

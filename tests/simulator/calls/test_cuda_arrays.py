@@ -67,13 +67,6 @@ def test_an_array_is_described_as_it_was_asked_for_until_its_end(context: Any) -
     assert driver.cuArray3DGetDescriptor(other)[0] == gone
 
 
-def test_three_channels_and_unknown_formats_are_refused(context: Any) -> None:
-    assert create_array(4, channels=3) == (INVALID, None)
-    assert driver.cuArrayCreate(struct("CUDA_ARRAY_DESCRIPTOR", Width=4, NumChannels=1)) == (INVALID, None)
-    known = struct("CUDA_ARRAY_DESCRIPTOR", Width=4, NumChannels=1, Format=FLOAT)
-    ok(driver.cuArrayDestroy(ok(driver.cuArrayCreate(known))))
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"dstXInBytes": 2}, {"dstXInBytes": 4}, {"dstY": 1}, {"dstZ": 1}, {"WidthInBytes": 18}],

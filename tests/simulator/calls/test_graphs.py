@@ -83,6 +83,7 @@ def test_a_graph_is_drawn(play: Player, module: Any, tmp_path: Path) -> None:
     packed = ((device,), (ctypes.c_void_p,))
     ok(driver.cuLaunchKernel(function(module, "bounded"), 1, 1, 1, 1, 1, 1, 0, play["s"], packed, 0))
     graph = play("end s")
+    assert ok(driver.cuGraphGetRootNodes(graph)) == ([], 1)
     ok(driver.cuGraphDebugDotPrint(graph, str(path).encode(), 0))
     assert "node_0 -> node_1" in path.read_text()
     assert "pitch" not in path.read_text()
@@ -126,6 +127,7 @@ def test_a_thread_may_exchange_its_mode_for_a_relaxed_one(play: Player) -> None:
     mode = bindings.CUstreamCaptureMode
     before = ok(driver.cuThreadExchangeStreamCaptureMode(mode.CU_STREAM_CAPTURE_MODE_RELAXED))
     assert before == mode.CU_STREAM_CAPTURE_MODE_GLOBAL
+    assert ok(driver.cuStreamGetCaptureInfo(play["t"]))[-1] == 0
     ok(driver.cuMemAlloc(16))
     ok(driver.cuThreadExchangeStreamCaptureMode(before))
     play("end s")

@@ -63,12 +63,6 @@ def test_idle_blocks_make_room_for_an_allocation(pool: Any, play: Player) -> Non
     play("take s a 10485760, free s a, take s b 52428800, free s b, take s c 26214400")
 
 
-def test_more_than_the_device_has_is_out_of_memory(pool: Any, play: Player) -> None:
-    start = free_memory()
-    play("take null a 68157440 -> OUT_OF_MEMORY")
-    assert free_memory() == start
-
-
 def test_a_pointer_is_freed_once(pool: Any, play: Player) -> None:
     play(FREED + "free s a -> INVALID_VALUE, fill s a -> INVALID_VALUE")
 

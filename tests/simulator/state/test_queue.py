@@ -114,17 +114,6 @@ def test_each_thread_has_its_own_per_thread_stream(context: Any, play: Player) -
     assert play.calls.names == ["other"]
 
 
-@pytest.mark.parametrize("handle", [3, 12345, -1])
-def test_foreign_handles_are_invalid(context: Any, handle: int) -> None:
-    assert driver.cuStreamSynchronize(handle)[0] == INVALID_HANDLE
-    assert driver.cuEventRecord(handle, 0)[0] == INVALID_HANDLE
-    assert driver.cuStreamDestroy(handle)[0] == INVALID_HANDLE
-
-
-def test_an_event_handle_is_not_a_stream_handle(play: Player) -> None:
-    assert driver.cuStreamQuery(int(play["e"])) == (INVALID_HANDLE,)
-
-
 @pytest.mark.parametrize("name", ["null", "legacy", "thread"])
 def test_default_streams_have_the_ordinary_priority_and_cannot_be_destroyed(play: Player, name: str) -> None:
     assert ok(driver.cuStreamGetPriority(play[name])) == 0
@@ -147,11 +136,6 @@ def test_a_stream_waits_for_another_devices_event_but_does_not_record_it(two_dev
     ok(driver.cuCtxSetCurrent(two_devices[1]))
     play("record e null -> INVALID_HANDLE, wait null e, run null second, sync device")
     assert play.calls.names == ["first", "second"]
-
-
-def test_an_event_is_created_with_known_flags_only(context: Any) -> None:
-    assert driver.cuEventCreate(64) == (INVALID_VALUE, None)
-    assert driver.cuStreamCreate(2) == (INVALID_VALUE, None)
 
 
 def test_host_functions_may_not_call_the_driver(stream: Any, calls: HostCalls) -> None:

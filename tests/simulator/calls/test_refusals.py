@@ -1,0 +1,139 @@
+"""What the driver refuses, and with which status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cuda.bindings import driver as bindings
+
+from cudart_py.simulator import driver
+from tests.simulator.kernels import function
+from tests.simulator.support import create_array, ok, struct
+
+DEVICE = bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+FLOAT = bindings.CUarray_format.CU_AD_FORMAT_FLOAT
+
+
+def make_pool(device: int, most: int = 0) -> Any:
+    kind = bindings.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    given = {"allocType": kind, "location__type": DEVICE, "location__id": device, "maxSize": most}
+    return ok(driver.cuMemPoolCreate(struct("CUmemPoolProps", **given)))
+
+
+def launch_clusters(kernel: Any, grid: int, cluster: int) -> Any:
+    sizes = {f"{kind}Dim{axis}": 1 for kind in ("grid", "block") for axis in "XYZ"}
+    attribute = bindings.CUlaunchAttribute()
+    attribute.id = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    value = bindings.CUlaunchAttributeValue()
+    value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster, 1, 1
+    attribute.value = value
+    config = struct("CUlaunchConfig", **{**sizes, "gridDimX": grid}, attrs=[attribute], numAttrs=1)
+    return driver.cuLaunchKernelEx(config, kernel, 0, 0)
+
+
+class World:
+    """A module and its kernel that does nothing much, and memory of each kind."""
+
+    def __init__(self, module: Any) -> None:
+        self.module, self.kernel = module, function(module, "bump")
+        self.device, self.pinned = int(ok(driver.cuMemAlloc(64))), int(ok(driver.cuMemHostAlloc(64, 0)))
+        self.pool = ok(driver.cuDeviceGetDefaultMemPool(0))
+        self.host = struct("CUmemLocation", type=bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST)
+
+
+Marks, Limit, Advice = bindings.CUmemPool_attribute, bindings.CUlimit, bindings.CUmem_advise
+Shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+REFUSED: dict[str, list[Callable[[World], Any]]] = {
+    "INVALID_VALUE": [
+        lambda w: driver.cuMemAlloc(0),
+        lambda w: driver.cuMemAlloc(-1),
+        lambda w: driver.cuMemAllocAsync(0, 0),
+        lambda w: driver.cuMemAllocAsync(-1, 0),
+        lambda w: driver.cuMemHostAlloc(0, 0),
+        *(lambda w, size=size: driver.cuMemAllocPitch(16, 16, size) for size in (0, 1, 2, 3, 32)),
+        lambda w: driver.cuMemFree(w.pinned),
+        lambda w: driver.cuMemFree(12345),
+        lambda w: driver.cuMemFreeHost(w.device),
+        lambda w: driver.cuMemHostGetDevicePointer(w.device, 0),
+        lambda w: driver.cuMemHostGetFlags(w.device),
+        lambda w: driver.cuPointerGetAttribute(bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE, 8),
+        lambda w: driver.cuPointerGetAttribute(
+            bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_HOST_POINTER, w.device
+        ),
+        lambda w: driver.cuMemAdvise(w.device, 64, Advice.CU_MEM_ADVISE_SET_READ_MOSTLY, w.host),
+        lambda w: driver.cuMemPrefetchAsync(w.device, 64, w.host, 0, 0),
+        lambda w: driver.cuMemsetD16(w.device + 1, 0, 4),
+        lambda w: driver.cuMemsetD32(w.device + 2, 0, 4),
+        lambda w: driver.cuMemsetD2D32(w.device, 10, 0, 2, 2),
+        lambda w: driver.cuMemsetD32(w.device, 0, 17),
+        lambda w: driver.cuMemsetD2D8(w.device, 10, 0, 10, 7),
+        lambda w: driver.cuMemsetD2D8(w.device, 5, 0, 6, 2),
+        lambda w: driver.cuDeviceSetMemPool(0, make_pool(1)),
+        lambda w: driver.cuMemPoolDestroy(w.pool),
+        lambda w: driver.cuMemPoolSetAttribute(w.pool, Marks.CU_MEMPOOL_ATTR_USED_MEM_HIGH, bindings.cuuint64_t(1)),
+        lambda w: driver.cuModuleGetGlobal(w.module, None),
+        lambda w: driver.cuFuncSetAttribute(w.kernel, Shared, 1 << 20),
+        lambda w: driver.cuFuncGetParamInfo(w.kernel, 0),
+        lambda w: driver.cuLaunchKernel(function(w.module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, None, 0),
+        lambda w: launch_clusters(w.kernel, 5, 2),
+        lambda w: driver.cuCtxGetLimit(99),
+        lambda w: driver.cuEventCreate(64),
+        lambda w: driver.cuStreamCreate(2),
+        lambda w: driver.cuLaunchHostFunc(0, 0, None),
+        lambda w: driver.cuTexObjectDestroy(7),
+        lambda w: create_array(4, channels=3),
+        lambda w: driver.cuArrayCreate(struct("CUDA_ARRAY_DESCRIPTOR", Width=4, NumChannels=1)),
+    ],
+    "INVALID_HANDLE": [
+        *(lambda w, handle=handle: driver.cuStreamSynchronize(handle) for handle in (3, 12345, -1)),
+        lambda w: driver.cuEventRecord(3, 0),
+        lambda w: driver.cuStreamDestroy(3),
+        lambda w: driver.cuStreamQuery(int(ok(driver.cuEventCreate(0)))),
+    ],
+    "INVALID_DEVICE": [lambda w, ordinal=ordinal: driver.cuDeviceGet(ordinal) for ordinal in (-1, 2, 100)],
+    "NOT_FOUND": [
+        lambda w: driver.cuModuleGetFunction(w.module, b"nothing"),
+        lambda w: driver.cuModuleGetGlobal(w.module, b"nothing"),
+    ],
+    "OUT_OF_MEMORY": [
+        lambda w: driver.cuMemAlloc((64 << 20) + 1),
+        lambda w: driver.cuMemAllocAsync(65 << 20, 0),
+        lambda w: driver.cuMemAllocFromPoolAsync(101 << 20, make_pool(0, 100 << 20), 0),
+    ],
+    "INVALID_CLUSTER_SIZE": [lambda w: launch_clusters(w.kernel, 16, 16)],
+    "COOPERATIVE_LAUNCH_TOO_LARGE": [
+        lambda w: driver.cuLaunchCooperativeKernel(w.kernel, 265, 1, 1, 1024, 1, 1, 0, 0, None)
+    ],
+    "UNSUPPORTED_LIMIT": [lambda w: driver.cuCtxGetLimit(Limit.CU_LIMIT_CIG_ENABLED)],
+    "NOT_SUPPORTED": [
+        lambda w: driver.cuIpcGetMemHandle(0),
+        lambda w: driver.cuIpcOpenMemHandle(bindings.CUipcMemHandle(), 1),
+        lambda w: driver.cuIpcCloseMemHandle(0),
+        lambda w: driver.cuIpcGetEventHandle(0),
+        lambda w: driver.cuIpcOpenEventHandle(bindings.CUipcEventHandle()),
+    ],
+}
+
+
+@pytest.mark.parametrize("status", REFUSED)
+def test_a_refused_call_has_its_status_and_changes_nothing(module: Any, status: str) -> None:
+    world = World(module)
+    before = ok(driver.cuMemGetInfo())
+    found = [call(world)[0].name for call in REFUSED[status]]
+    assert found == [f"CUDA_ERROR_{status}"] * len(found)
+    assert ok(driver.cuMemGetInfo()) == before
+    ok(driver.cuCtxSynchronize())
+
+
+def test_what_is_almost_refused_is_taken(module: Any) -> None:
+    world = World(module)
+    ok(driver.cuMemFree(0))
+    ok(driver.cuMemsetD8(world.device, 0, 0))
+    known = struct("CUDA_ARRAY_DESCRIPTOR", Width=4, NumChannels=1, Format=FLOAT)
+    ok(driver.cuArrayDestroy(ok(driver.cuArrayCreate(known))))
+    allowed = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+    ok(driver.cuFuncSetAttribute(world.kernel, allowed, 1))
+    ok(driver.cuLaunchCooperativeKernel(world.kernel, 264, 1, 1, 1024, 1, 1, 0, 0, None))
+    ok(launch_clusters(world.kernel, 16, 16))
