@@ -1,6 +1,5 @@
 """The Python blocks of a page of the documentation, and how they are run: in order, in one namespace.
 
-Run as a program, in an empty working directory, it runs the page that it is given and says what is not as it should be.
 A comment in the line above a block says more of it:
 
     <!-- prints -->             the text block is what the Python block before it prints; `...` stands for anything
@@ -164,8 +163,3 @@ def run_page(page: Path) -> dict[str, Any]:
             left_out = block.mark.startswith("not run: ") or not possible
             printed = None if left_out else run(page, block, names)
     return names
-
-
-if __name__ == "__main__":
-    sys.stdout.reconfigure(line_buffering=True)
-    run_page(Path(sys.argv[1]))

@@ -1,14 +1,12 @@
 """What the tables of docs/coming-from have in their middle column, and how it is run.
 
-Run as a program, it runs the page that it is given: its blocks, then the table's code from top to bottom. What follows
-`in the kernel:` is compiled as a part of a kernel. Code that needs more than every driver has runs where the driver has
-it.
+A page's blocks run, then the table's code from top to bottom. What follows `in the kernel:` is compiled as a part of a
+kernel. Code that needs more than every driver has runs where the driver has it.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -62,7 +60,3 @@ def main(page: Path) -> None:
             error.add_note(f"in the row | {' | '.join(row)} |")
             raise
     cuda.current_device().synchronize()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
