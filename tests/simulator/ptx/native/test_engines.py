@@ -93,12 +93,6 @@ extern "C" __global__ void forsaken(int* out) {
     if (threadIdx.x % 2) v = __shfl_xor_sync(-1u, v, 2);
     out[threadIdx.x] = v;
 }
-extern "C" __global__ void lock(int* mutex, int* count) {
-    while (atomicCAS(mutex, 0, 1) != 0) {}
-    *(volatile int*)count += 1;
-    __threadfence();
-    atomicExch(mutex, 0);
-}
 extern "C" __global__ void wait_plainly(int* flag, int* out) {
     int seen = 0, late = blockIdx.x == gridDim.x - 1 && threadIdx.x >= 32;
     if (late) *flag = 7;
@@ -150,13 +144,6 @@ def test_results_are_the_same_bits(kernels: Kernels, name: str) -> None:
     expected, got = on_both(kernels, name, grid, block, arrays, *numbers)
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
-
-
-def test_lanes_that_wait_for_a_lock_get_it(kernels: Kernels) -> None:
-    kernels.engine = "native"
-    mutex, count = kernels.zeros(1), kernels.zeros(1)
-    kernels.launch("lock", 3, 70, mutex, count)
-    assert kernels.get(count, 1)[0] == 210
 
 
 def test_blocks_and_warps_that_wait_in_a_plain_loop_get_on(kernels: Kernels) -> None:

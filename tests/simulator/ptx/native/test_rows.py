@@ -208,23 +208,19 @@ def compare(opcodes: list[str], operands: np.ndarray[Any, Any]) -> None:
         )
 
 
-@pytest.mark.parametrize("near", [False, True], ids=["words", "near the least normal number"])
-def test_the_processor_flushes_as_a_gpu_does(near: bool) -> None:
+def test_the_processor_flushes_as_a_gpu_does_near_the_least_normal_number() -> None:
     families = {"add", "sub", "mul", "fma", "div", "rcp", "sqrt", "min", "max", "abs", "neg", "setp", "set"}
     opcodes = []
-    for opcode, form in FORMS.items():
+    for opcode in NATIVE:
+        form = FORMS[opcode]
         exact = not {"approx", "full", "rz", "rm", "rp", "f64"} & set(form.words)
-        if form.row.name in families and {"ftz", "f32"} <= set(form.words) and exact and opcode in NATIVE:
+        if form.row.name in families and {"ftz", "f32"} <= set(form.words) and exact:
             opcodes.append(opcode)
     program = program_of(module(opcodes, FORMS).entries["k"])
     assert processor_flushes(lay_out(program, 0)) == (platform.machine() == "x86_64")
-    operands = words()
-    if near:
-        # Products, quotients and sums lie around 2**-126.
-        generator = np.random.default_rng(1)
-        significands = generator.choice(np.array([0, 1, 2, 0x7FFFFF, 0x7FFFFE, 0x400000, 0x3FFFFF]), (PLACES, LANES))
-        lowest = np.array([63, 64, 0, 1])[:, None]
-        exponents = lowest + generator.integers(0, 2, (PLACES, LANES))
-        signs = generator.integers(0, 2, (PLACES, LANES)) << 31
-        operands = (signs | exponents << 23 | significands).astype(np.uint64)
-    compare(opcodes, operands)
+    # Products, quotients and sums lie around 2**-126.
+    generator = np.random.default_rng(1)
+    significands = generator.choice(np.array([0, 1, 2, 0x7FFFFF, 0x7FFFFE, 0x400000, 0x3FFFFF]), (PLACES, LANES))
+    exponents = np.array([63, 64, 0, 1])[:, None] + generator.integers(0, 2, (PLACES, LANES))
+    signs = generator.integers(0, 2, (PLACES, LANES)) << 31
+    compare(opcodes, (signs | exponents << 23 | significands).astype(np.uint64))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx.operations.floats import comparisons, double, exact, single
+from cudart_py.simulator.ptx.operations.floats import comparisons, double, single
 from tests.simulator.ptx.operations.references import (
     Array,
     assert_same_floats,
@@ -255,18 +255,3 @@ def test_classes_and_signs(kind: str) -> None:
     assert (operation(f"copysign.{kind}")(a, b).view(integer) == ((x & sign) | (y & ~sign))).all()
     assert (operation(f"abs.{kind}")(a).view(integer) == (x & ~sign)).all()
     assert (operation(f"neg.{kind}")(a).view(integer) == (x ^ sign)).all()
-
-
-def test_scratch_gives_the_shape_asked_for() -> None:
-    """A work array grows with what is asked of its slot"""
-    work = exact.Scratch()
-    assert work.take("x", (5000,)).shape == (5000,)
-    assert work.take("x", (2, 3)).shape == (2, 3)
-    assert work.take("x", (20000,)).shape == (20000,)
-
-
-@pytest.mark.parametrize("rounding", ROUNDINGS)
-def test_the_sum_of_zeros_has_the_sign_of_both_or_of_the_rounding(rounding: str) -> None:
-    a, b = (np.array(values, np.float32) for values in ([-0.0, 0.0, -0.0, 0.0, 1.5], [-0.0, 0.0, 0.0, -0.0, -1.5]))
-    down = rounding == "rm"
-    assert np.signbit(operation(f"add.{rounding}.f32")(a, b)).tolist() == [True, False, down, down, down]

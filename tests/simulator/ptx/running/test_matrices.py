@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault
-from cudart_py.simulator.ptx.running.observer import Observer
 from tests.simulator.ptx.machine import Kernels
 
 SOURCE = r"""
@@ -71,37 +68,6 @@ def at(position: int, value: int) -> np.ndarray:
     found = ROWS.copy()
     found[position] = value
     return found
-
-
-class Pieces(Observer):
-    """Keep what lanes are about to read or write of matrices."""
-
-    def matrix(self, group: Any, kind: str, pieces: Any, rows: Any, site: Any) -> None:
-        self.found = [(kind, piece) for piece in pieces]
-
-
-@pytest.mark.parametrize(("name", "kind"), [("load", "ld"), ("store", "st")])
-def test_an_observer_is_told_each_lanes_bytes(kernels: Kernels, name: str, kind: str) -> None:
-    """The lanes of a matrix share its rows; the last ends with the shared memory, which begins at 1024."""
-    out, bytes_ = kernels.zeros(32), kernels.put(ROWS[::-1].copy() + 256)
-    observer = Pieces()
-    arguments = [out, bytes_] if name == "load" else [bytes_]
-    kernels.launch(name, 1, 32, *arguments, shared_bytes=512, observer=observer)
-    lane = np.arange(32)
-    assert len(observer.found) == 2
-    for number, (told, piece) in enumerate(observer.found):
-        assert (told, piece.size, piece.number, piece.first) == (kind, 4, number, 0)
-        expected = 1024 + 256 + ROWS[::-1][8 * number + lane // 4] + 4 * (lane % 4)
-        np.testing.assert_array_equal(piece.address.places, expected)
-        assert piece.address.low <= expected.min()
-        assert expected.max() <= piece.address.high <= 1536 - 4
-
-
-def test_rows_of_lanes_that_do_not_count_may_be_anywhere(kernels: Kernels) -> None:
-    out = kernels.zeros(32)
-    kernels.launch("load", 1, 32, out, kernels.put(at(16, 3)), shared_bytes=512)
-    kernels.launch("load", 1, 32, out, kernels.put(at(31, 1 << 20)), shared_bytes=512)
-    assert kernels.get(out, 32)[::4].tolist() == list(range(8))
 
 
 @pytest.mark.parametrize("name", ["load", "store"])

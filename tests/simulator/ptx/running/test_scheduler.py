@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cudart_py.simulator.ptx import has_llvmlite
 from tests.simulator.ptx.machine import Kernels
 
 SOURCE = r"""
@@ -51,9 +52,13 @@ extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
 """
 
 
-@pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(SOURCE)
+@pytest.fixture(scope="module", params=["numpy", "native"])
+def kernels(request: pytest.FixtureRequest) -> Kernels:
+    if request.param == "native" and not has_llvmlite():
+        pytest.skip("llvmlite is not installed (the extra native)")
+    kernels = Kernels(SOURCE)
+    kernels.engine = request.param
+    return kernels
 
 
 def test_a_lock_within_a_warp_is_passed_on(kernels: Kernels) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault
@@ -10,17 +9,6 @@ from cudart_py.simulator.ptx.windows import RESERVED_SHARED
 from tests.simulator.ptx.machine import Kernels
 
 SOURCE = r"""
-extern "C" __global__ void stencil(int *out, int width) {
-    extern __shared__ int tile[];
-    tile[threadIdx.x] = threadIdx.x;
-    __syncthreads();
-    int total = 0;
-    for (int j = 0; j < width; j++) {
-        int place = threadIdx.x + j - width / 2;
-        if (place >= 0 && place < blockDim.x) total += tile[threadIdx.x + j - width / 2];
-    }
-    out[threadIdx.x] = total;
-}
 extern "C" __global__ void wrapped(int *out, unsigned long long base) {
     __shared__ int cells[8];
     cells[threadIdx.x] = 100 + threadIdx.x;
@@ -53,13 +41,6 @@ def test_variables_begin_behind_the_reserved_kibibyte(kernels):
     out = kernels.zeros(2)
     kernels.launch("address", 1, 1, out, shared_bytes=16)
     assert kernels.get(out, 2).tolist() == [RESERVED_SHARED, RESERVED_SHARED + 64]
-
-
-def test_dynamic_shared_memory_is_read_from_before_its_start_and_an_offset(kernels):
-    out = kernels.zeros(32)
-    kernels.launch("stencil", 1, 32, out, 5, shared_bytes=128)
-    padded = np.pad(np.arange(32), 2)
-    assert kernels.get(out, 32).tolist() == np.convolve(padded, np.ones(5, int), "valid").tolist()
 
 
 @pytest.mark.parametrize("base", [0, 4, 2**32 - 8, 2**64 - 8])

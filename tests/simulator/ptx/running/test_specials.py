@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Clock, Fault
-from cudart_py.simulator.ptx.running import specials
 from tests.simulator.ptx.machine import Kernels
 
 # What an H200 gave in a block of one thread with 64 bytes of static and 100 of dynamic shared memory.
@@ -91,11 +90,6 @@ def test_special_registers_hold_what_the_hardware_says():
     machine.launch("look", 1, 1, out, shared_bytes=100)
     found = machine.get(out, len(OF_THE_H200), np.uint32).tolist()
     assert dict(zip(OF_THE_H200, found, strict=True)) == OF_THE_H200
-
-
-def test_special_registers_are_known_by_name():
-    names = ["%tid.x", "%envreg31", "%envreg32", "%tid.q", "%nix"]
-    assert [name for name in names if specials.known(name)] == names[:2]
 
 
 def test_clocks_go_on_and_naps_let_time_pass(kernels):

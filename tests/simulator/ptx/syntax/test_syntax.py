@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx import Fault, PtxError, load_module
-from tests.simulator.ptx.machine import HEAD, Kernels
+from tests.simulator.ptx.machine import HEAD, Kernels, ptx_of
 
 # A kernel that stores %r0 of each of its 32 threads to its parameter.
 KERNEL = """
@@ -187,6 +187,39 @@ REFUSED = {
 def test_what_is_no_ptx_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(PtxError, match=REFUSED[text]):
         load_module(text)
+
+
+def test_parameters_lie_at_their_own_alignment_and_launch_bounds_are_known() -> None:
+    bounded = "__launch_bounds__(128, 2)"
+    module = load_module(ptx_of(f'extern "C" __global__ void {bounded} k(char a, double b, char c, float3 d) {{}}'))
+    entry = module.entries["k"]
+    assert [(p.offset, p.size) for p in entry.params] == [(0, 1), (8, 8), (16, 1), (20, 12)]
+    assert (entry.parameter_bytes, entry.max_threads, entry.required_block) == (32, (128, 1, 1), None)
+
+
+def test_masked_bytes_of_an_address_are_one_relocation() -> None:
+    parts = ", ".join(f"{0xFF << 8 * i:#x}(x+4)" for i in range(8))
+    module = load_module(
+        f"{HEAD}.global .u32 x[2];\n.global .align 8 .b8 y[16] = {{1, 2, 3, 4, 5, 6, 7, 8, {parts}}};\n"
+    )
+    assert module.variables["y"].relocations == ((8, "x", 4),)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        (".global .u8 y[2] = {1, 2, 3}", "y has 2 bytes"),
+        (".global .u32 y = {1, 2}", "y has 4 bytes"),
+        (".const .v2 .f32 y = {0f3F800000, 0f3F800000, 0f3F800000}", "y has 8 bytes"),
+        (".global .u64 y[1] = {x, x}", "y has 8 bytes"),
+        (".global .u32 y[2] = {1, x}", "in elements of .u32"),
+        (".global .u8 y[2] = {0xff(x), 0xff00(x)}", "isn't followed by"),
+        (f".global .u8 y[12] = {{{', '.join(f'{0xFF << 8 * (i % 8):#x}(x)' for i in range(16))}}}", "y has 12 bytes"),
+    ],
+)
+def test_what_does_not_fit_into_its_variable_is_refused(declaration: str, message: str) -> None:
+    with pytest.raises(PtxError, match=message):
+        load_module(f"{HEAD}.global .u32 x;\n{declaration};\n")
 
 
 LONG = {
