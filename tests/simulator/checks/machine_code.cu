@@ -1,6 +1,5 @@
 // Kernels that run in machine code under the checks unless they are wrong.
 #include <cooperative_groups.h>
-#include <cuda/atomic>
 #include "steps.cuh"
 
 extern "C" __global__ void sums_of_blocks(int* x) {
@@ -255,14 +254,13 @@ ALL(FENCE_OF_THE_BLOCK, _fence_of_the_block)
 ALL(FENCE_TOO_LATE, _fence_too_late)
 
 extern "C" __global__ void hand_over(int* out, int* data, int* flag) {
-    using Flag = cuda::atomic_ref<int, cuda::thread_scope_device>;
-    int t = threadIdx.x;
+    int t = threadIdx.x, seen = 0;
     if (blockIdx.x == 0) {
         data[t] = t;
         __syncthreads();
-        if (t == 0) Flag(*flag).store(1, cuda::memory_order_release);
+        if (t == 0) asm volatile("st.release.gpu.s32 [%0], 1;" :: "l"(flag) : "memory");
     } else {
-        if (t == 0) while (!Flag(*flag).load(cuda::memory_order_acquire)) {}
+        while (t == 0 && !seen) asm volatile("ld.acquire.gpu.s32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
         __syncthreads();
         out[blockIdx.x * blockDim.x + t] = data[t ^ 5];
     }

@@ -18,7 +18,7 @@ BLOCKS, THREADS = 4, 64
 # The kernels, and the same where it is right.
 WRONG, RIGHT = (
     re.findall(r"KERNEL\((\w+)\) \{", half)
-    for half in (FOLDER / "scopes.cu").read_text().split("// The same where it is right.")
+    for half in (FOLDER / "synchronisation.cu").read_text().split("// The same where it is right.")
 )
 
 
@@ -33,16 +33,16 @@ def launches(kernel: Any, blocks: int = BLOCKS, times: int = 1) -> list[str]:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_blocks_that_meet_in_a_block_scoped_atomic_race(name: str) -> None:
-    texts = launches(compiled("scopes.cu")[name])
+    texts = launches(compiled("synchronisation.cu")[name])
     assert texts
     assert all("race: " in text and "block scope" in text for text in texts), texts
     # One block alone does not race, and launches end in order.
-    assert launches(compiled("scopes.cu")[name], blocks=1, times=2) == []
+    assert launches(compiled("synchronisation.cu")[name], blocks=1, times=2) == []
 
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_wider_scopes_and_words_of_one_block_are_no_race(name: str) -> None:
-    assert launches(compiled("scopes.cu")[name]) == []
+    assert launches(compiled("synchronisation.cu")[name]) == []
 
 
 def test_launches_of_two_streams_race_at_a_block_scoped_atomic() -> None:
@@ -51,7 +51,7 @@ def test_launches_of_two_streams_race_at_a_block_scoped_atomic() -> None:
 
     def launch(ordered: bool) -> None:
         for stream in streams:
-            compiled("scopes.cu")["own_words"][1, THREADS, 0, stream](x, y)
+            compiled("synchronisation.cu")["own_words"][1, THREADS, 0, stream](x, y)
             if ordered:
                 streams[1].wait(streams[0])
 

@@ -38,7 +38,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_each_mistake_is_found_and_what_is_in_order_is_none(name):
     given = cuda.to_device(np.arange(128, dtype=np.int32))
-    launch = compiled("barriers.cu")[name][1, 64]
+    launch = compiled("synchronisation.cu")[name][1, 64]
     assert found(launch, cuda.zeros(6 * 64, np.int32), given, 0) == []
     for wrong, text in WRONG[name].items():
         texts = found(launch, cuda.zeros(6 * 64, np.int32), given, wrong)

@@ -27,7 +27,7 @@ KERNELS = {
 def test_what_barriers_put_in_order_is_no_race_and_all_else_is(name):
     shape, mistakes = KERNELS[name]
     given = cuda.to_device(np.arange(1, 1025, dtype=np.int32))
-    launch = compiled("barriers.cu")[name][shape]
+    launch = compiled("synchronisation.cu")[name][shape]
     assert found(launch, cuda.zeros(1024, np.int32), given, 0) == []
     for wrong, verb in mistakes.items():
         texts = found(launch, cuda.zeros(1024, np.int32), given, wrong)

@@ -7,6 +7,7 @@ import pytest
 
 import cudart_py as cuda
 from tests.planted.cases import compiled, floats, ints, unwritten, words
+from tests.simulator.checks import reports
 from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
 
 pytestmark = WRONG_ON_PURPOSE
@@ -94,7 +95,7 @@ def test_what_correct_programs_do_is_not_reported(file, row):
 @pytest.mark.parametrize(("name", "more"), [("groups", ()), ("piped", (8,)), ("threads", (8,)), ("barred", ())])
 def test_the_libraries_copies_are_waited_for(name, more):
     host, out = np.arange(8 * 256, dtype=np.float32).reshape(8, 256), floats(256)
-    assert found(compiled("pipelines.cu")[name][1, 256], out, cuda.to_device(host), *more) == []
+    assert found(reports.compiled("synchronisation.cu")[name][1, 256], out, cuda.to_device(host), *more) == []
     np.testing.assert_array_equal(out.to_host(), host[: 8 if more else 1].sum(axis=0)[::-1])
 
 

@@ -1,7 +1,12 @@
-// Barriers in memory, and bulk copies: each kernel is right with `wrong` 0, and any other number is a mistake.
+// Barriers in memory and bulk copies: each kernel is right with `wrong` 0, and any other number is a mistake.
+// Behind them are the libraries' copies by cp.async, which are right, and atomics of block scope.
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
 #include <cuda/atomic>
 #include <cuda/barrier>
+#include <cuda/pipeline>
 #include <cuda/ptx>
+namespace cg = cooperative_groups;
 namespace ptx = cuda::ptx;
 using block_barrier = cuda::barrier<cuda::thread_scope_block>;
 
@@ -379,4 +384,130 @@ extern "C" __global__ void other_blocks(int *out, const int *in, int wrong) {
         for (int block = 0; block < gridDim.x; block++) sum += values[block * 32 + 31 - lane];
         if (blockIdx.x == 0) out[lane] = sum;
     }
+}
+
+// --- copies of cp.async through the libraries, all waited for: by groups, pipelines of a block and of a thread, and a
+// barrier
+
+extern "C" __global__ void groups(float* out, const float* in) {
+    __shared__ float s[256];
+    auto block = cg::this_thread_block();
+    cg::memcpy_async(block, s, in + blockIdx.x * 256, sizeof(float) * 256);
+    cg::wait(block);
+    out[blockIdx.x * 256 + threadIdx.x] = s[255 - threadIdx.x];
+}
+extern "C" __global__ void piped(float* out, const float* in, int n) {
+    __shared__ float s[2][256];
+    auto block = cg::this_thread_block();
+    __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
+    auto pipe = cuda::make_pipeline(block, &state);
+    float sum = 0;
+    for (int compute = 0, fetch = 0; compute < n; compute++) {
+        for (; fetch < n && fetch < compute + 2; fetch++) {
+            pipe.producer_acquire();
+            cuda::memcpy_async(block, s[fetch % 2], in + fetch * 256, sizeof(float) * 256, pipe);
+            pipe.producer_commit();
+        }
+        pipe.consumer_wait();
+        sum += s[compute % 2][255 - threadIdx.x];
+        pipe.consumer_release();
+    }
+    out[threadIdx.x] = sum;
+}
+extern "C" __global__ void threads(float* out, const float* in, int n) {
+    __shared__ float s[4][256];
+    auto pipe = cuda::make_pipeline();
+    float sum = 0;
+    int f = 0;
+    for (int c = 0; c < n; c++) {
+        for (; f < n && f < c + 4; f++) {
+            pipe.producer_acquire();
+            cuda::memcpy_async(&s[f % 4][threadIdx.x], in + f * 256 + threadIdx.x, cuda::aligned_size_t<4>(4), pipe);
+            pipe.producer_commit();
+        }
+        pipe.consumer_wait();
+        __syncthreads();
+        sum += s[c % 4][255 - threadIdx.x];
+        __syncthreads();
+        pipe.consumer_release();
+    }
+    out[threadIdx.x] = sum;
+}
+extern "C" __global__ void barred(float* out, const float* in) {
+    __shared__ float s[256];
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    auto block = cg::this_thread_block();
+    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    block.sync();
+    cuda::memcpy_async(block, s, in, sizeof(float) * 256, bar);
+    bar.arrive_and_wait();
+    out[threadIdx.x] = s[255 - threadIdx.x];
+}
+
+// --- atomics of block scope
+
+using OfBlock = cuda::atomic_ref<int, cuda::thread_scope_block>;
+using OfDevice = cuda::atomic_ref<int, cuda::thread_scope_device>;
+__device__ bool first() { return threadIdx.x == 0; }
+
+#define KERNEL(NAME) extern "C" __global__ void NAME(int* x, int* y)
+// Several blocks at one word, at least one with block scope.
+KERNEL(adds) { atomicAdd_block(x, 1); }
+KERNEL(results) { y[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd_block(x, 1); }
+KERNEL(one_thread_each) { if (first()) atomicExch_block(x, blockIdx.x + 1); }
+KERNEL(swaps) { atomicCAS_block(x, threadIdx.x, blockIdx.x); }
+KERNEL(references) { OfBlock(*x).fetch_add(1, cuda::memory_order_relaxed); }
+KERNEL(stores) { if (first()) OfBlock(*x).store(blockIdx.x + 7, cuda::memory_order_relaxed); }
+KERNEL(mixed) { if (blockIdx.x % 2) atomicAdd(x, 1); else atomicAdd_block(x, 1); }
+KERNEL(mixed_the_other_way) { if (blockIdx.x % 2) atomicAdd_block(x, 1); else atomicAdd(x, 1); }
+KERNEL(mixed_references) {
+    if (blockIdx.x == 0) OfBlock(*x).fetch_add(1, cuda::memory_order_relaxed);
+    else OfDevice(*x).fetch_add(1, cuda::memory_order_relaxed);
+}
+KERNEL(block_then_device) { atomicAdd_block(x, 1); __syncthreads(); if (first()) atomicAdd(x, 1); }
+KERNEL(loads) {
+    if (blockIdx.x == 0 && first()) y[0] = OfBlock(*x).load(cuda::memory_order_relaxed);
+    else if (first()) atomicAdd(x, 1);
+}
+KERNEL(scattered) { atomicAdd_block(&x[(threadIdx.x * 7 + blockIdx.x) % 64], 1); }
+// The same where it is right.
+KERNEL(device_adds) { atomicAdd(x, 1); }
+KERNEL(system_adds) { atomicAdd_system(x, 1); }
+KERNEL(device_and_system) { if (blockIdx.x % 2) atomicAdd(x, 1); else atomicAdd_system(x, 1); }
+KERNEL(own_words) { atomicAdd_block(&x[blockIdx.x], 1); }
+KERNEL(own_references) { OfBlock(x[blockIdx.x]).fetch_add(1, cuda::memory_order_relaxed); }
+KERNEL(own_words_of_both_scopes) { atomicAdd_block(&x[blockIdx.x], 1); atomicAdd(&x[blockIdx.x], 1); }
+KERNEL(own_loads) {
+    OfBlock mine(x[blockIdx.x]);
+    if (first()) mine.store(1, cuda::memory_order_relaxed);
+    y[blockIdx.x * blockDim.x + threadIdx.x] = mine.load(cuda::memory_order_relaxed);
+}
+KERNEL(shared) {
+    __shared__ int sum;
+    if (first()) sum = 0;
+    __syncthreads();
+    atomicAdd_block(&sum, 1);
+    OfBlock(sum).fetch_add(1, cuda::memory_order_relaxed);
+    __syncthreads();
+    if (first()) y[blockIdx.x] = sum;
+}
+KERNEL(handed_on) {
+    // Each block adds when the block before it has published that it is done.
+    if (first()) while (atomicAdd(y, 0) != blockIdx.x) __nanosleep(1000);
+    __threadfence();
+    __syncthreads();
+    atomicAdd_block(x, 1);
+    __threadfence();
+    __syncthreads();
+    if (first()) atomicAdd(y, 1);
+}
+KERNEL(last_block_sums) {
+    __shared__ bool last;
+    atomicAdd_block(&x[blockIdx.x], 1);
+    __threadfence();
+    __syncthreads();
+    if (first()) last = atomicAdd(y, 1) == gridDim.x - 1;
+    __syncthreads();
+    __threadfence();
+    if (last) atomicAdd_block(&x[threadIdx.x % gridDim.x], 1);
 }
