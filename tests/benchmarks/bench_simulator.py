@@ -93,6 +93,11 @@ class Count:
 Watching = tuple[str, Callable[[], Any]]
 
 
+def size(benchmark: Any, timed: int, tested: int) -> int:
+    """Choose between the size to be timed and the one that runs as a test."""
+    return timed if benchmark.enabled else tested
+
+
 def elements_per_second() -> float:
     """Measure the yardstick's denominator."""
     a, b, c = (np.ones(32768, np.float32) for _ in range(3))
@@ -108,12 +113,12 @@ def measure(
     *arguments: Any,
     watching: Watching,
 ) -> None:
-    counted = Count()
-    kernels.engine = "numpy"
-    kernels.launch(name, grid, block, *arguments, steps=None, observer=counted)
     kernels.engine, observer = watching
     benchmark(lambda: kernels.launch(name, grid, block, *arguments, steps=None, observer=observer()))
     if benchmark.stats is not None:
+        counted = Count()
+        kernels.engine = "numpy"
+        kernels.launch(name, grid, block, *arguments, steps=None, observer=counted)
         figure = counted.total / benchmark.stats.stats.min / elements_per_second()
         benchmark.extra_info["yardstick"] = figure
         print(f"\n{benchmark.name}: {figure:.3f} thread-instructions for each element of np.add")
@@ -122,6 +127,11 @@ def measure(
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
     return Kernels(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def fast() -> Kernels:
+    return Kernels(SOURCE, "--use_fast_math")
 
 
 WAYS: dict[str, Watching] = {
@@ -137,7 +147,7 @@ watched = pytest.mark.parametrize("watching", WAYS.values(), ids=WAYS)
 
 @watched
 def test_saxpy(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
-    n = 1 << 20
+    n = size(benchmark, 1 << 20, 1 << 12)
     x, y = np.linspace(0, 1, n, dtype=np.float32), np.zeros(n, np.float32)
     on_y = kernels.put(y)
     measure(benchmark, kernels, "saxpy", n // 256, 256, n, np.float32(0), kernels.put(x), on_y, watching=watching)
@@ -146,7 +156,7 @@ def test_saxpy(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
 
 @watched
 def test_transpose(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
-    n = 1024
+    n = size(benchmark, 1024, 64)
     x = np.arange(n * n, dtype=np.float32)
     out = kernels.zeros(n * n, np.float32)
     arguments = out, kernels.put(x), n, n
@@ -156,7 +166,7 @@ def test_transpose(benchmark: Any, kernels: Kernels, watching: Watching) -> None
 
 @watched
 def test_matmul(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
-    n = 256
+    n = size(benchmark, 256, 32)
     generator = np.random.default_rng(0)
     a, b = (generator.integers(-4, 5, (n, n)).astype(np.float32) for _ in range(2))
     out = kernels.zeros(n * n, np.float32)
@@ -168,17 +178,16 @@ def test_matmul(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
 
 @watched
 def test_collatz(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
-    n = 1 << 16
+    n = size(benchmark, 1 << 16, 256)
     out = kernels.zeros(n)
     measure(benchmark, kernels, "collatz", n // 256, 256, n, out, watching=watching)
     assert kernels.get(out, 27)[-1] == 111
 
 
 @watched
-def test_nbody(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
+def test_nbody(benchmark: Any, fast: Kernels, watching: Watching) -> None:
     """With fast mathematics."""
-    n = 2048
-    fast = Kernels(SOURCE, "--use_fast_math")
+    n = size(benchmark, 2048, 256)
     bodies = np.random.default_rng(0).random((n, 4), np.float32)
     out = fast.zeros(4 * n, np.float32)
     measure(benchmark, fast, "nbody", n // 256, 256, n, fast.put(bodies), out, watching=watching)
@@ -189,7 +198,7 @@ def test_nbody(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
 
 @watched
 def test_one_thread(benchmark: Any, kernels: Kernels, watching: Watching) -> None:
-    n = 20_000
+    n = size(benchmark, 20_000, 200)
     out = kernels.zeros(1)
     data = kernels.put(np.ones(n, np.int32))
     measure(benchmark, kernels, "one_thread", 1, 1, n, data, out, watching=watching)
@@ -201,10 +210,11 @@ def test_two_threads(benchmark: Any, name: str) -> None:
     """In machine code, beside one thread: `speedup` is by how many times two are faster."""
     kernels = Kernels(SOURCE, "--use_fast_math")
     kernels.engine = "native"
-    n = 2**20 if name == "collatz" else 2**13
     if name == "collatz":
+        n = size(benchmark, 2**20, 2**10)
         arguments: tuple[Any, ...] = (n, kernels.zeros(n))
     else:
+        n = size(benchmark, 2**13, 2**9)
         arguments = n, kernels.put(np.random.default_rng(0).random((n, 4), np.float32)), kernels.zeros(4 * n)
 
     def launch() -> None:

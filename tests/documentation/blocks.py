@@ -123,6 +123,9 @@ def run(page: Path, block: Block, names: dict[str, Any]) -> str:
 def run_commands(block: Block) -> None:
     """Run the commands of a block, which find the programs of this Python's environment first."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    # Others' plugins would take longer to import than the tests that the pages show take to run.
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    environment["PYTEST_PLUGINS"] = "pytest_benchmark.plugin,cudart_py.benchmark.pytest_plugin"
     environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), environment["PATH"]))
     done = subprocess.run(["sh", "-e", "-c", block.text], env=environment, capture_output=True, text=True)
     assert not done.returncode, f"{block.text}{done.stdout}{done.stderr}"
