@@ -114,13 +114,10 @@ def test_profiles_have_the_text_of_sources_that_are_no_files(device):
 
 
 def test_copies_of_tensors_are_not_simulated_rather_than_no_instruction(device):
-    source = """#include <cuda/ptx>
-extern "C" __global__ void k(const void* map, int first) {
-    __shared__ unsigned long long barrier;
-    alignas(128) __shared__ int tile[32];
-    const int place[] = {first};
-    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, tile, map, place, &barrier);
+    source = """extern "C" __global__ void k(const void* map, unsigned tile, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%0}], [%2];" :: "r"(tile), "l"(map), "r"(barrier));
 }
 """
-    with pytest.raises(cuda.NotSupportedError, match=r"at kernel\.cu:6.*tensor maps are not simulated"):
+    with pytest.raises(cuda.NotSupportedError, match=r"at kernel\.cu:2.*tensor maps are not simulated"):
         cuda.compile(source)
