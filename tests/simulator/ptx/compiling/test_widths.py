@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.simulator.ptx.machine import Kernels
+from cudart_py.simulator.ptx import load_module
+from tests.simulator.ptx.machine import HEAD, Kernels
 
 PATTERN = 0x89ABCDEF
 
@@ -26,20 +27,17 @@ MOVES = {
 }
 
 
-def _kernels(moves: str) -> Kernels:
-    source = 'extern "C" __global__ void k(unsigned long long* out, const unsigned* data) { asm volatile("{'
-    source += ".reg .b64 in, out, wide, other; .reg .f64 real; .reg .b32 word; .reg .pred p;"
-    source += f'mov.b64 out, %0; mov.b64 in, %1; {moves} }}" :: "l"(out), "l"(data)); }}'
-    return Kernels(source)
-
-
-@pytest.mark.parametrize("active", [1, 33])
 @pytest.mark.parametrize("moves", MOVES)
-def test_the_bits_are_kept(moves: str, active: int) -> None:
-    kernels = _kernels(moves)
-    out = kernels.zeros(1, np.uint64)
-    kernels.launch("k", 1, active, out, kernels.put(np.array([PATTERN, 0x01234567], np.uint32)))
+def test_the_bits_are_kept(moves: str) -> None:
+    kernels = Kernels(
+        load_module(f"""{HEAD}.visible .entry k(.param .u64 results, .param .u64 data) {{
+            .reg .b64 in, out, wide, other; .reg .f64 real; .reg .b32 word;
+            ld.param.u64 out, [results]; ld.param.u64 in, [data]; {moves} }}""")
+    )
     expected = MOVES[moves]
     if expected is None:
         expected = int(np.array(PATTERN, np.uint32).view(np.float32).astype(np.float64).view(np.uint64))
-    assert kernels.get(out, 1, np.uint64)[0] == expected, hex(int(kernels.get(out, 1, np.uint64)[0]))
+    for active in (1, 33):
+        out = kernels.zeros(1, np.uint64)
+        kernels.launch("k", 1, active, out, kernels.put(np.array([PATTERN, 0x01234567], np.uint32)))
+        assert kernels.get(out, 1, np.uint64)[0] == expected

@@ -68,7 +68,6 @@ extern "C" __global__ void prints_at_times(int* p, int n) {
     }
     *p = s;
 }
-extern "C" __global__ void looks_at_the_clock(long long* out) { out[threadIdx.x] = clock64(); }
 extern "C" __global__ void heap(int* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     int* p = (int*)malloc(4 * (1 + threadIdx.x));
@@ -182,15 +181,6 @@ def test_a_signal_breaks_a_kernel_off(kernels: Kernels, interrupted: Callable[..
     assert ran_natively(kernels, "prints_at_times")
 
 
-def test_numpy_runs_what_the_native_engine_lacks(kernels: Kernels) -> None:
-    kernels.engine = "native"
-    out = kernels.zeros(2, np.int64)
-    kernels.launch("looks_at_the_clock", 1, 2, out)
-    assert kernels.get(out, 1, np.int64)[0] > 0
-    assert not ran_natively(kernels, "looks_at_the_clock")
-    assert "clock" in program_of(kernels.module.entries["looks_at_the_clock"]).native_lack
-
-
 def test_what_blocks_print_comes_in_their_order(kernels: Kernels) -> None:
     kernels.engine = "native"
     kernels.printed.clear()
@@ -201,9 +191,7 @@ def test_what_blocks_print_comes_in_their_order(kernels: Kernels) -> None:
 
 def test_lanes_wait_for_their_partners_also_after_some_had_ended() -> None:
     """Lanes whose partners have ended go on, and later meet again those that have taken another way in a loop."""
-    text = (
-        HEAD
-        + """.visible .entry k(.param .u64 p) {
+    text = """.visible .entry k(.param .u64 p) {
     .reg .b64 out, at; .reg .b32 lane, round, value, sum; .reg .pred %p, %q;
     ld.param.u64 out, [p]; mov.u32 lane, %laneid; mul.wide.u32 at, lane, 4; add.u64 out, out, at;
     mov.u32 round, 0; mov.u32 sum, 0; setp.ge.u32 %p, lane, 16; @%p bra ends;
@@ -219,8 +207,7 @@ aside:
 ends:
     ret;
 }"""
-    )
-    kernels = Kernels(load_module(text))
+    kernels = Kernels(load_module(HEAD + text))
     (expected,), (got,) = on_both(kernels, "k", 1, 32, [np.zeros(32, np.int32)], None)
     np.testing.assert_array_equal(expected, got)
     assert got[1] == (9 + 100) * 9 + 9 * 3 + 9

@@ -24,12 +24,6 @@ extern "C" __global__ void claim_slowly(int n, int* owners) {
     for (int j = 0; j < n; j++)
         if (atomicCAS(&owners[j % 64], -1, threadIdx.x) == -1) owners[j] = -1;
 }
-extern "C" __global__ void wait_from(int first, volatile int* flag, int* out) {
-    if (blockIdx.x == gridDim.x - 1) *flag = 7;
-    if (blockIdx.x >= first)
-        while (!*flag) {}
-    out[blockIdx.x] = *flag;
-}
 extern "C" __global__ void meet(int* arrived) {
     if (threadIdx.x == 0) {
         atomicAdd(arrived, 1);
@@ -75,13 +69,6 @@ def test_blocks_that_try_in_a_loop_need_no_call_each(kernels: Kernels) -> None:
         assert len(calls) == 1
         assert kernels.get(count, 1)[0] == 64
         kernels.memory.view(owners, 64, np.int32)[:] = 0
-
-
-@pytest.mark.parametrize("first", [0, 3, 9])
-def test_blocks_that_wait_get_the_later_ones_started(kernels: Kernels, first: int) -> None:
-    flag, out = kernels.zeros(1), kernels.zeros(10)
-    kernels.launch("wait_from", 10, 40, first, flag, out)
-    assert kernels.get(out, 10).tolist() == [0] * min(first, 9) + [7] * (10 - min(first, 9))
 
 
 def test_lanes_that_look_by_an_atomic_that_changes_nothing_let_others_go_on_soon(kernels: Kernels) -> None:

@@ -71,7 +71,6 @@ def x() -> Any:
     return np.random.default_rng().integers(0, 9, LANES, np.uint32) * np.uint32(0x1F3D5B79)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "native"])
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
 def test_lanes_on_several_sides_of_a_branch_meet(instruction: str, count: int, engine: str, x: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import Fault, has_llvmlite, load_module
+from cudart_py.simulator.ptx import Fault, load_module
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 PTX = (
@@ -40,12 +40,10 @@ done:
 )
 
 
-@pytest.fixture(params=["numpy", "native"])
-def kernels(request: pytest.FixtureRequest) -> Kernels:
-    if request.param == "native" and not has_llvmlite():
-        pytest.skip("llvmlite is not installed (the extra native)")
+@pytest.fixture
+def kernels(engine: str) -> Kernels:
     kernels = Kernels(load_module(PTX))
-    kernels.engine = request.param
+    kernels.engine = engine
     return kernels
 
 

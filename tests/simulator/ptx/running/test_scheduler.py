@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cudart_py.simulator.ptx import has_llvmlite
 from tests.simulator.ptx.machine import Kernels
 
 SOURCE = r"""
@@ -52,12 +51,10 @@ extern "C" __global__ void meet(volatile int* flags, int* out, int first) {
 """
 
 
-@pytest.fixture(scope="module", params=["numpy", "native"])
-def kernels(request: pytest.FixtureRequest) -> Kernels:
-    if request.param == "native" and not has_llvmlite():
-        pytest.skip("llvmlite is not installed (the extra native)")
+@pytest.fixture(scope="module")
+def kernels(engine: str) -> Kernels:
     kernels = Kernels(SOURCE)
-    kernels.engine = request.param
+    kernels.engine = engine
     return kernels
 
 

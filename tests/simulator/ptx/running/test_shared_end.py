@@ -78,11 +78,9 @@ def compiled() -> Kernels:
     return Kernels(SOURCE)
 
 
-@pytest.fixture(params=["numpy", "native"])
-def kernels(request: pytest.FixtureRequest, compiled: Kernels) -> Kernels:
-    if request.param == "native":
-        pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra native)")
-    compiled.engine = request.param
+@pytest.fixture
+def kernels(engine: str, compiled: Kernels) -> Kernels:
+    compiled.engine = engine
     return compiled
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cudart_py.simulator.ptx import Fault, has_llvmlite, load_module
+from cudart_py.simulator.ptx import Fault, load_module
 from tests.simulator.ptx.machine import HEAD, Kernels
 
 # An instruction, the bytes that it touches, and the registers that it reads or writes.
@@ -53,13 +53,6 @@ done:
 }}
 """
 )
-
-
-@pytest.fixture(params=["numpy", "native"])
-def engine(request: pytest.FixtureRequest) -> str:
-    if request.param == "native" and not has_llvmlite():
-        pytest.skip("llvmlite is not installed (the extra native)")
-    return str(request.param)
 
 
 @pytest.mark.parametrize(("space", "access"), CASES)
