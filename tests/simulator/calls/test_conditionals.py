@@ -12,7 +12,7 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.calls.graphs import bodies
 from tests.simulator.kernels import function
-from tests.simulator.support import HostCalls, Status, compile_ptx, download, ok, struct, upload
+from tests.simulator.support import HostCalls, Status, compile_ptx, ok, struct, upload
 
 INVALID = (Status.CUDA_ERROR_INVALID_VALUE, None)
 UNSUPPORTED = (Status.CUDA_ERROR_NOT_SUPPORTED, None)
@@ -63,29 +63,6 @@ def fill(stream: Any, graph: Any, address: int, value: int) -> None:
     begin(stream, graph)
     ok(driver.cuMemsetD8Async(address, value, 1, stream))
     assert int(ok(driver.cuStreamEndCapture(stream))) == int(graph)
-
-
-DEFAULTS = [
-    (0, IF, 1, 0),
-    (9, IF, 1, 1),
-    (0, IF, 2, 2),
-    (1, IF, 2, 1),
-    (0, SWITCH, 3, 1),
-    (2, SWITCH, 3, 3),
-    (3, SWITCH, 3, 0),
-    (0, WHILE, 1, 0),
-    (None, IF, 1, 0),  # a condition without a default begins at zero
-]
-
-
-@pytest.mark.parametrize(("value", "kind", "size", "expected"), DEFAULTS)
-def test_the_default_chooses_the_body(stream: Any, graph: Any, value: Any, kind: Any, size: int, expected: int) -> None:
-    address = upload(np.zeros(1, np.uint8))
-    handle = condition(graph, 5, assigned=False) if value is None else condition(graph, value)
-    for place, body in enumerate(add(graph, handle, kind, size)):
-        fill(stream, body, address, place + 1)
-    ok(driver.cuGraphLaunch(ok(driver.cuGraphInstantiate(graph, 0)), stream))
-    assert download(address, 1)[0] == expected
 
 
 def test_a_loop_without_an_end_reaches_the_limit_of_seconds(

@@ -23,20 +23,6 @@ def seen(address: int) -> np.ndarray[Any, Any]:
     return np.ctypeslib.as_array((ctypes.c_uint8 * SIZE).from_address(address))
 
 
-def pinned() -> np.ndarray[Any, Any]:
-    return seen(ok(driver.cuMemHostAlloc(SIZE, 0)))
-
-
-def registered() -> np.ndarray[Any, Any]:
-    array = np.zeros(SIZE, np.uint8)
-    ok(driver.cuMemHostRegister(array, SIZE, 0))
-    return array
-
-
-def pageable() -> np.ndarray[Any, Any]:
-    return np.zeros(SIZE, np.uint8)
-
-
 @pytest.mark.parametrize("host", ["bytes", "array", "address"])
 def test_the_host_side_is_a_buffer_or_an_address(context: Any, host: str) -> None:
     data = np.random.default_rng(1).integers(0, 256, SIZE, np.uint8)
@@ -66,41 +52,6 @@ def test_sides_may_not_be_exchanged_or_null(context: Any) -> None:
     assert driver.cuMemcpyHtoD(device, None, SIZE) == INVALID
     assert driver.cuMemcpyHtoD(0, host, SIZE) == INVALID
     ok(driver.cuMemcpyHtoD(0, None, 0))
-
-
-def test_unified_copies_find_the_direction(context: Any) -> None:
-    data, result = np.arange(100, dtype=np.uint8), np.zeros(100, np.uint8)
-    first, second = ok(driver.cuMemAlloc(100)), ok(driver.cuMemAlloc(100))
-    ok(driver.cuMemcpy(first, data.ctypes.data, 100))
-    ok(driver.cuMemcpy(second, first, 100))
-    ok(driver.cuMemcpy(result.ctypes.data, second, 100))
-    assert (result == data).all()
-
-
-@pytest.mark.parametrize(("make", "read"), [(pageable, 1), (pinned, 2), (registered, 2)])
-def test_only_a_pageable_source_is_read_at_the_call(stream: Any, make: Any, read: int) -> None:
-    data, device = make(), int(ok(driver.cuMemAlloc(SIZE)))
-    data[:] = 1
-    ok(driver.cuMemcpyHtoDAsync(device, data.ctypes.data, SIZE, stream))
-    data[:] = 2
-    assert (download(device, SIZE) == read).all()
-
-
-@pytest.mark.parametrize(("make", "at_once"), [(pageable, True), (pinned, False)])
-def test_only_a_pageable_result_is_there_when_the_call_returns(stream: Any, make: Any, at_once: bool) -> None:
-    device, result = upload(np.zeros(SIZE, np.uint8)), make()
-    ok(driver.cuMemsetD8Async(device, 7, SIZE, stream))
-    ok(driver.cuMemcpyDtoHAsync(result.ctypes.data, device, SIZE, stream))
-    assert (result == (7 if at_once else 0)).all()
-    ok(driver.cuStreamSynchronize(stream))
-    assert (result == 7).all()
-
-
-def test_a_copy_between_host_memories_is_done_when_the_call_returns(stream: Any) -> None:
-    source, result = pinned(), pinned()
-    source[:] = 5
-    ok(driver.cuMemcpyAsync(result.ctypes.data, source.ctypes.data, SIZE, stream))
-    assert (result == 5).all()
 
 
 def test_a_fill_of_memory_that_the_host_sees_is_waited_for(context: Any) -> None:

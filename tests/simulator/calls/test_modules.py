@@ -9,7 +9,7 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from tests.simulator.kernels import INVALID, attribute, function, ptx, with_counts
+from tests.simulator.kernels import INVALID, function, ptx
 from tests.simulator.support import Status, compile_ptx, ok
 
 NAMES = [b"add", b"bounded", b"bump", b"clustered", b"pairs", b"spoil", b"tile"]
@@ -76,25 +76,6 @@ def test_parameters_are_listed(module: Any) -> None:
     assert ok(driver.cuFuncGetParamCount(kernel)) == 3
     assert [ok(driver.cuFuncGetParamInfo(kernel, index)) for index in range(3)] == [(0, 8), (8, 16), (24, 1)]
     assert driver.cuFuncGetParamInfo(kernel, 3) == (INVALID, None, None)
-
-
-def test_unloading_frees_the_variables_and_the_handles(context: Any) -> None:
-    start = ok(driver.cuMemGetInfo())
-    module = ok(driver.cuModuleLoadData(ptx()))
-    kernel = function(module, "add")
-    assert ok(driver.cuMemGetInfo()) != start
-    ok(driver.cuModuleUnload(module))
-    assert ok(driver.cuMemGetInfo()) == start
-    assert driver.cuModuleUnload(module) == (Status.CUDA_ERROR_INVALID_HANDLE,)
-    assert driver.cuFuncGetName(kernel) == (Status.CUDA_ERROR_INVALID_HANDLE, None)
-
-
-def test_register_counts_come_from_the_compilers_note(context: Any) -> None:
-    module = ok(driver.cuModuleLoadData(with_counts("add", 200)))
-    kernel = function(module, "add")
-    assert attribute(kernel, "NUM_REGS") == 200
-    assert attribute(kernel, "LOCAL_SIZE_BYTES") == 24
-    assert attribute(function(module, "bump"), "NUM_REGS") == 32
 
 
 EMPTY = ".version {}\n.target {}\n.address_size 64\n.visible .entry k() {{ ret; }}\n"

@@ -90,21 +90,6 @@ def answer(module: Any, kernel: str, handle: Any, *place: int) -> tuple[str, str
 
 
 @pytest.mark.parametrize(
-    ("extents", "flags", "has"),
-    [
-        ((8,), 0, "one dimension"),
-        ((8, 2, 2), 0, "three dimensions"),
-        ((8, 0, 2), LAYERED, "layers of one dimension"),
-        ((8, 2, 2), LAYERED, "layers of two dimensions"),
-    ],
-)
-def test_a_fetch_of_other_dimensions_is_named(kernels: Any, extents: tuple[int, ...], flags: int, has: str) -> None:
-    status, report = answer(kernels, "sample", ok(over_array("texture", *extents, flags=flags)[1]))
-    assert status == "NOT_SUPPORTED"
-    assert f"of two dimensions, and this one has {has}" in report
-
-
-@pytest.mark.parametrize(
     ("kernel", "extents", "flags", "place", "status", "words"),
     [
         ("layer", (4, 4, 3), LAYERED, (8, 2), "ILLEGAL_ADDRESS", "layer = 3, x = 8, y = 0; block (0, 0, 0), thread (1"),
