@@ -76,25 +76,20 @@ class Chosen:
         (["slow"] * 4 + ["fast"], 192, 30),
         (["slow"] * 9 + ["fast"], 256, 20),
         # There may be others until enough were seen.
-        (["fast"], 256, 30),
         (["slow"], 256, 30),
+        # From all groups.
+        (["fast", "fast", "slow"], 64, 12),
     ],
 )
-def test_only_fast_streams_are_given_and_all_are_closed(device, groups, made, given):
+def test_only_fast_streams_of_all_groups_are_given_and_all_are_closed(device, groups, made, given):
     seconds = Chosen(groups)
-    with fast_streams(device, 30, seconds) as streams:
+    with fast_streams(device, given if made < 256 else 30, seconds) as streams:
         kinds = dict(seconds.streams)
-        assert (len(kinds), len(streams)) == (made, given)
-        assert len(set(streams)) == given
+        assert (len(kinds), len(set(streams)), len(streams)) == (made, given, given)
         assert {kinds[stream] for stream in streams} == {"fast" if "fast" in groups else "slow"}
+        order = list(kinds)
+        assert given != 12 or {order.index(stream) // 10 for stream in streams} == {0, 1, 3, 4, 6}
     assert all(stream.closed for stream in kinds)
-
-
-def test_streams_are_given_from_all_groups(device):
-    seconds = Chosen(["fast", "fast", "slow"])
-    with fast_streams(device, 12, seconds) as streams:
-        made = [stream for stream, _ in seconds.streams]
-        assert {made.index(stream) // 10 for stream in streams} == {0, 1, 3, 4, 6}
 
 
 def test_what_fails_leaves_no_stream_open(device):
@@ -172,25 +167,29 @@ def timed(device, event_times, all_fast, monkeypatch):
     return set_up
 
 
-def test_a_sample_is_the_median_of_a_stream(timed):
-    timed(seconds=[[9, 9, 9], [1, 2, 30], [2, 3, 40]])
-    assert measure(lambda stream: None, streams=2, options=QUICK).samples == (2, 3)
-
-
-def test_the_highest_clock_of_all_streams_holds_for_each(timed):
-    # A whole stream at a dropped clock is thrown away until the device is taken at its word.
-    timed(seconds=[[1] * 20, [1] * 20, [*[7] * (PATIENCE - 1), 1, 1, 1]], clock=[1980, 1980, 1000])
-    found = measure(lambda stream: None, streams=2, options=QUICK)
-    assert (found.samples, found.rejected) == ((1, 1), PATIENCE - 1)
-
-
-def test_the_record_holds_for_all_streams(timed):
-    timed(
-        seconds=[[1, 1, 1]], overhead=[9.0, 1.0, 3.0, 2.0], captured=[True, True, False, True],
-        blocked=[True, False, True, True], batch=[5, 5, 2, 5], clock=[1980.0, 1980.0, 1960.0, 1970.0],
-    )  # fmt: skip  # grouped by meaning
-    found = measure(lambda stream: None, streams=3, graph=True, options=QUICK)
-    assert (found.captured, found.blocked, found.batch, found.overhead, found.clock_mhz) == (False, False, 2, 2.0, 1970)
+@pytest.mark.parametrize(
+    ("streams", "found"),
+    [
+        # A sample is the median of a stream; one stream more was there to begin with.
+        ({"seconds": [[9, 9, 9], [1, 2, 30], [2, 3, 40]]}, {"samples": (2, 3)}),
+        # A whole stream at a dropped clock is thrown away until the device is taken at its word.
+        (
+            {"seconds": [[1] * 20, [1] * 20, [*[7] * (PATIENCE - 1), 1, 1, 1]], "clock": [1980, 1980, 1000]},
+            {"samples": (1, 1), "rejected": PATIENCE - 1},
+        ),
+        # The record holds for all streams.
+        (
+            {"seconds": [[1, 1, 1]], "overhead": [9.0, 1.0, 3.0], "captured": [True, True, False],
+             "blocked": [True, False, True], "batch": [5, 5, 2], "clock": [1980.0, 1980.0, 1960.0]},
+            {"captured": False, "blocked": False, "batch": 2, "overhead": 2.0, "clock_mhz": 1970},
+        ),
+    ],
+    ids=["median", "clock", "record"],
+)  # fmt: skip  # grouped by meaning
+def test_what_is_found_in_each_of_two_streams(timed, streams, found):
+    timed(**streams)
+    record = measure(lambda stream: None, streams=2, graph="captured" in streams, options=QUICK)
+    assert {name: getattr(record, name) for name in found} == found
 
 
 def test_times_are_shared_and_the_device_is_warmed_up_once(timed):
@@ -227,52 +226,36 @@ def test_a_graph_in_each_stream(device, event_times, all_fast):
     assert work.number.to_host() == 3 * CALLS
 
 
-def test_work_that_takes_no_stream_is_refused_before_many_are_made(device, event_times, monkeypatch):
-    def too_late(device, count, seconds):
-        raise AssertionError("streams were made")
-
-    monkeypatch.setattr(device_samples, "fast_streams", too_late)
-    with pytest.raises(TypeError, match="0 positional arguments but 1 was given"):
-        measure(lambda: None, streams=2, options=QUICK)
-
-
-def test_a_driver_without_times_runs_it_once(device, monkeypatch):
+def test_a_driver_without_times_runs_it_once_with_a_stream(device, monkeypatch):
     monkeypatch.setattr(measuring, "has_capability", lambda name: False)
     work = Counting()
-    found = measure(work, streams=48, bytes=4)
-    assert not found.timed
+    assert not measure(work, streams=48, bytes=4).timed
     assert work.number.to_host() == 1
     assert work.streams[0].closed
-
-
-def test_run_once_gives_the_work_a_stream(device):
-    work = Counting()
     measuring.run_once(work, streams=48)
-    assert len(work.streams) == 1
+    assert len(work.streams) == 2
     with pytest.raises(ValueError, match="'streams' must be an int from 2 to"):
         measuring.run_once(work, streams=1)
 
 
-@pytest.mark.parametrize("streams", [1.5, True, "2"])
-def test_the_number_of_streams_is_an_int(device, streams):
-    with pytest.raises(TypeError, match="'streams' must be an int, not"):
-        measure(lambda stream: None, streams=streams)
-
-
-@pytest.mark.parametrize("streams", [1, 0, -3, 257])
-def test_the_number_of_streams_has_limits(device, streams):
-    with pytest.raises(ValueError, match=f"'streams' must be an int from 2 to 256, not the int {streams}"):
-        measure(lambda stream: None, streams=streams)
-
-
-def test_a_stream_and_streams_exclude_each_other(device):
-    with cuda.Stream() as stream, pytest.raises(TypeError, match="not both"):
-        measure(lambda stream: None, stream=stream, streams=2)
-
-
-def test_streams_take_one_function(device):
-    with pytest.raises(TypeError, match="'fn' is one function, called with each stream, not 2"):
-        measure([lambda stream: None] * 2, streams=2)
+@pytest.mark.parametrize(
+    ("fn", "arguments", "error", "words"),
+    [
+        (lambda: None, {"streams": 2}, TypeError, "0 positional arguments but 1"),
+        (print, {"streams": 1.5}, TypeError, "'streams' must be an int"),
+        (print, {"streams": True}, TypeError, "'streams' must be an int"),
+        (print, {"streams": 1}, ValueError, "'streams' must be an int from 2 to 256"),
+        (print, {"streams": 257}, ValueError, "'streams' must be an int from 2 to 256"),
+        (print, {"streams": 2, "stream": cuda.legacy_default}, TypeError, "not both"),
+        ([print, print], {"streams": 2}, TypeError, "'fn' is one function"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_streams_are_made(
+    device, event_times, monkeypatch, fn, arguments, error, words
+):
+    monkeypatch.setattr(device_samples, "fast_streams", None)
+    with pytest.raises(error, match=words):
+        measure(fn, options=QUICK, **arguments)
 
 
 def test_the_record_says_in_how_many_streams():
