@@ -8,6 +8,11 @@ struct Either { Word word; int kind; };
 struct Members { double a; int b; };
 struct Four { int v[4]; };
 __device__ __noinline__ void fill(Tail* p, int n) { p->a = n; for (int i = 0; i < 3; i++) p->c[i] = i; p->b = n; }
+__device__ __noinline__ Tail made(int n) {
+    Tail t;
+    fill(&t, n);
+    return t;
+}
 #define KERNEL(NAME) extern "C" __global__ void NAME(int* out, int* in, int n)
 
 // They use none of it.
@@ -24,6 +29,10 @@ KERNEL(silent_a_structure_local_to_a_loop) {
         fill(&t, k);
         ((Tail*)out)[i + 32 * k] = t;
     }
+}
+KERNEL(silent_a_structure_by_value) {
+    int i = threadIdx.x;
+    ((Tail*)out)[i] = made(n);
 }
 KERNEL(silent_many_bytes_at_once) {
     int i = threadIdx.x;

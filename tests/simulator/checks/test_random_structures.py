@@ -14,7 +14,7 @@ from tests.simulator.checks.reports import WRONG_ON_PURPOSE, found
 pytestmark = WRONG_ON_PURPOSE
 
 SMALL, LARGE = ["char", "bool", "short"], ["int", "float", "long long", "double"]
-KERNELS = 10
+KERNELS = 12
 SHARED = "__shared__ S s{k}[32]; s{k}[i] = a; __syncthreads(); S b = s{k}[i ^ 1];"
 LOCAL = "S s{k}[4]; for (int j = 0; j < 4; j++) s{k}[(j + n) & 3] = a; S b = s{k}[n & 3];"
 GLOBAL = "S* g{k} = (S*)scratch + {k} * 32; g{k}[i] = a; __syncwarp(); S b = g{k}[i ^ 1];"
