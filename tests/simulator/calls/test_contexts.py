@@ -1,5 +1,3 @@
-"""Contexts: currency, limits, references, stickiness, peers."""
-
 from __future__ import annotations
 
 from typing import Any

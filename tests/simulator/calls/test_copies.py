@@ -1,5 +1,3 @@
-"""Copies: results, bounds, and when a source is read."""
-
 from __future__ import annotations
 
 import ctypes

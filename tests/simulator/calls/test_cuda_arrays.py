@@ -1,7 +1,6 @@
-"""CUDA arrays: which exist, what the driver says of them, and copies to and from them."""
-
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -9,23 +8,146 @@ import pytest
 from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
-from tests.simulator.kernels import INVALID
-from tests.simulator.support import Player, Status, create_array, ok, struct, upload
+from cudart_py.simulator.state import memory
+from tests.simulator.kernels import INVALID, function, launch
+from tests.simulator.support import Player, Status, compile_ptx, create_array, download, ok, struct, upload
 
+SOURCE = r"""
+extern "C" __global__ void take(unsigned long long *out, int size) {
+    char *p = (char *)malloc(size);
+    if (p) p[0] = 7;
+    *out = (unsigned long long)p;
+}
+extern "C" __global__ void give(unsigned long long *out) { free((void *)*out); }
+extern "C" __global__ void sample(unsigned long long texture, float *out) {
+    out[threadIdx.x] = tex2D<float>(texture, threadIdx.x + 0.5f, 1.5f);
+}
+extern "C" __global__ void write(unsigned long long surface, int x, int y) {
+    surf2Dwrite(1.0f, surface, x + (int)threadIdx.x, y);
+}
+extern "C" __global__ void layer(unsigned long long surface, int x, int y) {
+    surf2DLayeredwrite(1.0f, surface, x, 0, y + threadIdx.x);
+}
+"""
 FLOAT = bindings.CUarray_format.CU_AD_FORMAT_FLOAT
-LAYERED, SURFACE = bindings.CUDA_ARRAY3D_LAYERED, bindings.CUDA_ARRAY3D_SURFACE_LDST
-DEVICE, ARRAY = bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE, bindings.CUmemorytype.CU_MEMORYTYPE_ARRAY
+SURFACE, LAYERED = bindings.CUDA_ARRAY3D_SURFACE_LDST, bindings.CUDA_ARRAY3D_LAYERED
+KIND = bindings.CUresourcetype
+CLAMP = [bindings.CUaddress_mode.CU_TR_ADDRESS_MODE_CLAMP] * 3
 
 
-def copy(shape: tuple[int, int, int], **settings: Any) -> Any:
-    """Return the parameters of a copy of depth, height and bytes."""
-    depth, height, width = shape
-    return struct("CUDA_MEMCPY3D", **{"Depth": depth, "Height": height, "WidthInBytes": width, **settings})
+@pytest.fixture(scope="module")
+def image() -> bytes:
+    return compile_ptx(SOURCE)
+
+
+@pytest.fixture
+def kernels(context: Any, image: bytes) -> Any:
+    return ok(driver.cuModuleLoadData(image))
+
+
+def test_a_kernels_malloc_lives_until_its_free(kernels: Any) -> None:
+    out = upload(np.zeros(1, np.uint64))
+    launch(function(kernels, "take"), ctypes.c_void_p(out), ctypes.c_int(100))
+    address = int(download(out, 1, np.uint64)[0])
+    assert memory.describe(address).startswith("0 bytes into the 100-byte heap allocation")
+    assert driver.cuMemsetD8(address, 0, 1) == (INVALID,)
+    launch(function(kernels, "give"), ctypes.c_void_p(out))
+    ok(driver.cuCtxSynchronize())
+    assert "which was freed" in memory.describe(address)
+
+
+def test_a_kernels_malloc_beyond_the_heap_gives_null(kernels: Any) -> None:
+    out = upload(np.ones(1, np.uint64))
+    launch(function(kernels, "take"), ctypes.c_void_p(out), ctypes.c_int(9 << 20))
+    assert download(out, 1, np.uint64)[0] == 0
+
+
+def texture(address: int, width: int, height: int, pitch: int, **settings: Any) -> Any:
+    """Return the result of making a texture of float32 over pitched memory."""
+    place = {"devPtr": bindings.CUdeviceptr(address), "width": width, "height": height, "pitchInBytes": pitch}
+    place |= {"numChannels": 1, "format": settings.pop("format", FLOAT)}
+    fields = {f"res__pitch2D__{name}": value for name, value in place.items()}
+    resource = struct("CUDA_RESOURCE_DESC", resType=KIND.CU_RESOURCE_TYPE_PITCH2D, **fields)
+    return driver.cuTexObjectCreate(resource, struct("CUDA_TEXTURE_DESC", addressMode=CLAMP, **settings), None)
+
+
+def over_array(kind: str, *extents: int, flags: int = 0) -> tuple[Any, Any]:
+    """Return an array of float32 and the result of making a texture or a surface over it."""
+    array = ok(create_array(*extents, flags=flags))
+    resource = struct("CUDA_RESOURCE_DESC", resType=KIND.CU_RESOURCE_TYPE_ARRAY, res__array__hArray=array)
+    if kind == "surface":
+        return array, driver.cuSurfObjectCreate(resource)
+    return array, driver.cuTexObjectCreate(resource, struct("CUDA_TEXTURE_DESC", addressMode=CLAMP), None)
+
+
+def answer(module: Any, kernel: str, handle: Any, *place: int) -> tuple[str, str]:
+    """Return the status of a launch of two threads, and its report."""
+    numbers = map(ctypes.c_int, place) if place else [ctypes.c_void_p(upload(np.zeros(4, np.float32)))]
+    launch(function(module, kernel), ctypes.c_ulonglong(int(handle)), *numbers, block=(2, 1, 1))
+    (status,) = driver.cuCtxSynchronize()
+    return status.name.removeprefix("CUDA_ERROR_"), driver.take_report() or ""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "extents", "flags", "place", "status", "words"),
+    [
+        ("layer", (4, 4, 3), LAYERED, (8, 2), "ILLEGAL_ADDRESS", "layer = 3, x = 8, y = 0; block (0, 0, 0), thread (1"),
+        ("write", (4, 4), 0, (0, 0), "MISALIGNED_ADDRESS", "4 bytes to a surface, at x = 1, y = 0: x counts bytes"),
+        ("write", (8,), 0, (0, 0), "NOT_SUPPORTED", "of two dimensions, and this one has one dimension"),
+    ],
+)
+def test_a_wrong_write_to_a_surface_names_its_place(
+    kernels: Any, kernel: str, extents: tuple[int, ...], flags: int, place: tuple[int, int], status: str, words: str
+) -> None:
+    found, report = answer(kernels, kernel, ok(over_array("surface", *extents, flags=flags | SURFACE)[1]), *place)
+    assert found == status
+    assert words in report
+
+
+@pytest.mark.parametrize(
+    ("kind", "end", "words"),
+    [
+        ("texture", driver.cuArrayDestroy, "array allocation"),
+        ("surface", driver.cuArrayDestroy, "the memory of surface"),
+        ("surface", driver.cuSurfObjectDestroy, "is no surface object"),
+    ],
+)
+def test_what_is_gone_is_a_fault(kernels: Any, kind: str, end: Any, words: str) -> None:
+    array, result = over_array(kind, 8, 2, flags=SURFACE)
+    handle = ok(result)
+    ok(end(array if end is driver.cuArrayDestroy else handle))
+    status, report = answer(kernels, *(("sample", handle) if kind == "texture" else ("write", handle, 0, 0)))
+    assert status == "ILLEGAL_ADDRESS"
+    assert words in report
+
+
+def test_only_arrays_that_were_made_for_it_have_surfaces(context: Any) -> None:
+    assert over_array("surface", 4, 4)[1] == (INVALID, None)
+    surface = ok(over_array("surface", 4, 4, flags=SURFACE)[1])
+    ok(driver.cuSurfObjectDestroy(surface))
+    assert driver.cuSurfObjectDestroy(surface) == (INVALID,)
+    address = bindings.CUdeviceptr(upload(np.zeros(4, np.float32)))
+    linear = struct("CUDA_RESOURCE_DESC", resType=KIND.CU_RESOURCE_TYPE_LINEAR, res__linear__devPtr=address)
+    assert driver.cuSurfObjectCreate(linear) == (INVALID, None)
+
+
+def test_textures_have_the_drivers_limits(context: Any) -> None:
+    address = upload(np.zeros((4, 64), np.float32))
+    linear = bindings.CUfilter_mode.CU_TR_FILTER_MODE_LINEAR
+    integers = bindings.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT32
+    for wrong in ((address + 4, 16, 2, 256), (address, 16, 2, 100), (address, 65, 2, 256), (address, 64, 5, 256)):
+        assert texture(*wrong) == (INVALID, None)
+    assert texture(address, 64, 4, 256, filterMode=linear, format=integers) == (INVALID, None)
+    assert texture(address, 64, 4, 256, filterMode=linear)[0] == Status.CUDA_SUCCESS
 
 
 def from_device(address: int, array: Any, shape: tuple[int, int, int], **settings: Any) -> Any:
-    source = {"srcMemoryType": DEVICE, "srcDevice": address, "srcPitch": shape[2], "srcHeight": shape[1]}
-    return copy(shape, **source, dstMemoryType=ARRAY, dstArray=array, **settings)
+    """Return the parameters of a copy of depth, height and bytes."""
+    kinds = bindings.CUmemorytype
+    given = dict(zip(("Depth", "Height", "WidthInBytes"), shape, strict=True))
+    given |= {"srcMemoryType": kinds.CU_MEMORYTYPE_DEVICE, "srcPitch": shape[2], "srcHeight": shape[1]}
+    given |= {"srcDevice": address, "dstMemoryType": kinds.CU_MEMORYTYPE_ARRAY, "dstArray": array}
+    return struct("CUDA_MEMCPY3D", **{**given, **settings})
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""Devices: what they are and what they answer."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Stream capture and graphs: what is captured, the errors of capture, launches, updates."""
-
 from __future__ import annotations
 
 import ctypes

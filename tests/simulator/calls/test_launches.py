@@ -1,5 +1,3 @@
-"""Launches: how parameters come, which shapes are refused, what a kernel does to memory, and occupancy."""
-
 from __future__ import annotations
 
 import ctypes

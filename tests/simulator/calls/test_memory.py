@@ -1,5 +1,3 @@
-"""Allocations: counts, guards, reuse of addresses, host and managed memory, pointer attributes."""
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,3 @@
-"""Modules: loading, variables, the attributes of kernels."""
-
 from __future__ import annotations
 
 import ctypes

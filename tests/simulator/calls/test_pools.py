@@ -1,5 +1,3 @@
-"""Stream-ordered memory: when a block's address is given again, statistics, limits."""
-
 from __future__ import annotations
 
 import ctypes

@@ -1,5 +1,3 @@
-"""What the driver refuses, and with which status."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
