@@ -4,18 +4,61 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import cudart_py as cuda
-from library_tour import device_code, host_latency, limits, stops, timing
+from library_tour import counters, device_code, host_latency, limits, stops, timing, wrong
 from library_tour.course import monte_carlo, nested_monte_carlo, occupancy, precision, streams
-from library_tour.stop import Result, Size
+from library_tour.stop import Result, Row, Size
+from tests.tour import outcomes
 
 Run = Callable[[cuda.Device, int], Result]
+
+
+def stop_of(item: pytest.Item) -> str:
+    """Return the stop that a test is about, by its parameter or its file; empty for none."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    candidates = (parameters.get("name"), item.path.stem.removeprefix("test_"))
+    return next((name for name in candidates if name in stops.names()), "")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let `--dist loadgroup` send all tests of a stop to the worker that has its outcome."""
+    if name := stop_of(item):
+        item.add_marker(pytest.mark.xdist_group(name))
+
+
+@pytest.fixture
+def result(request: pytest.FixtureRequest) -> Result:
+    """Return the result of the stop that the test's file is about."""
+    return outcomes.outcome(request.path.stem.removeprefix("test_")).result
+
+
+@pytest.fixture
+def rows(result: Result) -> dict[str, Row]:
+    """Return the rows of all tables of the stop that the test's file is about."""
+    return {row.name: row for row in result.all_rows}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_once() -> Iterator[None]:
+    """Let all runs of a stop share the modules that it loads."""
+    with outcomes.loaded_once():
+        yield
+
+
+@pytest.fixture
+def nothing_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the processes that stops start for programs that are wrong on purpose; their outcomes show these."""
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 0, "not run", "")
+
+    monkeypatch.setattr(wrong, "subprocess", SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired))
 
 
 @pytest.fixture
@@ -54,13 +97,14 @@ def changed_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable
 
 @pytest.fixture
 def any_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let everything that is done for a GPU alone run everywhere; the times themselves mean nothing."""
+    """Let everything that is done for a GPU alone run everywhere: times, which mean nothing, and no counters."""
 
     def once(work: Callable[[], object], stream: cuda.Stream | None = None, quick: bool = False) -> float:
         work()
         (stream or cuda.legacy_default).synchronize()
         return 1.0
 
+    monkeypatch.setattr(counters, "available", lambda: False)
     monkeypatch.setattr(timing, "available", lambda: True)
     monkeypatch.setattr(timing, "median_ms", once)
     monkeypatch.setattr(timing, "call_ms", timing.waiting_ms)

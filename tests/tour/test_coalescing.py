@@ -4,45 +4,28 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import coalescing
 from library_tour.runner import run_stop
+from tests.tour.outcomes import counted
 
-counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
-
-
-@pytest.fixture(scope="module")
-def result():
-    return run_stop("coalescing", cuda.Device(0), 2**14 + 3).result
-
-
-@pytest.fixture(scope="module")
-def loads(result):
-    return {row.name: row.values["sectors/load"] for row in result.all_rows}
-
-
-@counted
-@pytest.mark.parametrize(
-    ("name", "sectors"),
-    [
-        ("neighbours", 4),
-        ("neighbours in any order", 4),
-        ("2 lanes read a number", 2),
-        ("32 lanes read a number", 1),
-        ("8 a thread, contiguous", 32),
-        ("8 a thread, block-strided", 4),
-        ("8 a thread, 16 bytes a load", 16),
-        ("a thread for each column", 4),
-        ("a thread for each row", 32),
-    ],
-)
-def test_a_load_touches_so_many_sectors(loads, name, sectors):
-    assert loads[name] == pytest.approx(sectors, rel=0.03)  # the last warp has fewer lanes
+SECTORS = {
+    "neighbours": 4,
+    "neighbours in any order": 4,
+    "2 lanes read a number": 2,
+    "32 lanes read a number": 1,
+    "8 a thread, contiguous": 32,
+    "8 a thread, block-strided": 4,
+    "8 a thread, 16 bytes a load": 16,
+    "a thread for each column": 4,
+    "a thread for each row": 32,
+}
 
 
 @counted
-def test_a_warp_for_each_row_mends_the_thread_for_each_row(loads):
-    assert loads["a warp for each row"] <= 4
+def test_a_load_touches_so_many_sectors(rows):
+    found = {name: rows[name].values["sectors/load"] for name in SECTORS}
+    assert found == pytest.approx(SECTORS, rel=0.03)  # the last warp has fewer lanes
+    assert rows["a warp for each row"].values["sectors/load"] <= 4
 
 
 @counted

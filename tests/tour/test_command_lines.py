@@ -20,7 +20,15 @@ COMMANDS = [shlex.split(line, comments=True) for line in BLOCKS.splitlines()]
 
 
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command[0] == "nvcc"], ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=() if "-cubin" in command else pytest.mark.exhaustive)
+        for command in COMMANDS
+        if command[0] == "nvcc"
+    ],
+    ids=" ".join,
+)
 def test_nvcc_compiles_what_the_page_says(command, tmp_path):
     done = subprocess.run([*command[:-1], str(ROOT / command[-1])], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -3,32 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import constant_memory
-from library_tour.runner import run_stop
-
-counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
-SIZE = 2000
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return {row.name: row for row in run_stop("constant_memory", cuda.Device(0), SIZE).result.rows}
+from tests.tour.outcomes import SIZES, counted
 
 
 @counted
-def test_a_coefficient_in_constant_memory_needs_no_load_from_global_memory(rows):
-    warps = -(-SIZE // 32)
+def test_a_coefficient_in_constant_memory_needs_no_load_from_global_memory_and_one_in_a_register_serves_many(rows):
+    warps = -(-SIZES["constant_memory"] // 32)
     loads = {name: row.values["loads"] for name, row in rows.items()}
     assert loads["constant memory"] == loads["argument by value"] == warps
     assert loads["global memory"] == pytest.approx((constant_memory.TERMS + 1) * warps, rel=0.02)
-
-
-@counted
-def test_a_coefficient_in_a_register_serves_many_numbers():
-    rows = {row.name: row for row in run_stop("constant_memory", cuda.Device(0), 2**13).result.rows}
-    loads = {name: row.values["loads"] for name, row in rows.items()}
     assert loads["registers, 8 numbers each"] == pytest.approx(loads["global memory"] / 8, rel=0.03)
 
 
@@ -44,22 +28,6 @@ def test_a_table_in_constant_memory_costs_a_request_for_each_word_that_lanes_dif
     requests = {name: row.values["constants"] for name, row in rows.items()}
     assert requests["constant table, 32 words"] == 32 * requests["constant table, 1 word"] > 0
     assert sum(requests.values()) == 33 * requests["constant table, 1 word"]
-
-
-def test_each_wrong_kernel_is_noticed(changed_kernels):
-    changes = {
-        "shared memory": ("= coefficients[threadIdx.x];", "= coefficients[threadIdx.x & ~1u];"),
-        "constant memory": (
-            "horner<terms>(x[i], constant_coefficients)",
-            "horner<terms - 1>(x[i], constant_coefficients)",
-        ),
-        "registers, 8 numbers each": ("value[k] = i < n ? x[i] : 0.0f;", "value[k] = i < n ? x[first] : 0.0f;"),
-        "constant table, 32 words": ("sum_of_places(constant_table, words,", "sum_of_places(constant_table, 31,"),
-    }
-    changed_kernels("constant_memory", dict(changes.values()))
-    rows = run_stop("constant_memory", cuda.Device(0), SIZE).result.rows
-    wrong = {row.name for row in rows if not row.check.holds}
-    assert wrong == {*changes, "4 terms, constant memory", "constant table, 1 word"}
 
 
 def test_the_reference_of_a_polynomial_is_its_sum_of_powers():

@@ -1,36 +1,26 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import cooling
 from library_tour.device_code import load
 from library_tour.runner import run_stop
 from library_tour.stop import Check, Row
+from tests.tour.outcomes import counted
 
 HEADERS = "__has_include(<thrust/iterator/zip_iterator.h>)"  # without them, a changed source compiles at once
 BY_HAND = "by hand, four at a time"
 
 
-def outcome():
-    return run_stop("cooling", cuda.Device(0), 5003)
-
-
-@pytest.fixture(scope="module")
-def result():
-    return outcome().result
-
-
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_iterators_save_the_temporary_arrays_loads_and_stores(result):
     rows = {row.name: row.values for row in result.rows}
     assert rows[cooling.ZIPPED]["stores"] == 0 < rows[cooling.TEMPORARY]["stores"]
     assert rows[cooling.ZIPPED]["loads"] == rows["counting and transform"]["loads"] < rows[cooling.TEMPORARY]["loads"]
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_a_generic_step_makes_the_loads_and_stores_of_one_by_hand(result):
     [steps] = [{row.name: row.values for row in rows} for heading, rows in result.tables.items() if "step" in heading]
     assert steps["transform(in, out, step)"] == steps["a kernel for the step"] == steps["cuda::std::span"]
@@ -42,25 +32,21 @@ def test_the_course_examples_come_out(result):
     assert found["transform_output_iterator, value / 2"] == "5, 10"
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "noticed"),
-    [
-        ("for (; i < n; i += threads)", "for (; i < n - 1; i += threads)", cooling.TEMPORARY),
-        ("rest < n ?", "rest < n - 1 ?", BY_HAND),
-    ],
-    ids=["the last number", "the last number by hand"],
-)
-def test_a_difference_that_is_left_out_is_noticed(device, changed_kernels, text, other, noticed):
-    changed_kernels("cooling", {HEADERS: "0", text: other})
+def test_a_difference_that_is_left_out_is_noticed(device, changed_kernels):
+    changes = {
+        "for (; i < n; i += threads)": "for (; i < n - 1; i += threads)",
+        "rest < n ?": "rest < n - 1 ?",
+    }
+    changed_kernels("cooling", {HEADERS: "0", **changes})
     ways = cooling.Ways(device, load("cooling"), *(cuda.zeros(1003, np.float32) for _ in "ab"))
     rows = [Row(name, check=Check(name, True)) for name in (cooling.TEMPORARY, BY_HAND)]
     wrong = {check.fact.split(":")[0] for check in cooling.planted(ways, rows) if not check.holds}
-    assert wrong == {noticed}
+    assert wrong == {cooling.TEMPORARY, BY_HAND}
 
 
 def test_without_the_headers_what_is_by_hand_is_still_checked(device, changed_kernels):
     changed_kernels("cooling", {HEADERS: "0"})
-    done = outcome()
+    done = run_stop("cooling", device, 1003)
     assert done.state == "passed"
     missing = {row.name for row in done.result.all_rows if row.note.startswith("not run here")}
     assert {cooling.ZIPPED, "counting and transform", "cuda::std::mdspan", "counting_iterator"} <= missing

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import checks, timing
+from library_tour import timing
 from library_tour.course import copies, copies_2d
 from library_tour.runner import run_stop
 from library_tour.stop import Row
+from tests.tour.outcomes import outcome
 
 RETURNED = "When the call returns, the copy is"
 
 
-@pytest.fixture(scope="module")
-def tables():
-    # So large that a GPU does not finish before the host asks.
-    return run_stop("copies", cuda.Device(0), 2**26 - 3).result.tables
+@pytest.fixture
+def tables(result):
+    return result.tables
 
 
 def without_times(name: str, size: int, monkeypatch) -> dict[str, Row]:
@@ -54,14 +54,10 @@ def by_name(rows) -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 
-def test_copies_with_the_host_wait_and_those_on_the_device_only_queue(tables):
+def test_copies_with_the_host_wait_and_those_on_the_device_or_of_pinned_memory_in_a_stream_only_queue(tables):
     rows = by_name(tables[RETURNED])
     assert rows["device to device"].check.holds
     assert {row.values["memcpy"] for name, row in rows.items() if name != "device to device"} == {"done"}
-
-
-def test_a_copy_of_pinned_memory_in_a_stream_is_queued(tables):
-    rows = by_name(tables[RETURNED])
     assert rows["pinned to device"].values["in a stream"] == "queued"
     assert rows["device to pinned"].values["in a stream"] == "queued"
 
@@ -74,13 +70,10 @@ def test_kinds_are_those_that_the_driver_knows_from_the_addresses(tables):
     assert kinds["device to device"] == "DeviceToDevice"
 
 
-def test_a_pinned_source_that_changes_too_early_is_found(tables):
-    note = by_name(tables["Sources and directions"])["pinned, changed at once"].note
-    assert note == "4,096 of 4,096 bytes are those written after the call."
-
-
-def test_a_wrong_direction_is_the_drivers_invalid_value(tables):
-    assert "CUDA_ERROR_INVALID_VALUE" in by_name(tables["Sources and directions"])["the wrong direction"].note
+def test_a_source_that_changes_too_early_and_a_wrong_direction_are_found(tables):
+    found = by_name(tables["Sources and directions"])
+    assert found["pinned, changed at once"].note == "4,096 of 4,096 bytes are those written after the call."
+    assert "CUDA_ERROR_INVALID_VALUE" in found["the wrong direction"].note
 
 
 def test_the_courses_figures_stand_beside_what_is_measured_here():
@@ -95,20 +88,8 @@ def test_a_copy_without_a_stream_that_returns_too_early_is_noticed(device, monke
     assert not row.check.holds
 
 
-def test_work_is_queued_or_done_on_return(device):
-    source, target = cuda.pinned_empty(2**26, np.uint8), cuda.empty(2**26, np.uint8)
-    assert checks.on_return(lambda: cuda.memcpy(target, source, stream=cuda.legacy_default)) == "queued"
-    assert cuda.legacy_default.done
-    assert checks.on_return(lambda: cuda.memcpy(target, source)) == "done"
-
-
-def test_a_window_is_copied_both_ways_by_two_calls():
-    result = run_stop("copies_2d", cuda.Device(0), 50).result
-    assert by_name(result.rows)["both ways at once"].values["calls"] == 2
-    assert all(check.holds for check in result.all_checks)
-
-
-def test_a_window_in_a_stream_is_queued(device):
-    rows = by_name(run_stop("copies_2d", device, 4096).result.tables[RETURNED])
-    assert rows["host to device"].values == {"memcpy2d": "done", "in a stream": "queued"}
+def test_a_window_is_copied_both_ways_by_two_calls_and_queued_in_a_stream():
+    copied = outcome("copies_2d").result
+    assert by_name(copied.rows)["both ways at once"].values["calls"] == 2
+    assert by_name(copied.tables[RETURNED])["host to device"].values == {"memcpy2d": "done", "in a stream": "queued"}
     assert copies_2d.returned("device to host", lambda stream=None: None).values["memcpy2d"] == "done"

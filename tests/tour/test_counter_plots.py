@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-import cudart_py as cuda
-from library_tour import counter_plots, counters, plots, roofline
+from library_tour import counter_plots, plots, roofline
 from library_tour.roofline import CARDS, Card, Kernel, kernels_of
-from library_tour.runner import run_stop
 from library_tour.stop import Panels, Result, Row
+from tests.tour import outcomes
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
 
@@ -34,28 +33,34 @@ def counted(name: str, **values: float) -> Row:
     return Row(name, values, metrics={LOADS: 10, SECTORS: 40, "smsp__inst_executed.sum": 7})
 
 
-def test_what_was_counted_is_drawn_column_by_column_first_those_of_the_table(figures, tmp_path):
-    files = plots.draw("idea", "What it shows", Result([counted("a", **{"sectors/load": 4.0})]), tmp_path)
+def columns(figure) -> list[str]:
+    """Return the names of the columns that a figure shows."""
+    return [axes.get_title(loc="left") for axes in figure.axes if axes.axison]
+
+
+FULL = {SECTORS: 40, "smsp__sass_data_bytes_mem_global_op_ld.sum": 32 * 40}
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        # First the columns of the table.
+        (counted("a", **{"sectors/load": 4.0}), ["sectors/load", "instructions"]),
+        (Row("a", {"conflicts": 0, "loads": 3}), ["loads"]),
+        # A share of 1 is shown only where the table has it.
+        (Row("a", {"loads": 10}, metrics=FULL), ["loads"]),
+        (Row("a", {"loads": 10, "used by loads": 1.0}, metrics=FULL), ["loads", "used by loads"]),
+    ],
+)
+def test_what_was_counted_is_drawn_column_by_column_but_no_zeros(figures, tmp_path, row, shown):
+    files = plots.draw("idea", "What it shows", Result([row]), tmp_path)
     assert [file.name for file in files] == ["idea-counters.png"]
-    assert [axes.get_title(loc="left") for axes in figures[0].axes if axes.axison] == ["sectors/load", "instructions"]
+    assert columns(figures[0]) == shown
 
 
-def test_a_column_of_zeros_alone_is_not_drawn(figures, tmp_path):
-    plots.draw("idea", "", Result([Row("a", {"conflicts": 0, "loads": 3})]), tmp_path)
-    assert [axes.get_title(loc="left") for axes in figures[0].axes if axes.axison] == ["loads"]
-
-
-def test_what_is_full_in_every_row_is_drawn_only_where_the_table_has_it(figures, tmp_path):
-    used = "smsp__sass_data_bytes_mem_global_op_ld.sum"
-    for values in ({}, {"used by loads": 1.0}):
-        row = Row("a", {"loads": 10, **values}, metrics={SECTORS: 40, used: 32 * 40})
-        plots.draw("idea", "", Result([row]), tmp_path)
-    drawn = [[axes.get_title(loc="left") for axes in figure.axes if axes.axison] for figure in figures]
-    assert drawn == [["loads"], ["loads", "used by loads"]]
-
-
-def test_nothing_counted_is_no_picture(tmp_path):
+def test_nothing_counted_is_no_picture_and_without_kernels_there_is_no_roofline(tmp_path):
     assert plots.draw("idea", "", Result([Row("a", {"ms": 1.0})]), tmp_path) == []
+    assert roofline.draw_roofline([], tmp_path, CARD) == []
 
 
 def test_every_table_has_a_picture_of_its_own(figures, tmp_path):
@@ -113,11 +118,9 @@ def test_operations_a_byte_are_those_of_all_sectors_and_a_multiply_add_is_two():
     ]
 
 
-@pytest.mark.parametrize(
-    ("intensity", "double", "most"), [(2, False, 2), (20, False, 10), (2, True, 2), (20, True, 5)], ids=str
-)
-def test_memory_bounds_to_the_left_and_arithmetic_to_the_right(intensity, double, most):
-    assert Kernel("idea", "a", intensity, double).most(CARD) == most
+def test_memory_bounds_to_the_left_and_arithmetic_to_the_right():
+    most = {(2, False): 2, (20, False): 10, (2, True): 2, (20, True): 5}
+    assert {kernel: Kernel("idea", "a", *kernel).most(CARD) for kernel in most} == most
 
 
 def test_the_roofline_names_the_card_and_each_of_few_kernels(figures, tmp_path):
@@ -135,19 +138,14 @@ def test_of_many_kernels_those_of_a_stop_share_a_line(figures, tmp_path):
     assert [label.get_text() for label in strip.get_yticklabels()] == ["first", "second"]
 
 
-def test_without_kernels_there_is_no_roofline(tmp_path):
-    assert roofline.draw_roofline([], tmp_path, CARD) == []
+def test_single_precision_is_the_faster_one_on_every_card():
+    assert all(card.fp32 > card.fp64 > 0 < card.bandwidth for card in CARDS.values())
 
 
-@pytest.mark.parametrize("card", CARDS.values(), ids=str)
-def test_single_precision_is_the_faster_one_on_every_card(card):
-    assert card.fp32 > card.fp64 > 0
-    assert card.bandwidth > 0
-
-
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@outcomes.counted
+@pytest.mark.xdist_group("matmul")
 def test_wider_tiles_of_a_matrix_product_do_more_operations_a_byte():
-    rows = run_stop("matmul", cuda.Device(0), 64).result.rows
+    rows = outcomes.outcome("matmul").result.rows
     found = {kernel.row: kernel.intensity for kernel in kernels_of("matmul", rows)}
     assert (
         found["a thread an element"] < found["tiles of 8 x 8"] < found["tiles of 16 x 16"] < found["tiles of 32 x 32"]

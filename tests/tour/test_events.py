@@ -1,17 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-import cudart_py as cuda
 from library_tour import timing
 from library_tour.course import events
-from library_tour.runner import run_stop
-
-
-@pytest.fixture(scope="module")
-def result():
-    return run_stop("events", cuda.Device(0), 5003).result
 
 
 def test_a_result_that_is_read_before_the_wait_is_an_old_one(result):

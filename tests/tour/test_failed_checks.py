@@ -8,22 +8,40 @@ import pytest
 from rich.console import Console
 
 import cudart_py as cuda
-from library_tour import counters, plots, record, report, several, stops, timing, variants
+from library_tour import plots, record, report, several, stops, timing, variants
 from library_tour.course import crank_nicolson, monte_carlo, nested_monte_carlo
 from library_tour.pages import folder as pages
 from library_tour.runner import Outcome, run_stop
-from library_tour.stop import Check, Film, Row, Timeline
+from library_tour.stop import Check, Film, Timeline
 
 # Where 60 is large, since it counts rows and columns, or time steps.
 SMALL = {"crank_nicolson": 2, "matmul": 20, "variables": 5}
-# The checks that fail: all of them, or every third, so that the same variant is right in one case and wrong in another.
-EVERY = {"all": pytest.param(1, marks=pytest.mark.exhaustive), "every third": 3}
+# Stops with code of their own for a variant that is wrong; the others leave it to `variants.measure`.
+OWN = {
+    "vector_add",
+    "copies",
+    "local_memory",
+    "coalescing",
+    "bank_conflicts",
+    "reduction",
+    "logical_and",
+    "events",
+    "streams",
+    "matmul",
+    "monte_carlo",
+}
+STOPS = [
+    name if name in OWN else pytest.param(name, marks=pytest.mark.exhaustive)
+    for name in stops.COURSE
+    if name != "errors"  # which compares nothing
+]
+# Stops whose page is written too: with a table of wrong variants, bars, and a curve.
+PAGES = {"bank_conflicts", "local_memory", "coalescing"}
 
 
 @pytest.fixture
-def failing(any_clock, monkeypatch):
+def failing(any_clock, nothing_apart, monkeypatch):
     """Run a stop with a clock, while checks that compare arrays fail; return how it ended, and whether any did."""
-    monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
     # What would be timed has been checked, and takes long.
     for clock in ("median_ms", "fresh_ms", "call_ms", "waiting_ms"):
         monkeypatch.setattr(timing, clock, lambda *_, **__: 1.0)
@@ -45,21 +63,15 @@ def failing(any_clock, monkeypatch):
         for module in (variants, stops.load(name)):
             if hasattr(module, "compare"):
                 monkeypatch.setattr(module, "compare", compare)
-        # What is wrong on purpose runs in processes of its own, and takes long.
-        for function, found in {
-            "shown_wrong": lambda name, *_, **__: Row(name, note="not run"),
-            "all_shown_wrong": lambda programs, **__: [Row(name, note="not run") for name in programs],
-        }.items():
-            if hasattr(stops.load(name), function):
-                monkeypatch.setattr(stops.load(name), function, found)
         return run_stop(name, cuda.Device(0), SMALL.get(name, 60)), bool(compared)
 
     return run
 
 
-@pytest.mark.parametrize("every", EVERY.values(), ids=EVERY)
-@pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_fails_by_its_checks_and_is_reported(failing, monkeypatch, tmp_path, name, every):
+# All checks fail, or every third, so that the same variant is right in one case and wrong in another.
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 3], ids=["all", "every third"])
+@pytest.mark.parametrize("name", STOPS)
+def test_the_stop_fails_by_its_checks_and_is_reported(failing, tmp_path, name, every):
     outcome, compared = failing(name, every)
     assert outcome.state == ("failed" if compared else "passed"), outcome.traceback
     assert bool(outcome.failed_checks) == compared
@@ -71,22 +83,15 @@ def test_the_stop_fails_by_its_checks_and_is_reported(failing, monkeypatch, tmp_
     console.print(report.summary([outcome]))
     assert (f"FAILED in {name}: " in console.file.getvalue()) == compared
     record.write(tmp_path / "run.json", record.record({}, [outcome]))
+    if name in PAGES and every == 3:
+        page = pages.write_stop(tmp_path, outcome, record.environment(cuda.Device(0))).read_text()
+        assert "FAILED: " in page
+        assert "made wrong" in page
     if plots.importlib.util.find_spec("matplotlib"):
         # Figures without files, since to write them takes long; films and timelines do not depend on rates.
         pictures = [picture for picture in outcome.result.pictures if not isinstance(picture, Film | Timeline)]
         object.__setattr__(outcome.result, "pictures", pictures)
         plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())
-
-
-@pytest.mark.parametrize("name", ["bank_conflicts", "local_memory", "coalescing"])
-def test_its_pictures_and_its_page_are_written(failing, tmp_path, name):
-    outcome, _ = failing(name, 3)
-    assert outcome.state == "failed"
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-    assert plots.draw(name, outcome.title, outcome.result, tmp_path)
-    page = pages.write_stop(tmp_path, outcome, record.environment(cuda.Device(0))).read_text()
-    assert "FAILED: " in page
-    assert "made wrong" in page
 
 
 # Runs stops with a clock on all devices, or in all ranks, and tells their states; each array that is compared is wrong.
@@ -120,8 +125,13 @@ def test_stops_on_several_devices_fail_by_their_checks(python):
     assert done.stdout.split("\n")[:-1] == [f"{name} failed " for name in names]
 
 
-def test_ranks_wait_for_one_whose_checks_fail(mpiexec):
-    done = mpiexec("-c", TOGETHER, *stops.SEVERAL_DEVICES, count=2)
+@pytest.mark.parametrize(
+    "names",
+    [["all_reduce", "monte_carlo_ranks"], pytest.param(["halo", "distributed_gemm"], marks=pytest.mark.exhaustive)],
+    ids=" ".join,
+)
+def test_ranks_wait_for_one_whose_checks_fail(mpiexec, names):
+    done = mpiexec("-c", TOGETHER, *names, count=2)
     assert done.returncode == 0, done.stderr
     states = sorted(line.strip() for line in done.stdout.splitlines())
-    assert states == sorted(f"{name} {state}" for name in stops.SEVERAL_DEVICES for state in ("failed", "passed"))
+    assert states == sorted(f"{name} {state}" for name in names for state in ("failed", "passed"))

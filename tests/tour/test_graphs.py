@@ -1,22 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-import cudart_py as cuda
-from library_tour import counters, timing
+from library_tour import timing
 from library_tour.course import graphs
-from library_tour.runner import run_stop
 from library_tour.stop import Curve
+from tests.tour.outcomes import counted
 
 PASSES = "temperatures"
-
-
-@pytest.fixture(scope="module")
-def result():
-    outcome = run_stop("graphs", cuda.Device(0), 301)
-    assert outcome.state == "passed"
-    return outcome.result
 
 
 def test_a_graph_is_one_call_of_the_host(result):
@@ -25,7 +16,7 @@ def test_a_graph_is_one_call_of_the_host(result):
     assert calls[graphs.GRAPH] == calls[graphs.LOOP] == 1
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_a_graph_saves_no_pass_over_memory_and_the_loop_inside_does(result):
     [rows] = [rows for heading, rows in result.tables.items() if PASSES in heading]
     loads = {row.name: row.values["loads"] for row in rows}

@@ -1,27 +1,24 @@
 from __future__ import annotations
 
-import numpy as np
-import pytest
+import re
 
-import cudart_py as cuda
-from library_tour import counters
+import numpy as np
+
 from library_tour.course import heat
 from library_tour.device_code import load
-from library_tour.runner import run_stop
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return {row.name: row for row in run_stop("heat", cuda.Device(0), 60).result.rows}
+from tests.tour.outcomes import counted
 
 
 def test_both_kernels_without_bounds_tests_are_caught_reading_outside(rows):
     assert "heat_unbounded" in rows["no bounds test"].note
     assert "asymmetry_unbounded" in rows["check, no bounds test"].note
+    assert re.search(
+        r" at (library_tour/)?kernels/heat\.cu:", rows["no bounds test"].note
+    )  # without a reader's folders
     assert all("out of bounds" in rows[name].note for name in ("no bounds test", "check, no bounds test"))
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_a_tile_saves_loads_and_costs_instructions(rows):
     plain, tiled = rows["a thread a cell"].values, rows["through a tile"].values
     assert tiled["loads"] < plain["loads"]

@@ -3,15 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import histogram
-from library_tour.runner import run_stop
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return {row.name: row for row in run_stop("histogram", cuda.Device(0), 3001).result.rows}
+from tests.tour.outcomes import counted
 
 
 def test_counts_without_atomics_or_barriers_are_reported_as_races(rows):
@@ -27,7 +20,7 @@ def test_every_scope_counts_right(rows):
     assert all(row.check.holds for row in scopes)
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_shared_memory_and_wide_loads_save_requests(rows):
     sectors, loads = (
         {name: row.values[column] for name, row in rows.items() if column in row.values}

@@ -31,11 +31,8 @@ def test_each_stop_loads_the_device_code_of_its_stem_and_no_other() -> None:
     assert stems <= loaded.keys()
 
 
-def test_the_folder_holds_device_code_alone() -> None:
+def test_the_folder_holds_device_code_alone_which_starts_with_what_it_shows() -> None:
     assert {path.suffix for path in KERNELS.iterdir()} <= {".cu", ".cuh"}
-
-
-def test_device_code_starts_with_what_it_shows() -> None:
     assert [source.name for source in SOURCES if not source.read_text().startswith("// ")] == []
 
 

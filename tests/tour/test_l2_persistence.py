@@ -15,11 +15,6 @@ LINES = 100
 L2, SET_ASIDE = LINES * MODEL_LINE, 60 * MODEL_LINE
 
 
-@pytest.fixture(scope="module")
-def result():
-    return run_stop("l2_persistence", cuda.Device(0), SIZE).result
-
-
 def test_a_policy_keeps_the_weights_in_the_model(result):
     hits = {row.name: row.values[HITS] for row in result.rows}
     assert hits["no policy"] == hits["policy: streaming"] == hits["large: persisting"] == 0
@@ -82,24 +77,9 @@ def test_a_device_that_sets_nothing_aside_is_told(device, monkeypatch):
     assert "sets nothing aside" in outcome.result.notes[-1]
 
 
-def test_each_wrong_kernel_is_noticed(changed_kernels):
-    changed_kernels(
-        "l2_persistence",
-        {
-            "return place < length ? place : place - length": "return place < length ? place : 0",
-            "evict_first ? __ldcs(values + i)": "evict_first ? __ldcs(values + i / 2)",
-        },
-    )
-    result = run_stop("l2_persistence", cuda.Device(0), SIZE).result
-    assert not any(check.holds for check in result.all_checks)
-
-
-def test_a_line_that_was_used_longest_ago_is_replaced_first():
+def test_the_model_replaces_a_streaming_line_first_and_then_the_one_used_longest_ago():
     model = Model(2 * MODEL_LINE, 0)
     assert [model.read(("x", line)) for line in (0, 1, 0, 2, 0, 1)] == [False, False, True, False, True, False]
-
-
-def test_a_streaming_line_is_replaced_first():
     model = Model(2 * MODEL_LINE, 0)
     model.read(("x", 0))
     model.read(("x", 1), "streaming")

@@ -3,18 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import launch_shapes
 from library_tour.course.launch_shapes import REFUSED, VALID, WARP, Shape, cooled, numbers
 from library_tour.device_code import load
-from library_tour.runner import run_stop
 from library_tour.stop import Curve
-
-
-@pytest.fixture(scope="module")
-def result():
-    return run_stop("launch_shapes", cuda.Device(0), 3000).result
+from tests.tour.outcomes import counted
 
 
 def test_a_shape_is_written_as_in_c():
@@ -49,20 +42,15 @@ def test_a_shape_that_is_allowed_fails_as_a_refused_one(device):
     assert not row.check.holds
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
-def test_one_thread_takes_32_times_the_instructions_of_a_warp(result):
-    rows = {row.name: row.values for row in result.rows}
-    assert rows["1 thread"]["active lanes"] == 1
-    assert rows["1 thread"]["instructions"] / rows["32 threads"]["instructions"] == pytest.approx(32, rel=0.1)
+@counted
+def test_one_thread_takes_32_times_the_instructions_of_a_warp_and_a_block_along_columns_a_sector_a_thread(rows):
+    values = {name: row.values for name, row in rows.items()}
+    assert values["1 thread"]["active lanes"] == 1
+    assert values["1 thread"]["instructions"] / values["32 threads"]["instructions"] == pytest.approx(32, rel=0.1)
+    assert values["matrix, 1 x 256"]["sectors/load"] > 4 * values["matrix, 32 x 8"]["sectors/load"]
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
-def test_a_block_along_columns_touches_a_sector_a_thread(result):
-    rows = {row.name: row.values for row in result.rows}
-    assert rows["matrix, 1 x 256"]["sectors/load"] > 4 * rows["matrix, 32 x 8"]["sectors/load"]
-
-
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_the_curve_falls_behind_each_multiple_of_a_warp(result):
     [curve] = [picture for picture in result.pictures if isinstance(picture, Curve)]
     lanes = dict(curve.lines["a thread a cell"])

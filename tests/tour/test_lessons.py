@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -33,37 +34,62 @@ def test_a_folder_has_one_file_a_lesson_and_no_others(folder):
     assert stems(folder) == sorted(["__init__", *NAMES])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_lesson_is_complete(name):
-    of = lesson.load(name)
-    assert len(of.learn) >= 2
-    assert of.steps
-    assert of.look_at
-    for text in texts(of):
-        assert text == text.strip()
-        assert text.endswith((".", "?", "```")), text
-        assert not any(line.startswith(("#", "<")) for line in text.splitlines()), text
-        # A list without an empty line above it is none for every reader of Markdown.
-        assert not re.search(r"^(?![-*\d\s])\S.*\n([-*]|\d+\.) ", text, re.MULTILINE), text
-    assert lesson.start(name).suffix == lesson.solution(name).suffix
+def check_text(text: str) -> None:
+    assert text == text.strip()
+    assert text.endswith((".", "?", "```")), text
+    assert not any(line.startswith(("#", "<")) for line in text.splitlines()), text
+    # A list without an empty line above it is none for every reader of Markdown.
+    assert not re.search(r"^(?![-*\d\s])\S.*\n([-*]|\d+\.) ", text, re.MULTILINE), text
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_code_of_each_step_is_found(name):
-    of = lesson.load(name)
-    for step in of.steps:
-        for shown in step.shows:
-            assert excerpts.find(name, shown).lines, shown
-    names = [step.name for step in of.steps]
-    assert len(set(names)) == len(names)
-    assert {step.compared_with for step in of.steps} <= {"", *names}
+def test_every_lesson_is_complete_and_the_code_of_its_steps_is_found():
+    for name in NAMES:
+        of = lesson.load(name)
+        assert len(of.learn) >= 2, name
+        assert of.steps, name
+        assert of.look_at, name
+        for text in texts(of):
+            check_text(text)
+        assert lesson.start(name).suffix == lesson.solution(name).suffix
+        for step in of.steps:
+            assert all(excerpts.find(name, shown).lines for shown in step.shows), (name, step.name)
+        steps = [step.name for step in of.steps]
+        assert len(set(steps)) == len(steps), name
+        assert {step.compared_with for step in of.steps} <= {"", *steps}, name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_solution_is_right_and_the_start_is_not(name):
-    solution, start = answers.check_answers(name, [lesson.solution(name), lesson.start(name)])
-    assert solution
-    assert [check for check in solution if not check.holds] == []
-    assert [check for check in start if not check.holds] != []
-    # The start is code that runs: what is wrong with it is found by a check, or by the driver.
-    assert "the answer compiles" not in [check.fact for check in start]
+# Tries, as `answers.check_answers` does, the solution and the start of each stop that it is told, in a process that is
+# forked from one with everything imported.
+TRY = """
+import os, sys
+from library_tour import answers, lesson
+for name in sys.argv[1:]:
+    lesson.load(name)
+    if child := os.fork():
+        os.waitpid(child, 0)
+        os.write(1, b"end\\n")
+    else:
+        sys.argv[1:] = [name, str(lesson.solution(name)), str(lesson.start(name))]
+        answers.main()
+"""
+SLOW = "rand"  # compiles cuRAND's headers twice
+PARTS = [NAMES[first : first + 3] for first in range(0, len(NAMES), 3)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[name for name in part if name != SLOW] for part in PARTS] + [pytest.param([SLOW], marks=pytest.mark.exhaustive)],
+    ids=lambda names: names[0],
+)
+def test_solutions_are_right_and_starts_are_not(python, names):
+    program = f"import sys; sys.argv[1:] = {names}\n{TRY}"
+    environment = {"CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_CHECKS": "warn"}
+    done = python(program, CUDART_PY_SIMULATOR_DEVICES=str(answers.DEVICES), **environment)
+    found = [[json.loads(line) for line in tried.splitlines()] for tried in done.stdout.split("end\n")[:-1]]
+    for name, tried in zip(names, found, strict=True):
+        solution, start = tried
+        assert solution, name
+        assert [check for check in solution if not check["holds"]] == [], name
+        assert [check for check in start if not check["holds"]] != [], name
+        # The start is code that runs: what is wrong with it is found by a check, or by the driver.
+        assert "the answer compiles" not in [check["fact"] for check in start], name

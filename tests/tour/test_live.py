@@ -43,14 +43,10 @@ def test_live_figures_are_rows(library):
     assert len(rows) == 9
 
 
-def test_the_power_limit_is_in_watts_and_none_where_nobody_knows(library):
+def test_the_power_limit_is_in_watts_and_without_nvml_a_sentence_says_why(library):
     assert live.power_limit("0000:01:00.0") == 700
     library.setattr(nvml, "init_v2", no_driver)
     assert live.power_limit("0000:01:00.0") is None
-
-
-def test_without_nvml_a_sentence_says_why(library):
-    library.setattr(nvml, "init_v2", no_driver)
     assert live.live_rows("0000:01:00.0") == ([], ["No live figures: there is no library"])
 
 

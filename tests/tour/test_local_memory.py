@@ -1,22 +1,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import cudart_py as cuda
 from library_tour import counters
 from library_tour.course import local_memory
-from library_tour.runner import run_stop
+from tests.tour.outcomes import counted
 
-counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
 SIZE = 2000
 KERNELS = set(local_memory.KERNELS)
 IN_LOCAL_MEMORY = {"loop, not unrolled", "value as the index"}
-
-
-@pytest.fixture(scope="module")
-def result():
-    return run_stop("local_memory", cuda.Device(0), SIZE).result
 
 
 def test_an_array_with_a_varying_index_takes_local_memory(result):
@@ -56,20 +49,6 @@ def test_any_index_is_free_of_conflicts_in_shared_memory():
     kernel = local_memory.load("local_memory")["count_shared"]
     found = counters.count(kernel[1, local_memory.BLOCK].bind(source, counts, SIZE), ["conflicts"])
     assert found == {"conflicts": 0}
-
-
-def test_each_wrong_kernel_is_noticed(changed_kernels):
-    changes = {
-        "loop, not unrolled": (
-            "#pragma unroll 1\n        for (int k = 0; k <",
-            "#pragma unroll 1\n        for (int k = 1; k <",
-        ),
-        "value as the index": ("counters[value]++", "counters[value] = 1"),
-        "in shared memory": ("counters[value][threadIdx.x]++", "counters[value ^ 1][threadIdx.x]++"),
-    }
-    changed_kernels("local_memory", dict(changes.values()))
-    rows = run_stop("local_memory", cuda.Device(0), SIZE).result.rows
-    assert {row.name for row in rows if not row.check.holds} == set(changes)
 
 
 def test_the_reference_counts_each_threads_groups():

@@ -3,18 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import managed
 from library_tour.runner import run_stop
-from library_tour.wrong import shown_wrong
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return {row.name: row for row in run_stop("managed", cuda.Device(0), 333).result.rows}
+from tests.tour.outcomes import counted
 
 
 def test_the_reference_takes_one_step_after_another():
@@ -23,7 +16,7 @@ def test_the_reference_takes_one_step_after_another():
     assert managed.reference(x, 7).tolist() == managed.reference(managed.reference(x, 3), 4).tolist()
 
 
-def test_a_kernel_of_other_steps_is_noticed(monkeypatch):
+def test_a_kernel_of_other_steps_is_noticed(nothing_apart, monkeypatch):
     right = managed.kernel_over
     monkeypatch.setattr(managed, "kernel_over", lambda x, y, steps, *stream: right(x, y, steps + 1, *stream))
     outcome = run_stop("managed", cuda.Device(0), 333)
@@ -34,7 +27,7 @@ def test_a_kernel_of_other_steps_is_noticed(monkeypatch):
     }
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_the_kernel_loads_as_much_wherever_the_pages_are(rows):
     short = {row.values["loads"] for row in rows.values() if row.values.get("steps") == managed.SHORT}
     assert len(short) == 1
@@ -51,22 +44,7 @@ def test_one_device_needs_a_second_one_to_share_an_array(monkeypatch, device):
     assert "needs a second device" in row.note
 
 
-TWO_DEVICES = """
-import cudart_py as cuda
-from library_tour.runner import run_stop
-outcome = run_stop("managed", cuda.Device(0), 333)
-[row] = [row for row in outcome.result.rows if row.name == "two devices, one array"]
-print(outcome.state, row.check.holds)
-"""
-
-
-def test_two_devices_share_an_array(python):
-    if len(cuda.devices()) < 2 and "profile" not in cuda.capabilities():
-        pytest.skip("this machine has one device")
-    assert python(TWO_DEVICES, CUDART_PY_SIMULATOR_DEVICES="2").stdout == "passed True\n"
-
-
-def test_without_page_faults_the_stop_says_what_it_needs_and_passes_what_it_can(monkeypatch, device):
+def test_without_page_faults_the_stop_says_what_it_needs_and_passes_what_it_can(nothing_apart, monkeypatch, device):
     without = replace(device.properties, concurrent_managed_access=False)
     monkeypatch.setattr(cuda.Device, "properties", without)
     outcome = run_stop("managed", device, 333)
@@ -78,14 +56,9 @@ def test_without_page_faults_the_stop_says_what_it_needs_and_passes_what_it_can(
     ]
 
 
-def test_a_result_that_is_read_early_is_old():
-    assert shown_wrong("early", managed.read_early).note.startswith("1,000 of 1,000 numbers are still")
-
-
-def test_an_input_that_is_written_early_changes_the_result():
-    assert shown_wrong("early", managed.write_early).note.startswith(
-        "1,000 of 1,000 results are those of what the host"
-    )
+def test_what_the_host_reads_or_writes_early_is_found(rows):
+    assert "1,000 of 1,000 numbers are still" in rows["host reads too early"].note
+    assert "1,000 of 1,000 results are those of what the host" in rows["host writes too early"].note
 
 
 def test_the_timeline_shows_each_piece_in_both_streams(device):

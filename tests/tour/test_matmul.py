@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, timing
+from library_tour import timing
 from library_tour.course import matmul
 from library_tour.device_code import load
-from library_tour.runner import run_stop
 from library_tour.stop import Limit
+from tests.tour.outcomes import counted
 
-counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
-SIZE = 96
+
+@pytest.fixture
+def values(rows):
+    return {name: row.values for name, row in rows.items()}
 
 
 def finish(launch: Callable[[], object]) -> None:
@@ -22,21 +24,12 @@ def finish(launch: Callable[[], object]) -> None:
     cuda.current_device().synchronize()
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return {row.name: row.values for row in run_stop("matmul", cuda.Device(0), SIZE).result.all_rows}
-
-
 @counted
-@pytest.mark.parametrize("width", [8, 16])
-def test_a_tile_cuts_loads_from_global_memory_by_its_width(rows, width):
-    loads = rows["a thread an element"]["loads"] / rows[f"tiles of {width} x {width}"]["loads"]
-    assert loads == pytest.approx(width, rel=0.05)
-
-
-@counted
-def test_registers_cut_passes_through_shared_memory(rows):
-    wavefronts = [rows[name]["wavefronts"] for name in ("tiles of 16 x 16", "4 x 4 a thread", "8 x 16, pipelined")]
+def test_a_tile_cuts_loads_from_global_memory_by_its_width_and_registers_passes_through_shared_memory(values):
+    for width in (8, 16):
+        loads = values["a thread an element"]["loads"] / values[f"tiles of {width} x {width}"]["loads"]
+        assert loads == pytest.approx(width, rel=0.05)
+    wavefronts = [values[name]["wavefronts"] for name in ("tiles of 16 x 16", "4 x 4 a thread", "8 x 16, pipelined")]
     assert wavefronts[0] > 3 * wavefronts[1] > 6 * wavefronts[2]
 
 
@@ -53,11 +46,11 @@ def test_neighbouring_lanes_of_the_pipelined_kernel_share_each_address():
 
 
 @counted
-def test_blocks_that_do_not_use_their_index_repeat_the_work(rows):
-    assert rows["4 blocks, same elements"]["instructions"] == 4 * rows["one block"]["instructions"]
+def test_blocks_that_do_not_use_their_index_repeat_the_work(values):
+    assert values["4 blocks, same elements"]["instructions"] == 4 * values["one block"]["instructions"]
 
 
-@pytest.mark.parametrize("shape", [(1100, 264, 1), (129, 4, 17), (1, 516, 40), (300, 260, 16)])
+@pytest.mark.parametrize("shape", [(129, 4, 17), (1, 516, 40), (300, 260, 1)])
 def test_the_pipelined_kernel_takes_any_rows_and_inner_size(shape):
     rows, columns, inner = shape
     a, b = matmul.random_pair(rows, columns, inner)
@@ -65,17 +58,6 @@ def test_the_pipelined_kernel_takes_any_rows_and_inner_size(shape):
     multiply = matmul.by_kernel(load("matmul"), matmul.WAYS["8 x 16, pipelined"])
     multiply(cuda.to_device(a), cuda.to_device(b), c)()
     np.testing.assert_allclose(c.to_host(), matmul.reference(a, b), rtol=0, atol=matmul.error_bound(a, b))
-
-
-def test_each_wrong_kernel_is_noticed(changed_kernels):
-    changes = {
-        "a thread an element": ("sum += a[size_t(row) * k + i]", "sum += a[size_t(row) * k + (i & ~1)]"),
-        "8 x 16, pipelined": ("alpha * sum[i][j + 3]", "alpha * sum[i][j + 2]"),
-        "one block": ("sum += a[row * k + i]", "if (i > 0) sum += a[row * k + i]"),
-    }
-    changed_kernels("matmul", dict(changes.values()))
-    rows = run_stop("matmul", cuda.Device(0), SIZE).result.all_rows
-    assert {row.name for row in rows if row.check and not row.check.holds} == {*changes, "4 blocks, same elements"}
 
 
 @counted  # and it does not check

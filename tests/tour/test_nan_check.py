@@ -6,35 +6,23 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import nan_check
 from library_tour.course.nan_check import NANS, WAYS, load_all, ordinary_numbers, reference
 from library_tour.runner import run_stop
+from tests.tour.outcomes import counted
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return {row.name: row for row in run_stop("nan_check", cuda.Device(0), 2**13 + 5).result.rows}
-
-
-def test_the_first_nan_is_the_one_of_the_lowest_place():
+def test_the_first_nan_is_the_one_of_the_lowest_place_and_without_one_the_place_is_the_length():
     assert reference(np.array([1.0, np.inf, np.nan, np.nan])) == 2
-
-
-def test_where_there_is_none_the_place_is_the_length():
     assert reference(np.array([1.0, np.inf])) == 2
 
 
 @pytest.mark.parametrize("dtype", NANS)
-def test_ordinary_numbers_have_infinities_and_no_nan(dtype, rng):
+def test_ordinary_numbers_have_infinities_and_no_nan_and_each_pattern_is_one(dtype, rng):
     numbers = ordinary_numbers(rng, 1000, dtype)
     assert numbers.dtype == dtype
     assert not np.isnan(numbers).any()
     assert np.isinf(numbers).any()
-
-
-@pytest.mark.parametrize("dtype", NANS)
-def test_each_pattern_is_a_nan(dtype):
     assert np.isnan(NANS[dtype].view(dtype)).all()
 
 
@@ -65,12 +53,12 @@ def test_without_a_host_compiler_the_stop_says_what_it_needs(monkeypatch):
     assert "no host compiler named c++" in row.note
 
 
-def test_a_way_that_finds_no_nan_is_noticed(device, monkeypatch):
+def test_a_way_that_finds_no_nan_is_noticed(device, nothing_apart, monkeypatch):
     monkeypatch.setitem(WAYS, "doubles: mask of 13 f", nan_check.Way(nan_check.TOO_SHORT, np.float64))
     outcome = run_stop("nan_check", device, 1000)
     assert [check.fact for check in outcome.failed_checks] == ["doubles: mask of 13 f equals NumPy's result"]
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_loads_of_sixteen_bytes_are_a_quarter_as_many(rows):
     assert rows["fixed grid, by four"].values["loads"] < 0.3 * rows["bits"].values["loads"]

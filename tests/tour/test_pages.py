@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 import cudart_py as cuda
-from library_tour import lesson, record, recorded, runner
+from library_tour import lesson, record, recorded
 from library_tour.pages import folder, tables
 from library_tour.runner import Outcome
 from library_tour.stop import Bars, Check, Curve, Limit, Result, Row
 from tests.browser import check_colors, check_ink, check_width
+from tests.tour.outcomes import outcome
+
+pytestmark = pytest.mark.xdist_group("transpose")
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +34,8 @@ def pages(tmp_path_factory) -> Path:
         ],
     )
     outcomes = [
-        runner.run_stop("transpose", device, 100),
-        runner.run_stop("reduction", device, 1000),
+        outcome("transpose"),
+        outcome("reduction"),
         Outcome("idea", "What <it> shows", 1000, "grains", 0.1, "failed", strange),
     ]
     for done in outcomes:
@@ -60,15 +63,13 @@ def test_a_page_has_every_part_of_the_lesson(transpose):
         assert f"<h2>{heading}</h2>" in transpose
 
 
-def test_a_page_has_the_code_of_each_step_with_the_changed_lines_marked(transpose):
+def test_a_page_has_the_code_of_each_step_with_the_changed_lines_marked_and_of_the_exercise(transpose):
     steps = re.findall(r"<article>.*?</article>", transpose, re.DOTALL)
     assert len(steps) == len(lesson.load("transpose").steps)
     naive = re.findall(r'<span class="line changed">(.*?)\n</span>', steps[1], re.DOTALL)
     assert len(naive) == 1
     assert "out [ size_t ( column ) * rows + row ]" in plain(naive[0])
 
-
-def test_a_page_has_the_start_and_the_solution_and_how_they_are_checked(transpose):
     assert transpose.count("__global__") >= 2 + len(lesson.load("transpose").steps)
     assert "library-tour exercise transpose transpose.cu" in transpose
     assert "<summary>Solution</summary>" in transpose
@@ -89,8 +90,7 @@ def test_rows_of_one_machine_alone_leave_the_others_cells_empty():
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", html)[2:]]
     assert rows == [["a", "1", "3"], ["b", "", "2"]]
 
-
-def test_the_courses_figures_are_not_told_twice():
+    # The course's figures are not told twice.
     rows = [Row("a", {"ms": 1, "course GB/s": 165})]
     assert tables.beside({"one": rows, "two": rows}).count("165") == 1
 
@@ -125,18 +125,12 @@ def test_links_among_the_pages_lead_somewhere(pages):
             assert (pages / link).exists(), link
 
 
-NAMES = ["index", "transpose", "reduction", "idea"]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("page", ["index", "transpose", "reduction", "idea"])
 @pytest.mark.parametrize("width", [320, 760, 1400])
-def test_a_page_does_not_scroll_sideways(pages, chromium, name, width):
-    check_width(chromium.look((pages / f"{name}.html").read_text(), width), width)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_page_fetches_nothing(pages, chromium, name):
-    assert chromium.look((pages / f"{name}.html").read_text(), 1000)["fetched"] == 0
+def test_a_page_does_not_scroll_sideways_and_fetches_nothing(pages, chromium, page, width):
+    looked = chromium.look((pages / f"{page}.html").read_text(), width)
+    check_width(looked, width)
+    assert looked["fetched"] == 0
 
 
 @pytest.mark.parametrize("dark", [False, True])

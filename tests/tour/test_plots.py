@@ -26,32 +26,25 @@ def drawn(monkeypatch, tmp_path):
     return draw
 
 
-def boxes(texts):
-    """Return the places of texts in the figure, in pixels."""
-    return [text.get_window_extent() for text in texts if text.get_text()]
-
-
-@pytest.mark.parametrize("width", [4, plots.WIDTH])
-def test_the_numbers_of_bars_stand_beside_the_frame_and_inside_the_figure(drawn, width):
-    figure = drawn(BARS, width)
-    [axes] = figure.axes
-    places = boxes(axes.texts)
-    assert len(places) == 2
-    assert all(place.x0 > axes.get_window_extent().x1 and place.x1 < figure.bbox.x1 for place in places)
-
-
 @pytest.mark.parametrize("width", [4, plots.WIDTH])
 @pytest.mark.parametrize("picture", [BARS, COINCIDING], ids=["bars", "curve"])
-def test_no_text_leaves_the_figure(drawn, picture, width):
-    inches = drawn(picture, width).get_tightbbox()
+def test_no_text_leaves_the_figure_and_the_numbers_of_bars_stand_beside_the_frame(drawn, picture, width):
+    figure = drawn(picture, width)
+    inches = figure.get_tightbbox()
     assert inches.x0 >= 0
     assert inches.x1 <= width
+    [axes] = figure.axes
+    numbers = [text.get_window_extent() for text in axes.texts if text.get_text()]
+    assert len(numbers) == (2 if picture is BARS else 0)
+    assert all(axes.get_window_extent().x1 < box.x0 <= box.x1 < figure.bbox.x1 for box in numbers)
 
 
-def test_a_legend_lies_below_the_axes(drawn):
+def test_a_legend_lies_below_the_axes_and_a_line_that_another_one_covers_is_wider(drawn):
     figure = drawn(COINCIDING)
     [legend] = figure.legends
     assert legend.get_window_extent().y1 < figure.axes[0].get_window_extent().y0
+    first, second = figure.axes[0].get_lines()
+    assert first.get_linewidth() > second.get_linewidth() + 1
 
 
 @pytest.mark.parametrize("line", [None, Limit("read", rate=4.0)], ids=["no limit", "a limit"])
@@ -60,11 +53,6 @@ def test_one_thing_alone_has_no_legend_and_is_named_in_the_title(drawn, line):
     assert not figure.legends
     assert "GB/s, copied" in figure.get_suptitle()
     assert ("(dashed: read, 4.00 GB/s)" in figure.get_suptitle()) == (line is not None)
-
-
-def test_a_line_that_another_one_covers_is_wider(drawn):
-    first, second = drawn(COINCIDING).axes[0].get_lines()
-    assert first.get_linewidth() > second.get_linewidth() + 1
 
 
 def test_powers_of_two_are_told_in_twos_and_other_numbers_in_tens(drawn):
@@ -86,23 +74,13 @@ def test_a_timeline_names_its_unit(drawn):
     assert "model one engine" in figure.get_suptitle()
 
 
-def test_a_timed_result_is_drawn_as_bars(tmp_path):
-    rows = [Row("a", {"ms": 1.0, "GB/s": 50.0, "of limit": 0.5}), Row("b", {"ms": 1.0})]
-    files = plots.draw("idea", "What it shows", Result(rows, Limit("link", rate=100.0)), tmp_path)
-    assert [file.name for file in files] == ["idea.svg", "idea.png"]
-    assert all(file.stat().st_size > 1000 for file in files)
-
-
-def test_a_rate_of_less_work_says_so_beside_its_name(tmp_path, monkeypatch):
-    rows = [Row(name, {"cells": cells, "GB/s": 5.0, "of limit": 0.5}) for name, cells in (("a", 50), ("b", 4000))]
+def test_a_timed_result_is_drawn_as_bars_and_a_rate_of_less_work_says_so_beside_its_name(tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(plots, "save", lambda figure, stem, formats: figures.append(figure) or [])
-    plots.draw("idea", "What it shows", Result(rows, Limit("link", rate=10.0)), tmp_path)
-    assert [label.get_text() for label in figures[0].axes[0].get_yticklabels()] == ["a (50 cells)", "b"]
-
-
-def test_without_rates_there_are_no_bars(tmp_path):
-    assert plots.draw("idea", "What it shows", Result([Row("a")], Limit("link")), tmp_path) == []
+    rows = [Row(name, {"cells": cells, "GB/s": 5.0, "of limit": 0.5}) for name, cells in (("a", 50), ("b", 4000))]
+    plots.draw("idea", "What it shows", Result([*rows, Row("c", {"ms": 1.0})], Limit("link", rate=10.0)), tmp_path)
+    [figure] = figures
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["a (50 cells)", "b"]
 
 
 def test_what_has_no_values_is_left_out(drawn):
@@ -115,28 +93,21 @@ def test_what_has_no_values_is_left_out(drawn):
 
 
 @pytest.mark.parametrize("picture", [Curve("two", "x", "y", {"wrong": []}), Bars("cases", "GB/s", {"wrong": {}})])
-def test_a_picture_without_values_is_not_drawn(picture, tmp_path):
+def test_without_values_or_rates_nothing_is_drawn(picture, tmp_path):
     assert plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path) == []
+    assert plots.draw("idea", "What it shows", Result([Row("a")], Limit("link")), tmp_path) == []
 
 
-def test_a_curve_is_a_picture_of_its_own(tmp_path):
-    curve = Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, logarithmic="xy")
-    files = plots.draw("idea", "What it shows", Result([], pictures=[curve]), tmp_path)
-    assert [file.name for file in files] == ["idea-growth.svg", "idea-growth.png"]
-
-
-@pytest.mark.parametrize(
-    "picture",
-    [
+def test_each_picture_has_files_of_its_own(tmp_path):
+    pictures = [
         Bars("cases", "GB/s", {"a": {"few": 1.0, "many": 2.0}, "b": {"many": 3.0}}, Limit("read", rate=4.0)),
-        Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, line=Limit("read", rate=4.0)),
+        Curve("growth", "x", "y", {"line": [(1, 1), (1024, 4)]}, "xy", Limit("read", rate=4.0)),
         Timeline("overlap", {"copy": [(0.0, 1.0), (1.0, 2.5)], "write": []}),
-    ],
-    ids=["bars", "curve", "timeline"],
-)
-def test_other_pictures_are_files_of_their_own_too(picture, tmp_path):
-    files = plots.draw("idea", "What it shows", Result([], pictures=[picture]), tmp_path)
-    assert [file.name for file in files] == [f"idea-{picture.name}.svg", f"idea-{picture.name}.png"]
+    ]
+    files = plots.draw("idea", "What it shows", Result([], pictures=pictures), tmp_path)
+    names = [f"idea-{picture.name}.{suffix}" for picture in pictures for suffix in ("svg", "png")]
+    assert [file.name for file in files] == names
+    assert all(file.stat().st_size > 1000 for file in files)
 
 
 def test_a_film_is_an_animation_with_every_frame(tmp_path):

@@ -8,14 +8,6 @@ import pytest
 import cudart_py as cuda
 from library_tour import device_code
 from library_tour.course import precision
-from library_tour.runner import run_stop
-
-SIZE = 3001
-
-
-@pytest.fixture(scope="module")
-def result():
-    return run_stop("precision", cuda.Device(0), SIZE).result
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +25,11 @@ def entries():
     return found
 
 
-@pytest.mark.parametrize("name", precision.WAYS)
-def test_the_column_names_the_instructions_of_the_kernel(name, entries):
-    way = precision.WAYS[name]
-    used = set(
-        re.findall(
-            r"^\s*((?:div|sqrt|sin|fma|mul|add)\.[a-z.]*)\.?f(?:32|64)\s",
-            entries[way.flags, precision.kernel_of(way)],
-            re.M,
-        )
-    )
-    assert set(way.ptx.split(", ")) <= {opcode.rstrip(".") for opcode in used}
+def test_the_column_names_the_instructions_of_the_kernel(entries):
+    opcode = re.compile(r"^\s*((?:div|sqrt|sin|fma|mul|add)\.[a-z.]*)\.?f(?:32|64)\s", re.MULTILINE)
+    for name, way in precision.WAYS.items():
+        used = {found.rstrip(".") for found in opcode.findall(entries[way.flags, precision.kernel_of(way)])}
+        assert set(way.ptx.split(", ")) <= used, name
 
 
 def test_a_product_and_a_sum_are_fused_unless_the_flag_forbids(result):
@@ -52,9 +38,8 @@ def test_a_product_and_a_sum_are_fused_unless_the_flag_forbids(result):
     assert rows["c = -a b, --fmad=false"]["ulp"] == "2^24"
 
 
-@pytest.mark.parametrize("value", ["0.50", "1.00", "2^23"])
-def test_small_errors_are_written_as_ulp_and_large_ones_as_powers(value):
-    assert value in {precision.in_words(ulp) for ulp in (0.5, 1.0, 2.0**23)}
+def test_small_errors_are_written_as_ulp_and_large_ones_as_powers():
+    assert [precision.in_words(ulp) for ulp in (0.5, 1.0, 2.0**23)] == ["0.50", "1.00", "2^23"]
 
 
 def test_an_error_of_one_ulp_is_one():
@@ -74,19 +59,3 @@ def test_a_line_of_no_difference_is_left_out_of_the_curve(result):
     [curve] = result.pictures
     assert set(curve.lines) == set(precision.RECURRENCES) - {"float, --fmad=false"}
     assert all(y > 0 for points in curve.lines.values() for _, y in points)
-
-
-def test_each_wrong_kernel_is_noticed(changed_kernels):
-    changes = {
-        "return a * b + c;": "return a * b + c * 1.0000002f;",
-        "return __fadd_rn(__fmul_rn(a, b), c);": "return __fadd_rn(__fmul_rn(a, b), 1.0f);",
-        "return sinf(b);": "return cosf(b);",
-        "x = x * x + term;": "x = x * x * term;",
-    }
-    changed_kernels("precision", changes)
-    result = run_stop("precision", cuda.Device(0), SIZE).result
-    wrong = {row.name for row in result.all_rows if not row.check.holds}
-    right = {"tiny a b", "a / b", "sqrt"}
-    assert {name for name in precision.WAYS if name.split(",")[0] not in right} - {"c = -a b, --fmad=false"} <= wrong
-    assert set(precision.RECURRENCES) - {"float, c mistaken"} <= wrong
-    assert not {name for name in wrong if name.split(",")[0] in right}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import weakref
@@ -14,58 +13,51 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from library_tour import counters, several
+from library_tour import several, stops
 from library_tour.course import all_reduce
 from library_tour.runner import run_stop
+from tests.tour.outcomes import counted, on_devices, outcome
 
+# Each stop with 61 rows or as many numbers, where a race is an error.
 RUN = """
-import json, sys
-import cudart_py as cuda
-from library_tour.runner import run_stop
-outcome = run_stop({!r}, cuda.Device(0), 301)
-rows = [[row.name, dict(row.values), bool(row.check and row.check.holds)] for row in outcome.result.rows]
-json.dump([outcome.state, rows, outcome.message, outcome.result.notes], sys.stdout)
+json.dump({name: found(name, 61) for name in sys.argv[1:]}, sys.stdout)
 """
 
 
-@pytest.fixture
-def on_devices(python):
-    """Run a stop on so many simulated devices, where a race is an error."""
+@pytest.mark.needs("profile", "libraries")
+@pytest.mark.parametrize("count", [3, *(pytest.param(count, marks=pytest.mark.exhaustive) for count in (2, 4, 6))])
+def test_several_devices_have_the_result_of_one_without_a_race(count):
+    names = ["map", "managed", *stops.SEVERAL_DEVICES]
+    found = on_devices(count, f"sys.argv[1:] = {names}" + RUN, CUDART_PY_SIMULATOR_CHECKS="error")
+    for name in names:
+        assert found[name]["state"] == "passed", found[name]
+        assert not any("one device. This" in note for note in found[name]["notes"]), name
 
-    def run(name: str, count: int) -> list[list]:
-        environment = {"CUDART_PY_SIMULATOR_DEVICES": str(count), "CUDART_PY_SIMULATOR_CHECKS": "error"}
-        state, rows, message, notes = json.loads(python(RUN.format(name), **environment).stdout)
-        assert state == "passed", message
-        assert not any("one device. This" in note for note in notes)
-        return rows
+    def values(name: str, column: str) -> dict[str, object]:
+        rows = found[name]["rows"].items()
+        return {row: known["values"][column] for row, known in rows if known["holds"] and column in known["values"]}
 
-    return run
-
-
-@pytest.mark.needs("profile")
-@pytest.mark.parametrize("count", [2, 3])
-def test_every_device_has_the_sums_without_a_race(on_devices, count):
-    *rows, nccl = on_devices("all_reduce", count)
-    assert [row[0] for row in rows] == ["through one", "round a ring", "kernels on peers"]
-    assert all(values["workers"] == count and right for _, values, right in rows)
-    assert nccl[0] == "NCCL"
-
-
-@pytest.mark.needs("profile")
-def test_devices_share_paths_out(on_devices):
-    rows = on_devices("monte_carlo_ranks", 3)
-    assert [(row[0], row[1]["devices"]) for row in rows] == [
-        ("one device", 1),
-        *((name, count) for count in (2, 3) for name in ("strong scaling", "weak scaling")),
-    ]
-    assert all(right for *_, right in rows)
+    assert values("halo", "strips") == {"one strip": 1, "in turn": count, "overlapped": count}
+    ways = ("through one", "round a ring", "kernels on peers")
+    assert values("all_reduce", "workers") == dict.fromkeys(ways, count)
+    assert list(found["all_reduce"]["rows"]) == [*ways, "NCCL"]
+    assert values("distributed_gemm", "workers")["SUMMA"] == count
+    product = found["distributed_gemm"]["rows"]
+    right = {"one device": True, "SUMMA": True, "redistributed": True, "cuBLASMp": False}
+    assert {name: row["holds"] for name, row in product.items()} == right
+    devices = values("monte_carlo_ranks", "devices")
+    assert devices["one device"] == 1
+    assert devices["strong scaling"] == devices["weak scaling"] == count
+    assert found["managed"]["rows"]["two devices, one array"]["holds"]
+    assert found["map"]["rows"]["in pieces, two GPUs"]["holds"]
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
+@pytest.mark.xdist_group("monte_carlo_ranks")
 def test_a_quarter_of_the_paths_is_a_quarter_of_the_instructions():
     if len(cuda.devices()) > 1:
         pytest.skip("this machine has several devices")
-    rows = run_stop("monte_carlo_ranks", cuda.Device(0), 4096).result.rows
+    rows = outcome("monte_carlo_ranks").result.rows
     assert [row.values["efficiency"] for row in rows[1:]] == pytest.approx([1, 1, 1, 1], rel=0.01)
 
 
@@ -75,13 +67,13 @@ def test_a_missing_nccl_is_named_with_what_to_install(monkeypatch):
     assert "nccl4py" in rows["NCCL"].note
 
 
-@pytest.mark.parametrize("name", ["through one", "round a ring", "kernels on peers"])
-@pytest.mark.parametrize(("workers", "size"), [(1, 10), (2, 3), (5, 40), (7, 9)])
-def test_parts_may_be_few_or_empty(device, name, workers, size):
+@pytest.mark.parametrize("way", ["through one", "round a ring", "kernels on peers"])
+@pytest.mark.parametrize(("workers", "size"), [(1, 10), (2, 3), (7, 9)])
+def test_parts_may_be_few_or_empty(device, way, workers, size):
     team = all_reduce.Team([device] * workers, None, size)
     numbers = np.arange(workers * size, dtype=np.float32).reshape(workers, size)
     team.fill(numbers)
-    work = all_reduce.ways(team, None, reachable=True)[name](team)
+    work = all_reduce.ways(team, None, reachable=True)[way](team)
     work()
     device.synchronize()
     for array in team.arrays:

@@ -37,13 +37,6 @@ def test_show_of_a_stop_that_cannot_run_is_status_1(capsys):
     assert "size 1 is too small" in capsys.readouterr().out
 
 
-def test_show_of_an_unknown_stop_is_status_2(capsys):
-    with pytest.raises(SystemExit) as exit_:
-        main(["show", "transpos"])
-    assert exit_.value.code == 2
-    assert "did you mean transpose?" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("arguments", [["show", "daxpy"], ["exercise", "daxpy", str(lesson.start("daxpy"))]])
 def test_ctrl_c_ends_in_one_line(arguments, monkeypatch, capsys):
     def interrupt(*arguments, **options):
@@ -55,18 +48,14 @@ def test_ctrl_c_ends_in_one_line(arguments, monkeypatch, capsys):
     assert capsys.readouterr().err == "library-tour: interrupted\n"
 
 
-def test_exercise_writes_the_start_and_says_how_it_is_checked(shown, tmp_path, monkeypatch):
+def test_exercise_writes_the_start_and_leaves_a_file_that_is_there(shown, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = shown("exercise", "daxpy")
     assert "grid-stride loop" in text
     assert "written: daxpy.cu. To check it: library-tour exercise daxpy daxpy.cu" in text
     assert Path("daxpy.cu").read_text() == lesson.start("daxpy").read_text()
-
-
-def test_exercise_leaves_a_file_that_is_there(shown, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     Path("daxpy.cu").write_text("mine")
-    assert "daxpy.cu is there already, and is left as it is" in shown("exercise", "daxpy")
+    assert "daxpy.cu is there already" in shown("exercise", "daxpy")
     assert Path("daxpy.cu").read_text() == "mine"
 
 
@@ -96,10 +85,3 @@ def test_a_start_that_cannot_be_written_is_status_2(capsys, tmp_path, monkeypatc
         main(["exercise", "daxpy"])
     assert exit_.value.code == 2
     assert "Permission denied: 'daxpy.cu'" in capsys.readouterr().err
-
-
-def test_an_answer_that_is_not_there_is_status_2(capsys, tmp_path):
-    with pytest.raises(SystemExit) as exit_:
-        main(["exercise", "daxpy", str(tmp_path / "nothing.cu")])
-    assert exit_.value.code == 2
-    assert "No such file" in capsys.readouterr().err

@@ -18,15 +18,11 @@ def marked(stop: str, name: str, of: Lesson | None = None) -> list[str]:
     ]
 
 
-def test_the_line_that_differs_is_marked_and_the_kernels_name_is_not():
+def test_the_lines_that_differ_are_marked_and_the_kernels_name_is_not():
     assert marked("transpose", "naive") == ["out[size_t(column) * rows + row] = in[size_t(row) * columns + column];"]
-
-
-def test_another_instance_of_a_template_marks_the_lines_with_the_other_argument():
+    # Another instance of a template: the lines with the other argument.
     assert marked("transpose", "tile, padded by one") == ["__shared__ float tile[TILE][TILE + padding];"]
-
-
-def test_the_first_step_and_a_wholly_new_one_mark_nothing():
+    # The first step, and a wholly new one.
     assert marked("transpose", "plain copy") == marked("transpose", "4 x 4 in registers") == []
 
 
@@ -47,13 +43,10 @@ def test_a_piece_that_the_step_before_shows_too_is_known():
     assert [piece.known for piece in steps.pieces("transpose", of, step)] == [True, True, True, False]
 
 
-def test_a_caption_says_where_the_code_is_and_the_templates_arguments():
+def test_a_piece_tells_its_place_the_templates_arguments_and_its_language():
     of = lesson.load("transpose")
     [piece] = steps.pieces("transpose", of, of.steps[3])
     assert piece.caption == f"transpose.cu, from line {piece.first}, padding = 1"
     assert piece.language == "cuda"
-
-
-def test_code_of_the_program_is_python():
     of = lesson.load("daxpy")
     assert [piece.language for piece in steps.pieces("daxpy", of, of.steps[0])] == ["cuda", "python"]

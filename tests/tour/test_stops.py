@@ -14,8 +14,9 @@ from library_tour import counters, plots, record, report, stops, timing
 from library_tour.course import histogram, monte_carlo
 from library_tour.philox import philox
 from library_tour.report import headline
-from library_tour.runner import Outcome, run_stop
+from library_tour.runner import run_stop
 from library_tour.stop import Bars, Curve, Film, Result, Row, Size, Timeline
+from tests.tour.outcomes import counted, explained, outcome
 
 # Where a size counts rows and columns, or what each thread does.
 SMALL = {
@@ -35,15 +36,10 @@ SMALL = {
 }
 
 
-def explained(outcome: Outcome) -> str:
-    checks = "; ".join(f"{check.fact}: {check.detail}" for check in outcome.failed_checks)
-    return f"{checks} {outcome.message} {outcome.traceback}"
-
-
 def has_a_picture(result: Result) -> bool:
     """Return whether something is drawn of a stop where nothing is timed: counters, what its calls do, or its own."""
-    counted = any(row.metrics or row.work or counters.COLUMNS.keys() & row.values.keys() for row in result.all_rows)
-    return bool(result.pictures) or counted or timing.available()
+    shown = any(row.metrics or row.work or counters.COLUMNS.keys() & row.values.keys() for row in result.all_rows)
+    return bool(result.pictures) or shown or timing.available()
 
 
 def places(text: str) -> set[str]:
@@ -51,14 +47,14 @@ def places(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_passes_at_a_small_odd_size_can_be_recorded_and_its_docstring_shows_its_rows(name, tmp_path):
-    outcome = run_stop(name, cuda.Device(0), 77)
-    assert outcome.state == "passed", explained(outcome)
-    record.write(tmp_path / "run.json", record.record({}, [outcome]))
-    assert outcome.result.rows
-    assert outcome.result.all_checks
-    assert has_a_picture(outcome.result)
-    docstring, rows = stops.load(name).__doc__, outcome.result.all_rows
+def test_the_stop_passes_can_be_recorded_and_its_docstring_shows_its_rows(name, tmp_path):
+    of = outcome(name)
+    assert of.state == "passed", explained(of)
+    record.write(tmp_path / "run.json", record.record({}, [of]))
+    assert of.result.rows
+    assert of.result.all_checks
+    assert has_a_picture(of.result)
+    docstring, rows = stops.load(name).__doc__, of.result.all_rows
     # A docstring shows the rows of one device.
     assert [row.name for row in rows if row.check and row.name not in docstring and "two GPUs" not in row.name] == []
     if places(docstring):
@@ -68,22 +64,21 @@ def test_the_stop_passes_at_a_small_odd_size_can_be_recorded_and_its_docstring_s
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if stops.load(name).SIZE])
 def test_the_stop_passes_at_its_least_size(name):
-    outcome = run_stop(name, cuda.Device(0), stops.load(name).SIZE.least)
-    assert outcome.state == "passed", explained(outcome)
+    of = run_stop(name, cuda.Device(0), stops.load(name).SIZE.least)
+    assert of.state == "passed", explained(of)
 
 
-@pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_tells_its_title_and_size(name):
-    stop = stops.load(name)
-    assert len(headline(name, stop.TITLE)) <= 80
-    # `library-tour list` has the names in a column of their own.
-    assert max(map(len, stops.names())) + 2 + len(stop.TITLE) <= 80
-    assert stop.SIZE is None or (isinstance(stop.SIZE, Size) and stop.SIZE.least <= stop.SIZE.small <= stop.SIZE.full)
-    assert f"$ library-tour run {name}" in stop.__doc__
-
-
-def test_names_are_unique():
-    assert len(set(stops.COURSE)) == len(stops.COURSE)
+def test_every_stop_tells_its_title_its_size_and_its_command():
+    assert len(set(stops.names())) == len(stops.names())
+    for name in stops.names():
+        stop = stops.load(name)
+        assert len(headline(name, stop.TITLE)) <= 80
+        # `library-tour list` has the names in a column of their own.
+        assert max(map(len, stops.names())) + 2 + len(stop.TITLE) <= 80
+        if stop.SIZE is not None:
+            assert isinstance(stop.SIZE, Size)
+            assert stop.SIZE.least <= stop.SIZE.small <= stop.SIZE.full
+        assert f"$ library-tour run {name}" in stop.__doc__
 
 
 def as_on_a_large_gpu(row: Row) -> Row:
@@ -119,12 +114,12 @@ PICTURES = {
 }
 
 
-@pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, monkeypatch, tmp_path):
-    monkeypatch.setattr(counters, "available", lambda: False)  # a GPU's times, and no counts
-    outcome = run_stop(name, cuda.Device(0), SMALL.get(name, 300))
-    assert outcome.state == "passed", explained(outcome)
-    result = outcome.result
+# The checks of `errors` are of what runs apart.
+@pytest.mark.parametrize("name", [name for name in stops.COURSE if name != "errors"])
+def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, nothing_apart, tmp_path):
+    of = run_stop(name, cuda.Device(0), SMALL.get(name, 300))
+    assert of.state == "passed", explained(of)
+    result = of.result
     rated = [row for row in result.rows if "of limit" in row.values]
     assert rated or result.limit is None
     if name != "device_query":  # whose values are no rates
@@ -139,20 +134,22 @@ def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, monkeypatc
     if rated:
         assert result.limit.rate
         pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-        plots.draw(name, outcome.title, result, tmp_path, formats=())  # figures without files, which take long
+        plots.draw(name, of.title, result, tmp_path, formats=())  # figures without files, which take long
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
+@pytest.mark.xdist_group("transpose")
 def test_counters_tell_why_a_transpose_is_slow():
-    rows = {row.name: row.values for row in run_stop("transpose", cuda.Device(0), 256).result.rows}
+    rows = {row.name: row.values for row in outcome("transpose").result.rows}
     assert rows["naive"]["used by stores"] == pytest.approx(1 / 8)
     assert rows["tile, padded by one"]["used by stores"] == 1
     assert rows["tile"]["conflicts"] > 0 == rows["tile, padded by one"]["conflicts"] == rows["naive"]["conflicts"]
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
+@pytest.mark.xdist_group("bank_conflicts")
 def test_counted_bank_conflicts_follow_the_ways():
-    rows = run_stop("bank_conflicts", cuda.Device(0), 64).result.rows
+    rows = outcome("bank_conflicts").result.rows
     one_way = rows[0].values["wavefronts"]
     for row in rows:
         # The store that numbers the words has none.

@@ -1,21 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-import cudart_py as cuda
 from library_tour import timing
 from library_tour.course import streams
 from library_tour.pipeline import BREADTH, DEPTH, ORDERS, STAGES, Operation, issued, modelled, spans
-from library_tour.runner import run_stop
 from library_tour.stop import Timeline
-
-
-@pytest.fixture(scope="module")
-def result():
-    outcome = run_stop("streams", cuda.Device(0), 1003)
-    assert outcome.state == "passed"
-    return outcome.result
 
 
 def end(order: str, count: int, engines: int) -> float:
@@ -49,8 +39,7 @@ def test_a_stage_begins_no_earlier_than_its_last_one_has_ended():
     assert spans(marks)["kernel"] == [(0.0, 1.0), (1.0, 2.0)]
 
 
-def test_what_no_stream_waits_for_is_reported_as_a_race(result):
-    rows = {row.name: row for rows in result.tables.values() for row in rows}
+def test_what_no_stream_waits_for_is_reported_as_a_race(rows):
     for name in ("non-blocking, then legacy", "stream, then per-thread default"):
         assert "race" in rows[name].note
         assert rows[name].check.holds

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-import cudart_py as cuda
-from library_tour import counters
 from library_tour.course import variables
-from library_tour.runner import run_stop
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return {row.name: row for row in run_stop("variables", cuda.Device(0), 77).result.all_rows}
+from tests.tour.outcomes import counted
 
 
 def test_the_generator_is_marsaglias():
@@ -21,7 +13,7 @@ def test_the_generator_is_marsaglias():
     assert variables.reference(np.array([2463534242], np.uint32), 1).tolist() == [723471715]
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_only_a_device_variable_is_read_from_global_memory_at_each_step(rows):
     loads = {name: rows[name].values["loads"] for name in ("__device__ array", "static shared memory", "register")}
     warps = loads["register"]  # one load of the seed each
@@ -29,7 +21,7 @@ def test_only_a_device_variable_is_read_from_global_memory_at_each_step(rows):
     assert loads["__device__ array"] == warps * (variables.CHECKED_STEPS + 2)
 
 
-@pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+@counted
 def test_shared_variables_take_wavefronts_and_registers_none(rows):
     assert rows["static shared memory"].values["wavefronts"] == rows["dynamic shared memory"].values["wavefronts"] > 0
     assert rows["register"].values["wavefronts"] == 0
@@ -49,15 +41,3 @@ def test_more_dynamic_shared_memory_leaves_room_for_fewer_blocks(rows):
     blocks = [row.values["blocks"] for row in rows.values() if "blocks" in row.values]
     assert blocks == sorted(blocks, reverse=True)
     assert blocks[-1] == 1
-
-
-def test_a_counter_that_starts_anew_is_noticed(device, changed_kernels):
-    changed_kernels("variables", {"atomicAdd(&threads_so_far, 1ull)": "threads_so_far = 1"})
-    failed = {check.fact for check in run_stop("variables", device, 5).failed_checks}
-    assert failed == {"a __device__ variable keeps its value", "a kernel goes on from the host's value"}
-
-
-def test_a_part_that_is_not_reversed_is_noticed(device, changed_kernels):
-    changed_kernels("variables", {"part[threadIdx.x] = in": "part[BLOCK - 1 - threadIdx.x] = in"})
-    failed = {check.fact for check in run_stop("variables", device, 5).failed_checks}
-    assert failed == {"the threads of a block share its variable"}

@@ -1,0 +1,132 @@
+"""Stops of the course, each run once per process for all that is asserted of its outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import cudart_py as cuda
+from library_tour import counters, device_code
+from library_tour.runner import Outcome, run_stop
+
+counted = pytest.mark.skipif(not counters.available(), reason="this driver does not count")
+
+# The sizes that show the facts of a stop. Those of copies are so large that a GPU does not finish before the host asks.
+SIZES = {
+    "aliasing": 1003,
+    "bank_conflicts": 51,
+    "coalescing": 2**14 + 3,
+    "constant_memory": 2**13,
+    "cooling": 5003,
+    "copies": 2**24 - 3,
+    "copies_2d": 2047,
+    "crank_nicolson": 3,
+    "divergence": 2**12,  # whole blocks
+    "dot_product": 5003,
+    "graphs": 301,
+    "halo": 61,
+    "heat": 61,
+    "histogram": 3001,
+    "l2_persistence": 2000,
+    "launch_shapes": 3000,
+    "local_memory": 2000,
+    "logical_and": 2**17 + 3,
+    "managed": 333,
+    "matmul": 96,
+    "monte_carlo_ranks": 4096,
+    "nan_check": 2**13 + 5,
+    "nested_monte_carlo": 501,
+    "pinned_and_mapped": 2**12 + 5,
+    "precision": 3001,
+    "reduction": 5003,
+    "streams": 1003,
+    "synchronization": 3001,
+    "texture": 101,
+    "transpose": 256,
+}
+
+_modules: dict[tuple[object, ...], cuda.Module] = {}
+
+
+def _compile_once(source: Path, **options: object) -> cuda.Module:
+    key = (source, cuda.current_device(), repr(options))
+    # The stop `variables` needs its variables' first values.
+    if key not in _modules or source.stem == "variables":
+        _modules[key] = cuda.compile(source, **options)
+    return _modules[key]
+
+
+@contextlib.contextmanager
+def loaded_once() -> Iterator[None]:
+    """Let all runs of a stop share the modules that it loads, since the simulator reads their PTX each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device_code, "cuda", SimpleNamespace(compile=_compile_once))
+        yield
+
+
+@functools.cache
+def outcome(name: str) -> Outcome:
+    """Run a stop with the driver's own clock, or with counters where it has none."""
+    return run_stop(name, cuda.Device(0), SIZES.get(name, 77))
+
+
+def explained(of: Outcome) -> str:
+    """Return why an outcome is bad."""
+    checks = "; ".join(f"{check.fact}: {check.detail}" for check in of.failed_checks)
+    return f"{checks} {of.message} {of.traceback}"
+
+
+def wrong_rows(of: Outcome) -> set[str]:
+    """Return the names of the rows whose checks do not hold."""
+    return {row.name for row in of.result.all_rows if row.check and not row.check.holds}
+
+
+# Runs stops with so many devices, or one stop after other changes, without the programs that are wrong on purpose.
+_RUN = """
+import json, sys
+import cudart_py as cuda
+from library_tour import stops
+from library_tour.runner import run_stop
+from library_tour.stop import Row
+
+def found(name, size):
+    stop = stops.load(name)
+    stop.shown_wrong = lambda name, program: Row(name)
+    stop.all_shown_wrong = lambda programs, **devices: []
+    outcome = run_stop(name, cuda.Device(0), size)
+    return {
+        "state": outcome.state,
+        "message": outcome.message,
+        "notes": outcome.result.notes,
+        "failed": [check.fact for check in outcome.failed_checks],
+        "rows": {
+            row.name: {"values": dict(row.values), "holds": bool(row.check and row.check.holds), "note": row.note}
+            for row in outcome.result.all_rows
+        },
+        "pictures": [picture.name for picture in outcome.result.pictures],
+    }
+"""
+
+
+def on_devices(count: int, program: str, **environment: str) -> Any:
+    """Return what a program dumps as JSON in a process with so many simulated devices; `found(name, size)` is there."""
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN + program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "CUDART_PY_SIMULATOR_DEVICES": str(count), **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
