@@ -13,21 +13,11 @@ from cudart_py.benchmark.table import lines
 SAMPLES = (1.0e-3, 1.1e-3, 0.9e-3, 1.0e-3, 5.0e-3)
 
 
-def test_the_median_ignores_an_outlier():
-    assert Measurement(SAMPLES).median == 1.0e-3
-
-
-def test_the_spread_is_the_interquartile_range_over_the_median():
-    assert Measurement(SAMPLES).spread == pytest.approx(0.1)
-
-
-def test_rates_are_amounts_over_the_median():
+def test_the_median_ignores_an_outlier_and_rates_are_amounts_over_it():
     found = Measurement(SAMPLES, bytes=4_000_000_000, flops=2_000_000_000)
-    assert found.gigabytes_per_second == pytest.approx(4000)
-    assert found.teraflops_per_second == pytest.approx(2)
-
-
-def test_a_rate_needs_an_amount():
+    assert found.median == 1.0e-3
+    assert found.spread == pytest.approx(0.1)
+    assert (found.gigabytes_per_second, found.teraflops_per_second) == pytest.approx((4000, 2))
     assert Measurement(SAMPLES).gigabytes_per_second is None
     assert Measurement(SAMPLES).teraflops_per_second is None
 
@@ -62,27 +52,16 @@ def test_the_table_counts_conflicts_of_loads_stores_and_atomics():
     assert list(lines([("test", Measurement((), counters=(launch,)))]))[-1].split()[-1] == "321"
 
 
-def test_one_sample_has_a_median_and_no_error():
-    found = Measurement((2.0,))
-    assert (found.median, found.spread, found.error) == (2.0, 0.0, None)
-
-
-def test_samples_of_zero_seconds_give_no_rates():
-    found = Measurement((0.0, 0.0), bytes=1)
-    assert (found.spread, found.error, found.gigabytes_per_second) == (None, None, None)
-
-
-def test_quartiles_of_two_samples():
-    assert interquartile_range([1.0, 2.0]) == 0.5
-    assert interquartile_range([1.0]) == 0.0
+def test_one_sample_has_no_error_and_samples_of_zero_seconds_no_rates():
+    one, zero = Measurement((2.0,)), Measurement((0.0, 0.0), bytes=1)
+    assert (one.median, one.spread, one.error) == (2.0, 0.0, None)
+    assert (zero.spread, zero.error, zero.gigabytes_per_second) == (None, None, None)
+    assert (interquartile_range([1.0, 2.0]), interquartile_range([1.0])) == (0.5, 0.0)
 
 
 def test_the_error_shrinks_with_the_root_of_the_count():
     few, many = [1.0, 1.1] * 10, [1.0, 1.1] * 40
     assert relative_error(few) / relative_error(many) == pytest.approx(2)
-
-
-def test_the_error_of_one_sample_is_infinite():
     assert math.isinf(relative_error([1.0]))
 
 
