@@ -174,6 +174,9 @@ def test_a_signal_breaks_a_kernel_off(kernels: Kernels, interrupted: Callable[..
     """What the handler raises isn't lost where machine code calls Python before it returns, as to print."""
     kernels.engine = "native"
     out = kernels.zeros(1)
+    # Machine code is there before the signal comes.
+    with pytest.raises(Fault, match="the limit"):
+        kernels.launch("counting", 1, 1, out, 3, steps=1000)
     interrupted(kernels, "counting", 64, 64, out, 3, after=0.2)
     kernels.launch("prints_at_times", 1, 1, out, 1, steps=None)
     for _ in range(2):
