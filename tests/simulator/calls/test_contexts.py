@@ -26,10 +26,18 @@ def everything_is_free() -> bool:
     return bool(free == total)
 
 
+def test_push_and_pop_restore_the_context_before(two_devices: list[Any]) -> None:
+    ok(driver.cuCtxPushCurrent(two_devices[1]))
+    assert int(ok(driver.cuCtxGetDevice())) == 1
+    assert int(ok(driver.cuCtxPopCurrent())) == int(two_devices[1])
+    assert int(ok(driver.cuCtxGetDevice())) == 0
+
+
 def test_set_current_with_null_takes_the_context_away(context: Any) -> None:
     ok(driver.cuCtxSetCurrent(None))
     assert driver.cuCtxGetDevice() == (NO_CONTEXT, None)
     assert driver.cuCtxPopCurrent() == (NO_CONTEXT, None)
+    assert driver.cuMemAlloc(4) == (NO_CONTEXT, None)
 
 
 def test_the_last_release_frees_all(context: Any) -> None:
@@ -88,7 +96,10 @@ def test_handles_and_memory_of_an_ended_context_are_gone(play: Player) -> None:
     kernel = ok(driver.cuModuleEnumerateFunctions(1, module))[0]
     pool = ok(driver.cuDeviceGetDefaultMemPool(0))
     play("record e s, take null a 4096")
+    registered = np.zeros(100)
+    ok(driver.cuMemHostRegister(registered, registered.nbytes, 0))
     begin_again()
+    assert driver.cuMemHostUnregister(registered.ctypes.data) == (Status.CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,)
     play("sync s -> INVALID_HANDLE, sync e -> INVALID_HANDLE")
     assert driver.cuModuleGetFunctionCount(module)[0] == INVALID_HANDLE
     assert driver.cuFuncGetName(kernel)[0] == INVALID_HANDLE
@@ -103,6 +114,16 @@ def test_the_end_of_a_context_ends_its_own_captures_alone(two_devices: list[Any]
     ok(driver.cuDevicePrimaryCtxReset(0))
     assert [capture.origin.handle for capture in captures.active] == [int(play["u"])]
     ok(driver.cuGraphDestroy(play("end u")))
+
+
+def test_peer_access_is_enabled_once_and_disabled_once(two_devices: list[Any]) -> None:
+    own, peer = two_devices
+    assert [ok(driver.cuDeviceCanAccessPeer(0, ordinal)) for ordinal in range(2)] == [0, 1]
+    assert driver.cuCtxEnablePeerAccess(own, 0) == (NO_CONTEXT,)
+    assert driver.cuCtxDisablePeerAccess(peer) == (Status.CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,)
+    ok(driver.cuCtxEnablePeerAccess(peer, 0))
+    assert driver.cuCtxEnablePeerAccess(peer, 0) == (Status.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED,)
+    ok(driver.cuCtxDisablePeerAccess(peer))
 
 
 def test_a_peer_copy_needs_no_peer_access_and_comes_between_all_work_of_both_devices(two_devices: list[Any]) -> None:

@@ -20,15 +20,15 @@ def make_pool(device: int, most: int = 0) -> Any:
     return ok(driver.cuMemPoolCreate(struct("CUmemPoolProps", **given)))
 
 
-def launch_clusters(kernel: Any, grid: int, cluster: int) -> Any:
+def clusters(grid: int, cluster: int, threads: int = 1) -> Any:
     sizes = {f"{kind}Dim{axis}": 1 for kind in ("grid", "block") for axis in "XYZ"}
     attribute = bindings.CUlaunchAttribute()
     attribute.id = bindings.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     value = bindings.CUlaunchAttributeValue()
     value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = cluster, 1, 1
     attribute.value = value
-    config = struct("CUlaunchConfig", **{**sizes, "gridDimX": grid}, attrs=[attribute], numAttrs=1)
-    return driver.cuLaunchKernelEx(config, kernel, 0, 0)
+    sizes |= {"gridDimX": grid, "blockDimX": threads}
+    return struct("CUlaunchConfig", **sizes, attrs=[attribute], numAttrs=1)
 
 
 class World:
@@ -75,7 +75,8 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
         lambda w: driver.cuFuncSetAttribute(w.kernel, Shared, 1 << 20),
         lambda w: driver.cuFuncGetParamInfo(w.kernel, 0),
         lambda w: driver.cuLaunchKernel(function(w.module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, None, 0),
-        lambda w: launch_clusters(w.kernel, 5, 2),
+        lambda w: driver.cuLaunchKernelEx(clusters(5, 2), w.kernel, 0, 0),
+        lambda w: driver.cuOccupancyAvailableDynamicSMemPerBlock(w.kernel, 0, 128),
         lambda w: driver.cuCtxGetLimit(99),
         lambda w: driver.cuEventCreate(64),
         lambda w: driver.cuStreamCreate(2),
@@ -92,6 +93,7 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
     ],
     "INVALID_DEVICE": [lambda w, ordinal=ordinal: driver.cuDeviceGet(ordinal) for ordinal in (-1, 2, 100)],
     "NOT_FOUND": [
+        lambda w: driver.cuMemGetAddressRange(8),
         lambda w: driver.cuModuleGetFunction(w.module, b"nothing"),
         lambda w: driver.cuModuleGetGlobal(w.module, b"nothing"),
     ],
@@ -100,7 +102,7 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
         lambda w: driver.cuMemAllocAsync(65 << 20, 0),
         lambda w: driver.cuMemAllocFromPoolAsync(101 << 20, make_pool(0, 100 << 20), 0),
     ],
-    "INVALID_CLUSTER_SIZE": [lambda w: launch_clusters(w.kernel, 16, 16)],
+    "INVALID_CLUSTER_SIZE": [lambda w: driver.cuLaunchKernelEx(clusters(16, 16), w.kernel, 0, 0)],
     "COOPERATIVE_LAUNCH_TOO_LARGE": [
         lambda w: driver.cuLaunchCooperativeKernel(w.kernel, 265, 1, 1, 1024, 1, 1, 0, 0, None)
     ],
@@ -128,10 +130,20 @@ def test_a_refused_call_has_its_status_and_changes_nothing(module: Any, status: 
 def test_what_is_almost_refused_is_taken(module: Any) -> None:
     world = World(module)
     ok(driver.cuMemFree(0))
+    assert list(map(int, ok(driver.cuMemGetAddressRange(world.device + 10)))) == [world.device, 64]
+    assert ok(driver.cuOccupancyAvailableDynamicSMemPerBlock(world.kernel, 4, 128)) == 56 << 10
+    kind = bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    assert ok(driver.cuPointerGetAttributes(1, [kind], 8)) == [0]
+    mine = make_pool(0)
+    ok(driver.cuDeviceSetMemPool(0, mine))
+    ok(driver.cuMemPoolDestroy(mine))
+    assert int(ok(driver.cuDeviceGetMemPool(0))) == int(world.pool)
     ok(driver.cuMemsetD8(world.device, 0, 0))
     known = struct("CUDA_ARRAY_DESCRIPTOR", Width=4, NumChannels=1, Format=FLOAT)
     ok(driver.cuArrayDestroy(ok(driver.cuArrayCreate(known))))
     allowed = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
     ok(driver.cuFuncSetAttribute(world.kernel, allowed, 1))
     ok(driver.cuLaunchCooperativeKernel(world.kernel, 264, 1, 1, 1024, 1, 1, 0, 0, None))
-    ok(launch_clusters(world.kernel, 16, 16))
+    ok(driver.cuLaunchKernelEx(clusters(16, 16), world.kernel, 0, 0))
+    assert ok(driver.cuOccupancyMaxPotentialClusterSize(world.kernel, clusters(64, 8, 1024))) == 16
+    assert ok(driver.cuOccupancyMaxActiveClusters(world.kernel, clusters(64, 8, 1024))) == 32
