@@ -21,34 +21,16 @@ def kernels():
         )
 
 
-@pytest.fixture
-def words(rng):
-    return rng.integers(0, 2**32, (512, 4), dtype=np.uint32)
-
-
 @pytest.mark.parametrize("grid", [1, 3, 4])
-def test_every_word_is_copied_by_any_grid(device, kernels, words, grid):
-    source, target = cuda.to_device(words), cuda.zeros(words.shape, np.uint32)
-    run(kernels["copy_words<4>"], grid, target, source, 512)
+def test_every_word_is_copied_read_and_written_by_any_grid(device, kernels, rng, grid):
+    words = rng.integers(0, 2**32, (512, 4), dtype=np.uint32)
+    source, target, sums = cuda.to_device(words), cuda.zeros(words.shape, np.uint32), cuda.zeros(grid, np.uint32)
+    kernels["copy_words<4>"][grid, 32](target, source, 512)
     assert np.array_equal(target.to_host(), words)
-
-
-@pytest.mark.parametrize("grid", [1, 3, 4])
-def test_every_word_is_read_by_any_grid(device, kernels, words, grid):
-    sums = cuda.zeros(grid, np.uint32)
-    run(kernels["read_words<4>"], grid, cuda.to_device(words), 512, sums)
+    kernels["read_words<4>"][grid, 32](source, 512, sums)
     assert sums.to_host().sum(dtype=np.uint32) == words.sum(dtype=np.uint32)
-
-
-@pytest.mark.parametrize("grid", [1, 3, 4])
-def test_every_word_is_written_by_any_grid(device, kernels, grid):
-    target = cuda.zeros((512, 4), np.uint32)
-    run(kernels["write_words<4>"], grid, target, 512, 7)
+    kernels["write_words<4>"][grid, 32](target, 512, 7)
     assert (target.to_host() == 7).all()
-
-
-def run(kernel, grid, *arguments):
-    kernel[grid, 32](*arguments)
 
 
 def test_a_thread_does_all_its_multiply_adds(device, kernels):
@@ -82,18 +64,11 @@ def small(monkeypatch):
     measured_ceiling.cache_clear()
 
 
-def test_all_five_are_measured(device, small):
+def test_all_five_are_measured_once_a_process_and_give_their_memory_back(device, small):
+    before = device.memory_pool.used
     found = ceilings(device)
     assert all(getattr(found, kind) > 0 for kind in module_under_test.KINDS)
-
-
-def test_a_ceiling_is_measured_once_a_process(device, small):
     assert measured_ceiling(device, "write") is measured_ceiling(device, "write")
-
-
-def test_the_memory_is_given_back(device, small):
-    before = device.memory_pool.used
-    measured_ceiling(device, "copy")
     assert device.memory_pool.used <= before
 
 
@@ -112,15 +87,12 @@ def test_a_buffer_divides_into_every_tile(limit):
     assert nbytes > 0
 
 
-def test_without_device_times_there_are_no_peaks(device, monkeypatch):
+def test_without_device_times_there_are_no_peaks_and_an_unknown_kind_is_refused(device, monkeypatch):
     monkeypatch.setattr(module_under_test, "has_capability", lambda name: False)
     measured_ceiling.cache_clear()
     with pytest.raises(cuda.NotSupportedError, match="no peak can be measured"):
         ceilings(device)
-
-
-def test_an_unknown_kind_is_refused(device):
-    with pytest.raises(ValueError, match="'ceiling' must be one of .* not the str 'tensor'"):
+    with pytest.raises(ValueError, match="'ceiling' must be one of"):
         measured_ceiling(device, "tensor")
 
 

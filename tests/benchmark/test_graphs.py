@@ -38,52 +38,40 @@ def adding(stream):
     return Adding(stream)
 
 
-def test_a_graph_does_what_its_calls_do(stream, adding):
-    graph = capture_calls(iter([adding] * 3), 3, stream)
-    assert adding.number.to_host() == 0
-    graph.launch(stream)
-    graph.launch(stream)
-    assert adding.number.to_host(stream=stream) == 6
-
-
-def test_calls_are_captured_in_turn(stream):
-    works = [Adding(stream), Adding(stream)]
+def test_calls_are_captured_in_turn_and_a_graph_does_what_they_do(stream, adding):
+    works = [adding, Adding(stream)]
     graph = capture_calls(iter([works[0], works[1], works[0]]), 3, stream)
-    graph.launch(stream)
-    assert [int(work.number.to_host(stream=stream)[0]) for work in works] == [2, 1]
+    assert adding.number.to_host() == 0
+    for _ in range(2):
+        graph.launch(stream)
+    assert [int(work.number.to_host(stream=stream)[0]) for work in works] == [4, 2]
 
 
-def test_a_batch_is_captured_once_and_launched_for_each_sample(device, event_times, stream, adding):
-    found = measure(adding, stream=stream, batch=5, graph=True, options=QUICK)
-    assert (found.captured, found.batch, found.cache) == (True, 5, "warm")
-    assert adding.calls == 1 + 5
-    assert adding.number.to_host(stream=stream) == 1 + 3 * 5
+@pytest.mark.parametrize(
+    ("batch", "graph", "captured", "calls"),
+    [(5, True, True, 1 + 5), (5, False, False, 1 + 3 * 5), (1, True, False, None)],
+    ids=["captured once", "call by call", "a single call is no batch"],
+)
+def test_a_batch_is_captured_once_where_a_graph_is_asked_for(
+    device, event_times, stream, adding, batch, graph, captured, calls
+):
+    found = measure(adding, stream=stream, batch=batch, graph=graph, options=QUICK)
+    assert (found.captured, found.batch) == (captured, batch)
+    if calls is not None:
+        assert (adding.calls, found.cache) == (calls, "warm")
+        assert adding.number.to_host(stream=stream) == 1 + 3 * 5
 
 
-def test_a_batch_is_launched_call_by_call_unless_a_graph_is_asked_for(device, event_times, stream, adding):
-    assert not measure(adding, stream=stream, batch=5, options=QUICK).captured
-    assert adding.calls == 1 + 3 * 5
-
-
-def test_a_single_call_is_no_batch(device, event_times, stream, adding):
-    assert not measure(adding, stream=stream, batch=1, graph=True, options=QUICK).captured
-
-
-def test_the_default_stream_cannot_be_captured(device, event_times):
-    adding = Adding(None)
-    found = measure(adding, batch=5, graph=True, options=QUICK)
-    assert not found.captured
-    assert adding.number.to_host() == 1 + 3 * 5
-
-
-def test_work_that_synchronises_is_launched_call_by_call(device, event_times, stream, adding):
+def test_what_cannot_be_captured_is_launched_call_by_call(device, event_times, stream, adding):
     def work():
         adding()
         stream.synchronize()
 
-    found = measure(work, stream=stream, batch=5, graph=True, options=QUICK)
-    assert found.timed
-    assert not found.captured
+    default = Adding(None)
+    for fn, where in ((work, stream), (default, None)):
+        found = measure(fn, stream=where, batch=5, graph=True, options=QUICK)
+        assert (found.timed, found.captured) == (True, False)
+    assert default.number.to_host() == 1 + 3 * 5
 
 
 def test_after_a_capture_that_failed_the_stream_can_be_used(stream, adding):
@@ -94,10 +82,7 @@ def test_after_a_capture_that_failed_the_stream_can_be_used(stream, adding):
     assert capture_calls(iter([fail]), 1, stream) is None
     adding()
     assert adding.number.to_host(stream=stream) == 1
-
-
-def test_work_in_another_stream_makes_no_graph(stream):
-    with cuda.Stream(non_blocking=True) as other:
+    with cuda.Stream(non_blocking=True) as other:  # whose work is not in the graph
         assert capture_calls(iter([Adding(other)]), 1, stream) is None
 
 

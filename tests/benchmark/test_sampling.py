@@ -20,13 +20,11 @@ class Bench:
     def __init__(self, samples):
         self.time = 0.0
         self.pauses = []
-        self.taken = 0
         self._samples = iter(samples)
 
     def take(self):
         sample = next(self._samples)
         self.time += sample.seconds
-        self.taken += 1
         return sample
 
     def pause(self, seconds):
@@ -47,25 +45,16 @@ def noisy(seconds):
         yield Sample(seconds * numbers.choice([0.5, 1.0, 1.5]))
 
 
-def test_equal_samples_end_it_when_the_least_time_is_over():
-    bench = Bench(steady(0.01))
-    assert len(bench.collect(STEADY).seconds) in (10, 11)
-
-
-def test_noisy_samples_end_when_the_time_is_up():
+def test_equal_samples_end_it_when_the_least_time_is_over_and_noisy_ones_when_the_time_is_up():
+    assert len(Bench(steady(0.01)).collect(STEADY).seconds) in (10, 11)
     bench = Bench(noisy(0.01))
     bench.collect(STEADY)
     assert bench.time == pytest.approx(1.0, abs=0.02)
 
 
-def test_the_least_count_is_taken_however_long_it_takes():
-    bench = Bench(steady(10.0))
-    assert len(bench.collect(STEADY).seconds) == STEADY.min_samples
-
-
-def test_the_greatest_count_is_never_exceeded():
-    bench = Bench(noisy(1e-6))
-    assert len(bench.collect(MeasureOptions(min_samples=3, max_samples=7)).seconds) == 7
+def test_the_least_count_is_taken_however_long_it_takes_and_the_greatest_never_exceeded():
+    assert len(Bench(steady(10.0)).collect(STEADY).seconds) == STEADY.min_samples
+    assert len(Bench(noisy(1e-6)).collect(MeasureOptions(min_samples=3, max_samples=7)).seconds) == 7
 
 
 def test_a_loose_precision_ends_earlier_than_a_tight_one():
