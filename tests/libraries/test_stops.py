@@ -6,6 +6,7 @@ import functools
 import io
 import itertools
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -17,55 +18,63 @@ from cudart_py.libraries.sparse.matrix import SparseMatrix
 from library_tour import plots, record, report, stops, timing
 from library_tour.libraries import conjugate_gradients, judgement, precisions
 from library_tour.libraries.judgement import missing_row
-from library_tour.report import headline, table
+from library_tour.report import table
 from library_tour.runner import Outcome, run_stop
 from library_tour.stop import Check, Limit
+from tests.tour.outcomes import explained, loaded_once
 
 pytestmark = pytest.mark.needs("libraries")
 
 SIZES = {"gemm": 20, "fft": 20, "sparse": 5, "solver": 20, "rand": 64}
 
 
-def explained(outcome: Outcome) -> str:
-    checks = "; ".join(f"{check.fact}: {check.detail}" for check in outcome.failed_checks)
-    return f"{checks} {outcome.message} {outcome.traceback}"
+@pytest.fixture(scope="module", autouse=True)
+def share_modules() -> Iterator[None]:
+    with loaded_once():
+        yield
 
 
 @functools.cache
-def done(name: str, size: int) -> Outcome:
+def done(name: str) -> Outcome:
     """Run a stop without times, once for all that is asked of it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timing, "available", lambda: False)
-        return run_stop(name, cuda.Device(0), size)
+        return run_stop(name, cuda.Device(0), 77)
 
 
-@pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_the_stop_passes(name):
-    outcome = done(name, 77)
+# Each in a worker of pytest-xdist, which has its outcomes.
+NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in stops.LIBRARIES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stop_passes_and_its_docstring_shows_every_checked_row(name):
+    outcome = done(name)
     assert outcome.state == "passed", explained(outcome)
     assert outcome.result.all_checks
+    rows = outcome.result.rows
+    # Every row says what executed it or why nothing did, and most what their call does, for the picture without times.
+    assert all("by" in row.values or "not run here" in row.note for row in rows)
+    called = [row for row in rows if str(row.values.get("by", "")).startswith("cu")]
+    assert sum(bool(row.work or row.metrics) for row in called) > len(called) * 2 / 3
+    if not timing.available():  # the docstrings show a driver without times
+        shown = [re.sub(r"[\d,]+", "0", line) for line in stops.load(name).__doc__.splitlines()]
+        hidden = [row.name for row in rows if not any(re.sub(r"[\d,]+", "0", row.name) in line for line in shown)]
+        assert hidden == []
+    if name == "rand":  # room for wide numbers
+        assert max(len(row.name) for row in rows) <= 22
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_the_stop_passes_at_its_least_size(name):
-    outcome = done(name, stops.load(name).SIZE.least)
+def test_the_stop_passes_at_its_least_size(name, monkeypatch):
+    monkeypatch.setattr(timing, "available", lambda: False)
+    outcome = run_stop(name, cuda.Device(0), stops.load(name).SIZE.least)
     assert outcome.state == "passed", explained(outcome)
 
 
-@pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_every_row_says_what_executed_it_or_why_nothing_did(name):
-    for row in done(name, 77).result.rows:
-        assert "by" in row.values or "not run here" in row.note
-
-
-@pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_most_rows_say_what_their_call_does_for_the_picture_without_times(name):
-    rows = [row for row in done(name, 77).result.rows if str(row.values.get("by", "")).startswith("cu")]
-    assert sum(bool(row.work or row.metrics) for row in rows) > len(rows) * 2 / 3
-
-
+@pytest.mark.xdist_group("gemm")
 def test_operations_a_byte_are_those_of_the_arithmetic_and_of_operands_read_once():
-    work = {row.name: row.work for row in done("gemm", 77).result.rows}
+    work = {row.name: row.work for row in done("gemm").result.rows}
     assert work["float32"]["operations"] == 2 * 77 * 78 * 76
     assert work["float32"]["bytes, at least"] == 4 * (77 * 78 + 78 * 76 + 77 * 76)
     assert work["complex64"]["operations"] == 4 * work["float32"]["operations"]
@@ -74,73 +83,42 @@ def test_operations_a_byte_are_those_of_the_arithmetic_and_of_operands_read_once
     assert work["bias, GELU: fused"]["bytes, at least"] < work["bias, GELU: apart"]["bytes, at least"]
 
 
+@pytest.mark.xdist_group("sparse")
 def test_a_sparse_product_does_two_operations_for_each_number_that_is_stored():
-    work = {row.name: row.work for row in done("sparse", 77).result.rows}
+    work = {row.name: row.work for row in done("sparse").result.rows}
     assert (
         work["SpMV, CSR"]["operations"] == work["SpMV, COO"]["operations"] == work["SpMM, 8 vectors"]["operations"] / 8
     )
     assert work["SpMV, COO"]["bytes, at least"] > work["SpMV, CSR"]["bytes, at least"]
 
 
-@pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_the_stop_tells_its_title_and_size(name):
-    stop = stops.load(name)
-    assert len(headline(name, stop.TITLE)) <= 80
-    assert stop.SIZE.least <= stop.SIZE.small <= stop.SIZE.full
-    assert f"$ library-tour run {name}" in stop.__doc__
-
-
-@pytest.mark.parametrize("name", stops.LIBRARIES)
-def test_the_docstring_shows_every_checked_row(name):
-    if timing.available():
-        pytest.skip("the docstrings show a driver without times")
-    rows = done(name, 77).result.rows
-    shown = [re.sub(r"[\d,]+", "0", line) for line in stops.load(name).__doc__.splitlines()]
-    hidden = [row.name for row in rows if not any(re.sub(r"[\d,]+", "0", row.name) in line for line in shown)]
-    assert hidden == []
-
-
-TIMED: dict[str, Outcome] = {}
-
-
-@pytest.fixture(params=stops.LIBRARIES)
-def timed(request, monkeypatch) -> Outcome:
-    """Run a stop with times, once for all that is asked of it.
-
-    Where the driver has none, with a clock of its own: so what is for a GPU runs everywhere.
-    """
-    name = request.param
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stop_times_with_the_libraries_and_is_drawn(name, monkeypatch, tmp_path):
+    """With a clock of its own, where the driver has none: so what is for a GPU runs everywhere."""
     if "gpu_timing" not in cuda.capabilities():
         give_times(monkeypatch)
     shorten(monkeypatch)
-    if name not in TIMED:
-        TIMED[name] = run_stop(name, cuda.Device(0), SIZES[name])
-    return TIMED[name]
-
-
-def test_the_stop_times_with_the_libraries(timed):
-    assert timed.state == "passed", explained(timed)
-    assert any("ms" in row.values for row in timed.result.rows)
-
-
-def test_a_timed_table_fits_into_a_terminal(timed):
-    """Into 80 columns, with no word cut off."""
+    outcome = run_stop(name, cuda.Device(0), SIZES[name])
+    assert outcome.state == "passed", explained(outcome)
+    rows = outcome.result.rows
+    assert any("ms" in row.values for row in rows)
     console = Console(width=80, file=io.StringIO())
-    console.print(table(timed.result.rows))
-    assert "…" not in console.file.getvalue()
-
-
-def test_the_names_of_rand_leave_room_for_wide_numbers():
-    assert max(len(row.name) for row in done("rand", 77).result.rows) <= 22
-
-
-def test_the_stop_draws_what_it_timed(timed, tmp_path):
+    console.print(table(rows))
+    assert "…" not in console.file.getvalue()  # no word is cut off
     pytest.importorskip("matplotlib", reason="matplotlib is not installed (the extra plot)")
-    assert plots.draw(timed.name, timed.title, timed.result, tmp_path)
+    # Figures without files, which take long.
+    plots.draw(name, outcome.title, outcome.result, tmp_path, formats=())
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 3])
-@pytest.mark.parametrize("name", stops.LIBRARIES)
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [
+        # cuRAND's headers take long to compile.
+        pytest.param(name, every, marks=pytest.mark.exhaustive if every == 1 or name == "rand" else ())
+        for name in stops.LIBRARIES
+        for every in (1, 3)
+    ],
+)
 def test_a_stop_with_wrong_results_fails_by_its_checks_and_is_reported(monkeypatch, tmp_path, name, every):
     """All results, or every third; what is wrong is not timed, and has no rate."""
     give_times(monkeypatch)
@@ -173,8 +151,9 @@ def test_the_sobol_points_of_rand_are_scipys():
     assert np.array_equal(ours.T / 2.0**32, qmc.Sobol(rand.DIMENSIONS, scramble=False).random(64))
 
 
+@pytest.mark.xdist_group("solver")
 def test_lapacks_residuals_stand_beside_ours():
-    [rows] = done("solver", 77).result.tables.values()
+    [rows] = done("solver").result.tables.values()
     assert [row.name for row in rows] == ["float32", "float64", "complex128"]
     methods = {"LU", "Cholesky", "triangular", "QR", "SVD", "eigh"}
     assert all(set(row.values) == methods and max(row.values.values()) < 30 for row in rows)
@@ -195,7 +174,8 @@ MISSING = {
 def test_a_missing_library_is_named_with_its_extra(case):
     text, reason = MISSING[case]
     note = missing_row("a row", "cu13", ImportError(text)).note
-    assert note == f'not run here: {reason}; the extra `cu13` installs it: pip install "cudart-py[cu13]"'
+    assert note.startswith(f"not run here: {reason};")
+    assert 'pip install "cudart-py[cu13]"' in note
 
 
 def give_times(monkeypatch: pytest.MonkeyPatch) -> None:
