@@ -11,28 +11,17 @@ ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
 
-def name_of(path):
-    return path.name
-
-
-def test_there_is_a_notebook():
+def test_notebooks_are_kept_without_outputs_and_their_lines_fit():
     assert [path.name for path in NOTEBOOKS] == ["profile_race_fix.ipynb"]
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
-def test_a_notebook_is_kept_without_outputs(path):
-    cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
-def test_the_lines_of_a_notebook_fit(path):
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    assert max(len(line.rstrip("\n")) for cell in cells for line in cell["source"]) <= 120
+    for path in NOTEBOOKS:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code), path
+        assert max(len(line.rstrip("\n")) for cell in cells for line in cell["source"]) <= 120, path
 
 
 @pytest.mark.unsanitized("a notebook's kernel is a process of its own, with the simulator")
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs_and_shows_tables(path):
     why = "what executes notebooks is not installed (the dependency group notebook)"
     client, nbformat = pytest.importorskip("nbclient", reason=why), pytest.importorskip("nbformat", reason=why)
