@@ -1,10 +1,18 @@
-"""Kernels that the tests of calls in the middle of other calls launch."""
+"""Kernels that the tests of calls in the middle of other calls launch, and what a driver holds."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
+from cudart_py.simulator import driver
+from cudart_py.simulator.calls import events, functions, modules
+from cudart_py.simulator.calls.graphs import executables
+from cudart_py.simulator.state import contexts, memory, streams
+from cudart_py.simulator.state.memory import pools
+from cudart_py.simulator.state.queue import captures, graphs
+from tests.simulator.support import ok
 
 SOURCE = r"""
 extern "C" __global__ void step(unsigned *x, int rounds) {
@@ -28,3 +36,27 @@ def stepped(x: Any, rounds: int) -> Any:
             increment, multiplier = increment * 1664525 + 1013904223, multiplier * 1664525
         increment, multiplier = increment % (1 << 32), multiplier % (1 << 32)
     return np.array(x, np.uint32) * np.uint32(multiplier) + np.uint32(increment)
+
+
+def live() -> tuple[int, ...]:
+    """Count all that a driver holds."""
+    tables = (
+        streams.streams,
+        events.events,
+        modules.modules,
+        functions.functions,
+        graphs.graphs,
+        graphs.nodes,
+        executables.executables,
+        pools.pools,
+    )
+    context = contexts.current()
+    return (
+        *map(len, tables),
+        len(memory.known.by_start),
+        len(memory.live.by_start),
+        len(context.textures),
+        len(captures.active),
+        context.pending,
+        *ok(driver.cuMemGetInfo()),
+    )

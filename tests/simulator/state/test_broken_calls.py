@@ -15,8 +15,9 @@ from cuda.bindings import driver as bindings
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import contexts, memory
 from tests.simulator.kernels import ptx
-from tests.simulator.state.test_lifetimes import live
 from tests.simulator.support import Status, ok, upload
+
+from .reentry import live
 
 
 def check_tables() -> None:

@@ -13,12 +13,17 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
+from cudart_py.simulator import driver
 from cudart_py.simulator.calls.launches import launches
 from cudart_py.simulator.state import memory
 from cudart_py.simulator.state.progress import progress
-from tests.simulator.state.test_lifetimes import live
+from cudart_py.simulator.state.queue import scheduling
+from cudart_py.simulator.state.queue.operations import Operation
+from cudart_py.simulator.state.streams import find_stream
+from tests.simulator.kernels import ptx
+from tests.simulator.support import Status, ok, upload
 
-from .reentry import LANES, SOURCE, stepped
+from .reentry import LANES, SOURCE, live, stepped
 
 pytestmark = pytest.mark.needs("in_process")
 
@@ -145,7 +150,11 @@ def test_what_is_dropped_in_the_middle_of_a_launch_is_given_back_after_it(module
         before = live()
         things: list[Any] = [cuda.zeros(1000), cuda.Stream(), cuda.Event(), cuda.MemoryPool(), cuda.compile(SOURCE)]
         things += [cuda.Texture(cuda.zeros(8, np.float32)), *(cuda.empty(9, np.uint8, pool=own) for _ in range(400))]
-        things += [cuda.pinned_empty(1000)] if way == "del" else []
+        things += [cuda.CudaArray((8, 8), np.float32), cuda.register_host(np.zeros(9))]
+        with cuda.Stream() as stream, stream.capture() as graph:
+            module["step"][1, LANES, 0, stream](x, 1)
+        things += [graph, graph.instantiate()]
+        things += [cuda.pinned_empty(1000), cuda.managed_empty(9)] if way == "del" else []
         drop = things.clear if way == "del" else lambda things=things: [thing.close() for thing in things][:0]
         results = in_the_middle(drop)
         module["step"][1, LANES](x, 500)
@@ -235,3 +244,27 @@ def test_standard_output_may_call_the_driver_from_any_thread_or_wait(module, eng
     assert seen[::2] == [[7] * 4] * 4
     for count, found in enumerate(seen[1::2], 1):
         np.testing.assert_array_equal(found, stepped(np.zeros(LANES), 3 * count))
+
+
+def test_work_may_free_memory_that_other_work_is_done_with(context: Any) -> None:
+    """Finalizers run wherever the garbage collector is called, in the middle of a kernel too."""
+    stream = ok(driver.cuStreamCreate(1))
+    address, pinned = upload(np.zeros(10, np.uint8)), ok(driver.cuMemHostAlloc(10, 0))
+    module = ok(driver.cuModuleLoadData(ptx()))
+
+    def finalize() -> None:
+        ok(driver.cuMemFree(address))
+        ok(driver.cuMemFreeHost(pinned))
+        ok(driver.cuModuleUnload(module))
+        assert driver.cuMemFree(address) == (Status.CUDA_ERROR_INVALID_VALUE,)
+
+    class Finalizing(Operation):
+        def run(self, context: Any) -> None:
+            finalize()
+
+    scheduling.enqueue(find_stream(stream), Finalizing())
+    ok(driver.cuStreamSynchronize(stream))
+    assert memory.live.find(address) is None
+    assert memory.live.find(pinned) is None
+    free, total = ok(driver.cuMemGetInfo())
+    assert free == total
