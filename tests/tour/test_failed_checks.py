@@ -19,7 +19,11 @@ SMALL = {"crank_nicolson": 2, "matmul": 20, "variables": 5}
 # Stops with code of their own for a variant that is wrong; the others leave it to `variants.measure`.
 OWN = {
     "vector_add",
+    "launch_shapes",
+    "debug_print",
     "copies",
+    "variables",
+    "texture",
     "local_memory",
     "coalescing",
     "bank_conflicts",
