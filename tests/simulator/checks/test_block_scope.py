@@ -83,7 +83,6 @@ def random_kernel(number: int) -> tuple[str, bool]:
     return f"KERNEL(random{number}) {{\n    int t = threadIdx.x, b = blockIdx.x;\n    {body}\n}}", races
 
 
-# Machine code of each takes a third of a second to compile.
 @pytest.mark.parametrize("numbers", [range(10, 18), pytest.param(range(40), marks=pytest.mark.exhaustive)])
 def test_random_atomics_race_where_blocks_meet_in_block_scope(numbers: range) -> None:
     made = [random_kernel(number) for number in numbers]

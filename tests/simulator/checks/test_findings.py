@@ -121,16 +121,13 @@ def test_mode_off_looks_for_nothing():
         assert found(wrong_mask, ints(32)) == []
 
 
-def test_the_environment_chooses_the_mode(monkeypatch):
+def test_the_environment_chooses_the_mode_and_an_unknown_one_is_refused(monkeypatch):
     for value, chosen in {"": "warn", "0": "off", "off": "off", "1": "warn", "warn": "warn", "error": "error"}.items():
         monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", value)
         assert mode() == chosen
     monkeypatch.setenv("CUDART_PY_SIMULATOR_CHECKS", "loud")
     with pytest.raises(ValueError, match="'loud' is not one of"):
         mode()
-
-
-def test_an_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="'loud'"), cuda.checks("loud"):
         pass
 

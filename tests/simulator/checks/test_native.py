@@ -193,9 +193,6 @@ def test_counters_and_checks_watch_at_once(kernels: Kernels) -> None:
     assert any(kernel is not None and len(watch) == 2 for (_, watch, _), kernel in known.items())
 
 
-# --- copies by cp.async
-
-
 @pytest.mark.parametrize("name", ["own_and_warp", "some_copy"])
 def test_copies_that_are_waited_for_run_in_machine_code(kernels: Kernels, name: str) -> None:
     """Behind barriers of the block, and behind what brings a warp together."""
@@ -234,8 +231,6 @@ def test_a_copy_that_is_not_waited_for_is_found_in_the_same_words(kernels: Kerne
     assert of_both(kernels, "wrong", 1, 256, None, kernels.put(np.arange(512, dtype=np.float32)), how)
 
 
-# --- fences
-
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "sum_once": (None, None, None),
     "chain": (None, None, None),
@@ -259,10 +254,6 @@ def test_what_no_fence_puts_in_order_is_found_in_the_same_words(kernels: Kernels
         texts = of_both(kernels, f"{name}_{how}", 4, 96, *ARGUMENTS[name])
         # For the NumPy engine a chain's late fence is followed by a release of all that has happened.
         assert texts or (name, how) == ("chain", "fence_too_late"), how
-
-
-def test_barriers_of_the_grid_put_blocks_in_order(kernels: Kernels) -> None:
-    run_natively(kernels, "whole_grid", 4, 96, kernels.zeros(512), kernels.zeros(512), 4, cooperative=True)
 
 
 def test_the_last_of_many_blocks_reads_what_all_have_stored(kernels: Kernels) -> None:

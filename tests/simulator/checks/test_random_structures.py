@@ -41,9 +41,8 @@ def kernel(number, generator, case):
     declared = " ".join(f"{kind} {name}[{length}];" for name, kind, length in members)
     given = [one for place, one in enumerate(members) if case.startswith("all") or place != missing]
     filled = " ".join(f"for (int j = 0; j < {length}; j++) p->{name}[j] = n + j;" for name, _, length in given)
-    steps = []
-    for k, move in enumerate(generator.choice(moves, int(generator.integers(1, 4)))):
-        steps.append("{ " + str(move).format(k=k) + " a = b; }")
+    chosen = generator.choice(moves, int(generator.integers(1, 4)))
+    steps = ["{ " + str(move).format(k=k) + " a = b; }" for k, move in enumerate(chosen)]
     name, kind, length = members[missing]
     if case.endswith("stored whole"):
         stored = "((S*)out)[i] = a;"

@@ -99,6 +99,7 @@ def test_the_libraries_copies_are_waited_for(name, more):
     np.testing.assert_array_equal(out.to_host(), host[: 8 if more else 1].sum(axis=0)[::-1])
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_grid_wide_barrier_orders_blocks():
     launch = compiled("races.cu")["grid_sync"].launch
     assert found(lambda: launch(4, 64, cooperative=True)(floats(1000), floats(1000), 1000, 5)) == []
