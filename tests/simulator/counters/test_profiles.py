@@ -34,10 +34,6 @@ extern "C" __global__ void wide(float4* out, const float4* in) { out[threadIdx.x
 extern "C" __global__ void some(float* out, int lanes) {
     if ((threadIdx.x & 31) < lanes) out[threadIdx.x] = 1;
 }
-extern "C" __global__ void count(int* out, int* before) {
-    before[threadIdx.x] = atomicAdd(&out[0], 1);
-    atomicAdd(&out[1], 1);
-}
 extern "C" __global__ void generic(float* out, float* in, int n) {
     __shared__ float s[32];
     s[threadIdx.x] = 1;
@@ -173,21 +169,11 @@ def test_only_active_lanes_count(counted, lanes, sectors, used):
     assert not lanes or metrics[USED.format("st")] == used
 
 
-def test_an_offset_costs_one_more_sector(counted):
-    assert counted("strided", (1, 64), zeros(64), zeros(65)[1:], 1).metrics[LD.format("sectors")] == 2 * 5
-
-
 def test_a_block_that_32_does_not_divide_has_a_short_warp(counted):
     metrics = counted("strided", (2, 48), zeros(96), zeros(96), 1).metrics
     assert metrics[LD.format("requests")] == 4
     assert metrics[LD.format("sectors")] == 2 * (4 + 2)
     assert metrics[LANES] == 24
-
-
-def test_an_atomic_whose_result_is_unused_is_a_reduction(counted):
-    metrics = counted("count", (1, 64), zeros(2, np.int32), zeros(64, np.int32)).metrics
-    assert metrics["l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"] == 2
-    assert metrics["l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"] == 2
 
 
 def test_a_generic_load_counts_where_each_lane_goes(counted):
