@@ -33,6 +33,7 @@ NO_PTX = {
     "add.u32 %r9, %r2, %r3;": "%r9 is neither declared nor a special register",
     "mov.u32 %r1, nobody;": "nobody isn't declared",
     "mov.u32 %r1, n+;": "operand 'n\\+' isn't understood",
+    "mov.u32 %r1, 0x1ffffffffffffffff;": "operand '0x1ffffffffffffffff' isn't",
     "mov.b32 {%r1, %r2}, %d1;": "is a register of .b32, not of .b16",
     "ld.global.u32 %r1, %d1;": "operand 2 is no address in brackets",
     "ld.global.u32 %r1, [%f1];": "an address is in a register of .f32",

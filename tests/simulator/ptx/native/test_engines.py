@@ -34,6 +34,14 @@ extern "C" __global__ void paths(int n, const int* in, int* out) {
     }
     out[i] = s;
 }
+__device__ __noinline__ int2 turned(int2 p, int c) { return make_int2(p.x * c - p.y, p.y * c + p.x); }
+extern "C" __global__ void calls(const int2* in, int2* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int2 p = in[i];
+    for (int j = 0; j < i % 5; j++) p = turned(p, j);
+    if (i % 3) p = turned(p, -1);
+    out[i] = p;
+}
 extern "C" __global__ void scan(int n, int* data) {
     __shared__ int tile[256];
     int t = threadIdx.x, i = blockIdx.x * 256 + t;
@@ -127,6 +135,7 @@ RANDOM = np.random.default_rng(3)
 INTEGERS = RANDOM.integers(0, 1 << 30, 4096).astype(np.int32)
 CASES = {
     "paths": ((16, 250), [INTEGERS, np.zeros(4096, np.int32)], [4000, None, None]),
+    "calls": ((8, 256), [INTEGERS, np.zeros(4096, np.int32)], [None, None]),
     "scan": ((16, 256), [INTEGERS % 1000], [4096, None]),
     "heap": ((2, 40), [np.zeros(80, np.int32)], [None]),
     # Reductions and named barriers.
