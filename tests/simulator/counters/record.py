@@ -2,9 +2,9 @@
 
     python tests/simulator/counters/record.py tests/simulator/counters/data/h200.json
 
-Runs itself under `ncu`, which is looked for in PATH, in toolkits and in Nsight Compute's own folders. Counters need
-permission: as root, or with the driver's NVreg_RestrictProfilingToAdminUsers=0. Metrics that this version of ncu
-doesn't know are left out and named.
+Runs itself under `ncu`, which is looked for in PATH and in /usr/local/cuda. Counters need permission: as root, or
+with the driver's NVreg_RestrictProfilingToAdminUsers=0. Metrics that this version of ncu doesn't know are left out
+and named.
 """
 
 from __future__ import annotations
@@ -28,26 +28,13 @@ import patterns  # noqa: E402  # because the path to it is set just above
 
 import cudart_py as cuda  # noqa: E402  # because it may be this checkout's
 
-_PLACES = (
-    "usr/local/cuda*/bin/ncu",
-    "usr/local/cuda*/nsight-compute*/ncu",
-    "opt/nvidia/nsight-compute/*/ncu",
-    "usr/lib/nsight-compute/ncu",
-)
 _SECONDS = 540
 
 
 def find_ncu() -> str | None:
-    """Return the path of ncu, the newest where there are several; NCU in the environment comes first."""
-    named = os.environ.get("NCU") or shutil.which("ncu")
-    if named:
-        return named
-    found = [path for place in _PLACES for path in Path("/").glob(place)]
-    return str(max(found, key=lambda path: (_numbers(path), str(path)))) if found else None
-
-
-def _numbers(path: Path) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", str(path))]
+    """Return the path of ncu; NCU in the environment comes first."""
+    folders = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/local/cuda/bin"
+    return os.environ.get("NCU") or shutil.which("ncu", path=folders)
 
 
 def known_metrics(ncu: str) -> tuple[str, ...]:
@@ -110,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("the file to write is missing")
     ncu = find_ncu()
     if ncu is None:
-        raise SystemExit("ncu was found neither in PATH nor in /usr/local/cuda*, /opt/nvidia/nsight-compute: set NCU")
+        raise SystemExit("ncu was found neither in PATH nor in /usr/local/cuda: set NCU")
     metrics = known_metrics(ncu)
     counted = parse(count(ncu, metrics))
     version = subprocess.run([ncu, "--version"], capture_output=True, text=True, check=False).stdout
