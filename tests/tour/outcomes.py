@@ -86,12 +86,7 @@ def explained(of: Outcome) -> str:
     return f"{checks} {of.message} {of.traceback}"
 
 
-def wrong_rows(of: Outcome) -> set[str]:
-    """Return the names of the rows whose checks do not hold."""
-    return {row.name for row in of.result.all_rows if row.check and not row.check.holds}
-
-
-# Runs stops with so many devices, or one stop after other changes, without the programs that are wrong on purpose.
+# `found` runs a stop without the programs that are wrong on purpose.
 _RUN = """
 import json, sys
 import cudart_py as cuda
