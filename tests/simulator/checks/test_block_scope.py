@@ -18,7 +18,7 @@ BLOCKS, THREADS = 4, 64
 # The kernels, and the same where it is right.
 WRONG, RIGHT = (
     re.findall(r"KERNEL\((\w+)\) \{", half)
-    for half in (FOLDER / "synchronisation.cu").read_text().split("// The same where it is right.")
+    for half in (FOLDER / "scopes.cuh").read_text().split("// The same where it is right.")
 )
 
 
