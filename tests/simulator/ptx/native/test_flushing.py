@@ -54,8 +54,7 @@ def test_results_agree(body: str) -> None:
     assert processor_flushes(lay_out(program, 0)) == (platform.machine() == "x86_64")
     kernels = Kernels(module)
     results = []
-    for engine in ("numpy", "native"):
-        kernels.engine = engine
+    for kernels.engine in ("numpy", "native"):
         out = kernels.zeros(32, np.uint32)
         kernels.launch("k", 1, 32, kernels.put(BITS), out)
         results.append([hex(word) for word in kernels.get(out, 32, np.uint32)])

@@ -133,8 +133,7 @@ def test_a_function_costs_as_often_as_it_is_copied() -> None:
     assert estimate.copied == 2 + 31 * 3 + 32
     assert worth.Estimate(chain(600, "call {0}, ();")).copied == 1203
     assert worth.Estimate(chain(600, TWICE)).copied == 1 << 60
-    recursive = HEAD + ".func again() { call again, (); ret; }"
-    recursive += ".visible .entry k() { call again, (); ret; }"
+    recursive = HEAD + ".func again() { call again, (); ret; } .visible .entry k() { call again, (); ret; }"
     assert worth.Estimate(program_of(load_module(recursive).entries["k"])).copied == 4
 
 

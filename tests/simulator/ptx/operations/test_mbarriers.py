@@ -16,14 +16,20 @@ def operate(word: Any, verb: str, *values: int, parity: bool = False) -> Any:
     return apply(verb, word, np.zeros(1, np.int64), operands, parity)
 
 
+def barrier(needed: int) -> Any:
+    """Return a barrier whose phases need so many arrivals."""
+    word = np.zeros(1, np.uint64)
+    operate(word, "init", needed)
+    return word
+
+
 def has_passed(word: Any, phase: int) -> bool:
     return bool(operate(word, "test_wait", phase, parity=True)[0])
 
 
 @pytest.mark.parametrize("arrival", [("arrive_drop", 1), ("arrive_drop_expect", 0)])
 def test_a_thread_that_drops_out_is_missing_from_the_next_phase(arrival: tuple[str, int]) -> None:
-    word = np.zeros(1, np.uint64)
-    operate(word, "init", 2)
+    word = barrier(2)
     operate(word, *arrival)
     assert not has_passed(word, 0)
     operate(word, "arrive", 1)
@@ -33,20 +39,10 @@ def test_a_thread_that_drops_out_is_missing_from_the_next_phase(arrival: tuple[s
     assert has_passed(word, 1)
 
 
-def test_a_phase_waits_for_the_bytes_that_are_expected() -> None:
-    word = np.zeros(1, np.uint64)
-    operate(word, "init", 1)
-    operate(word, "arrive_expect", 16)
-    assert not has_passed(word, 0)
-    operate(word, "complete_tx", 16)
-    assert has_passed(word, 0)
-
-
 @pytest.mark.parametrize("lanes", [1, 3])
 def test_bytes_are_expected_apart_from_arrivals(lanes: int) -> None:
-    word, index = np.zeros(1, np.uint64), np.zeros(lanes, np.int64)
+    word, index = barrier(5), np.zeros(lanes, np.int64)
     amounts = np.arange(1000, 1000 + lanes, dtype=np.uint32)
-    operate(word, "init", 5)
     operate(word, "arrive", 2)
     apply("expect_tx", word, index, [amounts], parity=False)
     assert fields(int(word[0])) == (3, 5, int(amounts.sum()), 0)
@@ -62,8 +58,7 @@ def test_bytes_are_expected_apart_from_arrivals(lanes: int) -> None:
     ("needed", "lanes", "size"), [(1, 32, 1), (16, 32, 16), (32, 64, 32), (64, 96, 32), (31, 31, 31)]
 )
 def test_warps_complete_several_phases(needed: int, lanes: int, size: int) -> None:
-    word = np.zeros(1, np.uint64)
-    operate(word, "init", needed)
+    word = barrier(needed)
     warps = np.arange(lanes) // size
     before = apply("arrive", word, np.zeros(lanes, np.int64), [], parity=False, warps=warps)
     phases = lanes // needed
@@ -88,8 +83,7 @@ MEASURED = [
 def test_a_warp_brings_no_more_arrivals_than_a_phase_lacks(
     verb: str, needed: int, before: int, lanes: int, count: int, passes: bool
 ) -> None:
-    word = np.zeros(1, np.uint64)
-    operate(word, "init", needed)
+    word = barrier(needed)
     for _ in range(before):
         operate(word, "arrive", 1)
     operands = [np.full(lanes, count, np.uint32)]
@@ -104,15 +98,12 @@ def test_a_warp_brings_no_more_arrivals_than_a_phase_lacks(
 
 
 def test_lanes_that_expect_bytes_bring_an_arrival_each() -> None:
-    word = np.zeros(1, np.uint64)
-    operate(word, "init", 16)
     with pytest.raises(TooManyArrivals):
-        apply("arrive_expect", word, np.zeros(32, np.int64), [np.zeros(32, np.uint32)], parity=False)
+        apply("arrive_expect", barrier(16), np.zeros(32, np.int64), [np.zeros(32, np.uint32)], parity=False)
 
 
 def test_lanes_bring_the_bytes_of_several_phases() -> None:
-    word = np.zeros(1, np.uint64)
-    operate(word, "init", 1)
+    word = barrier(1)
     operate(word, "arrive_expect", 16)
     apply("complete_tx", word, np.zeros(2, np.int64), [np.full(2, 16, np.uint32)], parity=False)
     assert has_passed(word, 0)
@@ -122,8 +113,7 @@ def test_lanes_bring_the_bytes_of_several_phases() -> None:
 
 
 def test_a_state_has_the_arrivals_that_were_missing() -> None:
-    word = np.zeros(1, np.uint64)
-    operate(word, "init", 7)
+    word = barrier(7)
     states = apply("arrive", word, np.zeros(3, np.int64), [np.array([1, 2, 1], np.uint32)], parity=False)
     np.testing.assert_array_equal(pending_count(states), [7, 7, 7])
     warps = np.array([4, 4, 5])
