@@ -24,13 +24,7 @@ extern "C" __global__ void add(int *x, int value, unsigned int n) {
 }
 extern "C" __global__ void pairs(double *x, Pair pair, char scale) { *x = scale * (pair.first + pair.second); }
 extern "C" __global__ void bump() { *where += 1; }
-extern "C" __global__ void tile() {
-    volatile __shared__ int cells[100];
-    cells[threadIdx.x] = 1;
-}
 extern "C" __global__ void __launch_bounds__(128) bounded(int *x) { x[threadIdx.x] = 1; }
-extern "C" __global__ void __cluster_dims__(2, 1, 1) clustered(int *x) { x[blockIdx.x] = 1; }
-extern "C" __global__ void spoil() { *(int *)8 = 1; }
 """
 Attribute = bindings.CUfunction_attribute
 INVALID = Status.CUDA_ERROR_INVALID_VALUE
@@ -49,10 +43,10 @@ def attribute(kernel: Any, name: str) -> int:
     return int(ok(driver.cuFuncGetAttribute(getattr(Attribute, f"CU_FUNC_ATTRIBUTE_{name}"), kernel)))
 
 
-def launch(kernel: Any, *parameters: Any, grid: Any = (1, 1, 1), block: Any = (1, 1, 1), shared: int = 0) -> Any:
+def launch(kernel: Any, *parameters: Any, grid: Any = (1, 1, 1), block: Any = (1, 1, 1)) -> Any:
     """Launch with ctypes objects as parameters; the result's status."""
     pointers = (ctypes.c_void_p * max(len(parameters), 1))(*map(ctypes.addressof, parameters))
-    (status,) = driver.cuLaunchKernel(kernel, *grid, *block, shared, 0, ctypes.addressof(pointers), 0)
+    (status,) = driver.cuLaunchKernel(kernel, *grid, *block, 0, 0, ctypes.addressof(pointers), 0)
     return status
 
 

@@ -62,24 +62,6 @@ def test_a_variable_is_reached_through_a_pointer_in_another(module: Any) -> None
     assert value_of(int(counter)) == 6
 
 
-@pytest.mark.parametrize(
-    ("grid", "block"),
-    [
-        ((0, 1, 1), (1, 1, 1)),
-        ((1, 1, 0), (1, 1, 1)),
-        ((1, 65536, 1), (1, 1, 1)),
-        ((2**31, 1, 1), (1, 1, 1)),
-        ((1, 1, 1), (0, 1, 1)),
-        ((1, 1, 1), (1025, 1, 1)),
-        ((1, 1, 1), (1, 1, 65)),
-        ((1, 1, 1), (64, 32, 1)),
-        ((-1, 1, 1), (1, 1, 1)),
-    ],
-)
-def test_wrong_shapes_are_an_invalid_value(module: Any, grid: Any, block: Any) -> None:
-    assert launch(function(module, "bump"), grid=grid, block=block) == INVALID
-
-
 def test_launch_bounds_and_registers_limit_the_block(module: Any) -> None:
     kernel = function(module, "bounded")
     assert attribute(kernel, "MAX_THREADS_PER_BLOCK") == 128

@@ -43,6 +43,17 @@ class World:
 
 Marks, Limit, Advice = bindings.CUmemPool_attribute, bindings.CUlimit, bindings.CUmem_advise
 Shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+SHAPES = [
+    (0, 1, 1, 1, 1, 1),
+    (1, 1, 0, 1, 1, 1),
+    (1, 65536, 1, 1, 1, 1),
+    (2**31, 1, 1, 1, 1, 1),
+    (1, 1, 1, 0, 1, 1),
+    (1, 1, 1, 1025, 1, 1),
+    (1, 1, 1, 1, 1, 65),
+    (1, 1, 1, 64, 32, 1),
+    (-1, 1, 1, 1, 1, 1),
+]
 REFUSED: dict[str, list[Callable[[World], Any]]] = {
     "INVALID_VALUE": [
         lambda w: driver.cuMemAlloc(0),
@@ -76,6 +87,7 @@ REFUSED: dict[str, list[Callable[[World], Any]]] = {
         lambda w: driver.cuFuncGetParamInfo(w.kernel, 0),
         lambda w: driver.cuLaunchKernel(function(w.module, "add"), 1, 1, 1, 1, 1, 1, 0, 0, None, 0),
         lambda w: driver.cuLaunchKernelEx(clusters(5, 2), w.kernel, 0, 0),
+        *(lambda w, shape=shape: driver.cuLaunchKernel(w.kernel, *shape, 0, 0, 0, 0) for shape in SHAPES),
         lambda w: driver.cuOccupancyAvailableDynamicSMemPerBlock(w.kernel, 0, 128),
         lambda w: driver.cuCtxGetLimit(99),
         lambda w: driver.cuEventCreate(64),
