@@ -34,37 +34,21 @@ def html(store):
     return history.page(history.read_store(store.folder))
 
 
-@pytest.mark.parametrize("width", [320, 400, 800, 1400])
-def test_the_page_does_not_scroll_sideways(html, chromium, width):
-    check_width(chromium.look(html, width), width)
-
-
-@pytest.mark.parametrize("width", [400, 1400])
-def test_every_drawing_can_be_read(html, chromium, width):
+@pytest.mark.parametrize("width", [320, 400, 1400])
+def test_the_page_fits_its_window_and_every_drawing_can_be_read(html, chromium, width):
     found = chromium.look(html, width)
+    check_width(found, width)
     # The time and the ratio of one benchmark, the time of the other, the counts that changed.
     assert found["drawings"] == 4
-    assert found["outside"] == []
-    assert found["smallest"] >= 9
+    assert width == 320 or (found["outside"] == [] and found["smallest"] >= 9)
 
 
-def test_the_planted_steps_are_drawn_with_their_commits_and_no_others(html, chromium):
-    found = chromium.look(html, 1000)
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_planted_steps_are_drawn_in_light_and_dark_and_nothing_is_fetched(html, chromium, dark):
+    found = chromium.look(html, 1000, dark=dark)
     assert sorted(found["labels"]) == ["00000080", "00000110", "00000150"]
     assert len(found["steps"]) == 3
     assert min(found["steps"]) > 50
-
-
-def test_the_page_fetches_nothing(html, chromium):
-    assert chromium.look(html, 1000)["fetched"] == 0
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_text_stands_out_from_the_ground_in_light_and_dark(html, chromium, dark):
-    check_colors(chromium.look(html, 1000, dark=dark), dark=dark)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [500, 1300])
-def test_a_picture_of_the_page_is_not_blank(html, chromium, width, dark):
-    check_ink(chromium.ink(html, width, 2000, dark=dark), 8)
+    assert found["fetched"] == 0
+    check_colors(found, dark=dark)
+    check_ink(chromium.ink(html, 500, 2000, dark=dark), 8)

