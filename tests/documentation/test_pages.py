@@ -1,0 +1,106 @@
+"""Pages that list what the package has list all of it, and name what exists."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import cudart_py as cuda
+from cudart_py import benchmark, libraries
+from cudart_py.benchmark import pytest_plugin
+from cudart_py.context.limits import Limits
+from tests.documentation.blocks import blocks_of
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def text_of(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+# The architecture
+
+
+def test_the_picture_has_each_room_of_the_contracts():
+    drawn = set(re.findall(r"\w+", " ".join(re.findall(r"<text(?! class)[^>]*>([^<]+)<", text_of("architecture.svg")))))
+    contracts = [
+        contract
+        for contract in PROJECT["tool"]["importlinter"]["contracts"]
+        if contract.get("containers") in (["cudart_py"], ["cudart_py.simulator"])
+    ]
+    rooms = set(re.findall(r"\w+", " ".join(layer for contract in contracts for layer in contract["layers"])))
+    # What only starts programs, and what no other room asks for.
+    assert rooms - {"__main__", "version"} <= drawn
+
+
+# The guide
+
+
+def test_the_install_page_lists_every_extra_every_capability_and_every_variable():
+    cells = re.findall(r"^\| (`.*?) \| ", text_of("guide/install.md"), re.MULTILINE)
+    names = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    assert set(PROJECT["project"]["optional-dependencies"]) <= names
+    assert set(re.findall(r"^    \| `(\w+)`", cuda.capabilities.__doc__, re.MULTILINE)) <= names
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "cudart_py").rglob("*.py")]
+    used = {name for source in sources for name in re.findall(r"\bCUDART_PY_[A-Z]+(?:_[A-Z]+)*\b", source)}
+    assert used == {name for name in names if name.startswith("CUDART_PY_")}
+
+
+def test_the_guides_table_names_all_pages_in_the_order_of_the_menu():
+    """And each begins with a program that runs."""
+    listed = re.findall(r"^\| \[[^]]+\]\(([\w-]+\.md)\)", text_of("guide/index.md"), re.MULTILINE)
+    menu = re.findall(r"- guide/([\w-]+\.md)$", text_of("mkdocs.yml"), re.MULTILINE)
+    assert sorted(["index.md", *listed]) == sorted(path.name for path in (DOCS / "guide").glob("*.md"))
+    assert ["index.md", *listed] == menu
+    for page in listed:
+        heading = text_of(f"guide/{page}").partition("\n## ")[0].count("\n")
+        first = [block for block in blocks_of(DOCS / "guide" / page) if block.line < heading]
+        marks = [block.mark for block in first if block.language == "python"]
+        assert marks, page
+        assert not any(mark.startswith("not run") for mark in marks), page
+
+
+# The guides to adding things, and the tests that notice what a reader has left out
+NOTICES = {
+    "adding-a-driver-call": {"tests/documentation", "tests/test_names.py", "tests/fuzz/test_arguments.py"},
+    "adding-a-library-function": {"tests/documentation", "tests/test_enumerators.py", "tests/fuzz/test_arguments.py"},
+}
+
+
+@pytest.mark.parametrize("guide", NOTICES)
+def test_a_guide_names_files_that_exist_and_its_commands_run_the_tests_of_its_lists(guide):
+    text = text_of(f"{guide}.md")
+    named = set(re.findall(r"`((?:cudart_py|scripts|tests|docs)/[\w./-]+)`", text))
+    run = {
+        path for command in re.findall(r"^    uv run pytest -q (.*)$", text, re.MULTILINE) for path in command.split()
+    }
+    assert named
+    assert run >= NOTICES[guide]
+    assert [path for path in named | run if not (ROOT / path).exists()] == []
+
+
+# The reference
+
+REFERENCE = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("reference/*.md")}
+# Those of a module and of a string have headings, since they have no docstring that could be shown.
+BY_HAND = Counter(f"cudart_py.{name}" for name in re.findall(r"^## `?(\w+)`?$", REFERENCE["driver"], re.MULTILINE))
+NAMED = Counter(name for text in REFERENCE.values() for name in re.findall(r"^::: (\S+)", text, re.MULTILINE)) + BY_HAND
+
+
+@pytest.mark.parametrize("package", [cuda, benchmark, pytest_plugin, libraries], ids=lambda package: package.__name__)
+def test_every_public_name_is_in_the_reference_once(package):
+    found = Counter({name: count for name, count in NAMED.items() if name.rpartition(".")[0] == package.__name__})
+    del found["cudart_py.errors"]  # of which the page shows the tree
+    assert found == Counter(f"{package.__name__}.{name}" for name in package.__all__)
+
+
+def test_the_references_pages_are_on_its_first_one_and_the_limits_of_a_device_are_all_there():
+    assert set(re.findall(r"\]\((\w+)\.md\)", REFERENCE["index"])) == set(REFERENCE) - {"index"}
+    limits = {name for name in vars(Limits) if not name.startswith("_")}
+    assert set(re.findall(r"^\| `(\w+)`", REFERENCE["devices"], re.MULTILINE)) == limits
