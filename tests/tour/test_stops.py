@@ -46,9 +46,14 @@ def places(text: str) -> set[str]:
     return set(re.findall(r"\w+\.(?:cu|py):\d+", text))
 
 
+@pytest.fixture
+def of(name):
+    """Return the outcome of a stop, whose kernels may have to be compiled first."""
+    return outcome(name)
+
+
 @pytest.mark.parametrize("name", stops.COURSE)
-def test_the_stop_passes_can_be_recorded_and_its_docstring_shows_its_rows(name, tmp_path):
-    of = outcome(name)
+def test_the_stop_passes_can_be_recorded_and_its_docstring_shows_its_rows(name, of, tmp_path):
     assert of.state == "passed", explained(of)
     record.write(tmp_path / "run.json", record.record({}, [of]))
     assert of.result.rows
