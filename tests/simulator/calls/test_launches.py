@@ -12,7 +12,6 @@ from cudart_py.simulator import ptx as machine
 from cudart_py.simulator.calls.launches import launches
 from tests.simulator.kernels import (
     INVALID,
-    Attribute,
     attribute,
     function,
     launch,
@@ -21,8 +20,6 @@ from tests.simulator.kernels import (
     with_counts,
 )
 from tests.simulator.support import Status, compile_ptx, ok, upload
-
-RAISED = Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
 def test_parameters_are_read_at_the_call(module: Any) -> None:

@@ -8,10 +8,9 @@ from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from tests.simulator.kernels import function, launch
-from tests.simulator.support import Player, Status, ok, struct
+from tests.simulator.support import Player, ok, struct
 
 Attribute = bindings.CUmemPool_attribute
-INVALID = Status.CUDA_ERROR_INVALID_VALUE
 SIZE = 1 << 20
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda.bindings import driver as bindings
 
 from cudart_py.simulator import driver
 from cudart_py.simulator.state import contexts
@@ -15,9 +14,6 @@ from cudart_py.simulator.state.queue import scheduling
 from cudart_py.simulator.state.queue.operations import FaultError, Operation
 from cudart_py.simulator.state.streams import find_stream
 from tests.simulator.support import HostCalls, Player, Status, ok, upload
-
-LEGACY, PER_THREAD = bindings.CU_STREAM_LEGACY, bindings.CU_STREAM_PER_THREAD
-INVALID_HANDLE, INVALID_VALUE = Status.CUDA_ERROR_INVALID_HANDLE, Status.CUDA_ERROR_INVALID_VALUE
 
 # The steps that are played, and the host functions that have run then.
 ORDERS = {
