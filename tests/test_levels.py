@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 import cudart_py as cuda
 from tests import durations
+from tests.conftest import pytest_configure
 
 
 @pytest.mark.skipif("in_process" not in cuda.capabilities(), reason="kernels take no time of this process")
@@ -18,11 +21,12 @@ def test_a_long_test_of_the_default_level_fails(request, monkeypatch):
             around.send(None)
 
 
-def test_children_can_be_interrupted_where_the_suite_runs_in_the_background(python, request):
+def test_children_can_be_interrupted_where_the_suite_runs_in_the_background(python):
     """A shell lets its background jobs ignore SIGINT, which their children would inherit."""
-    test = f"{request.config.rootpath}/tests/tour/test_command.py::test_a_real_ctrl_c_prints_no_traceback"
-    python(f"""
-import signal, sys, pytest
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-sys.exit(pytest.main(["-q", "-n", "0", {test!r}]))
-""")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        pytest_configure()
+        child = python("import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert child.stdout == "True\n"

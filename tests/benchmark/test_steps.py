@@ -98,6 +98,7 @@ def test_noise_alone_has_a_step_at_most_so_often(kind, count, size, rate):
     ("values", "steps"),
     [
         ([1.0] * 7 + [1.5] * 3, [7]),
+        ([1.0] * 3 + [2.0] * 3, [3]),
         # One or two slow runs are none.
         ([1.0, 1.001, 0.999, 1.5, 1.0, 1.001, 0.999, 1.0, 1.5, 1.5, 1.0, 0.999, 1.001, 1.0], []),
         # A step below one percent is none.
