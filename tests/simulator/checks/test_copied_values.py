@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import cudart_py as cuda
-from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found
+from tests.simulator.checks.reports import FOLDER, WRONG_ON_PURPOSE, compiled, found, watched
+from tests.simulator.ptx.machine import Kernels
 
 pytestmark = WRONG_ON_PURPOSE
 
@@ -38,15 +39,15 @@ def test_the_first_load_is_named_of_a_value_that_was_moved():
 
 
 def test_cub_works_on_partial_tiles():
-    tile = compiled("cub_tiles.cu")
+    kernels = Kernels((FOLDER / "cub_tiles.cu").read_text())  # without the assembler, which takes a second more
     keys, values = np.array([51, 14, 95, 3, 82, 3, 47], np.uint32), np.arange(7, dtype=np.uint32)
-    sorted_keys, sorted_values, sums, total = (cuda.empty(7, np.uint32) for _ in range(4))
-    ones = cuda.to_device(values + 1)
-    assert found(tile["sort"][1, 64], cuda.to_device(keys), sorted_keys, cuda.to_device(values), sorted_values, 7) == []
-    assert found(tile["scan"][1, 64], sums, ones, 7) == []
-    assert found(tile["total"][1, 32], total, ones, 7) == []
+    sorted_keys, sorted_values, sums, total = (kernels.zeros(7, np.uint32) for _ in range(4))
+    given, ones = (kernels.put(keys), sorted_keys, kernels.put(values), sorted_values), kernels.put(values + 1)
+    assert watched(kernels, "numpy", "sort", 1, 64, *given, 7) == []
+    assert watched(kernels, "numpy", "scan", 1, 64, sums, ones, 7) == []
+    assert watched(kernels, "numpy", "total", 1, 32, total, ones, 7) == []
     order = np.argsort(keys, kind="stable")
-    assert sorted_keys.to_host().tolist() == keys[order].tolist()
-    assert sorted_values.to_host().tolist() == order.tolist()
-    assert sums.to_host().tolist() == [0, 1, 3, 6, 10, 15, 21]
-    assert total[:1].to_host().tolist() == [28]
+    assert kernels.get(sorted_keys, 7).tolist() == keys[order].tolist()
+    assert kernels.get(sorted_values, 7).tolist() == order.tolist()
+    assert kernels.get(sums, 7).tolist() == [0, 1, 3, 6, 10, 15, 21]
+    assert kernels.get(total, 1).tolist() == [28]
