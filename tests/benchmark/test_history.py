@@ -48,47 +48,39 @@ def test_every_change_of_a_count_is_a_step(store):
     ]
 
 
-def test_fewer_active_lanes_are_worse(store):
-    for threads in (320, 160):
-        store.add(counted={"t.py::a": [launch(1) | {"smsp__thread_inst_executed.sum": threads}]})
-    (step,) = trend_of(setups(read_store(store.folder)), "t.py::a", "lanes").steps
-    assert (step.before, step.after, step.worse) == (32, 16, True)
-
-
-def test_ratios_to_others_have_trends_of_their_own(store):
+def test_fewer_active_lanes_are_worse_and_ratios_to_others_have_trends_of_their_own(store):
     for number in range(12):
-        ratio = 0.9 if number < 6 else 1.2
-        store.add({"t.py::a": (1e-3, {"beside": {"CuPy": {"median": 1e-3, "ratio": ratio, "spread": 0.01}}})})
-    (step,) = trend_of(setups(read_store(store.folder)), "t.py::a", "ratio to CuPy").steps
-    assert (step.first.name, step.before, step.after, step.worse) == ("0007_run", 0.9, 1.2, True)
+        beside = {"CuPy": {"median": 1e-3, "ratio": 0.9 if number < 6 else 1.2, "spread": 0.01}}
+        lanes = launch(1) | {"smsp__thread_inst_executed.sum": 320 if number < 6 else 160}
+        store.add({"t.py::a": (1e-3, {"beside": beside})}, counted={"t.py::a": [lanes]})
+    found = setups(read_store(store.folder))
+    for figure, before, after in (("lanes", 32, 16), ("ratio to CuPy", 0.9, 1.2)):
+        (step,) = trend_of(found, "t.py::a", figure).steps
+        assert (step.first.name, step.before, step.after, step.worse) == ("0007_run", before, after, True)
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "other",
     [
         {"gpu": {"devices": ["NVIDIA H200"], "driver": "570.1"}},
         {"cpu": {"brand_raw": "Another processor"}},
         {"python_version": "3.13.1"},
         {"python_implementation": "PyPy"},
+        {},
     ],
-    ids=["driver", "processor", "Python", "implementation"],
+    ids=["driver", "processor", "Python", "implementation", "device"],
 )
-def test_times_under_other_conditions_are_no_part_of_a_trend(store, changed):
+def test_times_under_other_conditions_are_no_part_of_a_trend(store, other):
     for _ in range(6):
         store.add({"t.py::a": 1e-3})
     for _ in range(6):
-        store.add({"t.py::a": 2e-3}, machine=store.machine | changed)
+        extra = {} if other else {"device": "a simulator"}
+        store.add({"t.py::a": (2e-3, extra)}, machine=store.machine | other)
     latest, before = setups(read_store(store.folder))
     for setup, seconds in ((latest, 2e-3), (before, 1e-3)):
         (trend,) = setup.trends["t.py::a"]
         assert [point.value for point in trend.points] == [seconds] * 6
         assert not trend.steps
-
-
-def test_times_of_other_devices_are_no_part_of_a_trend(store):
-    store.add({"t.py::a": 1e-3})
-    store.add({"t.py::a": (1e-3, {"device": "a simulator"})})
-    assert [setup.conditions.device for setup in setups(read_store(store.folder))] == ["a simulator", "NVIDIA H200"]
 
 
 def test_a_baseline_of_the_gate_is_a_run_like_others(store):
