@@ -109,6 +109,15 @@ extern "C" __global__ void give_up(int* out, int cycles, int tries) {
     while (!ptx::mbarrier_try_wait_parity(&bar, 0) && (cycles ? clock64() - start < cycles : asked < tries)) asked++;
     out[threadIdx.x] = asked;
 }
+extern "C" __global__ void grid(int* p, int* q) {
+    cg::grid_group g = cg::this_grid();
+    unsigned rank = g.thread_rank(), size = g.size();
+    p[rank] = rank;
+    g.sync();
+    q[rank] = p[(rank + 777) % size];
+    g.sync();
+    p[rank] = q[(rank + 777) % size];
+}
 extern "C" __global__ void tiles(int *out) {
     __shared__ cg::block_tile_memory<128> scratch;
     __shared__ int own[128];
@@ -203,6 +212,13 @@ def test_a_wait_that_gives_up_is_no_deadlock(kernels: Kernels, cycles: int, trie
     kernels.launch("give_up", 1, 32, out, cycles, tries)
     asked = kernels.get(out, 32)
     assert (asked >= 50).all()
+
+
+def test_a_cooperative_grid_synchronises(kernels: Kernels) -> None:
+    n = 20 * 256
+    p = kernels.zeros(n)
+    kernels.launch("grid", 20, 256, p, kernels.zeros(n), cooperative=True)
+    np.testing.assert_array_equal(kernels.get(p, n), (np.arange(n) + 1554) % n)
 
 
 def test_tiles_of_several_warps_leave_the_kernels_own_shared_memory_alone(kernels: Kernels) -> None:

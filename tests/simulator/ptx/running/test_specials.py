@@ -71,8 +71,11 @@ extern "C" __global__ void patience(volatile int *flag, int *out) {
 
 
 @pytest.fixture(scope="module")
-def kernels() -> Kernels:
-    return Kernels(LOOKS)
+def kernels(engine: str) -> Kernels:
+    """Kernels that machine code leaves to NumPy."""
+    kernels = Kernels(LOOKS)
+    kernels.engine = engine
+    return kernels
 
 
 def test_special_registers_hold_what_the_hardware_says():
