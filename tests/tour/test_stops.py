@@ -119,10 +119,16 @@ PICTURES = {
 }
 
 
+@pytest.fixture
+def timed(name, any_clock, nothing_apart):
+    """Return the outcome of a stop as on a GPU."""
+    return run_stop(name, cuda.Device(0), SMALL.get(name, 300))
+
+
 # The checks of `errors` are of what runs apart.
 @pytest.mark.parametrize("name", [name for name in stops.COURSE if name != "errors"])
-def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, any_clock, nothing_apart, tmp_path):
-    of = run_stop(name, cuda.Device(0), SMALL.get(name, 300))
+def test_the_stop_reports_fits_and_draws_as_on_a_gpu(name, timed, tmp_path):
+    of = timed
     assert of.state == "passed", explained(of)
     result = of.result
     rated = [row for row in result.rows if "of limit" in row.values]

@@ -9,7 +9,7 @@ import pytest
 import cudart_py as cuda
 from library_tour import counters, timing
 from library_tour.stop import Check, Limit, Row
-from library_tour.variants import Variant, measure, side_by_side
+from library_tour.variants import Variant, measure, of_slowest, side_by_side
 
 METRICS = [f"l1tex__t_{what}_pipe_lsu_mem_global_op_ld.sum" for what in ("sectors", "requests")]
 LIMIT = Limit("copy bandwidth")
@@ -125,3 +125,9 @@ def test_cases_stand_side_by_side():
     assert b.values == {"many": 3.0}
     assert b.check.holds
     assert b.note == "not here"
+
+
+def test_the_slowest_case_has_the_share_of_the_limit_and_a_row_without_rates_none():
+    limit = Limit("copy bandwidth", rate=4.0)
+    assert of_slowest(Row("a", {"few": 1.0, "many": 2.0}), limit).values["of limit"] == 0.25
+    assert of_slowest(Row("a"), limit) == Row("a")
