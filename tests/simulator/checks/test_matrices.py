@@ -44,7 +44,7 @@ def small(name, shape, *arguments):
     return found(compiled(SMALL.name)[name][shape], *arguments)
 
 
-def product(m=40, n=56, k=88, **define):
+def product(m=72, n=56, k=88, **define):
     """Return what is reported of a tiled product."""
     # To write what is there already is no race.
     generator = np.random.default_rng(8)
