@@ -61,9 +61,9 @@ _OPERATIONS = "cudart_py/simulator/ptx/operations/"
 _OPERATION_TESTS = "tests/simulator/ptx/operations/"
 _QUEUE_TESTS = (
     "tests/simulator/state/test_queue.py",
-    "tests/simulator/state/test_lifetimes.py",
     "tests/simulator/state/test_interrupts.py",
     "tests/simulator/checks/test_races.py",
+    "tests/simulator/checks/test_streams.py",
 )
 _STREAM_TESTS = ("tests/simulator/state/test_queue.py", "tests/simulator/calls/test_contexts.py")
 # Each module with its own tests. Those of all modules are learnt about, since one often executes another.
