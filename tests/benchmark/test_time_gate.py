@@ -383,7 +383,8 @@ def test_a_projects_benchmarks_are_recorded_gated_and_run_again(project):
 def test_benchmarks_that_fail_fail_the_gate(tmp_path, monkeypatch, capfd):
     """In a process of their own, as the command starts it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(gate_command, "gpu_info", lambda: GPU)
     (tmp_path / "baseline.json").write_text(time_gate.baseline_text(BASELINE))
     (tmp_path / "test_speed.py").write_text("def test_wrong(gpu_benchmark):\n    gpu_benchmark(lambda: 1 / 0)\n")
