@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cudart_py import NotSupportedError
-from cudart_py.benchmark import Measurement, machine, measuring, pytest_plugin, time_limits
+from cudart_py.benchmark import Measurement, machine, measuring, peers, pytest_plugin, time_limits
 
 pytest_plugins = ["pytester"]
 
@@ -53,7 +53,8 @@ def finds(monkeypatch):
 @pytest.fixture
 def no_times(monkeypatch):
     """A driver without device times, whichever it is."""
-    monkeypatch.setattr(measuring, "has_capability", lambda name: False)
+    for module in (measuring, peers):
+        monkeypatch.setattr(module, "has_capability", lambda name: False)
 
 
 TEST = """
@@ -167,8 +168,8 @@ def test_benchmarks_are_skipped_and_chosen(run, measured, option, outcomes):
 @pytest.mark.parametrize("theirs", [True, False])
 def test_without_device_times_or_pytest_benchmark_the_code_runs_once(run, device, no_times, theirs):
     failing = "\ndef test_failing(gpu_benchmark):\n    gpu_benchmark(lambda: 1 / 0)\n"
-    peers = BESIDE.replace("test_work", "test_peers").replace("calls", "both") + "    assert len(both) == 2\n"
-    result = run(TEST + HOST + STREAMS + peers + failing, "-W", "error", benchmark=theirs)
+    beside = BESIDE.replace("test_work", "test_peers").replace("calls", "both") + "    assert len(both) == 2\n"
+    result = run(TEST + HOST + STREAMS + beside + failing, "-W", "error", benchmark=theirs)
     result.assert_outcomes(passed=4, failed=1)
     for unsaid in ("*GB/s*", "*Median*", "*warning*", "*not used at all*"):
         result.stdout.no_fnmatch_line(unsaid)
