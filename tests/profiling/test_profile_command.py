@@ -28,7 +28,7 @@ LANES = "smsp__thread_inst_executed.sum"
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """What is printed of a launch of each kernel."""
+    """The output of one launch per kernel."""
     done = Program(tmp_path_factory.mktemp("text")).profile("slow.py", "transpose", "tiled")
     assert done.returncode == 0, done.stderr
     return done.stdout

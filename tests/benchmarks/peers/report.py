@@ -135,7 +135,7 @@ class Table:
 
 @dataclass
 class Report:
-    """What a benchmark found, and where."""
+    """The results of one benchmark and the machine that gave them."""
 
     benchmark: str
     where: str
