@@ -1,4 +1,4 @@
-// CUB's own reduction, histogram and transform, and Thrust's, called through plain C functions: course.py compiles this to a
+// CUB's own reduction, histogram and transform, and Thrust's, through plain C functions: course.py compiles this to a
 // shared library with nvcc and measures them as it measures the course's kernels, in the same process and on the same
 // arrays.
 //
