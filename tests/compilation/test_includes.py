@@ -315,36 +315,33 @@ def _result(path, folders, std, **arguments):
         return None
 
 
-@settings(max_examples=max(settings().max_examples // 8, 5))
-@given(
-    st.data(),
-    st.sampled_from([14, 17, 20]),
-    st.lists(
-        st.sampled_from(["here/v.cuh", "one/v.cuh", "two/v.cuh", "one/w.cuh", "here/w.cuh"]), min_size=2, max_size=5
-    ),
-)
-def test_a_hit_is_what_a_compile_would_give(tmp_path, data, std, changes):
+@pytest.mark.parametrize("examples", [5, pytest.param(settings().max_examples // 4, marks=pytest.mark.exhaustive)])
+def test_a_hit_is_what_a_compile_would_give(tmp_path, examples):
     """Random spellings of includes, in the source and in a header, whose files come, change and go."""
-    for name in ("here", "one", "two"):
-        shutil.rmtree(tmp_path / name, ignore_errors=True)
-        (tmp_path / name).mkdir()
-    for name in ("v.cuh", "w.cuh"):
-        (tmp_path / "two" / name).write_text(f"#define {name[0]} 1\n")
-    folders = [tmp_path / "one", tmp_path / "two"]
-    path = tmp_path / "here" / "k.cu"
-    included = data.draw(_directive("v.cuh", std)) + data.draw(_directive("w.cuh", std))
-    path.write_text(
-        f"#define VALUE 1000\n#define OTHER 1\n{included}\n__global__ void k(int* x) {{ *x = VALUE * OTHER; }}\n",
-        newline="",
-    )
-    assert _result(path, folders, std) == _result(path, folders, std, cache=False)
-    for number, change in enumerate(changes, start=2):
-        header = tmp_path / change
-        if header.exists() and number % 3 == 0:
-            header.unlink()
-        else:
-            nested = (
-                data.draw(_directive("w.cuh", std)) if header.name == "v.cuh" else "#undef OTHER\n#define OTHER 7\n"
-            )
-            header.write_text(f"#undef VALUE\n#define VALUE {1000 + number}\n{nested}\n", newline="")
+    files = st.sampled_from(["here/v.cuh", "one/v.cuh", "two/v.cuh", "one/w.cuh", "here/w.cuh"])
+
+    @settings(max_examples=examples)
+    @given(st.data(), st.sampled_from([14, 17, 20]), st.lists(files, min_size=2, max_size=5))
+    def search(data, std, changes):
+        for name in ("here", "one", "two"):
+            shutil.rmtree(tmp_path / name, ignore_errors=True)
+            (tmp_path / name).mkdir()
+        for name in ("v.cuh", "w.cuh"):
+            (tmp_path / "two" / name).write_text(f"#define {name[0]} 1\n")
+        folders = [tmp_path / "one", tmp_path / "two"]
+        path = tmp_path / "here" / "k.cu"
+        included = data.draw(_directive("v.cuh", std)) + data.draw(_directive("w.cuh", std))
+        kernel = "__global__ void k(int* x) { *x = VALUE * OTHER; }\n"
+        path.write_text(f"#define VALUE 1000\n#define OTHER 1\n{included}\n{kernel}", newline="")
         assert _result(path, folders, std) == _result(path, folders, std, cache=False)
+        for number, change in enumerate(changes, start=2):
+            header = tmp_path / change
+            if header.exists() and number % 3 == 0:
+                header.unlink()
+            else:
+                in_w = "#undef OTHER\n#define OTHER 7\n"
+                nested = data.draw(_directive("w.cuh", std)) if header.name == "v.cuh" else in_w
+                header.write_text(f"#undef VALUE\n#define VALUE {1000 + number}\n{nested}\n", newline="")
+            assert _result(path, folders, std) == _result(path, folders, std, cache=False)
+
+    search()
