@@ -32,17 +32,8 @@ def test_architecture_defaults_to_the_oldest_of_cuda_13():
     assert compile_image(SOURCE).arch == "sm_75"
 
 
-def test_image_has_machine_code_and_text():
-    image = compile_image(SOURCE)
-    assert image.cubin.startswith(b"\x7fELF")
-    assert b".entry k(" in image.ptx
-
-
-def test_line_information_is_on():
+def test_line_information_is_on_and_names_the_real_file(tmp_path):
     assert re.search(r"^\s*\.loc\s+1 1 ", ptx_of(SOURCE), re.MULTILINE)
-
-
-def test_line_information_names_the_real_file(tmp_path):
     path = tmp_path / "k.cu"
     path.write_text(SOURCE)
     assert f'.file\t1 "{path}"' in ptx_of(path)
@@ -53,35 +44,28 @@ def test_device_debug_replaces_line_information():
         assert "Conflicting options" not in compile_image(SOURCE, options=[option]).log
 
 
-def test_resources_come_from_the_assembler():
-    image = compile_image(
-        "__global__ void k(float* x) { __shared__ float s[100]; s[threadIdx.x] = x[0]; "
-        "__syncthreads(); x[1] = s[99 - threadIdx.x]; }",
-        arch=90,
-    )
-    (used,) = image.resources.values()
-    assert 0 < used.registers <= 255
-    assert (used.shared, used.spill_stores, used.spill_loads) == (400, 0, 0)
-
-
-def test_stack_and_spills_are_read():
+def test_resources_come_from_the_assembler_and_are_noted_in_the_ptx():
     source = """
-    extern "C" __global__ void k(float* x, int n) {
+    extern "C" __global__ void shares(float* x) {
+        __shared__ float s[100];
+        s[threadIdx.x] = x[0];
+        __syncthreads();
+        x[1] = s[99 - threadIdx.x];
+    }
+    extern "C" __global__ void stacks(float* x, int n) {
         float a[64] = {};
         for (int i = 0; i < n; i++) a[(int)x[i]] += x[i];
         x[0] = a[n] + a[n + 1];
     }
     """
-    assert compile_image(source, arch=90).resources["k"].stack == 256
-
-
-def test_ptx_ends_with_a_comment_for_every_entry():
-    image = compile_image("__global__ void a() {} __global__ void b() {}", arch=90)
-    comments = re.findall(
-        r"^// cudart-py: registers (\w+)=(\d+) spills=(\d+) stack=(\d+)$", image.ptx.decode(), re.MULTILINE
-    )
-    assert {name: int(registers) for name, registers, *_ in comments} == {
-        entry: used.registers for entry, used in image.resources.items()
+    image = compile_image(source, arch=90)
+    shares, stacks = image.resources["shares"], image.resources["stacks"]
+    assert 0 < shares.registers <= 255
+    assert (shares.shared, shares.spill_stores, shares.spill_loads) == (400, 0, 0)
+    assert stacks.stack == 256
+    comments = re.findall(rb"^// cudart-py: registers (\w+)=(\d+) spills=\d+ stack=(\d+)$", image.ptx, re.MULTILINE)
+    assert {name.decode(): (int(registers), int(stack)) for name, registers, stack in comments} == {
+        name: (used.registers, used.stack) for name, used in image.resources.items()
     }
 
 
@@ -90,36 +74,18 @@ def test_log_has_warnings_but_no_statistics():
     assert "unused" in log
     assert "ptxas" not in log
     assert "Remark" not in log
-
-
-def test_log_of_clean_source_is_empty():
     assert compile_image(SOURCE).log == ""
 
 
-def test_a_path_is_read_and_finds_its_neighbours(tmp_path):
-    (tmp_path / "neighbour.cuh").write_text("#define VALUE 4321\n")
-    path = tmp_path / "k.cu"
-    path.write_text(
-        '#include "neighbour.cuh"\n#include <neighbour.cuh>\nextern "C" __global__ void k(int* x) { *x = VALUE; }\n'
-    )
-    assert "4321" in ptx_of(path)
-
-
-def test_include_takes_one_folder_or_several(tmp_path):
-    (tmp_path / "value.cuh").write_text("#define VALUE 4321\n")
-    source = '#include "value.cuh"\nextern "C" __global__ void k(int* x) { *x = VALUE; }\n'
-    assert "4321" in ptx_of(source, include=tmp_path)
-    assert "4321" in ptx_of(source, include=[str(tmp_path)])
-
-
-def test_folders_with_spaces_and_other_letters_work(tmp_path):
+def test_headers_beside_a_file_and_in_given_folders_are_found_under_any_name(tmp_path):
     folder = tmp_path / "mein Ordner ä"
     folder.mkdir()
     (folder / "value.cuh").write_text("#define VALUE 4321\n")
     path = folder / "k k.cu"
-    path.write_text('#include "value.cuh"\nextern "C" __global__ void k(int* x) { *x = VALUE; }\n')
+    path.write_text('#include "value.cuh"\n#include <value.cuh>\n__global__ void k(int* x) { *x = VALUE; }\n')
     assert "4321" in ptx_of(path)
-    assert "4321" in ptx_of(path.read_text(), include=[folder])
+    for include in (folder, [str(folder)]):
+        assert "4321" in ptx_of(path.read_text(), include=include)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +101,10 @@ def test_define_takes_a_macro_with_arguments():
     assert "42" in ptx_of(source, define={"TWICE(a)": "((a) * 2)"})
 
 
-@pytest.mark.parametrize("std", ["c++20", 20])
-def test_std_chooses_the_language(std):
+@pytest.mark.parametrize("arguments", [{"std": "c++20"}, {"std": 20}, {"options": ["-std=c++20"]}])
+def test_std_chooses_the_language(arguments):
     source = 'static_assert(__cplusplus >= 202002L);\nextern "C" __global__ void k() {}'
-    compile_image(source, std=std)
+    compile_image(source, **arguments)
     with pytest.raises(CompileError):
         compile_image(source, std="c++17")
 
@@ -150,26 +116,12 @@ def test_fast_math_uses_approximate_functions():
 
 
 def test_options_are_passed_as_they_are():
-    with pytest.raises(CompileError, match="unrecognized option --nonsense"):
-        compile_image(SOURCE, options=["--nonsense"])
     assert "4321" in ptx_of('extern "C" __global__ void k(int* x) { *x = V; }', options=["-DV=4321"])
 
 
 def test_name_expressions_instantiate_templates():
     image = compile_image("template <int N> __global__ void f(int* x) { x[0] = N; }", names=["f<3>", "f<4>"])
     assert set(image.signatures) == {"_Z1fILi3EEvPi", "_Z1fILi4EEvPi"}
-
-
-def test_wrong_name_expression_is_quoted():
-    with pytest.raises(CompileError, match="missing<int>"):
-        compile_image(SOURCE, names=["missing<int>"])
-
-
-def test_syntax_error_shows_line_and_caret():
-    with pytest.raises(CompileError) as caught:
-        compile_image('extern "C" __global__ void k(float* x)\n{\n    x[0] = ;\n}\n')
-    assert "kernel.cu(3): error: expected an expression" in str(caught.value)
-    assert "  3 |     x[0] = ;\n    |            ^" in str(caught.value)
 
 
 def test_syntax_error_in_a_header_shows_the_headers_line(tmp_path):
@@ -191,17 +143,14 @@ def test_text_that_is_a_files_name_asks_for_a_path(tmp_path, monkeypatch):
         compile_image("k.cu")
 
 
-def test_missing_file_is_the_systems_own_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        compile_image(tmp_path / "missing.cu")
-
-
-def test_other_path_objects_are_read(tmp_path):
+def test_any_path_object_is_read_and_a_missing_file_is_the_systems_own_error(tmp_path):
     class Place:
         def __fspath__(self):
             return os.fspath(tmp_path / "k.cu")
 
-    Path(tmp_path / "k.cu").write_text(SOURCE)
+    with pytest.raises(FileNotFoundError):
+        compile_image(Place())
+    (tmp_path / "k.cu").write_text(SOURCE)
     assert list(compile_image(Place()).signatures) == ["k"]
 
 
@@ -209,13 +158,11 @@ def test_other_path_objects_are_read(tmp_path):
     ("arguments", "error", "named"),
     [
         ({"source": b"x"}, TypeError, "source"),
-        ({"source": None}, TypeError, "source"),
         ({"source": "a\0b"}, ValueError, "source"),
         ({"names": "k"}, TypeError, "names"),
         ({"names": [3]}, TypeError, "names[0]"),
         ({"names": [" "]}, ValueError, "names[0]"),
         ({"arch": "compute_90"}, ValueError, "arch"),
-        ({"arch": "90"}, ValueError, "arch"),
         ({"arch": 9.0}, TypeError, "arch"),
         ({"arch": True}, TypeError, "arch"),
         ({"arch": (9, "0")}, TypeError, "arch"),
@@ -237,35 +184,19 @@ def test_other_path_objects_are_read(tmp_path):
         ({"source": "\ud800"}, ValueError, "source"),
         ({"source": Path("a\0b")}, ValueError, "source"),
         ({"source": Path("\udcff")}, ValueError, "source"),
-        ({"names": 5}, TypeError, "names"),
-        ({"names": {"k": 1}}, TypeError, "names"),
-        ({"names": ["k\0"]}, ValueError, "names[0]"),
         ({"names": ["k", "\ud800"]}, ValueError, "names[1]"),
         ({"arch": 10**5000}, ValueError, "arch"),
-        ({"arch": -90}, ValueError, "arch"),
         ({"arch": (1, 20)}, ValueError, "arch"),
-        ({"arch": (9, 0, 0)}, TypeError, "arch"),
-        ({"arch": [9]}, TypeError, "arch"),
         ({"std": 10**5000}, ValueError, "std"),
         ({"std": True}, TypeError, "std"),
         ({"fast_math": 1}, TypeError, "fast_math"),
-        ({"fast_math": "no"}, TypeError, "fast_math"),
-        ({"include": None}, TypeError, "include"),
         ({"include": 5}, TypeError, "include"),
-        ({"include": "a\0b"}, ValueError, "include"),
-        ({"include": [".", None]}, TypeError, "include[1]"),
-        ({"define": []}, TypeError, "define"),
-        ({"define": ""}, TypeError, "define"),
         ({"define": {3: 1}}, ValueError, "define"),
         ({"define": {"A": "1\0"}}, ValueError, "define['A']"),
-        ({"define": {"A\0": 1}}, ValueError, "define"),
         ({"define": {"A": float("nan")}}, ValueError, "define['A']"),
         ({"define": {"A": 10**5000}}, ValueError, "define['A']"),
-        ({"define": {"A": "\ud800"}}, ValueError, "define['A']"),
-        ({"options": None}, TypeError, "options"),
         ({"options": ["-DA\0=1"]}, ValueError, "options[0]"),
         ({"cache": 1}, TypeError, "cache"),
-        ({"cache": None}, TypeError, "cache"),
     ],
 )
 def test_bad_arguments_are_named(arguments, error, named):
@@ -281,46 +212,33 @@ def test_a_refused_option_names_what_stands_for_it(option, remedy):
         compile_image(SOURCE, options=[option])
 
 
-def test_std_may_come_as_an_option_when_it_is_not_given():
-    compile_image("static_assert(__cplusplus >= 202002L);\n__global__ void k() {}", options=["-std=c++20"])
-
-
 def test_repr_lists_the_kernels():
     assert repr(compile_image(SOURCE, arch=90)) == "<CompiledImage 'kernel.cu' for sm_90: void k(float*, float)>"
 
 
 @pytest.mark.parametrize(
-    ("arch", "device", "expected"),
+    ("kind", "own", "target", "expected"),
     [
-        ("sm_90", "sm_90a", True),
-        ("sm_80", "sm_86a", True),
-        ("sm_86", "sm_80a", False),
-        ("sm_80", "sm_90a", False),
-        ("sm_90a", "sm_90a", True),
-        ("sm_100a", "sm_103a", False),
-        ("sm_100f", "sm_103a", True),
-        ("sm_103f", "sm_100a", False),
-        ("sm_100f", "sm_120a", False),
-        ("sm_120", "sm_121a", True),
+        ("machine code", "sm_90", "sm_90a", True),
+        ("machine code", "sm_80", "sm_86a", True),
+        ("machine code", "sm_86", "sm_80a", False),
+        ("machine code", "sm_80", "sm_90a", False),
+        ("machine code", "sm_90a", "sm_90a", True),
+        ("machine code", "sm_100a", "sm_103a", False),
+        ("machine code", "sm_100f", "sm_103a", True),
+        ("machine code", "sm_103f", "sm_100a", False),
+        ("machine code", "sm_100f", "sm_120a", False),
+        ("machine code", "sm_120", "sm_121a", True),
+        ("ptx", "sm_80", "sm_90", True),
+        ("ptx", "sm_90", "sm_80", False),
+        ("ptx", "sm_90a", "sm_90", False),
+        ("ptx", "sm_90a", "sm_90a", True),
+        ("ptx", "sm_90", "sm_90a", True),
+        ("ptx", "sm_100f", "sm_100", False),
+        ("ptx", "sm_100f", "sm_103f", True),
+        ("ptx", "sm_100f", "sm_120f", False),
+        ("ptx", "compute_90", "sm_80", True),
     ],
 )
-def test_machine_code_runs_on_devices_of_its_major_version(arch, device, expected):
-    assert runs_on(arch, device) is expected
-
-
-@pytest.mark.parametrize(
-    ("arch", "target", "expected"),
-    [
-        ("sm_80", "sm_90", True),
-        ("sm_90", "sm_80", False),
-        ("sm_90a", "sm_90", False),
-        ("sm_90a", "sm_90a", True),
-        ("sm_90", "sm_90a", True),
-        ("sm_100f", "sm_100", False),
-        ("sm_100f", "sm_103f", True),
-        ("sm_100f", "sm_120f", False),
-        ("compute_90", "sm_80", True),
-    ],
-)
-def test_ptx_is_linked_for_its_architecture_and_later_ones(arch, target, expected):
-    assert runs_on(arch, target, is_machine_code=False) is expected
+def test_code_runs_on_devices_that_it_was_made_for(kind, own, target, expected):
+    assert runs_on(own, target, is_machine_code=kind == "machine code") is expected

@@ -315,7 +315,7 @@ def _result(path, folders, std, **arguments):
         return None
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(settings().max_examples // 4, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("examples", [5, pytest.param(settings().max_examples // 8, marks=pytest.mark.exhaustive)])
 def test_a_hit_is_what_a_compile_would_give(tmp_path, examples):
     """Random spellings of includes, in the source and in a header, whose files come, change and go."""
     files = st.sampled_from(["here/v.cuh", "one/v.cuh", "two/v.cuh", "one/w.cuh", "here/w.cuh"])
