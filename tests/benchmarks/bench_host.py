@@ -42,24 +42,25 @@ def succeeds(found: Any) -> bool:
     return all(map(succeeds, found)) if isinstance(found[0], tuple) else cuda.check(found[:1]) is None
 
 
-def beside(things: Things, rivals: dict[tuple[str, str], Call], what: str) -> dict[str, Call]:
-    bare = host_calls.CALLS[what].bare(things)
-    assert succeeds(bare())
-    return {"bare": bare, **{how: call for (whose, how), call in rivals.items() if whose == what}}
+def of_call(rivals: dict[tuple[str, str], Call], what: str) -> dict[str, Call]:
+    return {how: call for (whose, how), call in rivals.items() if whose == what}
 
 
 @pytest.mark.parametrize("what", [what for what in host_calls.CALLS if what != "launch"])
 @pytest.mark.benchmark(group="host")
 def test_call(host_benchmark: Any, things: Things, rivals: dict[tuple[str, str], Call], what: str) -> None:
-    call = host_calls.CALLS[what].ours(things)
-    host_benchmark(call, beside=beside(things, rivals, what), stream=things.stream)
+    bare, ours = host_calls.CALLS[what](things)
+    assert succeeds(bare())
+    host_benchmark(ours, beside={"bare": bare, **of_call(rivals, what)}, stream=things.stream)
 
 
 @pytest.mark.parametrize("how", host_calls.LAUNCHES_BY)
 @pytest.mark.benchmark(group="host")
 def test_launch(host_benchmark: Any, things: Things, rivals: dict[tuple[str, str], Call], how: str) -> None:
-    call = host_calls.launches(things)[how]
-    host_benchmark(call, beside=beside(things, rivals, "launch"), stream=things.stream)
+    bare, _ = host_calls.CALLS["launch"](things)
+    assert succeeds(bare())
+    ours = host_calls.launches(things)[how]
+    host_benchmark(ours, beside={"bare": bare, **of_call(rivals, "launch")}, stream=things.stream)
 
 
 def rows() -> Iterator[tuple[str, list[str]]]:

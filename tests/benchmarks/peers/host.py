@@ -18,36 +18,41 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import cudart_py as cuda
 from cudart_py.driver import seam
 
-from .c_loops import compile_c
 from .host_calls import CALLS, launches
-from .host_rivals import rivals
-from .host_things import BLOCK, GRID, MIB, SIZE, Call, Things
+from .host_rivals import c_loops, rivals
+from .host_things import BLOCK, GRID, Call, Things
 from .report import Bar, Comparison, Report, Table, conditions
 
 # The first rounds, which only warm up.
 WARM_UP = 3
+# The seconds of so many calls, by what is done and how.
+Loops = dict[tuple[str, str], Callable[[int], float]]
+ALIKE = ("event record", "memset 4 KiB", "upload 4 KiB", "download 4 KiB", "copy 4 KiB on the device")
+# A way to make a call is at most so much above another, in microseconds; imports in milliseconds.
+BARS = [
+    ("launch", "checked", "bare, packed once", 0.9),
+    ("launch", "bound", "bare, packed once", 0.25),
+    *((what, "ours", "bare", 1.0) for what in (*ALIKE, "graph of 10 launches", "stream query", "wait for an event")),
+    ("allocate and free 1 MiB", "ours", "bare", 1.5),  # two calls
+    ("launch", "checked", "cuda.core, Buffers", 0.0),
+    ("launch", "checked", "CuPy RawKernel", 0.0),
+    ("import", "ours", "numpy", 60.0),
+]
 
 
-class Row(NamedTuple):
-    """One way to do one thing: `run(count)` returns the seconds of that many calls."""
-
-    what: str
-    how: str
-    run: Callable[[int], float]
-
-
-def repeat(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Callable[[int], float]:
-    """Return a loop over a call, with as little of Python around it as there can be."""
-    names = ", ".join([*(f"a{i}" for i in range(len(arguments))), *keywords])
-    passed = ", ".join([*(f"a{i}" for i in range(len(arguments))), *(f"{key}={key}" for key in keywords)])
+def loop(call: Call) -> Callable[[int], float]:
+    """Return a loop over a call, with as little of Python around it as can be; it passes a partial's arguments."""
+    whole = call if isinstance(call, partial) else partial(call)
+    names = [*(f"a{i}" for i in range(len(whole.args))), *whole.keywords]
+    passed = ", ".join([*names[: len(whole.args)], *(f"{name}={name}" for name in whole.keywords)])
     space: dict[str, Any] = {"clock": time.perf_counter}
     source = (
-        f"def make(f{', ' if names else ''}{names}):\n"
+        f"def make({', '.join(['f', *names])}):\n"
         "    def run(count):\n"
         "        calls = range(count)\n"
         "        start = clock()\n"
@@ -56,37 +61,12 @@ def repeat(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Ca
         "    return run\n"
     )
     exec(source, space)
-    run: Callable[[int], float] = space["make"](function, *arguments, **keywords)
+    run: Callable[[int], float] = space["make"](whole.func, *whole.args, **whole.keywords)
     return run
 
 
-def c_rows(t: Things) -> list[Row]:
-    """The C loops."""
-    c = compile_c()
-    if c is None:
-        return []
-    s = t.stream.handle
-    launch = (t.kernel.handle, 2.0, t.x.pointer, t.y.pointer, t.z.pointer, SIZE, s)
-    host = t.host.ctypes.data
-    return [
-        Row("launch", "C", lambda count: c.launch(*launch, count)),
-        Row("event record", "C", lambda count: c.record(t.event.handle, s, count)),
-        Row("memset 4 KiB", "C", lambda count: c.fill(t.x.pointer, SIZE, s, count)),
-        Row("upload 4 KiB", "C", lambda count: c.upload(t.x.pointer, host, 4 * SIZE, s, count)),
-        Row("download 4 KiB", "C", lambda count: c.download(host, t.x.pointer, 4 * SIZE, s, count)),
-        Row("copy 4 KiB on the device", "C", lambda count: c.copy(t.y.pointer, t.x.pointer, 4 * SIZE, s, count)),
-        Row("allocate and free 1 MiB", "C", lambda count: c.allocate(MIB, s, count)),
-        Row("graph of 10 launches", "C", lambda count: c.graph(t.executable.handle, s, count)),
-    ]
-
-
-def loop(call: Call) -> Callable[[int], float]:
-    """Return a loop over a call; of one with its arguments in it, a loop that passes them."""
-    return repeat(call.func, *call.args, **call.keywords) if isinstance(call, partial) else repeat(call)
-
-
-def launch_rows(t: Things) -> list[Row]:
-    """Further ways to launch by the driver's function."""
+def bare_launches(t: Things) -> Iterator[tuple[str, Call]]:
+    """Yield further ways to launch by the driver's function."""
     launch, pack, f, s, where, buffer, values = (
         seam.raw.cuLaunchKernel, t.layout.pack_into, t.f, t.s, t.extra, t.packed, t.values,
     )  # fmt: skip  # one name each
@@ -96,24 +76,23 @@ def launch_rows(t: Things) -> list[Row]:
         launch(f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where)
 
     kinds = (ctypes.c_float, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint)
-    typed = repeat(launch, f, GRID, 1, 1, BLOCK, 1, 1, 0, s, (values, kinds), 0)
-    return [
-        Row("launch", "bare, packed each time", repeat(packing)),
-        Row("launch", "bare, tuples of values and types", typed),
-    ]
+    yield "bare, packed each time", packing
+    typed = partial(launch, f, GRID, 1, 1, BLOCK, 1, 1, 0, s, (values, kinds), 0)
+    yield "bare, tuples of values and types", typed
 
 
-def all_rows(t: Things) -> list[Row]:
-    """Return the rows that the bars are about, and what they are compared with."""
-    wanted = [what for what in dict.fromkeys(what for what, *_ in BARS) if what in CALLS]
-    bare = {what: "bare, packed once" if what == "launch" else "bare" for what in wanted}
-    rows = [*c_rows(t), *(Row(what, bare[what], loop(CALLS[what].bare(t))) for what in wanted), *launch_rows(t)]
-    rows += [Row(what, how, loop(call)) for (what, how), call in rivals(t).items() if what in wanted]
-    rows += [Row("launch", how, loop(call)) for how, call in launches(t).items()]
-    return rows + [Row(what, "ours", loop(CALLS[what].ours(t))) for what in wanted if what != "launch"]
-
-
-Times = dict[tuple[str, str], list[float]]
+def all_loops(t: Things) -> Loops:
+    """Return loops over the calls that the bars are about, and over what they are compared with."""
+    loops: Loops = {(what, "C"): run for what, run in c_loops(t).items()}
+    asked = [what for what in dict.fromkeys(what for what, *_ in BARS) if what in CALLS]
+    calls: dict[tuple[str, str], Call] = {}
+    for what in asked:
+        calls[what, "bare, packed once" if what == "launch" else "bare"], calls[what, "ours"] = CALLS[what](t)
+    del calls["launch", "ours"]  # which `launches` has
+    calls |= {("launch", how): call for how, call in bare_launches(t)}
+    calls |= {key: call for key, call in rivals(t).items() if key[0] in asked}
+    calls |= {("launch", how): call for how, call in launches(t).items()}
+    return loops | {key: loop(call) for key, call in calls.items()}
 
 
 def import_milliseconds(statement: str) -> list[float]:
@@ -121,49 +100,23 @@ def import_milliseconds(statement: str) -> list[float]:
     # As an installer leaves packages; Python may be told not to write bytecode itself.
     compileall.compile_dir(Path(cuda.__file__).parent, quiet=1)
     program = f"import time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
-    runs = [
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(9)
-    ]
-    return [1e3 * float(run.stdout) for run in runs]
+    return [1e3 * float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(9)]
 
 
-def bar(what: str, most: float, how: str = "ours", base: str = "bare") -> tuple[str, str, str, float]:
-    """Return a bar: a way to make a call is at most so much above another, in microseconds; imports in milliseconds."""
-    return what, how, base, most
-
-
-BARS = [
-    bar("launch", 0.9, "checked", "bare, packed once"),
-    bar("launch", 0.25, "bound", "bare, packed once"),
-    bar("event record", 1.0),
-    bar("memset 4 KiB", 1.0),
-    bar("upload 4 KiB", 1.0),
-    bar("download 4 KiB", 1.0),
-    bar("copy 4 KiB on the device", 1.0),
-    bar("graph of 10 launches", 1.0),
-    bar("stream query", 1.0),
-    bar("wait for an event", 1.0),
-    bar("allocate and free 1 MiB", 1.5),  # two calls
-    bar("launch", 0.0, "checked", "cuda.core, Buffers"),
-    bar("launch", 0.0, "checked", "CuPy RawKernel"),
-    bar("import", 60.0, base="numpy"),
-]
-
-
-def microseconds(device: cuda.Device, rounds: int, calls: int) -> Times:
-    """Return the microseconds of each row: all take turns, and each begins on a drained stream."""
+def microseconds(device: cuda.Device, rounds: int, calls: int) -> dict[tuple[str, str], list[float]]:
+    """Return the microseconds of each way: all take turns, and each begins on a drained stream."""
     things = Things(device)
-    rows = all_rows(things)
-    times: Times = {(row.what, row.how): [] for row in rows}
+    loops = all_loops(things)
+    times: dict[tuple[str, str], list[float]] = {key: [] for key in loops}
     for _ in range(rounds + WARM_UP):
-        for row in rows:
-            row.run(calls // 10)
+        for key, run in loops.items():
+            run(calls // 10)
             things.stream.synchronize()
-            seconds = row.run(calls)
+            seconds = run(calls)
             device.synchronize()
             if seconds < 0:
-                raise RuntimeError(f"{row.what}, {row.how}: the driver answered {-seconds:.0f}")
-            times[row.what, row.how].append(1e6 * seconds / calls)
+                raise RuntimeError(f"{', '.join(key)}: the driver answered {-seconds:.0f}")
+            times[key].append(1e6 * seconds / calls)
     return {key: values[WARM_UP:] for key, values in times.items()}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
@@ -22,276 +22,332 @@ from .host_things import BLOCK, GRID, LAUNCHES, MIB, SIZE, Call, Things
 __all__ = ["CALLS", "LAUNCHES_BY", "UNTIMED", "launches"]
 
 
-class Wrapper(NamedTuple):
-    """One of our calls, and the bare calls of the driver that do the same; each is made for the things."""
-
-    bare: Callable[[Things], Call]
-    ours: Callable[[Things], Call]
+def bare(name: str, *arguments: Any) -> Call:
+    """Return a call of a driver's function."""
+    return partial(getattr(seam.raw, name), *arguments)
 
 
-def bare(name: str, *arguments: Any) -> Callable[[Things], Call]:
-    """Return what makes a call of a driver's function; an argument that is a function is asked for with the things."""
-
-    def make(t: Things) -> Call:
-        return partial(getattr(seam.raw, name), *(one(t) if callable(one) else one for one in arguments))
-
-    return make
+def dropped(make: str, drop: str, *arguments: Any) -> Call:
+    """Return two calls of the driver, of which the second takes what the first returns."""
+    first, second = getattr(seam.raw, make), getattr(seam.raw, drop)
+    return lambda: second(first(*arguments)[1])
 
 
-def made_and_dropped(make: Any, drop: Any, *arguments: Any) -> Callable[[Things], Call]:
-    """Return what makes two calls of the driver, of which the second takes what the first returns."""
-
-    def both(t: Things) -> Call:
-        first, second = getattr(seam.raw, make), getattr(seam.raw, drop)
-        given = [one(t) if callable(one) else one for one in arguments]
-        return lambda: second(first(*given)[1])
-
-    return both
-
-
-def closed(make: Callable[[Things], Callable[[], Any]]) -> Callable[[Things], Call]:
+def closed(make: Callable[[], Any]) -> Call:
     """Return what makes one of our objects and closes it."""
-
-    def both(t: Things) -> Call:
-        open_it = make(t)
-        return lambda: open_it().close()
-
-    return both
+    return lambda: make().close()
 
 
-def getter(thing: Callable[[Things], Any], name: str) -> Callable[[Things], Call]:
+def both(first: Call, second: Call) -> Call:
+    """Return two calls, one after the other."""
+    return lambda: (first(), second())
+
+
+def getter(thing: Any, name: str) -> Call:
     """Return what asks for a property."""
-    return lambda t: partial(getattr(type(thing(t)), name).fget, thing(t))
+    return partial(getattr(type(thing), name).fget, thing)
 
 
-def of(name: str) -> Callable[[Things], Any]:
-    """Return what asks the things for one of them."""
-    return lambda t: getattr(t, name)
+def bare_allocation(t: Things, make: str, *pool: Any) -> Call:
+    """Allocate and free."""
+    first, second, stream = getattr(seam.raw, make), seam.raw.cuMemFreeAsync, t.s
+    return lambda: second(first(MIB, *pool, stream)[1], stream)
 
 
-s, e, f, g, at_x, at_y, executable = map(of, ("s", "e", "f", "g", "at_x", "at_y", "exec"))
+def allocation(t: Things) -> Call:
+    """Allocate and free; the names are looked up beforehand, as beside the bare calls."""
+    empty, uint8, stream = cuda.empty, np.uint8, t.stream
+    return lambda: empty(MIB, uint8, stream=stream).close()
 
 
-def address(t: Things) -> int:
-    """Return where the page-locked array lies."""
-    return int(t.host.ctypes.data)
+def current(t: Things) -> Call:
+    """Make a device current and go back."""
+
+    def call() -> None:
+        with t.device:
+            pass
+
+    return call
 
 
-def managed_address(t: Things) -> int:
-    """Return where the managed array lies."""
-    return int(t.managed.ctypes.data)
+def bare_capture(t: Things) -> Call:
+    """Capture one launch, and drop the graph."""
+    names = ("cuStreamBeginCapture", "cuLaunchKernel", "cuStreamEndCapture", "cuGraphDestroy")
+    begin, launch, end, drop = (getattr(seam.raw, name) for name in names)
+    mode, f, s, where = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, t.f, t.s, t.extra
+
+    def call() -> Any:
+        begin(s, mode)
+        launch(f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, where)
+        return drop(end(s)[1])
+
+    return call
 
 
-CALLS: dict[str, Wrapper] = {
-    "launch": Wrapper(
-        bare("cuLaunchKernel", f, GRID, 1, 1, BLOCK, 1, 1, 0, s, 0, of("extra")),
-        lambda t: partial(t.kernel[GRID, BLOCK, 0, t.stream], *t.arguments),
+def capture(t: Things) -> Call:
+    """Capture one launch, and close the graph."""
+    launch, stream = t.kernel[GRID, BLOCK, 0, t.stream].bind(*t.arguments), t.stream
+
+    def call() -> None:
+        with stream.capture() as graph:
+            launch()
+        graph.close()
+
+    return call
+
+
+def bare_policy(t: Things) -> Call:
+    """Set an access policy, and what was there before."""
+    ask, set_it = seam.raw.cuStreamGetAttribute, seam.raw.cuStreamSetAttribute
+    kind, value, s = driver.CUstreamAttrID.CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, things.access_policy(t), t.s
+
+    def call() -> Any:
+        before = ask(s, kind)[1]
+        return set_it(s, kind, value), set_it(s, kind, before)
+
+    return call
+
+
+def policy(t: Things) -> Call:
+    """Set an access policy for a block of the program."""
+
+    def call() -> None:
+        with t.stream.access_policy(t.x):
+            pass
+
+    return call
+
+
+def bare_managed_attributes(t: Things) -> Call:
+    """Ask for four attributes of managed memory."""
+    ask, start, kinds = seam.raw.cuMemRangeGetAttribute, t.at_managed, driver.CUmem_range_attribute
+    names = ("READ_MOSTLY", "PREFERRED_LOCATION", "ACCESSED_BY", "LAST_PREFETCH_LOCATION")
+    asked = [getattr(kinds, f"CU_MEM_RANGE_ATTRIBUTE_{name}") for name in names]
+    return lambda: [ask(4, kind, start, 4 * SIZE) for kind in asked]
+
+
+READ_MOSTLY = driver.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY
+CARVEOUT = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+# Each makes the bare calls and ours.
+CALLS: dict[str, Callable[[Things], tuple[Call, Call]]] = {
+    "launch": lambda t: (
+        bare("cuLaunchKernel", t.f, GRID, 1, 1, BLOCK, 1, 1, 0, t.s, 0, t.extra),
+        partial(t.kernel[GRID, BLOCK, 0, t.stream], *t.arguments),
     ),
-    "cooperative launch": Wrapper(
-        bare("cuLaunchKernelEx", things.launch_config, f, 0, of("extra")),
-        lambda t: partial(t.kernel.launch(GRID, BLOCK, 0, t.stream, cooperative=True), *t.arguments),
+    "cooperative launch": lambda t: (
+        bare("cuLaunchKernelEx", things.launch_config(t, cooperative=True), t.f, 0, t.extra),
+        partial(t.kernel.launch(GRID, BLOCK, 0, t.stream, cooperative=True), *t.arguments),
     ),
     # Events and streams
-    "event record": Wrapper(bare("cuEventRecord", e, s), lambda t: partial(t.event.record, t.stream)),
-    "event query": Wrapper(bare("cuEventQuery", e), getter(of("event"), "done")),
-    "event synchronize": Wrapper(bare("cuEventSynchronize", e), lambda t: t.event.synchronize),
-    "time between events": Wrapper(
-        bare("cuEventElapsedTime", lambda t: driver.CUevent(t.begin.handle), e), lambda t: lambda: t.event - t.begin
+    "event record": lambda t: (bare("cuEventRecord", t.e, t.s), partial(t.event.record, t.stream)),
+    "event query": lambda t: (bare("cuEventQuery", t.e), getter(t.event, "done")),
+    "event synchronize": lambda t: (bare("cuEventSynchronize", t.e), t.event.synchronize),
+    "time between events": lambda t: (
+        bare("cuEventElapsedTime", driver.CUevent(t.begin.handle), t.e),
+        lambda: t.event - t.begin,
     ),
-    "event made and closed": Wrapper(
-        made_and_dropped("cuEventCreate", "cuEventDestroy", 0), closed(lambda t: cuda.Event)
+    "event made and closed": lambda t: (dropped("cuEventCreate", "cuEventDestroy", 0), closed(cuda.Event)),
+    "stream made and closed": lambda t: (
+        dropped("cuStreamCreateWithPriority", "cuStreamDestroy", 1, 0),
+        closed(partial(cuda.Stream, non_blocking=True)),
     ),
-    "stream made and closed": Wrapper(
-        made_and_dropped("cuStreamCreateWithPriority", "cuStreamDestroy", 1, 0),
-        closed(lambda t: partial(cuda.Stream, non_blocking=True)),
-    ),
-    "stream query": Wrapper(bare("cuStreamQuery", s), getter(of("stream"), "done")),
-    "stream synchronize": Wrapper(bare("cuStreamSynchronize", s), lambda t: t.stream.synchronize),
-    "stream priority": Wrapper(bare("cuStreamGetPriority", s), getter(of("stream"), "priority")),
-    "stream is capturing": Wrapper(bare("cuStreamIsCapturing", s), getter(of("stream"), "is_capturing")),
-    "stream borrowed": Wrapper(bare("cuStreamGetDevice", s), lambda t: partial(cuda.Stream.borrow, t.stream.handle)),
-    "wait for an event": Wrapper(bare("cuStreamWaitEvent", s, e, 0), lambda t: partial(t.stream.wait, t.event)),
-    "access policy": Wrapper(things.bare_policy, things.policy),
+    "stream query": lambda t: (bare("cuStreamQuery", t.s), getter(t.stream, "done")),
+    "stream synchronize": lambda t: (bare("cuStreamSynchronize", t.s), t.stream.synchronize),
+    "stream priority": lambda t: (bare("cuStreamGetPriority", t.s), getter(t.stream, "priority")),
+    "stream is capturing": lambda t: (bare("cuStreamIsCapturing", t.s), getter(t.stream, "is_capturing")),
+    "stream borrowed": lambda t: (bare("cuStreamGetDevice", t.s), partial(cuda.Stream.borrow, t.stream.handle)),
+    "wait for an event": lambda t: (bare("cuStreamWaitEvent", t.s, t.e, 0), partial(t.stream.wait, t.event)),
+    "access policy": lambda t: (bare_policy(t), policy(t)),
     # Memory
-    "allocate and free 1 MiB": Wrapper(things.bare_allocation, things.allocation),
-    "allocate from a pool and free 1 MiB": Wrapper(
-        things.bare_pool_allocation, closed(lambda t: partial(cuda.empty, MIB, np.uint8, stream=t.stream, pool=t.pool))
+    "allocate and free 1 MiB": lambda t: (bare_allocation(t, "cuMemAllocAsync"), allocation(t)),
+    "allocate from a pool and free 1 MiB": lambda t: (
+        bare_allocation(t, "cuMemAllocFromPoolAsync", t.p),
+        closed(partial(cuda.empty, MIB, np.uint8, stream=t.stream, pool=t.pool)),
     ),
-    "pitched memory": Wrapper(
-        made_and_dropped("cuMemAllocPitch", "cuMemFree", 256, 64, 4),
-        closed(lambda t: partial(cuda.empty_pitched, (64, 64), np.float32)),
+    "pitched memory": lambda t: (
+        dropped("cuMemAllocPitch", "cuMemFree", 256, 64, 4),
+        closed(partial(cuda.empty_pitched, (64, 64), np.float32)),
     ),
-    "page-locked memory": Wrapper(
-        made_and_dropped("cuMemHostAlloc", "cuMemFreeHost", MIB, 1), lambda t: partial(cuda.pinned_empty, MIB, np.uint8)
+    "page-locked memory": lambda t: (
+        dropped("cuMemHostAlloc", "cuMemFreeHost", MIB, 1),
+        partial(cuda.pinned_empty, MIB, np.uint8),
     ),
-    "managed memory": Wrapper(
-        made_and_dropped("cuMemAllocManaged", "cuMemFree", MIB, 1),
-        lambda t: partial(cuda.managed_empty, MIB, np.uint8),
+    "managed memory": lambda t: (
+        dropped("cuMemAllocManaged", "cuMemFree", MIB, 1),
+        partial(cuda.managed_empty, MIB, np.uint8),
     ),
-    "register host memory": Wrapper(things.bare_register, things.register),
-    "device address of host memory": Wrapper(
-        bare("cuMemHostGetDevicePointer", address, 0), lambda t: partial(cuda.device_pointer, t.host)
-    ),
-    "advise": Wrapper(
-        bare(
-            "cuMemAdvise", managed_address, 4 * SIZE, driver.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY, things.location
+    "register host memory": lambda t: (
+        both(
+            bare("cuMemHostRegister", t.pageable.ctypes.data, MIB, 3),
+            bare("cuMemHostUnregister", t.pageable.ctypes.data),
         ),
-        lambda t: partial(cuda.advise, t.managed, "set_read_mostly"),
+        closed(partial(cuda.register_host, t.pageable)),
     ),
-    "prefetch": Wrapper(
-        bare("cuMemPrefetchAsync", managed_address, 4 * SIZE, things.location, 0, s),
-        lambda t: partial(cuda.prefetch, t.managed, stream=t.stream),
+    "device address of host memory": lambda t: (
+        bare("cuMemHostGetDevicePointer", t.at_host, 0),
+        partial(cuda.device_pointer, t.host),
     ),
-    "managed attributes": Wrapper(
-        things.bare_managed_attributes, lambda t: partial(cuda.managed_attributes, t.managed)
-    ),
-    "memory info": Wrapper(bare("cuMemGetInfo"), getter(of("device"), "memory_info")),
-    "pointer attributes": Wrapper(
-        bare("cuPointerGetAttribute", driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at_x),
-        lambda t: partial(cuda.pointer_attributes, t.x),
-    ),
-    "pool made and closed": Wrapper(
-        made_and_dropped("cuMemPoolCreate", "cuMemPoolDestroy", things.pool_properties),
-        closed(lambda t: cuda.MemoryPool),
-    ),
-    "pool trim": Wrapper(
-        bare("cuMemPoolTrimTo", lambda t: driver.CUmemoryPool(t.pool.handle), MIB), lambda t: partial(t.pool.trim, MIB)
-    ),
-    "pool use": Wrapper(
+    "advise": lambda t: (
         bare(
-            "cuMemPoolGetAttribute",
-            lambda t: driver.CUmemoryPool(t.pool.handle),
-            driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+            "cuMemAdvise", t.at_managed, 4 * SIZE, driver.CUmem_advise.CU_MEM_ADVISE_SET_READ_MOSTLY, things.location(t)
         ),
-        getter(of("pool"), "used"),
+        partial(cuda.advise, t.managed, "set_read_mostly"),
+    ),
+    "prefetch": lambda t: (
+        bare("cuMemPrefetchAsync", t.at_managed, 4 * SIZE, things.location(t), 0, t.s),
+        partial(cuda.prefetch, t.managed, stream=t.stream),
+    ),
+    "managed attributes": lambda t: (bare_managed_attributes(t), partial(cuda.managed_attributes, t.managed)),
+    "memory info": lambda t: (bare("cuMemGetInfo"), getter(t.device, "memory_info")),
+    "pointer attributes": lambda t: (
+        bare("cuPointerGetAttribute", driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, t.at_x),
+        partial(cuda.pointer_attributes, t.x),
+    ),
+    "pool made and closed": lambda t: (
+        dropped("cuMemPoolCreate", "cuMemPoolDestroy", things.pool_properties(t)),
+        closed(cuda.MemoryPool),
+    ),
+    "pool trim": lambda t: (bare("cuMemPoolTrimTo", t.p, MIB), partial(t.pool.trim, MIB)),
+    "pool use": lambda t: (
+        bare("cuMemPoolGetAttribute", t.p, driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT),
+        getter(t.pool, "used"),
     ),
     # Copies and fills
-    "memset 4 KiB": Wrapper(
-        bare("cuMemsetD32Async", at_x, 0, SIZE, s), lambda t: partial(cuda.memset, t.x, 0, stream=t.stream)
+    "memset 4 KiB": lambda t: (
+        bare("cuMemsetD32Async", t.at_x, 0, SIZE, t.s),
+        partial(cuda.memset, t.x, 0, stream=t.stream),
     ),
-    "memset of a pitched array": Wrapper(
-        bare(
-            "cuMemsetD2D32Async", lambda t: driver.CUdeviceptr(t.plane.pointer), lambda t: t.plane.pitch, 0, 64, 64, s
-        ),
-        lambda t: partial(cuda.memset, t.plane, 0, stream=t.stream),
+    "memset of a pitched array": lambda t: (
+        bare("cuMemsetD2D32Async", driver.CUdeviceptr(t.plane.pointer), t.plane.pitch, 0, 64, 64, t.s),
+        partial(cuda.memset, t.plane, 0, stream=t.stream),
     ),
-    "upload 4 KiB": Wrapper(
-        bare("cuMemcpyHtoDAsync", at_x, address, 4 * SIZE, s),
-        lambda t: partial(cuda.memcpy, t.x, t.host, stream=t.stream),
+    "upload 4 KiB": lambda t: (
+        bare("cuMemcpyHtoDAsync", t.at_x, t.at_host, 4 * SIZE, t.s),
+        partial(cuda.memcpy, t.x, t.host, stream=t.stream),
     ),
-    "download 4 KiB": Wrapper(
-        bare("cuMemcpyDtoHAsync", address, at_x, 4 * SIZE, s),
-        lambda t: partial(cuda.memcpy, t.host, t.x, stream=t.stream),
+    "download 4 KiB": lambda t: (
+        bare("cuMemcpyDtoHAsync", t.at_host, t.at_x, 4 * SIZE, t.s),
+        partial(cuda.memcpy, t.host, t.x, stream=t.stream),
     ),
-    "copy 4 KiB on the device": Wrapper(
-        bare("cuMemcpyDtoDAsync", at_y, at_x, 4 * SIZE, s), lambda t: partial(cuda.memcpy, t.y, t.x, stream=t.stream)
+    "copy 4 KiB on the device": lambda t: (
+        bare("cuMemcpyDtoDAsync", t.at_y, t.at_x, 4 * SIZE, t.s),
+        partial(cuda.memcpy, t.y, t.x, stream=t.stream),
     ),
-    "copy of a pitched array": Wrapper(
-        bare("cuMemcpy2DAsync", things.planes, s), lambda t: partial(cuda.memcpy2d, t.other, t.plane, stream=t.stream)
+    "copy of a pitched array": lambda t: (
+        bare("cuMemcpy2DAsync", things.planes(t), t.s),
+        partial(cuda.memcpy2d, t.other, t.plane, stream=t.stream),
     ),
-    "copy of a box": Wrapper(bare("cuMemcpy3DAsync", things.boxes, s), things.copied_box),
+    "copy of a box": lambda t: (
+        bare("cuMemcpy3DAsync", things.boxes(t), t.s),
+        partial(cuda.memcpy3d, t.other_box[:, :, :32], t.box[:, :, :32], stream=t.stream),
+    ),
     # CUDA arrays, textures and surfaces
-    "CUDA array made and closed": Wrapper(
-        made_and_dropped("cuArray3DCreate", "cuArrayDestroy", things.array_description),
-        closed(lambda t: partial(cuda.CudaArray, (64, 64), np.float32)),
+    "CUDA array made and closed": lambda t: (
+        dropped("cuArray3DCreate", "cuArrayDestroy", things.array_description()),
+        closed(partial(cuda.CudaArray, (64, 64), np.float32)),
     ),
-    "copy to a CUDA array": Wrapper(
-        bare("cuMemcpy2DAsync", things.copy_to_array, s),
-        lambda t: partial(cuda.memcpy, t.array, t.plane, stream=t.stream),
+    "copy to a CUDA array": lambda t: (
+        bare("cuMemcpy2DAsync", things.plane_to_array(t), t.s),
+        partial(cuda.memcpy, t.array, t.plane, stream=t.stream),
     ),
-    "texture made and closed": Wrapper(
-        made_and_dropped("cuTexObjectCreate", "cuTexObjectDestroy", things.texture_memory, things.texture_reads, None),
-        closed(lambda t: partial(cuda.Texture, t.plane)),
+    "texture made and closed": lambda t: (
+        dropped("cuTexObjectCreate", "cuTexObjectDestroy", *things.texture(t)),
+        closed(partial(cuda.Texture, t.plane)),
     ),
-    "surface made and closed": Wrapper(
-        made_and_dropped("cuSurfObjectCreate", "cuSurfObjectDestroy", lambda t: t.array.resource),
-        closed(lambda t: partial(cuda.Surface, t.array)),
+    "surface made and closed": lambda t: (
+        dropped("cuSurfObjectCreate", "cuSurfObjectDestroy", t.array.resource),
+        closed(partial(cuda.Surface, t.array)),
     ),
     # Graphs
-    "graph of 10 launches": Wrapper(
-        bare("cuGraphLaunch", executable, s), lambda t: partial(t.executable.launch, t.stream)
+    "graph of 10 launches": lambda t: (bare("cuGraphLaunch", t.exec, t.s), partial(t.executable.launch, t.stream)),
+    "capture of a launch": lambda t: (bare_capture(t), capture(t)),
+    "graph instantiated and closed": lambda t: (
+        dropped("cuGraphInstantiate", "cuGraphExecDestroy", t.g, 0),
+        closed(t.graph.instantiate),
     ),
-    "capture of a launch": Wrapper(things.bare_capture, things.capture),
-    "graph instantiated and closed": Wrapper(
-        made_and_dropped("cuGraphInstantiate", "cuGraphExecDestroy", g, 0), closed(lambda t: t.graph.instantiate)
+    "graph upload": lambda t: (bare("cuGraphUpload", t.exec, t.s), partial(t.executable.upload, t.stream)),
+    "graph update": lambda t: (bare("cuGraphExecUpdate", t.exec, t.g), partial(t.executable.update, t.graph)),
+    "graph's nodes": lambda t: (bare("cuGraphGetNodes", t.g, LAUNCHES), getter(t.graph, "nodes")),
+    "node's kind": lambda t: (bare("cuGraphNodeGetType", t.node.handle), getter(t.node, "kind")),
+    "node's dependencies": lambda t: (
+        bare("cuGraphNodeGetDependencies", t.node.handle, 1),
+        getter(t.node, "dependencies"),
     ),
-    "graph upload": Wrapper(bare("cuGraphUpload", executable, s), lambda t: partial(t.executable.upload, t.stream)),
-    "graph update": Wrapper(bare("cuGraphExecUpdate", executable, g), lambda t: partial(t.executable.update, t.graph)),
-    "graph's nodes": Wrapper(bare("cuGraphGetNodes", g, LAUNCHES), getter(of("graph"), "nodes")),
-    "node's kind": Wrapper(bare("cuGraphNodeGetType", lambda t: t.node.handle), getter(of("node"), "kind")),
-    "node's dependencies": Wrapper(
-        bare("cuGraphNodeGetDependencies", lambda t: t.node.handle, 1), getter(of("node"), "dependencies")
+    "node's dependents": lambda t: (
+        bare("cuGraphNodeGetDependentNodes", t.node.handle, 1),
+        getter(t.node, "dependents"),
     ),
-    "node's dependents": Wrapper(
-        bare("cuGraphNodeGetDependentNodes", lambda t: t.node.handle, 1), getter(of("node"), "dependents")
+    "graph's edges": lambda t: (bare("cuGraphGetEdges", t.g, LAUNCHES), getter(t.graph, "edges")),
+    "node enabled": lambda t: (
+        bare("cuGraphNodeSetEnabled", t.exec, t.node.handle, 1),
+        partial(t.executable.set_enabled, t.node, True),
     ),
-    "graph's edges": Wrapper(bare("cuGraphGetEdges", g, LAUNCHES), getter(of("graph"), "edges")),
-    "node enabled": Wrapper(
-        bare("cuGraphNodeSetEnabled", executable, lambda t: t.node.handle, 1),
-        lambda t: partial(t.executable.set_enabled, t.node, True),
+    "node is enabled": lambda t: (
+        bare("cuGraphNodeGetEnabled", t.exec, t.node.handle),
+        partial(t.executable.is_enabled, t.node),
     ),
-    "node is enabled": Wrapper(
-        bare("cuGraphNodeGetEnabled", executable, lambda t: t.node.handle),
-        lambda t: partial(t.executable.is_enabled, t.node),
-    ),
-    "node's launch changed": Wrapper(
-        bare("cuGraphExecKernelNodeSetParams", executable, lambda t: t.node.handle, things.kernel_node),
-        lambda t: partial(t.executable.set_node, t.node, t.kernel[GRID, BLOCK].bind(*t.arguments)),
+    "node's launch changed": lambda t: (
+        bare("cuGraphExecKernelNodeSetParams", t.exec, t.node.handle, things.kernel_node(t)),
+        partial(t.executable.set_node, t.node, t.kernel[GRID, BLOCK].bind(*t.arguments)),
     ),
     # Devices
-    "driver version": Wrapper(bare("cuDriverGetVersion"), lambda t: cuda.driver_version),
-    "devices": Wrapper(bare("cuDeviceGetCount"), lambda t: cuda.devices),
-    "device made current": Wrapper(things.bare_current, things.current),
-    "current device": Wrapper(bare("cuCtxGetDevice"), lambda t: cuda.current_device),
-    "device attribute": Wrapper(
-        bare(
-            "cuDeviceGetAttribute", driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE, lambda t: t.device.handle
-        ),
-        lambda t: partial(t.device.attribute, "warp_size"),
+    "driver version": lambda t: (bare("cuDriverGetVersion"), cuda.driver_version),
+    "devices": lambda t: (bare("cuDeviceGetCount"), cuda.devices),
+    "device made current": lambda t: (
+        both(bare("cuCtxPushCurrent", t.device.context), bare("cuCtxPopCurrent")),
+        current(t),
     ),
-    "device synchronize": Wrapper(bare("cuCtxSynchronize"), lambda t: t.device.synchronize),
-    "device limit": Wrapper(
-        bare("cuCtxGetLimit", driver.CUlimit.CU_LIMIT_STACK_SIZE), lambda t: lambda: t.device.limits.stack_size
+    "current device": lambda t: (bare("cuCtxGetDevice"), cuda.current_device),
+    "device attribute": lambda t: (
+        bare("cuDeviceGetAttribute", driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_WARP_SIZE, t.device.handle),
+        partial(t.device.attribute, "warp_size"),
     ),
-    "device's pool": Wrapper(
-        bare("cuDeviceGetMemPool", lambda t: t.device.handle), getter(of("device"), "memory_pool")
+    "device synchronize": lambda t: (bare("cuCtxSynchronize"), t.device.synchronize),
+    "device limit": lambda t: (
+        bare("cuCtxGetLimit", driver.CUlimit.CU_LIMIT_STACK_SIZE),
+        lambda: t.device.limits.stack_size,
     ),
-    "persisting L2 reset": Wrapper(bare("cuCtxResetPersistingL2Cache"), lambda t: t.device.reset_persisting_l2),
+    "device's pool": lambda t: (bare("cuDeviceGetMemPool", t.device.handle), getter(t.device, "memory_pool")),
+    "persisting L2 reset": lambda t: (bare("cuCtxResetPersistingL2Cache"), t.device.reset_persisting_l2),
     # Modules and kernels
-    "module loaded and closed": Wrapper(
-        made_and_dropped("cuModuleLoadData", "cuModuleUnload", of("image")),
-        closed(lambda t: partial(cuda.load, t.image)),
+    "module loaded and closed": lambda t: (
+        dropped("cuModuleLoadData", "cuModuleUnload", t.image),
+        closed(partial(cuda.load, t.image)),
     ),
-    "kernel by name": Wrapper(
-        bare("cuModuleGetFunction", lambda t: t.module.handle, b"five"), lambda t: partial(t.module.__getitem__, "five")
+    "kernel by name": lambda t: (
+        bare("cuModuleGetFunction", t.module.handle, b"five"),
+        partial(t.module.__getitem__, "five"),
     ),
-    "symbol by name": Wrapper(
-        bare("cuModuleGetGlobal", lambda t: t.module.handle, b"counter"), lambda t: partial(t.module.symbol, "counter")
+    "symbol by name": lambda t: (
+        bare("cuModuleGetGlobal", t.module.handle, b"counter"),
+        partial(t.module.symbol, "counter"),
     ),
-    "kernel's attributes": Wrapper(
-        bare("cuFuncGetAttribute", driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, f),
-        getter(of("kernel"), "attributes"),
+    "kernel's attributes": lambda t: (
+        bare("cuFuncGetAttribute", driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, t.f),
+        getter(t.kernel, "attributes"),
     ),
-    "kernel's carveout": Wrapper(
+    "kernel's carveout": lambda t: (
         bare(
             "cuFuncSetAttribute",
-            f,
+            t.f,
             driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
             50,
         ),
-        lambda t: partial(setattr, t.kernel, "carveout", 50),
+        partial(setattr, t.kernel, "carveout", 50),
     ),
-    "occupancy": Wrapper(
-        bare("cuOccupancyMaxActiveBlocksPerMultiprocessor", f, BLOCK, 0), lambda t: partial(t.kernel.occupancy, BLOCK)
+    "occupancy": lambda t: (
+        bare("cuOccupancyMaxActiveBlocksPerMultiprocessor", t.f, BLOCK, 0),
+        partial(t.kernel.occupancy, BLOCK),
     ),
-    "suggested block": Wrapper(
-        bare("cuOccupancyMaxPotentialBlockSize", f, 0, 0, 0), lambda t: t.kernel.suggested_block
+    "suggested block": lambda t: (bare("cuOccupancyMaxPotentialBlockSize", t.f, 0, 0, 0), t.kernel.suggested_block),
+    "active clusters": lambda t: (
+        bare("cuOccupancyMaxActiveClusters", t.f, things.launch_config(t, cooperative=False)),
+        partial(t.kernel.max_active_clusters, BLOCK),
     ),
-    "active clusters": Wrapper(
-        bare("cuOccupancyMaxActiveClusters", f, things.cluster_config),
-        lambda t: partial(t.kernel.max_active_clusters, BLOCK),
+    "profiler started and stopped": lambda t: (
+        both(bare("cuProfilerStart"), bare("cuProfilerStop")),
+        both(cuda.profiler_start, cuda.profiler_stop),
     ),
-    "profiler started and stopped": Wrapper(things.bare_profiler, things.profiler),
 }
 
 # Functions of the driver behind a row of docs/names.md none of which is called above, and why.
@@ -300,30 +356,28 @@ UNTIMED = {
     "cuDevicePrimaryCtxRetain": "once in a process",
     "cuDevicePrimaryCtxReset": "the simulator alone has it",
     "cuDeviceGetPCIBusId": "one of many properties that are read together, once",
-    "cuDeviceCanAccessPeer": "needs two devices",
-    "cuCtxEnablePeerAccess": "needs two devices",
-    "cuCtxDisablePeerAccess": "needs two devices",
-    "cuMemcpyPeer": "needs two devices",
+    **dict.fromkeys(
+        ("cuDeviceCanAccessPeer", "cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess", "cuMemcpyPeer"),
+        "needs two devices",
+    ),
     "cuCtxGetStreamPriorityRange": "part of making a stream",
-    "cuArrayGetDescriptor": "our object knows it without a call",
     "cuMemcpyAtoD": "timed as the copy to a CUDA array, which cuMemcpy2DAsync makes",
-    "cuTexObjectGetResourceDesc": "our object knows it without a call",
-    "cuSurfObjectGetResourceDesc": "our object knows it without a call",
-    "cuIpcGetMemHandle": "needs two processes",
-    "cuIpcOpenMemHandle": "needs two processes",
-    "cuIpcCloseMemHandle": "needs two processes",
-    "cuIpcGetEventHandle": "needs two processes",
-    "cuIpcOpenEventHandle": "needs two processes",
+    **dict.fromkeys(
+        ("cuArrayGetDescriptor", "cuTexObjectGetResourceDesc", "cuSurfObjectGetResourceDesc"),
+        "our object knows it without a call",
+    ),
+    **{f"cuIpc{name}": "needs two processes" for name in ("GetMemHandle", "OpenMemHandle", "CloseMemHandle")},
+    **{f"cuIpc{name}": "needs two processes" for name in ("GetEventHandle", "OpenEventHandle")},
     "cuLaunchHostFunc": "its function runs in a thread that takes turns with the one that measures",
     "cuLinkCreate": "nvJitLink does it, in milliseconds",
     "cuLibrary*": "makes the calls of a module, at the first use on each device",
     "cuLaunchCooperativeKernel": "launched by cuLaunchKernelEx",
     "cuFuncGetParamCount": "once for each kernel",
-    "cuGraphAddChildGraphNode": "one of the calls of a capture",
-    "cuGraphConditionalHandleCreate": "one of the calls of a capture",
-    "cuGraphExecChildGraphNodeSetParams": "as a launch that is changed, with another call of the driver",
-    "cuGraphExecMemcpyNodeSetParams": "as a launch that is changed, with another call of the driver",
-    "cuGraphExecMemsetNodeSetParams": "as a launch that is changed, with another call of the driver",
+    **dict.fromkeys(("cuGraphAddChildGraphNode", "cuGraphConditionalHandleCreate"), "one of the calls of a capture"),
+    **{
+        f"cuGraphExec{kind}NodeSetParams": "as a launch that is changed, with another call of the driver"
+        for kind in ("ChildGraph", "Memcpy", "Memset")
+    },
     "cuGraphDebugDotPrint": "writes a text to be read",
     "cuThreadExchangeStreamCaptureMode": "an argument of the capture, and no call",
 }

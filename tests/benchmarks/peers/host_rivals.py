@@ -1,18 +1,39 @@
-"""What cuda.core and CuPy offer for some of the wrappers of `host_calls`."""
+"""What C loops, cuda.core and CuPy offer for some of the wrappers of `host_calls`."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
 import cudart_py as cuda
 
+from .c_loops import compile_c
 from .host_things import BLOCK, GRID, MIB, SIZE, SOURCE, Call, Things
+from .report import attempt, tried
 
-__all__ = ["rivals"]
+__all__ = ["c_loops", "rivals"]
+
+
+def c_loops(t: Things) -> dict[str, Callable[[int], float]]:
+    """Return loops in C by the wrapper's name; each takes the number of calls."""
+    c = compile_c()
+    if c is None:
+        return {}
+    s, host, nbytes = t.stream.handle, t.host.ctypes.data, 4 * SIZE
+    x, y, z = t.x.pointer, t.y.pointer, t.z.pointer
+    return {
+        "launch": partial(c.launch, t.kernel.handle, 2.0, x, y, z, SIZE, s),
+        "event record": partial(c.record, t.event.handle, s),
+        "memset 4 KiB": partial(c.fill, x, SIZE, s),
+        "upload 4 KiB": partial(c.upload, x, host, nbytes, s),
+        "download 4 KiB": partial(c.download, host, x, nbytes, s),
+        "copy 4 KiB on the device": partial(c.copy, y, x, nbytes, s),
+        "allocate and free 1 MiB": partial(c.allocate, MIB, s),
+        "graph of 10 launches": partial(c.graph, t.executable.handle, s),
+    }
 
 
 def rivals(t: Things) -> dict[tuple[str, str], Call]:
@@ -21,17 +42,8 @@ def rivals(t: Things) -> dict[tuple[str, str], Call]:
         return {}  # others would follow addresses that only this driver knows
     found: dict[tuple[str, str], Call] = {}
     for name, calls in (("cuda.core", core_calls), ("CuPy", cupy_calls)):
-        try:
-            made = list(calls(t))
-        except Exception as error:  # broken installations raise anything
-            print(f"{name} is left out: {type(error).__name__}: {error}")
-            continue
-        for what, how, call in made:
-            try:
-                call()
-            except Exception as error:  # as above
-                print(f"{how}, {what}: left out: {type(error).__name__}: {error}")
-            else:
+        for what, how, call in attempt(name, list, calls(t)) or ():
+            if attempt(f"{how}, {what}", tried, call):
                 found[what, how] = call
     return found
 
@@ -48,20 +60,13 @@ def core_calls(t: Things) -> Iterator[tuple[str, str, Call]]:
     event, memory = device.create_event(), device.memory_resource
     x, y, z = (memory.allocate(4 * SIZE, stream=stream) for _ in range(3))
     launch, float32, uint32, allocate = core.launch, np.float32, np.uint32, memory.allocate
-
-    def with_arrays() -> None:
-        # It takes the scalars' types from NumPy's, so that a caller makes them for the call.
-        launch(stream, config, kernel, float32(2.0), x, y, z, uint32(SIZE))
-
-    def allocating() -> None:
-        allocate(MIB, stream=stream).close(stream)
-
+    # It takes the scalars' types from NumPy's, so that a caller makes them for the call.
+    yield "launch", "cuda.core, Buffers", lambda: launch(stream, config, kernel, float32(2.0), x, y, z, uint32(SIZE))
     addresses = (float32(2), t.x.pointer, t.y.pointer, t.z.pointer, uint32(SIZE))
-    yield "launch", "cuda.core, Buffers", with_arrays
     how = "cuda.core, addresses and NumPy scalars made beforehand"
     yield "launch", how, partial(launch, stream, config, kernel, *addresses)
     yield "event record", "cuda.core, without timing by default", partial(stream.record, event)
-    yield "allocate and free 1 MiB", "cuda.core", allocating
+    yield "allocate and free 1 MiB", "cuda.core", lambda: allocate(MIB, stream=stream).close(stream)
 
 
 def cupy_calls(t: Things) -> Iterator[tuple[str, str, Call]]:

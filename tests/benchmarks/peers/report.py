@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -18,8 +18,6 @@ from typing import Any
 
 import cudart_py as cuda
 from tests.tables import Cell, number, table
-
-__all__ = ["HEADING", "Bar", "Comparison", "Report", "Table", "Verdict", "conditions", "optional", "write_page"]
 
 HEADING = "## Measured"
 
@@ -194,13 +192,24 @@ def conditions(*packages: str) -> str:
     return f"{', '.join(found)}; {datetime.now(UTC):%Y-%m-%d}"
 
 
+def attempt(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a rival's function returns; None where it fails, which is said: what is broken raises anything."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        print(f"{name} is left out: {type(error).__name__}: {error}", file=sys.stderr)
+        return None
+
+
+def tried(call: Callable[[], object]) -> Callable[[], object]:
+    """Make a call once, to see whether it fails, and return it."""
+    call()
+    return call
+
+
 def optional(name: str) -> Any:
     """Import a rival; None where it is not installed or does not load, which is said."""
-    try:
-        return importlib.import_module(name)
-    except Exception as error:  # broken installations raise anything
-        print(f"{name} is not here: {type(error).__name__}: {error}", file=sys.stderr)
-        return None
+    return attempt(name, importlib.import_module, name)
 
 
 def write_page(page: Path, text: str) -> None:
