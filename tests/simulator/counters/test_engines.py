@@ -20,6 +20,7 @@ pytest.importorskip("llvmlite", reason="llvmlite is not installed (the extra nat
 SOURCE = r"""
 #define KERNEL(name) extern "C" __global__ void name
 #define I (blockIdx.x * blockDim.x + threadIdx.x)
+typedef unsigned long long u64;
 KERNEL(gather)(const int* at, const int* in, int* out) {
     if (at[I] & 1) out[I] = in[at[I] >> 1 & 1023];
     out[at[I] & 1023] = in[I & 1023];
@@ -33,16 +34,16 @@ KERNEL(constants)(const int* at, int* out) {
     out[I] = table[at[I] & 63] + table[5] + table[threadIdx.x / 40];
     if (at[I] & 64) out[I] += table[at[I] & 3];
 }
-KERNEL(mixed)(const int* at, int* in, int* out) {
-    __shared__ int tile[64];
-    int own[4] = {at[I], at[I] + 1, at[I] + 2, 9};
+KERNEL(mixed)(const int* at, u64* in, u64* out) {
+    __shared__ u64 tile[64];
+    u64 own[4] = {I, 1, 2, 9};
     tile[threadIdx.x & 63] = at[I];
     __syncthreads();
-    int* from[3] = {in, tile, own};
-    int* p = from[at[I] % 3];
+    u64* from[3] = {in, tile, own};
+    u64* p = from[at[I] % 3];
     out[I] = p[at[I] >> 8 & 3];
     if (at[I] & 16) p[at[I] >> 4 & 3] = 5;
-    else atomicAdd(&p[at[I] >> 5 & 3], 1);
+    else atomicAdd(&p[at[I] >> 5 & 3], 1ull);
     out[I] += own[at[I] & 3] + own[at[I] >> 2 & 3];
 }
 KERNEL(copies)(const int4* in, int4* out) {

@@ -125,11 +125,13 @@ def test_the_table_has_a_row_for_launches_that_are_alike_and_fits_80_columns(tra
     assert max(map(len, str(long).splitlines())) == 80
 
 
-def test_operations_of_floating_point_count_for_the_lanes_that_execute_them(counted):
-    metrics = counted("arithmetic", (1, 64), zeros(64), zeros(64, np.float64)).metrics
+def test_operations_of_floating_point_count_for_the_lanes_whose_guard_holds_and_instructions_for_all(counted):
+    launch = counted("arithmetic", (1, 64), zeros(64), zeros(64, np.float64))
     name = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
-    found = {kind: metrics[name.format(kind)] for kind in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")}
+    found = {kind: launch.metrics[name.format(kind)] for kind in ("fadd", "fmul", "ffma", "dadd", "dmul", "dfma")}
     assert found == {"fadd": 0, "fmul": 7, "ffma": 64, "dadd": 5, "dmul": 5, "dfma": 0}
+    number = next(number for number, text in enumerate(SOURCE.splitlines(), 1) if "setp" in text)
+    assert [line.metrics["smsp__thread_inst_executed.sum"] for line in launch.lines if line.line == number] == [128]
 
 
 def test_a_generic_load_counts_where_each_lane_goes(counted):
