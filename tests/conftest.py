@@ -10,9 +10,11 @@ import contextlib
 import fcntl
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -23,8 +25,8 @@ from hypothesis import HealthCheck, settings
 import cudart_py as cuda
 from cudart_py.benchmark import device_ceilings, device_samples, measuring, peers
 from cudart_py.compilation import compiler, programs
-from cudart_py.driver import enums
-from cudart_py.driver.seam import api
+from cudart_py.driver import enums, seam
+from cudart_py.driver.seam import api, raw
 from cudart_py.memory import pools
 from tests import processors
 from tests.browser import Browser
@@ -247,6 +249,43 @@ def fatbin() -> Callable[[bytes, str], bytes]:
         return bytes(content)
 
     return make
+
+
+class DriverCalls(Counter[str]):
+    """The driver's functions, with the number of calls that succeeded; `fails` chooses calls that fail beforehand."""
+
+    @staticmethod
+    def fails(name: str) -> bool:
+        """Return whether this call of a function fails; a test puts another function here."""
+        return False
+
+
+@pytest.fixture
+def driver_calls(monkeypatch: pytest.MonkeyPatch) -> DriverCalls:
+    """Count the calls of every function of the driver, and let those fail that a test chooses."""
+    counted = DriverCalls()
+    outputs: dict[str, int] = {}
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            if counted.fails(name):
+                if name == "cuStreamEndCapture":  # it ends the capture also where it fails
+                    driver.cuGraphDestroy(function(*arguments)[1])
+                return (enums.CUresult.CUDA_ERROR_UNKNOWN, *[None] * outputs.get(name, 1))
+            result = function(*arguments)
+            outputs[name] = len(result) - 1
+            counted[name] += not result[0]
+            return result
+
+        return call
+
+    driver = seam._choose()
+    for name in dir(driver):
+        if re.match("cu[A-Z]", name):
+            call = counting(name, getattr(driver, name))
+            monkeypatch.setitem(vars(raw), name, call)
+            monkeypatch.setitem(vars(api), name, seam._unwrapped(call, name))  # api may have bound the one before
+    return counted
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import cudart_py as cuda
 from cudart_py.context import debugging
@@ -28,12 +29,11 @@ def test_an_error_is_explained_while_another_thread_launches(device):
             for record in records:
                 debugging.note_launched(record)
 
-    thread = threading.Thread(target=launch)
-    thread.start()
-    try:
-        for _ in range(3000):
-            debugging.blame()
-    finally:
-        done.set()
-        thread.join()
-        debugging.note_synchronized(0, None)
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(launch)
+        try:
+            for _ in range(3000):
+                debugging.blame()
+        finally:
+            done.set()
+    debugging.note_synchronized(0, None)
