@@ -44,9 +44,7 @@ def test_function(
         finished = {peer: done(call) for peer, call in peers.items()}
         host_benchmark(done(ours), beside=finished)
     else:
-        amounts = {"bytes": function.bytes, "flops": function.flops}
-        known = {what: count(operands) for what, count in amounts.items() if count}
-        gpu_benchmark(ours, beside=peers, **known)
+        gpu_benchmark(ours, beside=peers, **function.amounts(operands))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import sys
+import operator
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -14,11 +14,11 @@ import cudart_py as cuda
 from cudart_py import libraries as lib
 from library_tour.libraries.sparse import laplacian
 
-__all__ = ["CALLS", "UNTIMED", "Function", "Operands"]
+from .report import attempt, tried
+
+__all__ = ["CALLS", "UNTIMED", "Function", "Operands", "cupy", "of", "torch"]
 
 Call = Callable[[], object]
-
-
 # It takes seconds for a large grid.
 grid_of = cache(laplacian)
 
@@ -26,15 +26,12 @@ grid_of = cache(laplacian)
 class Operands:
     """Matrices of n rows and columns, vectors of n * n elements, and the other operands of the functions.
 
-    `dense` replaces the random elements of the matrix `a`. The operands of `MADE` are made when they are first used.
-    Others see our arrays, and copy nothing.
+    The operands of `MADE` are made when they are first used. Others see our arrays, and copy nothing.
     """
 
-    def __init__(self, n: int, dtype: Any = np.float32, dense: Any = None) -> None:
+    def __init__(self, n: int, dtype: Any = np.float32) -> None:
         self.n, self.dtype = n, np.dtype(dtype)
         self._random = np.random.default_rng(2)
-        self.host = self.normal((n, n)) if dense is None else dense.astype(dtype)
-        self.a = cuda.to_device(self.host)
 
     def __getattr__(self, name: str) -> Any:
         if name not in MADE:
@@ -43,25 +40,25 @@ class Operands:
         setattr(self, name, value)
         return value
 
-    def normal(self, shape: Any) -> Any:
+    def normal(self, *shape: int) -> Any:
         """Return normally distributed numbers."""
         return self._random.standard_normal(shape, np.float32).astype(self.dtype)
 
-    def vector(self, count: int) -> cuda.DeviceArray:
-        """Return a vector of so many random elements."""
-        return cuda.to_device(self.normal(count))
+    def array(self, *shape: int) -> cuda.DeviceArray:
+        """Return an array of random elements."""
+        return cuda.to_device(self.normal(*shape))
 
 
 def definite(o: Operands) -> cuda.DeviceArray:
     """Return a symmetric and positive definite matrix."""
-    half = o.normal((o.n, o.n))
+    half = o.normal(o.n, o.n)
     return cuda.to_device(((half + half.T) / 2 + 2 * o.n * np.eye(o.n)).astype(o.dtype))
 
 
 def few(o: Operands) -> lib.SparseVector:
     """Return a sparse vector of n elements, of which every eighth is stored."""
     places = np.arange(0, o.n, 8, dtype=np.int32)
-    return lib.SparseVector(o.n, cuda.to_device(places), o.vector(places.size))
+    return lib.SparseVector(o.n, cuda.to_device(places), o.array(places.size))
 
 
 def mostly_zero(o: Operands) -> cuda.DeviceArray:
@@ -79,25 +76,34 @@ def bands(o: Operands) -> tuple[cuda.DeviceArray, ...]:
 
 
 MADE: dict[str, Callable[[Operands], Any]] = {
-    "definite": definite,
-    "b": lambda o: cuda.to_device(o.normal((o.n, o.n))),
+    "host": lambda o: o.normal(o.n, o.n),
+    "a": lambda o: cuda.to_device(o.host),
+    "b": lambda o: o.array(o.n, o.n),
     "out": lambda o: cuda.empty((o.n, o.n), o.dtype),
-    "column": lambda o: o.vector(o.n),
+    "a16": lambda o: cuda.to_device(lib.to_bfloat16(o.host)),
+    "b16": lambda o: cuda.to_device(lib.to_bfloat16(o.normal(o.n, o.n))),
+    "out16": lambda o: cuda.empty((o.n, o.n), lib.bfloat16),
+    "definite": definite,
+    "column": lambda o: o.array(o.n),
     "result": lambda o: cuda.empty(o.n, o.dtype),
     # Long vectors, and a scalar for a result.
     "x": lambda o: o.a.reshape(-1),
-    "y": lambda o: o.vector(o.n * o.n),
+    "y": lambda o: o.array(o.n * o.n),
+    "drawn": lambda o: cuda.empty(o.n * o.n, o.dtype),
     "scalar": lambda o: cuda.empty(1, o.dtype),
     "counts": lambda o: cuda.empty(o.n * o.n, np.uint32),
-    # Rows for transforms.
+    # Rows for transforms, and all of them as a single row.
     "signal": lambda o: cuda.to_device((o.host + 1j).astype(np.complex64)),
     "spectrum": lambda o: cuda.empty((o.n, o.n), np.complex64),
     "half_spectrum": lambda o: cuda.zeros((o.n, o.n // 2 + 1), np.complex64),
+    "long_signal": lambda o: o.signal.reshape(-1),
+    "long_spectrum": lambda o: o.spectrum.reshape(-1),
     # The Laplacian of a grid of n/2 x n/2 points, of SciPy and ours, and one and eight vectors for its rows.
     "grid": lambda o: grid_of(max(4, o.n // 2), o.dtype),
     "sparse": lambda o: lib.SparseMatrix.from_host(o.grid),
-    "points": lambda o: o.vector(o.grid.shape[0]),
-    "several": lambda o: cuda.to_device(o.normal((o.grid.shape[0], 8))),
+    "points": lambda o: o.array(o.grid.shape[0]),
+    "sums": lambda o: cuda.empty(o.grid.shape[0], o.dtype),
+    "several": lambda o: o.array(o.grid.shape[0], 8),
     "few": few,
     "mostly_zero": mostly_zero,
     "pattern": lambda o: lib.sparse_from_dense(o.mostly_zero),
@@ -107,173 +113,146 @@ MADE: dict[str, Callable[[Operands], Any]] = {
 }
 
 
+def values(o: Operands, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return arguments, in which the names of operands stand for them and all else for itself."""
+
+    def value(each: Any) -> Any:
+        return getattr(o, each) if isinstance(each, str) and each in MADE else each
+
+    return [value(each) for each in given], {name: value(each) for name, each in named.items()}
+
+
+def of(function: Callable[..., Any], *given: Any, **named: Any) -> Callable[[Operands], Call]:
+    """Return what makes a call of ours with operands, which are given by their names."""
+
+    def make(o: Operands) -> Call:
+        arguments, keywords = values(o, given, named)
+        return partial(function, *arguments, **keywords)
+
+    return make
+
+
+Rival = Callable[[Any, Operands], Call]
+
+
+def tensor(m: Any, operand: Any) -> Any:
+    """Return a rival's own object over one of our arrays, and of a matrix of SciPy CuPy's."""
+    if isinstance(operand, cuda.DeviceArray):
+        return m.asarray(operand) if m.__name__ == "cupy" else m.as_tensor(operand, device="cuda")
+    if hasattr(operand, "tocsr"):
+        return importlib.import_module("cupyx.scipy.sparse").csr_matrix(operand)
+    return operand
+
+
+def rival(module: str, function: str, *given: Any, **named: Any) -> dict[str, Rival]:
+    """Return a module's way to do the work: a function of its, or with a dot in front a method of the first operand."""
+
+    def make(m: Any, o: Operands) -> Call:
+        arguments, keywords = values(o, given, named)
+        operands = [tensor(m, each) for each in arguments]
+        owner = operands.pop(0) if function.startswith(".") else m
+        theirs = operator.attrgetter(function.lstrip("."))(owner)
+        return partial(theirs, *operands, **{name: tensor(m, each) for name, each in keywords.items()})
+
+    return {module: make}
+
+
+cupy, torch = partial(rival, "cupy"), partial(rival, "torch")
+
+
 class Function(NamedTuple):
     """A function: `ours` and `rivals` make calls of the operands, those of the rivals by their modules' names too.
 
-    `waits`: it returns when its work is done. `bytes` and `flops` are what a call moves and computes.
+    `waits`: it returns when its work is done. `moved` are the operands that a call reads and writes; `flops` is what it
+    computes.
     """
 
     ours: Callable[[Operands], Call]
-    rivals: Mapping[str, Callable[[Any, Operands], Call]] = {}
+    rivals: Mapping[str, Rival] = {}
     waits: bool = False
-    bytes: Callable[[Operands], float] | None = None
+    moved: str = ""
     flops: Callable[[Operands], float] | None = None
+
+    def amounts(self, operands: Operands) -> dict[str, float]:
+        """Return what a call moves and computes, as far as it is known."""
+        found: dict[str, float] = {}
+        if self.moved:
+            found["bytes"] = sum(getattr(operands, name).nbytes for name in self.moved.split())
+        if self.flops:
+            found["flops"] = self.flops(operands)
+        return found
 
     def peers(self, operands: Operands, modules: Mapping[str, Any]) -> dict[str, Call]:
         """Return the rivals' calls; without those that are not installed or fail, which is said.
 
         There are none on a driver whose memory others cannot see.
         """
-        found: dict[str, Call] = {}
+        found = {}
         for name, make in self.rivals.items() if "interop" in cuda.capabilities() else ():
-            if modules.get(name):
-                try:
-                    call = make(modules[name], operands)
-                    call()
-                except Exception as error:  # each module has errors of its own
-                    print(f"{name} is left out: {type(error).__name__}: {error}", file=sys.stderr)
-                else:
-                    found[name] = call
+            call = modules.get(name) and attempt(name, make, modules[name], operands)
+            if call and attempt(name, tried, call):
+                found[name] = call
         return found
 
 
-def tensor(torch: Any, array: cuda.DeviceArray) -> Any:
-    """Return a tensor over our array."""
-    return torch.as_tensor(array, device="cuda")
-
-
-def in_cupy_sparse(cupy: Any, o: Operands) -> Any:
-    """Return the Laplacian in CuPy."""
-    return importlib.import_module("cupyx.scipy.sparse").csr_matrix(o.grid)
+def product(o: Operands) -> float:
+    """Return the operations of a product of matrices."""
+    return 2 * o.n**3
 
 
 CALLS: dict[str, Function] = {
     # cuBLAS
-    "gemm": Function(
-        lambda o: partial(lib.gemm, o.a, o.b, o.out),
-        {"torch": lambda m, o: partial(m.matmul, tensor(m, o.a), tensor(m, o.b), out=tensor(m, o.out))},
-        flops=lambda o: 2 * o.n**3,
-    ),
+    "gemm": Function(of(lib.gemm, "a", "b", "out"), torch("matmul", "a", "b", out="out"), flops=product),
     "gemm_epilogue": Function(
-        lambda o: partial(lib.gemm_epilogue, o.a, o.b, o.column, o.out, activation="relu"),
+        of(lib.gemm_epilogue, "a", "b", "column", "out", activation="relu"),
         {"torch": lambda m, o: lambda: m.addmm(tensor(m, o.column), tensor(m, o.a), tensor(m, o.b)).relu_()},
-        flops=lambda o: 2 * o.n**3,
+        flops=product,
     ),
-    "gemv": Function(
-        lambda o: partial(lib.gemv, o.a, o.column, o.result),
-        {"torch": lambda m, o: partial(m.mv, tensor(m, o.a), tensor(m, o.column), out=tensor(m, o.result))},
-        bytes=lambda o: o.a.nbytes,
-    ),
-    "axpy": Function(
-        lambda o: partial(lib.axpy, 0.5, o.x, o.y),
-        {"torch": lambda m, o: partial(tensor(m, o.y).add_, tensor(m, o.x), alpha=0.5)},
-        bytes=lambda o: 3 * o.x.nbytes,
-    ),
-    "scal": Function(
-        lambda o: partial(lib.scal, 1.0, o.x),
-        {"torch": lambda m, o: partial(tensor(m, o.x).mul_, 1.0)},
-        bytes=lambda o: 2 * o.x.nbytes,
-    ),
-    "dot": Function(
-        lambda o: partial(lib.dot, o.x, o.y, o.scalar),
-        {"torch": lambda m, o: partial(m.dot, tensor(m, o.x), tensor(m, o.y))},
-        bytes=lambda o: 2 * o.x.nbytes,
-    ),
+    "gemv": Function(of(lib.gemv, "a", "column", "result"), torch("mv", "a", "column", out="result"), moved="a"),
+    "axpy": Function(of(lib.axpy, 0.5, "x", "y"), torch(".add_", "y", "x", alpha=0.5), moved="x y y"),
+    "scal": Function(of(lib.scal, 1.0, "x"), torch(".mul_", "x", 1.0), moved="x x"),
+    "dot": Function(of(lib.dot, "x", "y", "scalar"), torch("dot", "x", "y"), moved="x y"),
     # cuFFT
-    "fft": Function(
-        lambda o: partial(lib.fft, o.signal, out=o.spectrum, axes=-1),
-        {"cupy": lambda m, o: partial(m.fft.fft, m.asarray(o.signal))},
-        bytes=lambda o: 2 * o.signal.nbytes,
-    ),
+    "fft": Function(of(lib.fft, "signal", out="spectrum", axes=-1), cupy("fft.fft", "signal"), moved="signal spectrum"),
     "ifft": Function(
-        lambda o: partial(lib.ifft, o.signal, out=o.spectrum, axes=-1),
-        {"cupy": lambda m, o: partial(m.fft.ifft, m.asarray(o.signal))},
-        bytes=lambda o: 2 * o.signal.nbytes,
+        of(lib.ifft, "signal", out="spectrum", axes=-1), cupy("fft.ifft", "signal"), moved="signal spectrum"
     ),
-    "rfft": Function(
-        lambda o: partial(lib.rfft, o.a, out=o.half_spectrum, axes=-1),
-        {"cupy": lambda m, o: partial(m.fft.rfft, m.asarray(o.a))},
-        bytes=lambda o: o.a.nbytes + o.half_spectrum.nbytes,
-    ),
+    "rfft": Function(of(lib.rfft, "a", out="half_spectrum", axes=-1), cupy("fft.rfft", "a"), moved="a half_spectrum"),
     "irfft": Function(
-        lambda o: partial(lib.irfft, o.half_spectrum, out=o.out, axes=-1),
-        {"cupy": lambda m, o: partial(m.fft.irfft, m.asarray(o.half_spectrum))},
-        bytes=lambda o: o.a.nbytes + o.half_spectrum.nbytes,
+        of(lib.irfft, "half_spectrum", out="out", axes=-1),
+        cupy("fft.irfft", "half_spectrum"),
+        moved="out half_spectrum",
     ),
     # cuSPARSE
-    "spmv": Function(
-        lambda o: partial(lib.spmv, o.sparse, o.points),
-        {"cupy": lambda m, o: partial(in_cupy_sparse(m, o).dot, m.asarray(o.points))},
-        bytes=lambda o: o.sparse.nbytes + 2 * o.points.nbytes,
-    ),
+    "spmv": Function(of(lib.spmv, "sparse", "points"), cupy(".dot", "grid", "points"), moved="sparse points points"),
     "spmm": Function(
-        lambda o: partial(lib.spmm, o.sparse, o.several),
-        {"cupy": lambda m, o: partial(in_cupy_sparse(m, o).dot, m.asarray(o.several))},
-        bytes=lambda o: o.sparse.nbytes + 2 * o.several.nbytes,
+        of(lib.spmm, "sparse", "several"), cupy(".dot", "grid", "several"), moved="sparse several several"
     ),
-    "spgemm": Function(
-        lambda o: partial(lib.spgemm, o.sparse, o.sparse),
-        {"cupy": lambda m, o: partial(in_cupy_sparse(m, o).dot, in_cupy_sparse(m, o))},
-        waits=True,
-    ),
-    "sddmm": Function(lambda o: partial(lib.sddmm, o.a, o.b, o.pattern)),
-    "spdot": Function(lambda o: partial(lib.spdot, o.few, o.column), waits=True),
-    "gemvi": Function(lambda o: partial(lib.gemvi, o.a, o.few, o.result)),
-    "sparse_from_dense": Function(lambda o: partial(lib.sparse_from_dense, o.mostly_zero), waits=True),
+    "spgemm": Function(of(lib.spgemm, "sparse", "sparse"), cupy(".dot", "grid", "grid"), waits=True),
+    "sddmm": Function(of(lib.sddmm, "a", "b", "pattern")),
+    "spdot": Function(of(lib.spdot, "few", "column"), waits=True),
+    "gemvi": Function(of(lib.gemvi, "a", "few", "result")),
+    "sparse_from_dense": Function(of(lib.sparse_from_dense, "mostly_zero"), waits=True),
     "solve_tridiagonal": Function(
-        lambda o: partial(lib.solve_tridiagonal, *o.bands, o.b, o.out), bytes=lambda o: 5 * o.out.nbytes
+        lambda o: partial(lib.solve_tridiagonal, *o.bands, o.b, o.out), moved="out out out out out"
     ),
     # cuSOLVER
-    "solve": Function(
-        lambda o: partial(lib.solve, o.a, o.column),
-        {"cupy": lambda m, o: partial(m.linalg.solve, m.asarray(o.a), m.asarray(o.column))},
-        waits=True,
-    ),
-    "cholesky": Function(
-        lambda o: partial(lib.cholesky, o.definite),
-        {"cupy": lambda m, o: partial(m.linalg.cholesky, m.asarray(o.definite))},
-        waits=True,
-    ),
+    "solve": Function(of(lib.solve, "a", "column"), cupy("linalg.solve", "a", "column"), waits=True),
+    "cholesky": Function(of(lib.cholesky, "definite"), cupy("linalg.cholesky", "definite"), waits=True),
     "solve_triangular": Function(
-        lambda o: partial(lib.solve_triangular, o.triangle, o.b),
-        {"torch": lambda m, o: partial(m.linalg.solve_triangular, tensor(m, o.triangle), tensor(m, o.b), upper=False)},
+        of(lib.solve_triangular, "triangle", "b"),
+        torch("linalg.solve_triangular", "triangle", "b", upper=False),
         waits=True,
     ),
-    "qr": Function(
-        lambda o: partial(lib.qr, o.a), {"cupy": lambda m, o: partial(m.linalg.qr, m.asarray(o.a))}, waits=True
-    ),
-    "lstsq": Function(
-        lambda o: partial(lib.lstsq, o.a, o.column),
-        {"cupy": lambda m, o: partial(m.linalg.lstsq, m.asarray(o.a), m.asarray(o.column), rcond=None)},
-        waits=True,
-    ),
-    "svd": Function(
-        lambda o: partial(lib.svd, o.a),
-        {"cupy": lambda m, o: partial(m.linalg.svd, m.asarray(o.a), full_matrices=False)},
-        waits=True,
-    ),
-    "eigh": Function(
-        lambda o: partial(lib.eigh, o.definite),
-        {"cupy": lambda m, o: partial(m.linalg.eigh, m.asarray(o.definite))},
-        waits=True,
-    ),
+    "qr": Function(of(lib.qr, "a"), cupy("linalg.qr", "a"), waits=True),
+    "lstsq": Function(of(lib.lstsq, "a", "column"), cupy("linalg.lstsq", "a", "column", rcond=None), waits=True),
+    "svd": Function(of(lib.svd, "a"), cupy("linalg.svd", "a", full_matrices=False), waits=True),
+    "eigh": Function(of(lib.eigh, "definite"), cupy("linalg.eigh", "definite"), waits=True),
     # cuRAND
-    "uniform": Function(
-        lambda o: partial(lib.uniform, out=o.y),
-        {"torch": lambda m, o: tensor(m, o.y).uniform_},
-        bytes=lambda o: o.y.nbytes,
-    ),
-    "normal": Function(
-        lambda o: partial(lib.normal, out=o.y),
-        {"torch": lambda m, o: tensor(m, o.y).normal_},
-        bytes=lambda o: o.y.nbytes,
-    ),
-    "log_normal": Function(
-        lambda o: partial(lib.log_normal, out=o.y),
-        {"torch": lambda m, o: tensor(m, o.y).log_normal_},
-        bytes=lambda o: o.y.nbytes,
-    ),
-    "poisson": Function(lambda o: partial(lib.poisson, rate=10.0, out=o.counts), bytes=lambda o: o.counts.nbytes),
+    "uniform": Function(of(lib.uniform, out="y"), torch(".uniform_", "y"), moved="y"),
+    "normal": Function(of(lib.normal, out="y"), torch(".normal_", "y"), moved="y"),
+    "log_normal": Function(of(lib.log_normal, out="y"), torch(".log_normal_", "y"), moved="y"),
+    "poisson": Function(of(lib.poisson, rate=10.0, out="counts"), moved="counts"),
 }
 UNTIMED = {
     "release": "ends what a thread keeps",
