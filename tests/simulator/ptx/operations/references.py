@@ -25,8 +25,6 @@ FORMATS = {
     "tf32": (11, -126, 127),
     # the digits of a format with no least exponent: what decides whether a result is flushed
     "f32 unbounded": (24, -100_000, 127),
-    "f16 unbounded": (11, -100_000, 15),
-    "bf16 unbounded": (8, -100_000, 127),
 }
 
 
@@ -38,7 +36,7 @@ def operation(opcode: str) -> Callable[..., Array]:
 
 
 def integers(dtype: Any, count: int, seed: int) -> Array:
-    """Draw integers of all magnitudes, with the extremes and the smallest first."""
+    """Draw integers of all magnitudes, among them the extremes and the smallest."""
     rng = np.random.default_rng(seed)
     info = np.iinfo(dtype)
     edges = [info.min, info.max, info.max - 1, 0, 1, 2, info.max // 2, info.max // 2 + 1]
@@ -53,38 +51,17 @@ def floats(dtype: Any, count: int, seed: int) -> Array:
     """Draw floats: random bit patterns, values of one magnitude, few significant bits, and special values."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(dtype)
-    integer = np.dtype(f"u{kind.itemsize}")
-    patterns = rng.integers(0, np.iinfo(integer).max, count, dtype=integer, endpoint=True).view(kind)
+    info = np.finfo(kind)
+    patterns = rng.integers(0, 1 << info.bits, count, f"u{kind.itemsize}").view(kind)
     near_one = rng.standard_normal(count).astype(kind)
     few_bits = (rng.integers(-64, 64, count) * 2.0 ** rng.integers(-4, 4, count)).astype(kind)
-    info = np.finfo(kind)
     tiny = (rng.integers(1, 2000, count) * float(info.smallest_subnormal)).astype(kind)
     small = (near_one * float(info.smallest_normal) * 4).astype(kind)
-    specials = [
-        0.0,
-        -0.0,
-        1.0,
-        -1.0,
-        math.inf,
-        -math.inf,
-        math.nan,
-        float(info.max),
-        float(info.smallest_normal),
-        -float(info.smallest_subnormal),
-        float(info.max) / 2,
-        1 + float(info.eps),
-        1 - float(info.epsneg),
-        0.5,
-    ]
-    special = rng.choice(np.array(specials, kind), count)
+    specials = np.array([0, 1, 0.5, math.inf, math.nan, info.max, info.smallest_normal, info.smallest_subnormal], kind)
+    special = rng.choice(np.concatenate([specials, -specials]), count)
     table = np.stack([patterns, near_one, near_one, few_bits, tiny, small, special])
     result: Array = table[rng.integers(0, len(table), count), np.arange(count)]
     return result
-
-
-def finite(value: float) -> bool:
-    """Return whether a value is neither infinite nor NaN."""
-    return math.isfinite(value)
 
 
 def round_exact(exact: Fraction, kind: str, rounding: str, negative_zero: bool = False) -> float:
@@ -93,78 +70,71 @@ def round_exact(exact: Fraction, kind: str, rounding: str, negative_zero: bool =
         return -0.0 if negative_zero else 0.0
     digits, least, largest = FORMATS[kind]
     negative = exact < 0
-    size = -exact if negative else exact
+    size = abs(exact)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     if Fraction(2) ** exponent > size:
         exponent -= 1
     unit = Fraction(2) ** (max(exponent, least) - digits + 1)
-    count = size / unit
-    whole = int(count)
-    rest = count - whole
-    if rest:
-        away = {"rz": False, "rm": negative, "rp": not negative}
-        if rounding in away:
-            whole += away[rounding]
-        elif rest > Fraction(1, 2) or (rest == Fraction(1, 2) and (whole & 1 or rounding == "rna")):
-            whole += 1
-    result = whole * unit
+    whole, rest = divmod(size / unit, 1)
+    directed = {"rz": False, "rm": negative, "rp": not negative}
+    half_up = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and (whole & 1 == 1 or rounding == "rna"))
+    whole += directed.get(rounding, half_up) if rest else False
     limit = Fraction(2) ** (largest + 1)
-    if result >= limit:
-        to_infinity = {"rz": False, "rm": negative, "rp": not negative}.get(rounding, True)
-        value = math.inf if to_infinity else float(limit - Fraction(2) ** (largest + 1 - digits))
+    if whole * unit < limit:
+        value = float(whole * unit)
     else:
-        value = float(result)
+        value = math.inf if directed.get(rounding, True) else float(limit - Fraction(2) ** (largest + 1 - digits))
     return -value if negative else value
 
 
-def round_flushed(exact: Fraction, kind: str, rounding: str, negative_zero: bool = False) -> float:
-    """Round an exact number as ``round_exact``, and flush what is too small for a normal number (``.ftz``)."""
-    least = Fraction(2) ** FORMATS[kind][1]
-    # What is twice as great stays normal, which saves the second rounding.
-    if 0 < abs(exact) < 2 * least and abs(Fraction(round_exact(exact, f"{kind} unbounded", rounding))) < least:
+def round_flushed(exact: Fraction, rounding: str) -> float:
+    """Round an exact number to single precision, and flush what is too small for a normal number (``.ftz``)."""
+    if abs(Fraction(round_exact(exact, "f32 unbounded", rounding))) < Fraction(2) ** FORMATS["f32"][1]:
         return -0.0 if exact < 0 else 0.0
-    return round_exact(exact, kind, rounding, negative_zero)
+    return round_exact(exact, "f32", rounding)
 
 
-def ieee_sum(x: float, y: float, z: float | None, kind: str, rounding: str = "rn") -> float:
-    """Add ``x * y + z``, or ``x + y`` where ``z`` is None, as IEEE 754 says."""
-    first, second = (float(np.float64(x) * np.float64(y)), z) if z is not None else (x, y)
-    if not finite(x) or not finite(y) or not finite(second):
-        return second if finite(x) and finite(y) else float(np.float64(first) + np.float64(second))
-    left = Fraction(x) * Fraction(y) if z is not None else Fraction(x)
-    left_negative = math.copysign(1, x) * math.copysign(1, y) < 0 if z is not None else math.copysign(1, x) < 0
-    signs = left_negative, math.copysign(1, second) < 0
-    return round_exact(left + Fraction(second), kind, rounding, any(signs) if rounding == "rm" else all(signs))
+def ieee_sum(x: float, y: float, z: float, kind: str, rounding: str = "rn") -> float:
+    """Return ``x * y + z`` as IEEE 754 says."""
+    if not math.isfinite(x) or not math.isfinite(y) or not math.isfinite(z):
+        # A finite product is not rounded before it is added to an infinity.
+        return (0.0 if math.isfinite(x) and math.isfinite(y) else x * y) + z
+    signs = math.copysign(1, x) != math.copysign(1, y), math.copysign(1, z) < 0
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    return round_exact(exact, kind, rounding, any(signs) if rounding == "rm" else all(signs))
 
 
-def ieee_product(
-    x: float, y: float, kind: str, rounding: str = "rn", rounded: Callable[..., float] = round_exact
-) -> float:
-    """Multiply as IEEE 754 says; with ``round_flushed``, flush what is too small."""
-    if not finite(x) or not finite(y):
-        return float(np.float64(x) * np.float64(y))
-    return rounded(Fraction(x) * Fraction(y), kind, rounding, math.copysign(1, x) != math.copysign(1, y))
+def ieee_product(x: float, y: float, kind: str, rounding: str = "rn") -> float:
+    """Multiply as IEEE 754 says."""
+    if not math.isfinite(x) or not math.isfinite(y):
+        return x * y
+    return round_exact(Fraction(x) * Fraction(y), kind, rounding, math.copysign(1, x) != math.copysign(1, y))
 
 
-def flush(value: float, kind: str = "f32") -> float:
-    """Flush a subnormal value to a zero of its sign."""
-    return math.copysign(0.0, value) if abs(value) < 2.0 ** FORMATS[kind][1] else value
+def ieee_quotient(x: float, y: float, kind: str, rounding: str = "rn") -> float:
+    """Divide as IEEE 754 says."""
+    if not math.isfinite(x) or not math.isfinite(y) or y == 0:
+        return float(np.float64(x) / np.float64(y))
+    return round_exact(Fraction(x) / Fraction(y), kind, rounding, math.copysign(1, x) != math.copysign(1, y))
 
 
-def extreme(x: float, y: float, smaller: bool, nan: bool = False) -> float:
-    """Pick as the PTX manual says: a NaN loses unless it is wanted, and -0 is below +0."""
-    if math.isnan(x) or math.isnan(y):
-        both = math.isnan(x) and math.isnan(y)
-        return math.nan if nan or both else y if math.isnan(x) else x
-    return (min if smaller else max)([(x, math.copysign(1, x)), (y, math.copysign(1, y))])[0]
+def ieee_root(x: float, kind: str, rounding: str = "rn") -> float:
+    """Take the square root as IEEE 754 says: an integer root with many spare bits and a sticky one."""
+    if not math.isfinite(x) or x <= 0:
+        return float(np.sqrt(np.float64(x)))
+    scaled = int(Fraction(x) * 4**1200)
+    root = math.isqrt(scaled)
+    return round_exact(Fraction(2 * root + (root * root != scaled), 2 * 2**1200), kind, rounding)
 
 
 def bits_of(value: float, kind: str) -> int:
-    """Return the bit pattern of a value that the format represents."""
-    if kind == "bf16":
-        return int(struct.unpack("<I", struct.pack("<f", value))[0] >> 16)
-    letters = {"f64": "<dQ", "f32": "<fI", "tf32": "<fI", "f16": "<eH"}[kind]
-    return int(struct.unpack("<" + letters[2], struct.pack(letters[:2], value))[0])
+    """Return the bit pattern of a value that the format represents; NaN is canonical."""
+    if math.isnan(value):
+        return 0x7FFFFFFF if kind == "tf32" else 0x7FFF
+    if kind == "f16":
+        return int(struct.unpack("<H", struct.pack("<e", value))[0])
+    single = int(struct.unpack("<I", struct.pack("<f", value))[0])
+    return single if kind == "tf32" else single >> 16
 
 
 def assert_same_floats(actual: Array, expected: list[float], *operands: Array) -> None:

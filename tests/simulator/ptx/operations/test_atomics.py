@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.operations import atomics
-from tests.simulator.ptx.operations.references import Array, floats, integers, operation
+from tests.simulator.ptx.operations.references import Array, integers, operation
 
 SPREADS = {"distinct": 0, "one": 1, "few": 5, "some": 30, "many": 300, "wide": 10**4}
 COUNT = 200
@@ -76,6 +77,7 @@ def test_sums_of_floats_keep_the_lane_order(spread: int) -> None:
     rng = np.random.default_rng(4)
     for dtype in (np.float32, np.float64):
         operand = (rng.standard_normal(COUNT) * 10.0 ** (np.arange(COUNT) % 7)).astype(dtype)
+        operand[5] = math.nan
         check("add", rng.standard_normal(size).astype(dtype), index, operand)
     for kind, dtype in (("f16", np.uint16), ("bf16x2", np.uint32)):
         add = operation(f"add.{kind}")
@@ -85,38 +87,22 @@ def test_sums_of_floats_keep_the_lane_order(spread: int) -> None:
         )  # fmt: skip  # grouped by meaning
 
 
-def test_a_lock_is_taken_by_the_first_lane() -> None:
-    memory = np.zeros(1, np.uint32)
-    found = atomics.apply("cas", memory, np.zeros(5000, np.int64), np.uint32(0), np.uint32(1))
-    assert found.tolist() == [0] + [1] * 4999
+def test_ftz_flushes_each_step_of_a_sum() -> None:
+    def flush(x: Any) -> Any:
+        return x if abs(x) >= 2.0**-126 else np.float32(0) * x
 
-
-def flushed_sum(old: Any, operand: Any) -> Any:
-    addends = [x if abs(x) >= 2.0**-126 else np.float32(0) * x for x in (old, operand)]
-    total = addends[0] + addends[1]
-    return total if abs(total) >= 2.0**-126 else np.float32(0) * total
-
-
-@pytest.mark.parametrize("scale", [1.0, 2.0**-120, 2.0**-126, 2.0**-140])
-def test_ftz_flushes_each_step_of_a_sum(scale: float) -> None:
     rng = np.random.default_rng(18)
-    memory, operand = ((rng.standard_normal(n) * scale).astype(np.float32) for n in (20, COUNT))
-    check("add", memory, places(20), operand, step=flushed_sum, ftz=True)
+    for scale in (1.0, 2.0**-120, 2.0**-126, 2.0**-140):
+        memory, operand = ((rng.standard_normal(n) * scale).astype(np.float32) for n in (20, COUNT))
+        check("add", memory, places(20), operand, step=lambda old, x: flush(flush(old) + flush(x)), ftz=True)
 
 
 def test_scalar_operands_and_no_lanes() -> None:
+    """Of lanes that all try to take a lock the first one does."""
     memory = np.zeros(4, np.uint32)
+    found = atomics.apply("cas", memory, np.zeros(5000, np.int64), np.uint32(0), np.uint32(1))
+    assert found.tolist() == [0] + [1] * 4999
     assert atomics.apply("add", memory, np.array([1, 1, 1]), np.uint32(2)).tolist() == [0, 2, 4]
     assert atomics.apply("add", memory, np.zeros(0, np.int64), np.zeros(0, np.uint32)).size == 0
     with pytest.raises(ValueError, match="cas of 1"):
         atomics.apply("cas", memory, np.array([1]), np.uint32(2))
-
-
-def test_sums_of_any_floats_keep_nan() -> None:
-    memory, operand = floats(np.float32, COUNT, 15), floats(np.float32, COUNT, 16)
-    index = places(50)
-    wanted = memory.copy()
-    for lane, element in enumerate(index):
-        wanted[element] = wanted[element] + operand[lane]
-    atomics.apply("add", memory, index, operand)
-    assert np.array_equal(memory, wanted, equal_nan=True)

@@ -1,17 +1,18 @@
-"""Sums of products of narrow numbers are cut off 25 places behind the greatest product, and rounded once."""
+"""Sums of products of narrow numbers are cut off 25 places behind the greatest product, and rounded once.
+
+The sums of a GPU, of bytes too, are those of `tests/launch/test_tensor_cores.py`.
+"""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
 from cudart_py.simulator.ptx.operations.floats.exact import NAN_F32
-from cudart_py.simulator.ptx.operations.tensor_sums import add_bytes, add_products
-from tests.simulator.ptx.operations.references import Array
+from cudart_py.simulator.ptx.operations.tensor_sums import add_products
 
 
 def added(terms: list[tuple[float, float]], start: float, kind: str) -> float:
@@ -29,10 +30,6 @@ def added(terms: list[tuple[float, float]], start: float, kind: str) -> float:
     return float(nearest if abs(float(nearest)) <= abs(total) else np.nextafter(nearest, np.float32(0)))
 
 
-def numbers(kind: str, result: Array) -> Array:
-    return result.view(np.float16) if kind == "f16" else result
-
-
 @pytest.mark.parametrize("kind", ["f16", "f32"])
 @pytest.mark.parametrize("spread", [0, 4, 14])
 def test_sums_are_those_of_exact_arithmetic(kind: str, spread: int, rng: np.random.Generator) -> None:
@@ -43,47 +40,26 @@ def test_sums_are_those_of_exact_arithmetic(kind: str, spread: int, rng: np.rand
     )
     a[0, :, 3] = 0
     a[1, 5], c[1, 5] = 0, 0
+    # Great products that cancel leave the places of small ones cut off.
+    a[2, :, 0], a[2, :, 1], b[2, 0], b[2, 1] = 2.0**12, 2.0**12, 2.0**12, -(2.0**12)
     a, b, c = (x.astype(np.float64) for x in (a, b, c * (1 + 2.0**-12 * (kind == "f32"))))
-    found = numbers(kind, add_products(a, b, c, kind))
+    found = add_products(a, b, c, kind).view(np.float16 if kind == "f16" else np.float32)
     for warp, row, column in np.ndindex(found.shape):
         terms = list(zip(a[warp, row].tolist(), b[warp, :, column].tolist(), strict=True))
         assert found[warp, row, column] == added(terms, float(c[warp, row, column]), kind)
 
 
-def row(left: list[float], right: list[float], start: float, kind: str = "f32") -> Any:
-    """Return the one element that a row times a column and a number make."""
-    [[[found]]] = add_products(np.array([[left]]), np.array([right])[:, :, None], np.array([[[start]]]), kind)
-    return found
-
-
-def test_small_products_are_cut_off_one_by_one() -> None:
-    """Together they would reach the last place."""
-    small = 2.0**-13
-    assert row([1.0] + [small] * 7, [1.0] + [small] * 7, 0.0) == 1
-    assert row([1.0] + [small] * 7, [0.25] + [small] * 7, 0.0) == np.float32(0.25 + 7 * small**2 - 2.0**-26)
-
-
-def test_great_products_that_cancel_leave_the_places_of_small_ones() -> None:
-    assert row([2.0**12, 1.0, 2.0**12, 0.0], [2.0**12, 1.0, -(2.0**12), 0.0], 0.5) == 1.5
-    assert row([2.0**14, 2.0**-1, 2.0**14], [2.0**12, 2.0**-1, -(2.0**12)], 0.0) == 0
-
-
-def test_nan_and_infinity_are_the_hardwares() -> None:
-    assert row([np.inf, 1], [0.0, 1], 1.0).view(np.uint32) == NAN_F32.view(np.uint32)
-    assert row([np.inf, 1], [-2.0, 1], 1.0) == -np.inf
-    assert row([np.inf, 1], [-2.0, 1], np.inf).view(np.uint32) == NAN_F32.view(np.uint32)
-    assert row([0.0, 0.0], [3.0, 0.0], 0.0) == 0
-
-
 @pytest.mark.parametrize(
-    ("left", "start", "expected"),
+    ("left", "right", "start", "expected"),
     [
-        # Each addition is a tie, which goes to the even number: 1.
-        ([1.0, 0.0, 2.0**-11, 0.0], 2.0**-11, 1.0),
-        ([2.0**-11, 2.0**-11, 1.0, 0.0], 0.0, 1 + 2.0**-10),
-        ([1.0, 2.0**-11, 2.0**-11, 0.0], 0.0, 1.0),
+        ([np.inf, 1], [0.0, 1], 1.0, NAN_F32),
+        ([np.inf, 1], [-2.0, 1], 1.0, -np.inf),
+        ([np.inf, 1], [-2.0, 1], np.inf, NAN_F32),
+        ([0.0, 0.0], [3.0, 0.0], 0.0, 0.0),
     ],
 )
-def test_bytes_are_added_in_two_halves_and_the_start_last(left: list[float], start: float, expected: float) -> None:
-    [[[found]]] = add_bytes(np.array([[left]]), np.ones((1, 4, 1)), np.array([[[start]]]), "f16")
-    assert found == np.float16(expected).view(np.uint16)
+def test_nan_and_infinity_are_the_hardwares(
+    left: list[float], right: list[float], start: float, expected: float
+) -> None:
+    [[[found]]] = add_products(np.array([[left]]), np.array([right])[:, :, None], np.array([[[start]]]), "f32")
+    assert found.view(np.uint32) == np.float32(expected).view(np.uint32)
