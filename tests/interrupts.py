@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -16,14 +17,19 @@ class Interrupt(KeyboardInterrupt):
 
 
 def interrupted(
-    function: Callable[[], object], within: set[CodeType], step: int, *, behind_driver: bool = True
+    function: Callable[[], object],
+    within: set[CodeType],
+    step: int,
+    *,
+    behind_driver: bool = True,
+    anywhere: bool = False,
 ) -> bool:
     """Run a function with an interrupt at one of the calls that some functions of the toolkit make.
 
     Calls that these make in turn count too, and those inside a driver in software do not. Without `behind_driver` none
-    comes behind a call of the driver, where what it returns is lost.
+    comes behind a call of the driver, where what it returns is lost. With `anywhere` it comes before an instruction.
 
-    Tells whether there were as many calls.
+    Tells whether there were as many calls, or instructions.
     """
     left = step
 
@@ -41,15 +47,30 @@ def interrupted(
             sys.setprofile(None)
             raise Interrupt
 
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal left
+        if not _counts(frame, within):
+            return None
+        frame.f_trace_opcodes = True
+        left -= event in ("opcode", "call")
+        if left == 0:
+            sys.settrace(None)
+            raise Interrupt
+        return trace
+
     function()  # the first time makes calls that later ones do not
-    before = sys.getprofile()
-    sys.setprofile(profile)
+    before = sys.getprofile(), sys.gettrace()
+    if anywhere:
+        sys.settrace(trace)
+    else:
+        sys.setprofile(profile)
     try:
         function()
     except Interrupt:
         return True
     finally:
-        sys.setprofile(before)
+        sys.setprofile(before[0])
+        sys.settrace(before[1])
     return False
 
 
@@ -64,6 +85,11 @@ def _counts(frame: FrameType, within: set[CodeType]) -> bool:
     return each is not None and _room(frame) != ".."
 
 
+@functools.cache
+def _room_of(filename: str) -> str:
+    return os.path.relpath(filename, os.path.dirname(cuda.__file__)).split(os.sep)[0]
+
+
 def _room(frame: FrameType) -> str:
     """Return the room of the toolkit that a frame is in, ".." for none."""
-    return os.path.relpath(frame.f_code.co_filename, os.path.dirname(cuda.__file__)).split(os.sep)[0]
+    return _room_of(frame.f_code.co_filename)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from cuda.bindings import driver as enums
 
 import cudart_py as cuda
 from cudart_py.context import capture as captures_module
-from cudart_py.driver import seam
 from cudart_py.streams import graph as graphs_module
 from cudart_py.streams.conditionals import Bodies
+from tests.interrupts import interrupted
 
 
 @pytest.fixture
@@ -49,30 +47,30 @@ def assert_nothing_is_captured(device, stream=None):
 
 
 def in_a_thread(function):
-    failures = []
+    """Run a function in a thread of its own, which has ended then, and return what it raised."""
 
     def work():
-        try:
-            with cuda.Device(0):
-                function()
-        except BaseException as error:  # the test below looks at it
-            failures.append(error)
+        with cuda.Device(0):
+            function()
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    return failures
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(work).exception()
 
 
-@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+MODES = pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
+
+
+@MODES
 @pytest.mark.parametrize("non_blocking", [False, True])
 def test_a_stream_closed_inside_its_capture_ends_it(device, mode, non_blocking):
     x = cuda.zeros(4, np.float32)
     device.synchronize()
     closed = cuda.Stream(non_blocking=non_blocking)
+    graphs = []
 
     def capture():
-        with closed.capture(mode):
+        with closed.capture(mode) as graph:
+            graphs.append(graph)
             fill(x, closed)
             closed.close()
             assert_nothing_is_captured(device)
@@ -80,15 +78,9 @@ def test_a_stream_closed_inside_its_capture_ends_it(device, mode, non_blocking):
     with pytest.raises(cuda.CaptureError, match="the stream was closed while it was captured"):
         capture()
     assert_nothing_is_captured(device)
-
-
-def test_the_graph_of_a_stream_closed_inside_its_capture_is_closed(device):
-    closed = cuda.Stream()
-    with pytest.raises(cuda.CaptureError), closed.capture() as graph:
-        closed.close()
-    assert graph.closed
+    assert graphs[0].closed
     with pytest.raises(ValueError, match="closed"):
-        graph.instantiate()
+        graphs[0].instantiate()
 
 
 def test_what_waited_for_the_end_of_a_capture_is_done_when_its_stream_is_closed(device):
@@ -134,62 +126,63 @@ def test_a_borrowed_stream_closed_inside_its_capture_still_gives_the_graph(devic
     assert_nothing_is_captured(device, stream)
 
 
-@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
-def test_a_capture_that_was_entered_and_dropped_ends(device, stream, mode):
+def drop(stream, mode):
     graph = stream.capture(mode).__enter__()
     assert graph.closed
     assert repr(graph) == "<Graph closed>"
-    assert_nothing_is_captured(device, stream)
 
 
-def test_a_capture_that_was_entered_and_lies_in_a_cycle_ends_when_it_is_collected(device, stream):
-    cycle = [stream.capture()]
+def drop_a_cycle(stream, mode):
+    cycle = [stream.capture(mode)]
     cycle[0].__enter__()
     cycle.append(cycle)
-    del cycle
-    gc.collect()
-    assert_nothing_is_captured(device, stream)
 
 
-def test_a_generator_dropped_inside_its_capture_ends_it(device, stream):
+def drop_a_generator(stream, mode):
     def steps():
-        with stream.capture():
+        with stream.capture(mode):
             yield
 
     generator = steps()
     next(generator)
     assert captures_module.captures
-    del generator
+
+
+def drop_in_another_thread(stream, mode):
+    kept = [stream.capture(mode)]
+    kept[0].__enter__()
+    assert in_a_thread(kept.clear) is None
+
+
+@MODES
+@pytest.mark.parametrize("leave", [drop, drop_a_cycle, drop_a_generator, drop_in_another_thread])
+def test_a_capture_that_was_entered_and_dropped_ends(device, stream, leave, mode):
+    leave(stream, mode)
     gc.collect()
     assert_nothing_is_captured(device, stream)
 
 
+@pytest.mark.parametrize("closes", [True, False])
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_what_the_block_raises_ends_the_capture(device, stream, error):
-    with pytest.raises(error), stream.capture() as graph:
-        raise error
-    assert graph.closed
-    assert_nothing_is_captured(device, stream)
-
-
-def test_a_block_that_raises_behind_the_close_of_its_stream_keeps_its_own_error(device):
-    closed = cuda.Stream()
+def test_what_the_block_raises_ends_the_capture_also_behind_the_close_of_its_stream(device, error, closes):
+    stream = cuda.Stream()
 
     def capture():
-        with closed.capture():
-            closed.close()
-            raise ZeroDivisionError
+        with stream.capture():
+            if closes:
+                stream.close()
+            raise error
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(error):
         capture()
-    assert_nothing_is_captured(device)
+    assert_nothing_is_captured(device, stream)
 
 
 def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
     """The capture ends in another one, and its own finds it ended."""
     capturing = stream.capture()
     graph = capturing.__enter__()
-    (failure,) = in_a_thread(lambda: capturing.__exit__(None, None, None))
+    failure = in_a_thread(lambda: capturing.__exit__(None, None, None))
     assert isinstance(failure, cuda.CaptureError)
     assert "STREAM_CAPTURE_WRONG_THREAD" in str(failure)
     with pytest.raises(cuda.CaptureError, match="has not begun, or has ended"):
@@ -202,42 +195,28 @@ def test_only_the_thread_that_began_a_capture_gets_its_graph(device, stream):
 def test_another_thread_closes_a_stream_inside_its_capture(device):
     closed = cuda.Stream()
     with pytest.raises(cuda.CaptureError, match="the stream was closed while it was captured"), closed.capture():
-        assert in_a_thread(closed.close) == []
-    assert in_a_thread(lambda: assert_nothing_is_captured(device)) == []
+        assert in_a_thread(closed.close) is None
+    assert in_a_thread(lambda: assert_nothing_is_captured(device)) is None
     assert_nothing_is_captured(device)
 
 
 def test_a_capture_of_a_thread_that_has_ended_ends_with_its_stream(device):
     closed = cuda.Stream()
     capturing = closed.capture()
-    assert in_a_thread(capturing.__enter__) == []
+    assert in_a_thread(capturing.__enter__) is None
     with pytest.raises(cuda.CaptureError, match="STREAM_CAPTURE_WRONG_THREAD"):
         capturing.__exit__(None, None, None)
     closed.close()
     assert_nothing_is_captured(device)
 
 
-@pytest.mark.parametrize("mode", ["global", "thread_local", "relaxed"])
-def test_a_capture_dropped_in_another_thread_ends(device, stream, mode):
-    kept = [stream.capture(mode)]
-    kept[0].__enter__()
-    assert in_a_thread(kept.clear) == []
-    assert_nothing_is_captured(device, stream)
-
-
-def test_a_capture_that_the_driver_fails_to_end_is_forgotten(device, monkeypatch):
+def test_a_capture_that_the_driver_fails_to_end_is_forgotten(device, driver_calls):
     """As when the context is lost."""
     failing = cuda.Stream()
-    end = seam.raw.cuStreamEndCapture
-
-    def fail(stream):
-        end(stream)
-        return enums.CUresult.CUDA_ERROR_UNKNOWN, None
-
-    monkeypatch.setitem(vars(seam.raw), "cuStreamEndCapture", fail)
+    driver_calls.fails = "cuStreamEndCapture".__eq__
     with pytest.raises(cuda.CudaError, match="CUDA_ERROR_UNKNOWN"), failing.capture() as graph:
         pass
-    monkeypatch.undo()
+    driver_calls.fails = "".__eq__
     assert graph.closed
     assert_nothing_is_captured(device, failing)
 
@@ -258,49 +237,6 @@ def test_a_capture_that_has_not_begun_cannot_end(device, stream):
         stream.capture().__exit__(None, None, None)
 
 
-class Interrupt(KeyboardInterrupt):
-    """An interrupt that these tests plant."""
-
-
-def interrupted(function, step):
-    """Run a function with an interrupt before one of the instructions of a capture's begin and end.
-
-    Tells whether there were as many.
-    """
-    begin_and_end = {graphs_module.Capturing.__enter__.__code__, graphs_module.Capturing.__exit__.__code__}
-    left = step
-
-    def trace(frame, event, argument):
-        nonlocal left
-        # The steps of the toolkit count, and not those of a driver in software.
-        room = os.path.relpath(frame.f_code.co_filename, os.path.dirname(cuda.__file__)).split(os.sep)[0]
-        if room in ("..", "simulator"):
-            return None
-        caller = frame
-        # Finalizers swallow what is raised in them, and may run anywhere.
-        while caller is not None and caller.f_code not in begin_and_end and caller.f_code.co_name != "__del__":
-            caller = caller.f_back
-        if caller is None or caller.f_code.co_name == "__del__":
-            return None
-        frame.f_trace_opcodes = True
-        if event in ("opcode", "call"):
-            left -= 1
-            if left == 0:
-                sys.settrace(None)
-                raise Interrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    except Interrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 def test_an_interrupt_anywhere_in_a_captures_begin_and_end_ends_it(device, stream):
     x = cuda.zeros(4, np.float32, stream=stream)
     stream.synchronize()
@@ -309,8 +245,9 @@ def test_an_interrupt_anywhere_in_a_captures_begin_and_end_ends_it(device, strea
         with stream.capture():
             fill(x, stream)
 
+    begin_and_end = {graphs_module.Capturing.__enter__.__code__, graphs_module.Capturing.__exit__.__code__}
     step = 1
-    while interrupted(capture, step):
+    while interrupted(capture, begin_and_end, step, anywhere=True):
         assert not captures_module.captures, f"interrupt {step} left a capture"
         stream.synchronize()
         step += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,13 +18,14 @@ TESTS = {
 }
 
 
-@pytest.mark.unsanitized("it runs on the simulator, in processes of its own")
-@pytest.mark.parametrize("path", TESTS)
-def test_they_pass_on_two_simulated_devices(path):
+@pytest.mark.unsanitized("it runs on the simulator, in a process of its own")
+def test_they_pass_on_two_simulated_devices():
     pytest.importorskip("scipy", reason="SciPy is not installed (the extra cpu)")
-    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", path, "-k", TESTS[path]]
+    options = ["-n", "0", "-v", "-rs", "-p", "no:cacheprovider", "-k", " or ".join(TESTS.values())]
     environment = {**os.environ, "CUDART_PY_DRIVER": "simulator", "CUDART_PY_SIMULATOR_DEVICES": "2"}
+    command = [sys.executable, "-m", "pytest", *options, *TESTS]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert " passed" in done.stdout
     assert "SKIPPED" not in done.stdout
+    for path in TESTS:
+        assert re.search(rf"{path}::\S+ PASSED", done.stdout), done.stdout
